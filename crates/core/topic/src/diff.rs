@@ -130,7 +130,7 @@ impl<H: Handles> Topic<H> {
             let to: Vec<Receiver<H>> = links
                 .flat_map(|(_, link)| self.receivers(*link, list))
                 .collect();
-            if !to.is_empty() {
+            for to in to {
                 self.effects.push(Effect::ListChanged { list, to });
             }
         }

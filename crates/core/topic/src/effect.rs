@@ -1,5 +1,6 @@
 //! Effects of a step: the closed inventory.
 
+mod addressee;
 mod proposal;
 mod room;
 mod verdict;
@@ -10,6 +11,7 @@ use model::{LinkId, ListKind, LogLevel, OperationId, ParticipantId, Refusal};
 use smallvec::SmallVec;
 
 use crate::Handles;
+pub use addressee::Addressee;
 pub use proposal::{DECIDERS_SHOWN_MAX, ProposalView, Record};
 pub use room::{Mirrored, RoomEffect};
 pub use verdict::{Cause, Ended, Ignored, Rule, Verdict};
@@ -19,14 +21,11 @@ pub use verdict::{Cause, Ended, Ignored, Rule, Verdict};
 pub struct Effects<H: Handles> {
     /// The verdict about the event.
     pub verdict: Option<Verdict>,
-    /// The refusal of an envelope, for a sender that waits for it.
+    /// The refusal of an envelope or of a link that may not join, for a sender that waits for it.
     pub refusal: Option<Box<Refusal>>,
     /// Effects for the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
-    /// A paused call whose caller is back, and the request with which it came: from now on, before
-    /// the next step, what belongs to the call goes to that request.
-    pub returned: Option<(H::Call, H::Call)>,
-    /// All other effects, in order.
+    /// All other effects, in order. Each has one addressee (see [`Effect::addressee`]).
     pub all: SmallVec<[Effect<H>; 2]>,
 }
 
@@ -36,7 +35,6 @@ impl<H: Handles> Default for Effects<H> {
             verdict: None,
             refusal: None,
             room: SmallVec::new(),
-            returned: None,
             all: SmallVec::new(),
         }
     }
@@ -45,6 +43,15 @@ impl<H: Handles> Default for Effects<H> {
 impl<H: Handles> Effects<H> {
     pub(crate) fn push(&mut self, effect: Effect<H>) {
         self.all.push(effect);
+    }
+
+    /// Takes the refusal for a sender that waits for it. The effect by which the sender would learn
+    /// of it otherwise is none any more.
+    pub fn take_refusal(&mut self) -> Option<Box<Refusal>> {
+        let refusal = self.refusal.take()?;
+        self.all
+            .retain(|effect| !matches!(effect, Effect::Withhold { .. }));
+        Some(refusal)
     }
 
     /// Adds that a decision counts, if a participant made it.
@@ -70,13 +77,6 @@ pub enum Receiver<H: Handles> {
 /// An effect that the shell carries out.
 #[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Effect<H: Handles> {
-    /// A link may not join.
-    NotJoined {
-        /// The link's sending side.
-        handle: H::Link,
-        /// The refusal that the caller gets.
-        refusal: Box<Refusal>,
-    },
     /// The topic ended a link, or the link left. No later effect names it.
     Closed {
         /// Its sending side.
@@ -97,7 +97,7 @@ pub enum Effect<H: Handles> {
     /// is not published, or a notification of a participant that serves.
     Receive {
         /// The sender's link.
-        link: LinkId,
+        handle: H::Link,
         /// The sender's server side, if it serves here.
         server: Option<H::Server>,
         /// The envelope.
@@ -160,6 +160,21 @@ pub enum Effect<H: Handles> {
         round: u32,
         /// The questions, each with its id.
         questions: Vec<(OperationId, H::Question)>,
+    },
+    /// The caller of a paused call is back with another request: what belongs to the call goes to
+    /// that request from now on.
+    Return {
+        /// The call.
+        call: H::Call,
+        /// The request with which its caller came back.
+        by: H::Call,
+    },
+    /// What an effect began about a call and could not wait for goes on: the call is still open.
+    Proceed {
+        /// The call.
+        call: H::Call,
+        /// The rest of that effect.
+        work: H::Work,
     },
     /// The outcome of a proposal goes to a caller that waited for it.
     Report {
@@ -242,12 +257,12 @@ pub enum Effect<H: Handles> {
         /// caller listens; it may be another resource than the server names.
         about: Option<Arc<str>>,
     },
-    /// The list that these callers see may have changed.
+    /// The list that a caller sees may have changed.
     ListChanged {
         /// The list; never [`ListKind::Templates`], which change with resources.
         list: ListKind,
-        /// The callers.
-        to: Vec<Receiver<H>>,
+        /// The caller.
+        to: Receiver<H>,
     },
     /// No caller on this link is interested in a resource any more.
     Unsubscribe {

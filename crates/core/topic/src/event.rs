@@ -238,6 +238,14 @@ pub enum Event<'a, H: Handles> {
         /// The end.
         end: End<H::Answer>,
     },
+    /// An effect that began with a call and could not wait can go on. The topic drops the work if the
+    /// call is over by then.
+    Proceed {
+        /// The call.
+        operation: OperationId,
+        /// The rest of the effect.
+        work: H::Work,
+    },
     /// The link that opened an operation cancels it.
     Cancel {
         /// The link.

@@ -27,6 +27,8 @@ pub trait Handles: Clone + Debug + 'static {
     type Content: Clone + Debug;
     /// A task at a server: the forms in which callers see it, and the session that knows it.
     type Task: Clone + Debug;
+    /// The rest of an effect that began with a call and could not wait.
+    type Work: Clone + Debug;
     /// The shell's part of a decision: edited params, and the caller that waits until the decision
     /// is on disk.
     type Ruling: Clone + Debug;

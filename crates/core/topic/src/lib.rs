@@ -7,6 +7,36 @@
 //! input, output or async: time and ids are arguments, and links, servers, calls and payloads are
 //! opaque [`Handles`].
 //!
+//! # The contract with the shell
+//!
+//! A topic is driven by a *shell*: the gateway, or a simulation. The shell holds the topic under one
+//! lock, and releases it after each step; it may look at the topic under the same lock, and waits
+//! for nothing meanwhile. What a step returns is carried out as follows.
+//!
+//! - *Under the lock*, before the next step: [`Effects::room`] goes into the room's queue, and each
+//!   of [`Effects::all`] into the mailbox of its addressee ([`Effect::addressee`]): a call, a link,
+//!   or the gateway itself. Nothing is carried out under the lock.
+//! - *After the lock is released*, any thread may carry out the effects of a mailbox, but only one at
+//!   a time, and in the mailbox's order. So the effects of one addressee take place in the order in
+//!   which the topic made them, whichever threads step. Mailboxes have no order between them: where
+//!   two addressees must be in order, a step waits for the other's, as [`Event::Written`] does.
+//! - A verdict ([`Effects::verdict`]) is recorded by the thread that stepped before it carries out
+//!   any of the step's effects. [`Effects::refusal`] is for a sender that waits for it.
+//! - Carrying out an effect may step again. What that step gives to a mailbox that is being emptied
+//!   waits in it; the shell does not begin a second time with it.
+//! - Carrying out never waits. What has to (a session that opens, a file) goes on elsewhere, and comes
+//!   back as an event: [`Event::Answer`], [`Event::Propose`], [`Event::Unproposable`],
+//!   [`Event::Written`], or [`Event::Proceed`], whose effect the topic makes only if the call is
+//!   still open. So no shell needs to note whether a call is over, parked or back.
+//! - After [`Effect::Settle`], [`Effect::Refuse`], [`Effect::Drop`], [`Effect::Report`] and, of an
+//!   operation that waited, [`Effect::Park`] no effect names the call any more; none names a link
+//!   after [`Effect::Closed`]. Between [`Effect::Park`] or [`Effect::Pause`] and [`Effect::Return`] no
+//!   effect reaches the caller through its call but an answer, which the shell drops.
+//! - The shell may hand events in in any order and from any thread. The topic ignores those that come
+//!   too late, twice, or from another than the one that they are asked of.
+//!
+//! # Items
+//!
 //! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of events and their
 //!   effects.
 //! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present
@@ -43,6 +73,7 @@ mod parking;
 mod pausing;
 mod pending;
 mod prefixes;
+mod proceeding;
 mod proposals;
 mod propose;
 mod refusals;
@@ -66,8 +97,8 @@ pub use config::{
 };
 pub use departures::DEPARTURES_MAX;
 pub use effect::{
-    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver,
-    Record, RefusedDecision, RoomEffect, Rule, Verdict,
+    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView,
+    Receiver, Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,

@@ -7,7 +7,7 @@ use model::{Capabilities, LinkId, Narrowing, OperationId, Outcome, ParticipantId
 use crate::{
     Handles, Topic,
     admission::proposes,
-    effect::{Cause, Effect, Ended, RoomEffect},
+    effect::{Cause, Effect, Ended, RoomEffect, Verdict},
     event::{Join, Joining},
     members::{Link, Member, Seat},
     operations::State,
@@ -44,8 +44,9 @@ impl<H: Handles> Topic<H> {
             self.may_join(participant, replaced)
         };
         if let Err(cause) = may {
-            let refusal = refusals::plain(cause);
-            return self.effects.push(Effect::NotJoined { handle, refusal });
+            self.effects.verdict = Some(Verdict::Refused(cause));
+            self.effects.refusal = Some(refusals::plain(cause));
+            return;
         }
         if let Some(older) = replaced {
             self.close_link(older, Some(Ended::Replaced));

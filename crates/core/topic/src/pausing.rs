@@ -147,19 +147,21 @@ impl<H: Handles> Topic<H> {
             .as_mut()
             .map(|rare| (rare.kept.take(), std::mem::take(&mut rare.missed)));
         let (kept, missed) = waits.unwrap_or_default();
-        let call = open.handle.call().cloned();
-        for (notice, call) in missed
-            .into_iter()
-            .filter_map(|notice| Some((notice, call.clone()?)))
-        {
+        let Some(call) = open.handle.call().cloned() else {
+            return;
+        };
+        self.effects.push(Effect::Return {
+            call: call.clone(),
+            by,
+        });
+        for notice in missed {
             self.effects.push(Effect::Notify {
-                to: Receiver::Call(call),
+                to: Receiver::Call(call.clone()),
                 notice,
                 public: None,
                 about: None,
             });
         }
-        self.effects.returned = call.map(|call| (call, by));
         if let Some(end) = kept {
             return self.deliver_kept(id, end);
         }

@@ -391,9 +391,10 @@ impl<H: Handles> Topic<H> {
         let Some(own) = self.members.link(link) else {
             return;
         };
-        let (seat, id) = match which {
-            OperationRef::Id(id) => (own.seat, Some(id)),
-            OperationRef::Tag(tag) => (own.seat, self.tagged(link, &tag)),
+        let seat = own.seat;
+        let id = match which {
+            OperationRef::Request { operation, round } => self.waiting_as(operation, round),
+            OperationRef::Tag(tag) => self.tagged(link, &tag),
         };
         let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else {
             return;
@@ -408,6 +409,13 @@ impl<H: Handles> Topic<H> {
         {
             self.cancel_call(id);
         }
+    }
+
+    /// The operation, if the request that came in this round waits for its end: its caller was not
+    /// answered for now, and has not come back with another.
+    fn waiting_as(&self, id: OperationId, round: u32) -> Option<OperationId> {
+        let open = self.operations.get(id)?;
+        (open.rounds == round && !open.answered).then_some(id)
     }
 
     /// The youngest operation that a link opened under this name: a caller's request, or a server's
@@ -468,7 +476,10 @@ impl<H: Handles> Topic<H> {
             self.lose_rare(id, closed.link, *rare, outcome);
         }
         self.call_is_over(id, closed.state, outcome);
-        Some((closed.handle.call().cloned()?, closed.state))
+        match closed.handle {
+            Handle::Call(call) => Some((call, closed.state)),
+            Handle::Question(_) => None,
+        }
     }
 
     /// Ends what few requests have: interests, and their part in tasks.

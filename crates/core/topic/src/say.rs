@@ -87,11 +87,12 @@ impl<H: Handles> Topic<H> {
         if private || serves && kind.starts_with(NOTIFICATIONS) {
             let seat = self.members.server(&from).filter(|_| serves);
             let server = seat.and_then(|seat| self.members.get(seat)?.server.clone());
-            self.effects.push(Effect::Receive {
-                link,
+            let receive = |handle| Effect::Receive {
+                handle,
                 server,
                 message: say.message.clone(),
-            });
+            };
+            self.effects.all.extend(self.handle(link).map(receive));
         }
         if private {
             return;

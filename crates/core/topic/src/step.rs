@@ -142,6 +142,7 @@ impl<H: Handles> Topic<H> {
                 operation,
                 end,
             } => self.answer(link, operation, end),
+            Event::Proceed { operation, work } => self.proceed(operation, work),
             Event::Cancel { link, which } => self.cancel(link, which),
             Event::Notice {
                 server,

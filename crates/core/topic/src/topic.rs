@@ -401,6 +401,13 @@ impl<H: Handles> Topic<H> {
         self.operations.contains(operation)
     }
 
+    /// Whether the caller of an open call was answered for now with questions, and is not back.
+    pub fn is_paused(&self, operation: OperationId) -> bool {
+        self.operations
+            .get(operation)
+            .is_some_and(|open| open.state.is_paused())
+    }
+
     /// An open call.
     pub fn call(&self, operation: OperationId) -> Option<H::Call> {
         self.operations.get(operation)?.handle.call().cloned()

@@ -14,7 +14,7 @@ use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::reply::{OnStream, SinkReply};
+use crate::reply::SinkReply;
 use crate::stream::Stream;
 
 /// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the
@@ -199,7 +199,7 @@ pub(crate) fn receive_params(
     }
     match request(params) {
         Ok(incoming) => {
-            dispatch.request(link, incoming, Arc::new(SinkReply(OnStream::new(out))));
+            dispatch.request(link, incoming, Arc::new(SinkReply(Arc::clone(out))));
         }
         Err(answer) => out.answer(answer),
     }

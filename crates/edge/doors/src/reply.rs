@@ -1,4 +1,7 @@
 //! Replies of calls: answers, notifications and questions, encoded once and handed to a sink.
+//!
+//! What belongs to one call comes by one thread at a time, and nothing follows its end: a stream that
+//! many calls share needs no place for each.
 
 use std::sync::Arc;
 
@@ -6,7 +9,6 @@ use access::Bounds;
 use bytes::Bytes;
 use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
-use platform::Mutex;
 use wire::mcp::{refusal, relay};
 use wire::rpc::Id;
 
@@ -45,48 +47,6 @@ impl Sink for Arc<Stream> {
 
     fn bounds(&self) -> &Bounds {
         &self.bounds
-    }
-}
-
-/// The part of a stream that belongs to one request: nothing follows its answer, whichever tasks
-/// send.
-pub(crate) struct OnStream {
-    stream: Arc<Stream>,
-    is_over: Mutex<bool>,
-}
-
-impl OnStream {
-    /// The part of a request that is open.
-    pub(crate) fn new(stream: &Arc<Stream>) -> Self {
-        Self {
-            stream: Arc::clone(stream),
-            is_over: Mutex::new(false),
-        }
-    }
-}
-
-impl Sink for OnStream {
-    fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
-        let is_over = self.is_over.lock();
-        if *is_over {
-            Err(Unsent::Ended)
-        } else {
-            self.stream.send(frame, latest)
-        }
-    }
-
-    fn answer(&self, frame: Bytes, error: Option<i64>) {
-        *self.is_over.lock() = true;
-        self.stream.answer_with(frame, error);
-    }
-
-    fn skip(&self) {
-        *self.is_over.lock() = true;
-        self.stream.skip();
-    }
-
-    fn bounds(&self) -> &Bounds {
-        &self.stream.bounds
     }
 }
 
@@ -205,41 +165,5 @@ pub(crate) fn delivered(sent: Result<(), Unsent>) -> Result<(), Undelivered> {
         }
         Err(Unsent::NoStream) => Err(Undelivered::Overrun),
         Err(Unsent::Ended) | Ok(()) => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use platform::Shares;
-
-    use super::*;
-    use crate::stream::Lifetime;
-
-    #[test]
-    fn nothing_follows_an_answer() {
-        let held = Shares::new(1 << 20, 1 << 20).of("ann");
-        let bounds = Bounds {
-            limits: Arc::default(),
-            held,
-        };
-        for _ in 0..2_000 {
-            let stream = Stream::new(0, Lifetime::Reader, 0, &bounds);
-            let mut reader = stream.read(None).unwrap();
-            let (call, barrier) = (OnStream::new(&stream), std::sync::Barrier::new(2));
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    // Fewer than a stream keeps unread.
-                    (0..20).for_each(|_| _ = call.send(Bytes::from_static(b"progress"), None));
-                });
-                barrier.wait();
-                call.answer(Bytes::from_static(b"answer"), None);
-            });
-            let frames: Vec<_> = std::iter::from_fn(|| reader.try_next())
-                .map(|item| item.frame)
-                .collect();
-            assert_eq!(frames.last().unwrap(), "answer");
-            assert_eq!(frames.iter().filter(|frame| *frame == "answer").count(), 1);
-        }
     }
 }

@@ -15,7 +15,7 @@ use crate::duplex::{self, Framing};
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
 use crate::outlet::Visitor;
-use crate::reply::{OnStream, SinkReply};
+use crate::reply::SinkReply;
 use crate::stream::{Lifetime, Stream};
 use crate::{legacy, modern};
 
@@ -198,11 +198,10 @@ impl Client<'_> {
                     .dispatch
                     .request(&link, incoming, Arc::new(ListenReply::new(out)))
             }
-            _ => self.visitor.dispatch.request(
-                &link,
-                incoming,
-                Arc::new(SinkReply(OnStream::new(&out))),
-            ),
+            _ => self
+                .visitor
+                .dispatch
+                .request(&link, incoming, Arc::new(SinkReply(out))),
         };
     }
 }

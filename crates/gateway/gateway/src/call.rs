@@ -1,7 +1,6 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use access::account;
@@ -10,7 +9,7 @@ use model::{
     Answer, Digest, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId,
     Refusal, RefusalCode, Request,
 };
-use platform::{Full, Mutex, Taken};
+use platform::{Full, Taken};
 use tokio::sync::Notify;
 use upstream::tasks::CallTask;
 use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question, Session};
@@ -18,10 +17,16 @@ use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use crate::mailbox::Mailbox;
 use schema::ToolSchema;
 use transcode::shown::JsonView;
 
 use crate::{context::call_number, proposals::content::Waits};
+use sessions::Sessions;
+use waiter::Waiter;
+
+mod sessions;
+mod waiter;
 
 /// Receives the answer of a call, and what belongs to the call before it. Each call ends with one
 /// of `settle`, `refuse` and `abandon`. Without other methods of its own a reply passes on nothing
@@ -58,26 +63,23 @@ pub trait Reply: Send + Sync {
     }
 }
 
-/// The reply of a call whose caller was answered for now.
-struct NoReply;
-
-impl Reply for NoReply {
-    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
-
-    fn refuse(&self, _: &Call, _: &Refusal) {}
-}
-
-/// Where the answer of a call goes: the request that its caller waits for, and the reply of that
-/// request.
+/// Where what belongs to a call goes: to the request that its caller waits for, or nowhere.
 pub(crate) struct Answering<'c> {
     call: &'c Call,
     /// The request with which the caller came back, if it did.
     back: Option<Arc<Call>>,
-    /// Whether the caller was answered for now.
     is_away: bool,
 }
 
-impl Answering<'_> {
+impl<'c> Answering<'c> {
+    fn of(call: &'c Call) -> Self {
+        Self {
+            call,
+            back: call.waiter.back(),
+            is_away: call.waiter.is_away(),
+        }
+    }
+
     /// Whether an answer reaches no caller now.
     pub(crate) fn is_away(&self) -> bool {
         self.is_away
@@ -87,30 +89,40 @@ impl Answering<'_> {
         self.back.as_deref().unwrap_or(self.call)
     }
 
-    fn reply(&self) -> &dyn Reply {
+    /// The reply of a caller that waits.
+    fn reply(&self) -> Option<&dyn Reply> {
         if self.is_away {
-            &NoReply
+            None
         } else {
-            &*self.request().reply
+            Some(&*self.request().reply)
         }
     }
 
     pub(crate) fn settle(&self, answer: &Answer, respell: &Respell<'_>) {
-        self.reply().settle(self.request(), answer, respell);
+        if let Some(reply) = self.reply() {
+            reply.settle(self.request(), answer, respell);
+        }
     }
 
     pub(crate) fn refuse(&self, refusal: &Refusal) {
-        self.reply().refuse(self.request(), refusal);
+        if let Some(reply) = self.reply() {
+            reply.refuse(self.request(), refusal);
+        }
     }
 
     pub(crate) fn abandon(&self) {
-        self.reply().abandon(self.request());
+        if let Some(reply) = self.reply() {
+            reply.abandon(self.request());
+        }
     }
 
     /// Passes a notification on. A caller that came back may have chosen another progress token, or
     /// none.
     pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
-        let (reply, request) = (self.reply(), self.request());
+        let Some(reply) = self.reply() else {
+            return Ok(());
+        };
+        let request = self.request();
         let token = &request.request.progress;
         let is_same = *token == notice.notice.latest;
         if self.back.is_none()
@@ -135,15 +147,23 @@ impl Answering<'_> {
     }
 
     pub(crate) fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        self.reply().ask(self.request(), question)
+        match self.reply() {
+            Some(reply) => reply.ask(self.request(), question),
+            None => Err(Undelivered::OtherForm),
+        }
     }
 
     pub(crate) fn withdraw_question(&self, operation: OperationId) {
-        self.reply().withdraw_question(self.request(), operation);
+        if let Some(reply) = self.reply() {
+            reply.withdraw_question(self.request(), operation);
+        }
     }
 
     pub(crate) fn list_changed(&self, list: ListKind) -> Result<(), Undelivered> {
-        self.reply().list_changed(self.request(), list)
+        match self.reply() {
+            Some(reply) => reply.list_changed(self.request(), list),
+            None => Ok(()),
+        }
     }
 }
 
@@ -204,36 +224,26 @@ pub struct Call {
     pub(crate) is_retry: bool,
     /// Whether its person refused to open the link to a connect page.
     pub(crate) declined: bool,
+    /// The round in which its caller came back with this very request; 0 if it is the first one.
+    pub(crate) round: u32,
+    /// The mailbox of effects for it.
+    pub(crate) mailbox: Mailbox,
     reply: Arc<dyn Reply>,
-    /// The last request with which its caller came back, after it was answered for now with
-    /// questions.
-    back: Mutex<Option<Arc<Call>>>,
-    /// The session that it is sent to, and the one after it if that did not take it.
-    sessions: [OnceLock<Arc<Session>>; 2],
-    /// The session to which it was moved, because it waited too long behind another call.
-    moved: Mutex<Option<Arc<Session>>>,
+    /// The request with which its caller waits.
+    waiter: Waiter<Call>,
+    /// The sessions that it was sent to.
+    sessions: Sessions,
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
     /// The same of its answer while that waits for the caller.
     kept: OnceLock<Taken>,
-    /// [`PARKED`], [`OVER`], [`BACK`] and [`MOVED`].
-    state: AtomicU8,
-    /// Wakes what serves the call when it is over, if that wants to know.
-    over: OnceLock<Box<Notify>>,
+    /// Wakes what serves the call in the gateway when it is cancelled.
+    cancelled: OnceLock<Box<Notify>>,
 }
 
 /// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there
 /// are no more of them than open calls.
 const UNCOUNTED_BYTES_MAX: usize = 4096;
-
-/// Its caller was answered for now.
-const PARKED: u8 = 1;
-/// It has ended.
-const OVER: u8 = 2;
-/// Its caller came back with another request, which has the answer.
-const BACK: u8 = 4;
-/// It was moved to another session.
-const MOVED: u8 = 8;
 
 impl Call {
     /// A call that is not in the topic yet.
@@ -244,6 +254,28 @@ impl Call {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
+        Arc::new(Self::with(id, link, incoming, names, reply))
+    }
+
+    /// A request with which the caller of a paused call comes back in this round.
+    pub(crate) fn returning(
+        id: OperationId,
+        link: &Arc<Link>,
+        incoming: Incoming,
+        reply: Arc<dyn Reply>,
+        round: u32,
+    ) -> Arc<Self> {
+        let call = Self::with(id, link, incoming, Names::Public, reply);
+        Arc::new(Self { round, ..call })
+    }
+
+    fn with(
+        id: OperationId,
+        link: &Arc<Link>,
+        incoming: Incoming,
+        names: Names,
+        reply: Arc<dyn Reply>,
+    ) -> Self {
         let Incoming {
             request,
             tag,
@@ -256,34 +288,31 @@ impl Call {
             ..
         } = incoming;
         let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
-        let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
-        let task = CallTask::default();
-        let bearer = link.scope.latest();
-        Arc::new(Self {
+        Self {
             id,
             link: Arc::clone(link),
             request,
             shown,
             tag,
             client,
-            bearer,
+            bearer: link.scope.latest(),
             parks,
             wish,
             names,
-            task,
-            delivered,
-            waits,
+            task: CallTask::default(),
+            delivered: OnceLock::new(),
+            waits: OnceLock::new(),
             is_retry,
             declined,
+            round: 0,
+            mailbox: Mailbox::default(),
             reply,
-            back,
-            sessions,
-            moved,
-            held,
-            kept,
-            state,
-            over,
-        })
+            waiter: Waiter::default(),
+            sessions: Sessions::default(),
+            held: OnceLock::new(),
+            kept: OnceLock::new(),
+            cancelled: OnceLock::new(),
+        }
     }
 
     /// What its access token narrows its participant's capabilities to.
@@ -298,6 +327,11 @@ impl Call {
         self.bearer.as_ref()?.token
     }
 
+    /// The participant that proposed it, if it carries out a proposal.
+    pub(crate) fn proposer(&self) -> Option<&ParticipantId> {
+        self.delivered.get()?.proposer.as_ref()
+    }
+
     /// The schema by which its arguments were checked when it came, if it is written in protobuf.
     pub(crate) fn checked_by(&self) -> Option<&ToolSchema> {
         self.shown.as_ref()?.schema()
@@ -309,37 +343,25 @@ impl Call {
         Some((delivered.topic.upgrade()?, delivered))
     }
 
-    /// The session that it was sent to.
+    /// The session that it was sent to last.
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
-        match self.state.load(Ordering::Acquire) & MOVED {
-            0 => self.sessions.iter().rev().find_map(OnceLock::get).cloned(),
-            _ => self.moved.lock().clone(),
-        }
+        self.sessions.last().cloned()
     }
 
-    /// Enters the session to which it is moved; false if it depends on the one that has it.
-    pub(crate) fn move_to(&self, session: &Arc<Session>) -> bool {
+    /// Enters the session that it is sent to.
+    pub(crate) fn enter(&self, session: &Arc<Session>) {
+        self.sessions.enter(session);
+    }
+
+    /// Whether another session may send it: nothing of it depends on the one that has it.
+    pub(crate) fn may_move(&self) -> bool {
         let task = &self.task;
-        if self.wish != TaskWish::None || task.about().is_some() || task.asks() || task.follows() {
-            return false;
-        }
-        *self.moved.lock() = Some(Arc::clone(session));
-        self.state.fetch_or(MOVED, Ordering::AcqRel);
-        true
-    }
-
-    /// Enters the session that it is sent to; false if it was sent twice before.
-    pub(crate) fn enter(&self, session: &Arc<Session>) -> bool {
-        self.sessions
-            .iter()
-            .any(|place| place.set(Arc::clone(session)).is_ok())
+        self.wish == TaskWish::None && task.about().is_none() && !task.asks() && !task.follows()
     }
 
     /// Whether a session that did not take it can have a successor that does.
     pub(crate) fn may_go_again(&self) -> bool {
-        self.sessions.iter().any(|place| place.get().is_none())
-            && self.wish == TaskWish::None
-            && self.task.about().is_none()
+        self.wish == TaskWish::None && self.task.about().is_none()
     }
 
     /// Enters a long request in the account of its caller.
@@ -350,9 +372,17 @@ impl Call {
         self.account_for(self.request.payload.bytes.len(), &self.held)
     }
 
-    /// The same of an answer that waits for the caller.
+    /// Enters an answer that waits for the caller in the same account.
+    ///
+    /// # Errors
+    /// As [`Call::hold`].
     pub(crate) fn hold_answer(&self, answer: &Answer) -> Result<(), Refusal> {
         self.account_for(answer.payload.bytes.len(), &self.kept)
+    }
+
+    /// Whether an answer would be entered in the account if it waited for the caller.
+    pub(crate) fn counts(answer: &Answer) -> bool {
+        answer.payload.bytes.len() > UNCOUNTED_BYTES_MAX
     }
 
     /// Whether the bytes of its answer are on its caller's account already: it asks for a result
@@ -424,90 +454,40 @@ impl Call {
         self.client.as_ref().unwrap_or(&self.link.client)
     }
 
-    /// Where its answer goes: nowhere while its caller has been answered for now.
+    /// Where what belongs to the call goes now: nowhere while its caller was answered for now.
     pub(crate) fn reply(&self) -> Answering<'_> {
-        let answering = self.answering();
-        Answering {
-            is_away: answering.request().was_answered(),
-            ..answering
-        }
+        Answering::of(self)
     }
 
-    /// Where the answer for now goes, once. What follows reaches no caller until one comes back.
-    /// `None` if it has been answered.
-    pub(crate) fn park(&self) -> Option<Answering<'_>> {
-        let answering = self.answering();
-        // In one step with the look at its end: of the answer for now and the answer itself one
-        // reaches the caller.
-        let parked = |state| (state & (PARKED | OVER) == 0).then_some(state | PARKED);
-        let state = &answering.request().state;
-        let open = state
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, parked)
-            .is_ok();
-        open.then_some(answering)
+    /// Where the answer for now goes. What follows reaches no caller until it comes back.
+    pub(crate) fn answer_for_now(&self) -> Answering<'_> {
+        let answering = Answering::of(self);
+        self.waiter.leave();
+        answering
     }
 
-    fn answering(&self) -> Answering<'_> {
-        // Few callers come back: the others take no lock.
-        let is_back = self.state.load(Ordering::Acquire) & BACK != 0;
-        let back = if is_back {
-            self.back.lock().clone()
-        } else {
-            None
-        };
-        Answering {
-            call: self,
-            back,
-            is_away: false,
-        }
+    /// Lets its caller wait with another request, which is not sent anywhere.
+    pub(crate) fn come_back(&self, by: Arc<Call>) {
+        self.waiter.come_back(by);
     }
 
-    /// Lets its caller wait with another request, which is not sent anywhere. Returns the one with
-    /// which it came back before.
-    pub(crate) fn come_back(&self, by: Arc<Call>) -> Option<Arc<Call>> {
-        let before = self.back.lock().replace(by);
-        self.state.fetch_or(BACK, Ordering::AcqRel);
-        before
+    /// Whether its caller was answered for now and is not back, as far as its effects have been
+    /// carried out. Only these may ask: for all others the topic knows.
+    pub(crate) fn is_away(&self) -> bool {
+        self.waiter.is_away()
     }
 
-    /// Whether its caller was answered for now and has not come back.
-    pub(crate) fn is_parked(&self) -> bool {
-        self.answering().request().was_answered()
-    }
-
-    /// Whether this very request was answered for now.
-    pub(crate) fn was_answered(&self) -> bool {
-        self.state.load(Ordering::Acquire) & PARKED != 0
-    }
-
-    /// Whether it has ended.
-    pub(crate) fn is_over(&self) -> bool {
-        self.state.load(Ordering::Acquire) & OVER != 0
-    }
-
-    /// Notes its end.
-    pub(crate) fn end(&self) {
-        self.state.fetch_or(OVER, Ordering::AcqRel);
-        if let Some(back) = self.answering().back {
-            back.state.fetch_or(OVER, Ordering::AcqRel);
-        }
-        if let Some(over) = self.over.get() {
-            over.notify_one();
-        }
-    }
-
-    /// What is notified when the call is over.
-    pub(crate) fn over(&self) -> &Notify {
-        let over = self.over.get_or_init(Box::default);
-        if self.is_over() {
-            over.notify_one();
-        }
-        over
+    /// What is notified when the call is cancelled. To be asked for while the call is delivered:
+    /// its cancellation comes after that.
+    pub(crate) fn cancelled(&self) -> &Notify {
+        self.cancelled.get_or_init(Box::default)
     }
 
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
-        self.end();
+        if let Some(cancelled) = self.cancelled.get() {
+            cancelled.notify_one();
+        }
         if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }

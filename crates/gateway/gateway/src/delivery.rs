@@ -1,28 +1,20 @@
-//! Delivery of calls to servers: choice of the session, form of the request, answers.
+//! Delivery of calls, and their ends: what the topic delivers where, subscriptions, and answers.
 
 use std::sync::{Arc, Weak};
 
 use access::account;
 use bytes::Bytes;
 use model::{
-    Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, ParticipantId, Payload, Refusal,
-    RefusalCode, Request,
+    Answer, Form, LinkId, LogLevel, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
 };
-use topic::{Cause, End, Subject, Target};
-use upstream::curation::Author;
-use upstream::tasks::LOST;
-use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
-use wire::mcp::task::{TaskWish, plain as plain_call};
-use wire::mcp::{input, relay};
+use topic::End;
+use upstream::Subscription;
+use wire::mcp::input;
 
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::proposals::open::is_redefined;
-use crate::tasks::{bridge, follow::Follower, journal};
-use crate::{
-    accounts, context::call_number, curation, dispatch::Dispatch, record::Record, results, returns,
-    tasks::relay as tasks, unfit,
-};
+use crate::tasks::{journal, relay as tasks};
+use crate::{dispatch::Dispatch, results, returns};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
@@ -51,390 +43,8 @@ pub(crate) fn note(
     });
 }
 
-/// Gives the topic back what a server notified about a call before its caller was answered for now.
-pub(crate) fn miss(dispatch: &Arc<Dispatch>, call: &Call, notice: Notice) {
-    let Some(Delivered { server, .. }) = call.delivered.get() else {
-        return;
-    };
-    dispatch.take(Event::Notice {
-        server,
-        subject: Subject::Call(call.id),
-        level: None,
-        notice,
-    });
-}
-
-/// Delivers a call to a configured server.
-pub(crate) fn to_server(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    server: &Arc<ConfiguredServer>,
-    own: Option<Arc<str>>,
-    proposal: Option<&ProposalView>,
-) {
-    let edited = proposal.and_then(|proposal| proposal.ruling.as_ref()?.params.as_deref());
-    // What was reviewed was shown in JSON, and runs as it was shown.
-    let shown = proposal.and_then(|_| call.shown().ok());
-    let reviewed = proposal
-        .zip(shown)
-        .and_then(|(proposal, shown)| curation::reviewed(&proposal.content.opened, edited, shown));
-    let edited = reviewed.and_then(|reviewed| relay::with_arguments(shown?, reviewed));
-    // A call that was held becomes no task of its server: its proposal is the task.
-    let plain = proposal.filter(|_| call.wish != TaskWish::None);
-    let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
-    let protobuf = call.request.payload.coding == Coding::Proto;
-    let request = plain
-        .or(edited)
-        .or_else(|| shown.filter(|_| protobuf).cloned());
-    match call.request.method.as_str() {
-        "resources/subscribe" => return subscribe(dispatch, call, server, own),
-        "resources/unsubscribe" => return unsubscribe(dispatch, call, server, own),
-        _ => {}
-    }
-    let about = call.task.about();
-    if let Some(task) = about.filter(|task| bridge::takes(call, task)) {
-        return bridge::serve(dispatch, call, task);
-    }
-    let own = about.map(|task| Arc::clone(&task.origin.own)).or(own);
-    // A task is asked about in the session in which it runs, if that matters.
-    let session = match about.filter(|task| task.origin.instance != 0) {
-        Some(task) => match task.session() {
-            None => {
-                return fail(
-                    dispatch,
-                    call,
-                    Refusal::new(RefusalCode::UpstreamDown, LOST),
-                );
-            }
-            session => session,
-        },
-        None => server
-            .upstream
-            .open_session(&caller_of(dispatch, call, server)),
-    };
-    if let Some(session) = session {
-        return send_by(dispatch, call, (server, &session), own, request.as_ref());
-    }
-    let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
-    tokio::spawn(async move {
-        match server
-            .upstream
-            .session(&caller_of(&dispatch, &call, &server))
-            .await
-        {
-            Ok(_) if call.is_over() => {}
-            Ok(session) => send_by(&dispatch, &call, (&server, &session), own, request.as_ref()),
-            Err(refusal) => fail(&dispatch, &call, refusal),
-        }
-    });
-}
-
-/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked
-/// nothing. Where each caller has an account, what was proposed uses its proposer's.
-fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServer) -> Caller<'a> {
-    let is_parked = call.is_parked();
-    if let Some(callers) = &server.callers {
-        let proposer = call
-            .delivered
-            .get()
-            .and_then(|delivered| delivered.proposer.as_ref());
-        let participant = proposer.unwrap_or(&call.link.participant.id);
-        if is_parked || *participant != call.link.participant.id {
-            // In the modern form sessions belong to participants, not to links.
-            let own = dispatch.own.caller();
-            // What was approved may run long after the token with which it was proposed has ended.
-            let token = callers.accounts.latest_token(participant.as_str());
-            return Caller {
-                participant,
-                account: account(participant),
-                form: Form::Modern,
-                token,
-                ..own
-            };
-        }
-    }
-    if is_parked {
-        dispatch.own.caller()
-    } else {
-        call.caller()
-    }
-}
-
-/// Sends a call by a session of its server, if what the session lists has its target and does not
-/// withhold it.
-fn send_by(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    (server, session): (&ConfiguredServer, &Arc<Session>),
-    own: Option<Arc<str>>,
-    request: Option<&Request>,
-) {
-    if let Some(said) = accounts::is_connected_already(server, call, session, own.as_deref()) {
-        return answer_body(dispatch, call, said);
-    }
-    match accounts::own_name(server, call, session, own) {
-        Ok(_) if is_redefined(dispatch, server, call, session) => {
-            fail(
-                dispatch,
-                call,
-                *topic::request_refusal(Cause::ToolChanged, None),
-            );
-        }
-        Ok(own) if curation::is_hidden(dispatch, server, call, own.as_deref()) => {
-            let target = call
-                .request
-                .target
-                .as_ref()
-                .map(|named| Target::Tool(named.as_str()));
-            fail(
-                dispatch,
-                call,
-                *topic::request_refusal(Cause::Unknown, target),
-            );
-        }
-        Ok(own) => {
-            if let Some(model::Target::Tool(public)) = &call.request.target {
-                server.upstream.note_call(own.as_deref().unwrap_or(public));
-            }
-            send(dispatch, call, session, own.as_deref(), request);
-        }
-        Err(refusal) => fail(dispatch, call, refusal),
-    }
-}
-
-/// Sends a call by a session, after the log level that its caller wants, if the server must learn
-/// it.
-fn send(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    session: &Arc<Session>,
-    own: Option<&str>,
-    request: Option<&Request>,
-) {
-    let logs = call.delivered.get().and_then(|delivered| delivered.logs);
-    // A legacy link has one level, a modern one those of its requests.
-    let instead = call.link.form == Form::Legacy;
-    if !logs.is_some_and(|level| session.want_level(call.link.id, level, instead)) {
-        return send_now(dispatch, call, session, own, request);
-    }
-    let (own, request) = (own.map(str::to_owned), request.cloned());
-    let (dispatch, call, session) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(session));
-    tokio::spawn(async move {
-        session.pass_level().await;
-        if !call.is_over() {
-            send_now(&dispatch, &call, &session, own.as_deref(), request.as_ref());
-        }
-    });
-}
-
-fn send_now(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    session: &Arc<Session>,
-    own: Option<&str>,
-    request: Option<&Request>,
-) {
-    let written = request;
-    let request = match request {
-        None if !takes(session, call, own) => match call.shown() {
-            Ok(shown) => Some(shown),
-            Err(refusal) => return fail(dispatch, call, refusal.clone()),
-        },
-        request => request,
-    };
-    let whole = match completed(call, session, own, request) {
-        Ok(whole) => whole,
-        Err(refusal) if refusal.code == RefusalCode::SchemaViolation => {
-            return unfit_end(dispatch, call, unfit::passed(call, refusal));
-        }
-        Err(refusal) => return fail(dispatch, call, refusal),
-    };
-    let request = whole.as_ref().or(request);
-    if session.validates() && call.request.method.as_str() == "tools/call" {
-        let checked = request.unwrap_or(&call.request);
-        if let Some(unfit) = unfit::end(call, checked, &session.manifest(), own) {
-            return unfit_end(dispatch, call, unfit);
-        }
-    }
-    let fitted = match call.request.method.as_str() {
-        "tools/call" => tasks::fit(dispatch, call, session, own, request).map(Some),
-        _ => Ok(None),
-    };
-    let fitted = match fitted {
-        Ok(fitted) => fitted,
-        Err(refusal) => return fail(dispatch, call, refusal),
-    };
-    // Only a modern server gives out states of its own.
-    if call.is_retry && session.era() != call.request.payload.form {
-        return fail(dispatch, call, returns::unknown());
-    }
-    let related = tasks::own_relation(dispatch, call, session);
-    if !call.enter(session) {
-        return fail(
-            dispatch,
-            call,
-            Refusal::new(RefusalCode::UpstreamDown, LOST),
-        );
-    }
-    let changed = fitted
-        .as_ref()
-        .and_then(|fitted| fitted.request.as_ref())
-        .or(request);
-    let declares = fitted.as_ref().is_some_and(|fitted| fitted.declares);
-    let outgoing = Outgoing {
-        own,
-        related_task: related.as_deref(),
-        tasks: declares,
-        ..call.outgoing(changed.unwrap_or(&call.request), call_number(call.id))
-    };
-    let events: Arc<dyn CallEvents> = match call.task.follows() {
-        true => Follower::new(dispatch, call, session, own, declares, changed),
-        false => Arc::<Call>::clone(call),
-    };
-    match session.call(outgoing, events) {
-        // It may have been cancelled before the session knew it.
-        Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
-        Ok(()) => move_unsent(dispatch, call, session),
-        Err(refusal) if refusal.code == RefusalCode::UpstreamDown && call.may_go_again() => {
-            send_again(dispatch, call, session, own, written);
-        }
-        Err(refusal) => fail(dispatch, call, refusal),
-    }
-}
-
-/// A call with the presets of its tool; `None` if it stays as it is. What was reviewed runs as it
-/// was shown, or not at all.
-fn completed(
-    call: &Call,
-    session: &Session,
-    own: Option<&str>,
-    request: Option<&Request>,
-) -> Result<Option<Request>, Refusal> {
-    let Some(curation) = session.curation() else {
-        return Ok(None);
-    };
-    let is_reviewed = call
-        .delivered
-        .get()
-        .is_some_and(|delivered| delivered.proposal.is_some());
-    let by = if is_reviewed {
-        Author::Reviewer
-    } else {
-        Author::Caller
-    };
-    match curation::completed(
-        curation,
-        &session.manifest(),
-        request.unwrap_or(&call.request),
-        own,
-        by,
-    ) {
-        Ok(None) => Ok(None),
-        _ if is_reviewed => Err(*topic::request_refusal(Cause::Redefined, None)),
-        whole => whole,
-    }
-}
-
-/// Ends a call whose arguments do not fit, and records it.
-fn unfit_end(dispatch: &Arc<Dispatch>, call: &Call, unfit: End<Answer>) {
-    if let Some(delivered) = call.delivered.get() {
-        Record::of(dispatch).unfit(call, &delivered.server);
-    }
-    end(dispatch, call, unfit);
-}
-
-/// Whether a session takes the request of a call as its caller wrote it: bytes of protobuf pass to
-/// a server that reads them, unless the answer has a URI that its caller knows by another name, or
-/// arguments of the tool are preset or hidden.
-fn takes(session: &Session, call: &Call, own: Option<&str>) -> bool {
-    let renames = own.is_some() && call.request.method.as_str() == "resources/read";
-    let rewrites = || {
-        session
-            .curation()
-            .is_some_and(|curation| curation::rewrites(curation, call, own))
-    };
-    call.request.payload.coding == Coding::Json
-        || session.coding() == Coding::Proto && !renames && !rewrites()
-}
-
-/// Sends a call by the successor of a session that ended before it took the call.
-fn send_again(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    ended: &Arc<Session>,
-    own: Option<&str>,
-    request: Option<&Request>,
-) {
-    let Some(server) = dispatch.server_named(ended.upstream()) else {
-        return fail(
-            dispatch,
-            call,
-            Refusal::new(RefusalCode::UpstreamDown, "the server was removed"),
-        );
-    };
-    let (own, request) = (own.map(Arc::from), request.cloned());
-    let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
-    tokio::spawn(async move {
-        match server
-            .upstream
-            .successor(&ended, &caller_of(&dispatch, &call, &server))
-            .await
-        {
-            Ok(_) if call.is_over() => {}
-            Ok(session) => send_by(&dispatch, &call, (&server, &session), own, request.as_ref()),
-            Err(refusal) => fail(&dispatch, &call, refusal),
-        }
-    });
-}
-
-/// Moves the calls that wait in a session behind one whose server asks the caller to the caller's
-/// next session.
-pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Session>) {
-    let unsent = from.take_deferred();
-    if unsent.is_empty() {
-        return;
-    }
-    let (dispatch, from, link) = (
-        Arc::clone(dispatch),
-        Arc::clone(from),
-        Arc::clone(&call.link),
-    );
-    let (client, token) = (call.client().clone(), call.token());
-    tokio::spawn(async move {
-        let next = match dispatch.server_named(from.upstream()) {
-            Some(server) => {
-                server
-                    .upstream
-                    .session(&link.caller_with(&client, token))
-                    .await
-            }
-            None => Err(Refusal::new(
-                RefusalCode::UpstreamDown,
-                "the server was removed",
-            )),
-        };
-        for unsent in unsent {
-            let operation = dispatch.context.numbered(unsent.number().0);
-            // If it is over, no session needs to send it.
-            let Some(call) = dispatch.with(|topic| topic.call(operation)) else {
-                continue;
-            };
-            match &next {
-                Ok(next) if call.move_to(next) => next.adopt(unsent),
-                Ok(_) => from.adopt(unsent),
-                Err(refusal) => unsent.refuse(refusal),
-            }
-            if call.is_over() {
-                call.cancel_at_server("the caller has gone");
-            } else if let Ok(next) = &next {
-                // It may ask by now.
-                move_unsent(&dispatch, &call, next);
-            }
-        }
-    });
-}
-
-fn subscribe(
+/// Subscribes the caller to a resource at its server.
+pub(crate) fn subscribe(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     server: &Arc<ConfiguredServer>,
@@ -444,7 +54,8 @@ fn subscribe(
     tokio::spawn(async move {
         let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
         let done = match server.upstream.session(&call.caller()).await {
-            Ok(_) if call.is_over() => return,
+            // The caller has cancelled it or left meanwhile.
+            Ok(_) if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) => return,
             Ok(session) => {
                 session
                     .subscribe(link, account(&call.link.participant.id), uri)
@@ -466,7 +77,8 @@ fn subscribe(
     });
 }
 
-fn unsubscribe(
+/// Ends a subscription of the caller at its server.
+pub(crate) fn unsubscribe(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     server: &ConfiguredServer,
@@ -523,7 +135,9 @@ pub(crate) fn fail(dispatch: &Arc<Dispatch>, call: &Call, refusal: Refusal) {
     end(dispatch, call, End::Failed(Box::new(refusal)));
 }
 
-fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
+/// Ends a call from its server's side. If this is still inside the effect that delivered the call it
+/// is a step from there: the gateway's answers are events like those of servers.
+pub(crate) fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
     if let Some(delivered) = call.delivered.get() {
         dispatch.take(Event::Answer {
             link: delivered.link,
@@ -541,13 +155,13 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
         answer = sealed;
     }
     let answer = tasks::rename_answer(dispatch, call, answer);
-    call.end();
     let created = call.task.became();
     let written = created.and_then(|task| Some((journal::keeps(dispatch, task)?.clone(), task)));
     let Some((journal, task)) = written else {
         return reply(dispatch, call, &answer);
     };
     let task = Arc::clone(task);
+    // The call is over, so that no effect can overtake this.
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
         match journal::write(&dispatch, &journal, &call.link, &task).await {

@@ -1,10 +1,9 @@
 //! Dispatch of one topic: an event, the topic's step, the effects.
 //!
-//! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock
-//! is released, so that there is one order, and a caller that comes back has its call by then;
-//! everything else is carried out afterwards by the one interpreter, `run`.
+//! Every act enters by [`Dispatch::take`]. The room's queue and the mailboxes of the effects'
+//! addressees get their parts before the topic's lock is released, so that each has one order; the
+//! effects are carried out afterwards by the one interpreter, `run`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,9 +11,9 @@ use std::time::Duration;
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 use platform::{Mutex, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use topic::{Effects, Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
+use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
@@ -22,6 +21,7 @@ use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
 use crate::offer::OwnLists;
 use crate::results::store::Results;
+use crate::step::{Busy, Mailboxes, Step};
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
@@ -30,6 +30,9 @@ use lists::{IndexCache, PageCache};
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
+/// Effects of other steps that a thread carries out in a row. What follows is left to a task of its
+/// own, so that no connection works for others without end.
+const CARRIED_IN_A_ROW: usize = 64;
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
 /// Longest sleep of the timer while something ends by the wall clock, which goes on while the
@@ -47,14 +50,6 @@ pub struct Settings {
 
 /// Capabilities of a participant in the topic now; `None` if it may not be there.
 pub type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
-/// Whether the record of a change of this proposal is durable. At most one is under way for each
-/// open proposal, since the topic has the next change stored only after this report:
-/// `topic::Limits::proposals_max` bounds the channel of reports, and a bounded channel would make
-/// the journal's thread wait.
-pub(crate) struct Report {
-    pub(crate) proposal: OperationId,
-    pub(crate) durable: bool,
-}
 /// Carries out one effect.
 pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
 
@@ -68,6 +63,7 @@ pub struct Dispatch {
     pub(crate) ledgers: Option<TopicLedgers>,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
+    mailboxes: Mailboxes,
     /// Its room.
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
@@ -83,8 +79,6 @@ pub struct Dispatch {
     pub(crate) indexes: IndexCache,
     /// Whether the first start of every server has ended.
     pub(crate) settled: AtomicBool,
-    /// Takes reports about records, which one task passes to the topic in this order.
-    pub(crate) reports: UnboundedSender<Report>,
     /// Whether the gateway is about to stop.
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
@@ -135,7 +129,6 @@ impl Dispatch {
         );
         let own = own_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
-        let (reports, reported) = unbounded_channel();
         let dispatch = Arc::new(Self {
             context,
             settings,
@@ -143,6 +136,7 @@ impl Dispatch {
             ledgers,
             standing,
             topic: Mutex::new(Topic::new(config)),
+            mailboxes: Mailboxes::default(),
             room,
             own,
             own_lists: RwLock::default(),
@@ -152,7 +146,6 @@ impl Dispatch {
             pages: PageCache::default(),
             indexes: IndexCache::default(),
             settled: AtomicBool::new(false),
-            reports,
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -162,19 +155,18 @@ impl Dispatch {
             run,
         });
         tokio::spawn(tick(Arc::downgrade(&dispatch), Arc::clone(&dispatch.timer)));
-        tokio::spawn(report(Arc::downgrade(&dispatch), reported));
         dispatch
     }
 
-    /// Takes one event: steps the topic, then carries out the effects.
+    /// Takes one event: steps the topic, then carries out the effects. Effects for a mailbox that
+    /// another thread has are carried out by that thread.
     pub(crate) fn take(self: &Arc<Self>, event: Event<'_>) -> Option<Verdict> {
-        let mut effects = self.step(event);
-        self.run_all(effects.all.drain(..));
-        effects.verdict
+        let step = self.step(event);
+        self.carry_out(step)
     }
 
-    /// Steps the topic. The caller carries out the effects with [`Dispatch::run_all`].
-    pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
+    /// Steps the topic. The caller carries out the effects with [`Dispatch::carry_out`].
+    pub(crate) fn step(&self, event: Event<'_>) -> Step {
         tracing::trace!(target: PATH, event = <&str>::from(&event));
         let mut topic = self.topic.lock();
         let now = self.context.now(topic.next_wall_deadline_ms());
@@ -187,19 +179,42 @@ impl Dispatch {
                     .filter_map(|effect| self.room_event(effect)),
             );
         }
-        // Of what the next step says about the call nothing must reach the request before.
-        let before = effects.returned.take().map(|(call, by)| call.come_back(by));
+        let step = Step::delivered(&self.mailboxes, effects);
         let deadline_ms = topic.next_deadline_ms();
         drop(topic);
-        // Not under the lock: it may be the last holder of that call.
-        drop(before);
         if let Some(deadline_ms) = deadline_ms
             && deadline_ms < self.armed_ms.load(Ordering::Relaxed)
         {
             self.armed_ms.store(deadline_ms, Ordering::Relaxed);
             self.timer.notify_one();
         }
-        effects
+        step
+    }
+
+    /// Carries out the effects that a step left to its thread, in order, and then those that other
+    /// steps have left in its mailboxes meanwhile.
+    pub(crate) fn carry_out(self: &Arc<Self>, step: Step) -> Option<Verdict> {
+        let Step { mut effects, busy } = step;
+        let mut carrying = Carrying {
+            dispatch: self,
+            busy,
+        };
+        for effect in effects.all.drain(..) {
+            self.run(effect);
+        }
+        carrying.finish();
+        effects.verdict
+    }
+
+    /// Carries out nothing of a step: the test plays the addressees.
+    #[cfg(test)]
+    pub(crate) fn discard(self: &Arc<Self>, step: Step) {
+        let busy = step.busy;
+        let mut carrying = Carrying {
+            dispatch: self,
+            busy,
+        };
+        carrying.finish();
     }
 
     /// Time until the next tick is due. A step that makes it earlier wakes the timer from now on.
@@ -216,11 +231,6 @@ impl Dispatch {
         let wait = next_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.steady_ms));
         let look = wall_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.wall_ms).min(WALL_LOOK));
         wait.min(look).min(TIMER_MAX)
-    }
-
-    /// Carries out effects, in order.
-    pub(crate) fn run_all(self: &Arc<Self>, effects: impl IntoIterator<Item = Effect>) {
-        effects.into_iter().for_each(|effect| self.run(effect));
     }
 
     /// Carries out one effect.
@@ -361,6 +371,52 @@ impl Dispatch {
     }
 }
 
+/// Mailboxes that this thread has.
+struct Carrying<'d> {
+    dispatch: &'d Arc<Dispatch>,
+    busy: Busy,
+}
+
+impl Carrying<'_> {
+    /// Carries out what waits, until nothing does or it is another task's turn.
+    fn finish(&mut self) {
+        let mut carried = 0;
+        while let Some(recipient) = self.busy.last() {
+            while let Some(waiting) = self.dispatch.mailboxes.next(recipient) {
+                carried += waiting.len();
+                waiting
+                    .into_iter()
+                    .for_each(|effect| self.dispatch.run(effect));
+                if carried >= CARRIED_IN_A_ROW {
+                    return;
+                }
+            }
+            self.busy.pop();
+        }
+    }
+}
+
+impl Drop for Carrying<'_> {
+    /// No mailbox stays busy: another task goes on with what waits, also if an effect has panicked.
+    fn drop(&mut self) {
+        if self.busy.is_empty() {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else {
+            // A thread outside of the runtime has no tasks.
+            while !self.busy.is_empty() {
+                self.finish();
+            }
+            return;
+        };
+        let (dispatch, busy) = (Arc::clone(self.dispatch), std::mem::take(&mut self.busy));
+        runtime.spawn(async move {
+            let dispatch = &dispatch;
+            Carrying { dispatch, busy }.finish();
+        });
+    }
+}
+
 fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
     let participant = auth::Participant::new(
         ParticipantId::gateway(),
@@ -402,24 +458,6 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
         tokio::select! {
             () = timer.notified() => {}
             () = tokio::time::sleep(wait) => {}
-        }
-    }
-}
-
-/// Passes reports about records to the topic, one at a time: an approval is announced before the
-/// end of its proposal.
-async fn report(dispatch: Weak<Dispatch>, mut reports: UnboundedReceiver<Report>) {
-    while let Some(Report { proposal, durable }) = reports.recv().await {
-        let Some(dispatch) = dispatch.upgrade() else {
-            return;
-        };
-        let event = Event::Written {
-            proposal,
-            stored: durable,
-        };
-        // Whatever goes wrong with one proposal, the reports about the others must go on.
-        if catch_unwind(AssertUnwindSafe(|| dispatch.take(event))).is_err() {
-            tracing::error!(%proposal, "what follows from a durable record was not carried out: the gateway has a fault");
         }
     }
 }

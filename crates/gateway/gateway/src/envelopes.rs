@@ -13,14 +13,14 @@ use json::quote;
 use model::{KindRef, LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
-use topic::{Audience, Cause, Effects, Ignored, Reach, Say, Verdict};
+use topic::{Audience, Cause, Ignored, Reach, Say, Verdict};
 use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
-use crate::live::{Event, Live};
+use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{dispatch::Dispatch, link::Link, record::Record, violations::Violation};
+use crate::{dispatch::Dispatch, link::Link, record::Record, step::Step, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -31,7 +31,7 @@ impl Dispatch {
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         match self.step_envelope(link, &envelope) {
-            Ok(effects) => self.run_all(effects.all),
+            Ok(step) => _ = self.carry_out(step),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
     }
@@ -45,14 +45,10 @@ impl Dispatch {
         link: &Arc<Link>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut effects = self.step_envelope(link, &envelope)?;
-        match effects.refusal.take() {
-            Some(refusal) => Err(refusal),
-            None => {
-                self.run_all(effects.all);
-                Ok(())
-            }
-        }
+        let mut step = self.step_envelope(link, &envelope)?;
+        let refused = step.take_refusal().map_or(Ok(()), Err);
+        self.carry_out(step);
+        refused
     }
 
     /// Steps the topic with an envelope, and records the verdict.
@@ -60,7 +56,7 @@ impl Dispatch {
         self: &Arc<Self>,
         link: &Arc<Link>,
         envelope: &Envelope,
-    ) -> Result<Effects<Live>, Box<Refusal>> {
+    ) -> Result<Step, Box<Refusal>> {
         // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
@@ -97,7 +93,7 @@ impl Dispatch {
             Some(Head::Request) => envelope.correlation_id(),
             Some(Head::Response) | None => None,
         };
-        let effects = self.step(Event::Say(Say {
+        let step = self.step(Event::Say(Say {
             link: link.id,
             id: envelope.id(),
             kind: envelope.kind(),
@@ -108,12 +104,12 @@ impl Dispatch {
             bytes: envelope.frame().len(),
             intent,
         }));
-        let (admitted, why) = match &effects.verdict {
+        let (admitted, why) = match step.verdict() {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };
-        match &effects.verdict {
+        match step.verdict() {
             Some(Verdict::Refused(Cause::NotAdmitted | Cause::Reserved)) => {
                 self.violations.count(Violation::Capability);
             }
@@ -121,7 +117,7 @@ impl Dispatch {
             _ => {}
         }
         Record::of(self).envelope(permit, envelope, from, admitted, why);
-        Ok(effects)
+        Ok(step)
     }
 
     /// Publishes an envelope in the name of the gateway or of a participant for which it acts, and
@@ -151,7 +147,8 @@ impl Dispatch {
         id
     }
 
-    /// Publishes an envelope under an id that is known already.
+    /// Publishes an envelope under an id that is known already. Effects do this too, by a step from
+    /// inside them: only steps put messages into the room's one order.
     pub(crate) fn publish(self: &Arc<Self>, draft: &Draft<'_>, audience: Option<Audience>) {
         let message = mcpx::envelope(draft);
         let audience =

@@ -6,12 +6,14 @@ use std::sync::{Arc, OnceLock};
 use access::{TokenScope, account};
 use auth::{Participant, Wire};
 use bytes::Bytes;
-use model::{Coding, Digest, Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use model::{Coding, Digest, Form, LinkId, ListKind, Notice, OperationId, Request};
 use platform::Share;
 use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
 use wire::mcp::method;
+
+use crate::mailbox::Mailbox;
 
 /// One link of a participant.
 pub struct Link {
@@ -29,8 +31,8 @@ pub struct Link {
     pub wire: Wire,
     /// Its sending side.
     pub outlet: Arc<dyn Outlet>,
-    /// Why the topic did not let it join. A link joins once.
-    pub(crate) rejected: OnceLock<Box<Refusal>>,
+    /// The mailbox of effects for it.
+    pub(crate) mailbox: Mailbox,
     /// The scope of the access token of its latest request.
     pub scope: TokenScope,
     /// Its participant's share of the bytes that wait, from its join on.
@@ -160,7 +162,7 @@ impl Link {
         (form, client, wire): (Form, ClientProfile, Wire),
         outlet: Arc<dyn Outlet>,
     ) -> Self {
-        let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (mailbox, held, written) = (Mailbox::default(), OnceLock::new(), OnceLock::new());
         let scope = TokenScope::opened_with(participant.bearer.clone());
         Self {
             id,
@@ -170,7 +172,7 @@ impl Link {
             client,
             wire,
             outlet,
-            rejected,
+            mailbox,
             scope,
             held,
             written,

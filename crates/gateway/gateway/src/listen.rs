@@ -94,7 +94,8 @@ async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
 /// Subscribes to resources at their servers.
 async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
     for public in resources {
-        if call.is_over() {
+        // Each server may take its time, and the caller may have gone meanwhile.
+        if !dispatch.with(|topic| topic.is_open(call.id)) {
             return;
         }
         let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else {

@@ -10,6 +10,7 @@ use wire::mcp::input;
 
 use crate::context::number_of;
 use crate::proposals::content::{Proposed, Ruling};
+use crate::work::Work;
 use crate::{call::Call, callers::Callers, incoming::Tag, link::Link};
 use upstream::tasks::Task;
 
@@ -28,6 +29,7 @@ impl Handles for Live {
     type Message = Bytes;
     type Content = Arc<Proposed>;
     type Task = Arc<Task>;
+    type Work = Work;
     type Ruling = Arc<Ruling>;
 
     fn is_same_request(one: &Arc<Proposed>, other: &Arc<Proposed>) -> bool {

@@ -37,9 +37,7 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
         let manifests = after_wait(&dispatch, &call).await;
-        if !call.is_over() {
-            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
-        }
+        delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
     });
 }
 

@@ -53,7 +53,7 @@ impl Dispatch {
             self.room.account(account(participant)),
         );
         let _ = link.written.set(Written { audit, queue });
-        self.take(Event::Join(Join {
+        let mut step = self.step(Event::Join(Join {
             link: link.id,
             handle,
             participant,
@@ -61,8 +61,10 @@ impl Dispatch {
             rate: *rate,
             joining,
         }));
-        if let Some(refusal) = link.rejected.get() {
-            return Err((**refusal).clone());
+        let refused = step.take_refusal();
+        self.carry_out(step);
+        if let Some(refusal) = refused {
+            return Err(*refusal);
         }
         if joining.listener.is_some() {
             dial_in::connected(self, participant);

@@ -49,6 +49,7 @@ pub(crate) fn ask(
             "the client cannot be asked this in its protocol revision",
         ),
     };
+    // A step from inside an effect: the topic learns here that the caller cannot be asked.
     dispatch.take(Event::Answer {
         link,
         operation,
@@ -67,7 +68,7 @@ pub(crate) fn pause(
     round: u32,
     questions: &[(OperationId, Arc<ServerQuestion>)],
 ) {
-    let Some(reply) = call.park() else { return };
+    let reply = call.answer_for_now();
     let link = reply.request().link.id;
     let entry = |(operation, asked): &(OperationId, Arc<ServerQuestion>)| {
         asked.entry(*operation, &|own| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Notice, ParticipantId, Refusal, Target};
+use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{
     About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict,
@@ -15,11 +15,12 @@ use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Undelivered};
 use crate::live::{Effect, Event, ServerQuestion};
 use crate::returns::{self, Return};
+use crate::work::Work;
 use store::recorder::Permit;
 
 use crate::{
-    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names,
-    record::Record, results, skills, tasks,
+    apps, builtin, dispatch::Dispatch, manifests::Announcement, narrow_names, record::Record,
+    results, sending, skills, tasks,
 };
 
 impl Dispatch {
@@ -55,7 +56,10 @@ impl Dispatch {
             }
         }
         let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
-        let call = Call::new(id, link, incoming, Names::Public, reply);
+        let call = match &back {
+            Ok(Return::Paused { round, .. }) => Call::returning(id, link, incoming, reply, *round),
+            _ => Call::new(id, link, incoming, Names::Public, reply),
+        };
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
             Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
@@ -138,15 +142,27 @@ impl Dispatch {
                 Event::Request(request)
             }
         };
-        let mut effects = self.step(event);
-        if let Some(verdict) = &effects.verdict {
+        let step = self.step(event);
+        if let Some(verdict) = step.verdict() {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
                 Record::of(self).request(permit, &call, verdict);
             }
         }
-        self.run_all(effects.all.drain(..));
+        self.carry_out(step);
         call
+    }
+
+    /// Goes on with a call after a wait: in order with all that the topic has decided about the call
+    /// meanwhile, and not at all if it is over.
+    pub(crate) fn proceed(
+        self: &Arc<Self>,
+        operation: OperationId,
+        rest: impl FnOnce(&Arc<Self>, &Arc<Call>) + Send + 'static,
+    ) {
+        let dispatch = Arc::clone(self);
+        let work = Work::new(move |call| rest(&dispatch, call));
+        self.take(Event::Proceed { operation, work });
     }
 
     /// When the caller of a call that is held from now on is answered for now.
@@ -164,19 +180,19 @@ impl Dispatch {
         });
     }
 
-    /// Cancels a call whose caller has gone.
+    /// Cancels a call whose caller has gone, unless its caller waits with another request than this.
     pub fn abandon(self: &Arc<Self>, call: &Call) {
-        // A caller that was answered for now waits with another request, if at all.
-        if call.was_answered() {
-            return;
-        }
         self.take(Event::Cancel {
             link: call.link.id,
-            which: OperationRef::Id(call.id),
+            which: OperationRef::Request {
+                operation: call.id,
+                round: call.round,
+            },
         });
     }
 
-    /// Cancels a call whose caller reads too slowly.
+    /// Cancels a call whose caller reads too slowly. This is a step from inside an effect: the topic
+    /// learns here that what it decided could not be carried out.
     pub(crate) fn end_overrun(self: &Arc<Self>, call: &Call, sent: Result<(), Undelivered>) {
         match sent {
             Err(Undelivered::Overrun) => self.abandon(call.reply().request()),
@@ -271,7 +287,7 @@ impl CallTopic for Dispatch {
         };
         self.ask(asked, About::Call(call.id));
         if let Some(on) = on {
-            delivery::move_unsent(&self, call, &on);
+            sending::move_unsent(&self, call, &on);
         }
     }
 
@@ -285,9 +301,11 @@ impl CallTopic for Dispatch {
             Ok(answer)
         });
         // While the caller is away, the answer waits on its account.
-        let end = end.and_then(|answer| match call.is_parked() {
-            true => call.hold_answer(&answer).map(|()| answer),
-            false => Ok(answer),
+        let end = end.and_then(|answer| {
+            if Call::counts(&answer) && self.with(|topic| topic.is_paused(call.id)) {
+                call.hold_answer(&answer)?;
+            }
+            Ok(answer)
         });
         let end = match end {
             Ok(answer) => End::Answered {

@@ -10,12 +10,14 @@ use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
 use crate::tasks::{book, notices};
-use crate::{builtin, connect, delivery, dial_in, envelopes, listen, membership, questions};
+use crate::{
+    builtin, connect, delivery, dial_in, envelopes, listen, membership, questions, sending,
+};
 
-/// Carries out one effect.
+/// Carries out one effect, in the mailbox of its addressee: what is done here for a call or a link is
+/// done by one thread at a time.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
-        Effect::NotJoined { handle, refusal } => _ = handle.rejected.set(refusal),
         Effect::Closed { handle, why } => membership::closed(dispatch, &handle, why),
         Effect::Withhold {
             handle,
@@ -25,10 +27,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
         Effect::Receive {
-            link,
+            handle,
             server,
             message,
-        } => dial_in::receive(dispatch, link, server.as_ref(), &message),
+        } => dial_in::receive(dispatch, handle.id, server.as_ref(), &message),
         Effect::Ignore {
             from,
             message,
@@ -46,11 +48,11 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             proposal,
         } => {
             delivery::note(dispatch, &call, (&server, link), logs, proposal.as_deref());
-            match &server {
+            match server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {
-                    if !builtin::answer_hosted(dispatch, &call, server) {
-                        delivery::to_server(dispatch, &call, server, own, proposal.as_deref());
+                    if !builtin::answer_hosted(dispatch, &call, &server) {
+                        sending::to_server(dispatch, &call, server, own, proposal.as_deref());
                     }
                 }
             }
@@ -67,6 +69,8 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             round,
             questions,
         } => questions::pause(dispatch, &call, round, &questions),
+        Effect::Return { call, by } => call.come_back(by),
+        Effect::Proceed { call, work } => work.carry_out(&call),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
         Effect::Settle {
             call,
@@ -85,15 +89,11 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             if call.delivered.get().is_some() {
                 Record::of(dispatch).ended(&call, cause);
             }
-            call.end();
             if !connect::answer(dispatch, &call, &refusal) {
                 call.reply().refuse(&refusal);
             }
         }
-        Effect::Drop { call } => {
-            call.end();
-            call.reply().abandon();
-        }
+        Effect::Drop { call } => call.reply().abandon(),
         Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
         Effect::Ask {
             operation,
@@ -119,9 +119,6 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 about: about.as_deref(),
             };
             match to {
-                // Another task has answered it for now: the topic keeps this until its caller is
-                // back.
-                Receiver::Call(call) if call.is_parked() => delivery::miss(dispatch, &call, notice),
                 Receiver::Call(call) if passed.suits(call.link.form) => {
                     dispatch.end_overrun(&call, call.reply().notify(&passed));
                 }
@@ -131,8 +128,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             }
         }
         Effect::ListChanged { list, to } => {
-            let announcements = to.into_iter().map(|to| (list, to)).collect();
-            dispatch.announce_lists(dispatch.announcements.pass(announcements));
+            dispatch.announce_lists(dispatch.announcements.pass(vec![(list, to)]));
         }
         Effect::Unsubscribe {
             handle,

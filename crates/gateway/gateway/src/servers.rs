@@ -173,11 +173,13 @@ impl Dispatch {
 
     /// Lists what is read meanwhile: no other lists are.
     fn list<'e>(self: &Arc<Self>, read: impl FnOnce() -> Option<Event<'e>>) {
-        let effects = {
+        let step = {
             let _listing = self.listing.lock();
             read().map(|event| self.step(event))
         };
-        self.run_all(effects.into_iter().flat_map(|effects| effects.all));
+        if let Some(step) = step {
+            self.carry_out(step);
+        }
     }
 
     /// Takes an event of a session. A question goes to one topic only:
@@ -374,8 +376,10 @@ impl Dispatch {
                 |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));
             (ended, manifest.map(relist))
         };
-        self.run_all(ended.all);
-        self.run_all(succeeded.into_iter().flat_map(|effects| effects.all));
+        self.carry_out(ended);
+        if let Some(succeeded) = succeeded {
+            self.carry_out(succeeded);
+        }
     }
 }
 

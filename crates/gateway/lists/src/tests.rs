@@ -30,6 +30,7 @@ impl Handles for Nothing {
     type Message = ();
     type Content = ();
     type Task = ();
+    type Work = ();
     type Ruling = ();
 
     fn is_same_request(_: &(), _: &()) -> bool {

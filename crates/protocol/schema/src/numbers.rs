@@ -85,7 +85,7 @@ impl Numbers {
     #[must_use]
     pub fn changed_since(&self, before: &Self) -> Self {
         let is_changed =
-            |(name, known): &(&String, &WellKnown)| before.messages.get(*name) != Some(*known);
+            |(name, known): &(&String, &KnownMessage)| before.messages.get(*name) != Some(*known);
         let changed = self.messages.iter().filter(is_changed);
         let messages = changed
             .map(|(name, known)| (name.clone(), known.clone()))

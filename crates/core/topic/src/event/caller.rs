@@ -163,11 +163,16 @@ pub enum Parked<H: Handles> {
     },
 }
 
-/// An operation of a link, by id or by name.
+/// An operation of a link, by the request that waits for it or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationRef<T> {
-    /// The operation of this id.
-    Id(OperationId),
+    /// The operation, as long as its caller waits with this request.
+    Request {
+        /// The operation.
+        operation: OperationId,
+        /// The round in which the request came back ([`Parked::Questions`]); 0 of the first one.
+        round: u32,
+    },
     /// The youngest operation to which the link gave this name.
     Tag(T),
 }

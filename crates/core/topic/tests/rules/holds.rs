@@ -205,7 +205,10 @@ fn a_cancelled_call_withdraws_its_proposal() {
     check(
         Event::Cancel {
             link: BOB,
-            which: topic::OperationRef::Id(op(11)),
+            which: topic::OperationRef::Request {
+                operation: op(11),
+                round: 0,
+            },
         },
         &[stored, "drop 11"],
     );

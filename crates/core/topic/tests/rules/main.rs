@@ -39,6 +39,7 @@ mod own;
 mod parked;
 mod pausing;
 mod private;
+mod proceeding;
 mod proposals;
 mod recall;
 mod replay;

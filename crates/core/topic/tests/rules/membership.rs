@@ -4,7 +4,7 @@ use model::{DeliveryMode, LinkId};
 use topic::{Cause, Present, RoomEffect};
 
 use crate::{
-    shown::{delivered, refused, shown},
+    shown::{delivered, not_joined, refused, shown},
     stage::{ANN, BOB, CID, ONE, Stage, caps, configured, id},
 };
 
@@ -34,14 +34,8 @@ fn a_participant_joins_with_its_first_link_and_leaves_with_its_last() {
 #[test]
 fn no_caller_joins_under_the_name_of_a_server() {
     let mut stage = Stage::new();
-    assert_eq!(
-        shown(&stage.caller(BOB, "one", &[])),
-        ["not joined 2: taken"]
-    );
-    assert_eq!(
-        shown(&stage.caller(BOB, "portmoot", &[])),
-        ["not joined 2: taken"]
-    );
+    assert_eq!(not_joined(&stage.caller(BOB, "one", &[])), "taken");
+    assert_eq!(not_joined(&stage.caller(BOB, "portmoot", &[])), "taken");
     assert!(
         shown(&stage.server(BOB, "unknown")).is_empty(),
         "only configured servers serve"
@@ -142,7 +136,7 @@ fn of_two_listeners_the_one_that_was_accepted_later_stays() {
     let mut stage = Stage::new();
     stage.listener(LinkId(9), "bob", &["chat"], DeliveryMode::All);
     let late = stage.listener(LinkId(8), "bob", &["chat"], DeliveryMode::All);
-    assert_eq!(shown(&late), ["not joined 8: replaced"]);
+    assert_eq!(not_joined(&late), "replaced");
     assert!(shown(&stage.say(LinkId(8), "chat", &[])).is_empty());
     assert_eq!(shown(&stage.say(LinkId(9), "chat", &[])), ["publish m"]);
     // A link that does not listen replaces no listener.
@@ -307,10 +301,7 @@ fn a_server_that_does_not_run_has_left_and_keeps_its_seat() {
     );
     assert_eq!(delivered(&stage.call(ANN, 2, "one_a")).0, "one");
     assert_eq!(shown(&stage.answer(ONE, 1, 5)), ["settle 1 with 5"]);
-    assert_eq!(
-        shown(&stage.caller(CID, "one", &[])),
-        ["not joined 3: taken"]
-    );
+    assert_eq!(not_joined(&stage.caller(CID, "one", &[])), "taken");
     assert_eq!(available(&mut stage, "one", true), ["joined one"]);
     // One that is no longer configured leaves once.
     available(&mut stage, "one", false);

@@ -23,6 +23,7 @@ impl Handles for Numbers {
     type Content = u128;
     /// The number of the task's operation.
     type Task = u128;
+    type Work = u8;
     type Ruling = u8;
 
     fn is_same_request(one: &u128, other: &u128) -> bool {

@@ -177,6 +177,15 @@ fn a_caller_that_comes_back_is_admitted_like_any() {
 }
 
 #[test]
+fn the_request_that_was_answered_for_now_does_not_cancel_the_call_that_runs() {
+    let mut stage = parked();
+    stage.approved(1);
+    // Its connection, or its access token, ends late.
+    assert!(shown(&stage.cancel(BOB, 11)).is_empty());
+    assert_eq!(stage.topic.operations_len(), 1);
+}
+
+#[test]
 fn cancelling_a_resumption_withdraws_the_proposal() {
     for leaves in [true, false] {
         let mut stage = parked();

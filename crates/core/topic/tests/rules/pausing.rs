@@ -3,7 +3,7 @@
 use model::LinkId;
 use topic::{
     About, Cause, Effect, Event, GATHER_MS, Limits, ListScope, MISSED_BYTES_MAX,
-    MISSED_NOTICES_MAX, PAUSE_MS, Subject, Target,
+    MISSED_NOTICES_MAX, OperationRef, PAUSE_MS, Subject, Target,
 };
 
 use crate::{
@@ -241,6 +241,26 @@ fn a_paused_call_ends_with_its_link_and_with_its_permission() {
     // Its first request has its answer, so nothing is left to cancel by.
     let mut stage = paused();
     assert!(shown(&stage.cancel(BOB, 1)).is_empty());
+}
+
+#[test]
+fn only_the_request_that_waits_cancels_its_call() {
+    let mut stage = paused();
+    stage.come_back(BOB, (1, 11), 1, &[(2, 5)]);
+    // The connection of the first request ends late.
+    assert!(shown(&stage.cancel(BOB, 1)).is_empty());
+    let which = |round| OperationRef::Request {
+        operation: op(1),
+        round,
+    };
+    let mut cancel = |round| {
+        shown(&stage.step(Event::Cancel {
+            link: BOB,
+            which: which(round),
+        }))
+    };
+    assert!(cancel(2).is_empty());
+    assert_eq!(cancel(1), ["cancel 1", "drop 1"]);
 }
 
 #[test]

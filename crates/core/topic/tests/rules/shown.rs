@@ -10,19 +10,47 @@ use topic::{
 
 use crate::numbers::{Effect, Effects, Numbers};
 
-/// The effects of a step: those before the next step first, then the others.
+/// The effects of a step: those of the room first, then the others. All receivers of one changed
+/// list are one line.
 pub(crate) fn shown(effects: &Effects) -> Vec<String> {
-    let returned = effects
-        .returned
-        .iter()
-        .map(|(call, by)| format!("return to {call} by {by}"));
-    effects
-        .room
-        .iter()
-        .map(room)
-        .chain(returned)
-        .chain(effects.all.iter().map(effect))
-        .collect()
+    let mut lines: Vec<String> = effects.room.iter().map(room).collect();
+    let mut last = None;
+    for one in &effects.all {
+        let (Effect::ListChanged { list, to }, Some(line)) = (one, lines.last_mut()) else {
+            last = changed_list(one);
+            lines.push(effect(one));
+            continue;
+        };
+        if last == Some(*list) {
+            line.push_str(&format!(",{}", receiver(to)));
+        } else {
+            last = Some(*list);
+            lines.push(effect(one));
+        }
+    }
+    lines
+}
+
+fn changed_list(effect: &Effect) -> Option<ListKind> {
+    match effect {
+        Effect::ListChanged { list, .. } => Some(*list),
+        _ => None,
+    }
+}
+
+/// The cause for which a link may not join.
+#[track_caller]
+pub(crate) fn not_joined(effects: &Effects) -> &'static str {
+    let Some(refusal) = &effects.refusal else {
+        panic!("it has joined: {effects:?}");
+    };
+    assert!(effects.all.is_empty() && effects.room.is_empty());
+    assert_eq!(
+        effects.verdict,
+        Some(Verdict::Refused(cause_of(refusal))),
+        "{refusal}"
+    );
+    cause_of(refusal).as_str()
 }
 
 /// The cause of the only effect, a refusal.
@@ -34,12 +62,10 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
             | Effect::NotProposed { cause, .. }
             | Effect::RefuseDecision(RefusedDecision { cause, .. }),
         ] => *cause,
-        [Effect::RefuseAsk { refusal, .. } | Effect::NotJoined { refusal, .. }] => {
-            cause_of(refusal)
-        }
-        [Effect::Withhold { .. }] => match effects.verdict {
+        [Effect::RefuseAsk { refusal, .. }] => cause_of(refusal),
+        [Effect::Withhold { .. }] | [] => match effects.verdict {
             Some(Verdict::Refused(cause)) => cause,
-            _ => panic!("withheld without a verdict: {effects:?}"),
+            _ => panic!("refused without a verdict: {effects:?}"),
         },
         other => panic!("not one refusal: {other:?}"),
     }
@@ -78,7 +104,7 @@ pub(crate) fn notified(effects: &Effects, wanted: ListKind) -> Vec<String> {
         Effect::ListChanged { list, to } if *list == wanted => Some(to),
         _ => None,
     });
-    lists.flatten().map(receiver).collect()
+    lists.map(receiver).collect()
 }
 
 fn room(effect: &RoomEffect<Numbers>) -> String {
@@ -155,21 +181,17 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
 
 fn effect(effect: &Effect) -> String {
     match effect {
-        Effect::NotJoined { handle, refusal } => {
-            format!("not joined {handle}: {}", cause_of(refusal).as_str())
-        }
         Effect::Closed { handle, why } => format!("closed {handle}{}", some(": ", why.map(ended))),
         Effect::Withhold {
             handle, refusal, ..
         } => format!("withhold from {handle}: {}", refusal.code),
         Effect::Receive {
-            link,
+            handle,
             server,
             message,
         } => {
             format!(
-                "receive {message} from {}{}",
-                link.0,
+                "receive {message} from {handle}{}",
                 some(" for ", server.as_deref())
             )
         }
@@ -264,10 +286,9 @@ fn effect(effect: &Effect) -> String {
             );
             format!("notify {} of {notice}{public}{about}", receiver(to))
         }
-        Effect::ListChanged { list, to } => {
-            let to: Vec<String> = to.iter().map(receiver).collect();
-            format!("{list:?} changed for {}", to.join(","))
-        }
+        Effect::ListChanged { list, to } => format!("{list:?} changed for {}", receiver(to)),
+        Effect::Return { call, by } => format!("return to {call} by {by}"),
+        Effect::Proceed { call, work } => format!("proceed with {call}: {work}"),
         Effect::Unsubscribe {
             handle,
             server,

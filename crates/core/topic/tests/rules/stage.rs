@@ -450,7 +450,10 @@ impl Stage {
     pub(crate) fn cancel(&mut self, link: LinkId, operation: u128) -> Effects {
         self.step(Event::Cancel {
             link,
-            which: OperationRef::Id(op(operation)),
+            which: OperationRef::Request {
+                operation: op(operation),
+                round: 0,
+            },
         })
     }
 

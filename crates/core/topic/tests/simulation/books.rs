@@ -106,9 +106,6 @@ impl Books {
             self.count(room_name(effect));
             self.enter_room(effect, turn);
         }
-        if let Some((call, by)) = effects.returned {
-            self.came_back(call, by, turn);
-        }
         for effect in &effects.all {
             self.count(variants::effect(effect));
             self.count(name(effect));
@@ -135,7 +132,6 @@ impl Books {
 
     fn enter_one(&mut self, effect: &Effect, turn: &Turn) {
         match effect {
-            Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
             Effect::Closed { handle, why } => self.closed(*handle, *why, turn),
             Effect::Withhold { .. } | Effect::Receive { .. } | Effect::Ignore { .. } => {}
             Effect::Deliver {
@@ -165,6 +161,8 @@ impl Books {
                 round,
                 questions,
             } => self.paused(*call, *round, questions),
+            Effect::Return { call, by } => self.came_back(*call, *by, turn),
+            Effect::Proceed { call, .. } => assert!(self.may_proceed(self.by_handle(*call))),
             Effect::Report { call, proposal } => self.reported(*call, proposal),
             Effect::Settle {
                 call,

@@ -17,6 +17,7 @@ impl Handles for Numbers {
     type Message = u64;
     type Content = u64;
     type Task = u64;
+    type Work = u64;
     type Ruling = u64;
 
     fn is_same_request(one: &u64, other: &u64) -> bool {

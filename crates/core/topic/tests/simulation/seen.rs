@@ -65,6 +65,7 @@ pub(crate) const SEEN: &[&str] = &[
     "refused: redefined",
     "refused: repeated",
     "refused: expired",
+    "went on",
     // Questions.
     "asked",
     "ask settled",
@@ -191,6 +192,9 @@ pub(crate) const SEEN: &[&str] = &[
     "the clock jumped",
     "the clock stood",
     "the clock went back",
+    // Interleavings.
+    "carried out after a later step",
+    "carried out before an earlier step's",
 ];
 
 pub(crate) fn room_name(effect: &RoomEffect) -> &'static str {
@@ -217,11 +221,6 @@ pub(crate) fn room_name(effect: &RoomEffect) -> &'static str {
 
 pub(crate) fn name(effect: &Effect) -> &'static str {
     match effect {
-        Effect::NotJoined { refusal, .. } => match refusal.code {
-            RefusalCode::Forbidden => "not joined: taken",
-            RefusalCode::Overloaded => "not joined: limit",
-            _ => "not joined: replaced",
-        },
         Effect::Closed { why: None, .. } => "closed",
         Effect::Closed {
             why: Some(Ended::Revoked),
@@ -264,6 +263,8 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Hold { .. } => "held",
         Effect::Park { .. } => "parked",
         Effect::Pause { .. } => "paused",
+        Effect::Return { .. } => "came back",
+        Effect::Proceed { .. } => "went on",
         Effect::Report { .. } => "reported",
         Effect::Settle { .. } => "settled",
         Effect::Drop { .. } => "dropped",
@@ -344,6 +345,16 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Away => "decision refused: away",
             _ => "decision refused: unknown",
         },
+    }
+}
+
+/// The cause for which a link may not join.
+pub(crate) fn not_joined(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Taken => "not joined: taken",
+        Cause::Limit => "not joined: limit",
+        Cause::Replaced => "not joined: replaced",
+        other => panic!("no link is refused because of {other:?}"),
     }
 }
 

@@ -76,8 +76,6 @@ pub(crate) struct Turn {
     /// Links that it ends.
     pub(crate) leaving: Vec<(LinkId, Option<Ended>)>,
     pub(crate) joining: Option<Arrival>,
-    /// The sending side of a link that may not join.
-    pub(crate) refused: Option<u64>,
     /// A participant whose capabilities change.
     pub(crate) regrants: Option<ParticipantId>,
     /// Servers that leave.

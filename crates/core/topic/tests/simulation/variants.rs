@@ -17,10 +17,10 @@ macro_rules! variants {
 
 variants!(EVENTS, event, Event<'_>, "event ", Event:
     Join Leave Revoke Disown Regrant Narrow MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Serve Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose
-    Unproposable Restore Closed Decide Describe Written Tick Stop Ask Answer Cancel Notice Keep);
+    Unproposable Restore Closed Decide Describe Written Tick Stop Ask Answer Proceed Cancel Notice Keep);
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
-    NotJoined Closed Withhold Receive Ignore Deliver Hold Park Pause Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
+    Closed Withhold Receive Ignore Deliver Hold Park Pause Return Proceed Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
     CancelTask ForgetTask LoseTask CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Rejected Remind Approved Concluded Relay Ruled
     RefuseDecision);
 

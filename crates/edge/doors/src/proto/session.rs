@@ -14,7 +14,6 @@ use super::reply::{self, FrameReply};
 use crate::duplex::drain;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::reply::OnStream;
 use crate::stream::Stream;
 
 /// A client whose answers go to one stream.
@@ -104,7 +103,7 @@ impl Session {
             Ok(Disposition::Request(incoming, wanted)) => {
                 let schemas = self.client.schemas();
                 let reply = FrameReply {
-                    sink: OnStream::new(&self.out),
+                    sink: Arc::clone(&self.out),
                     id,
                     schemas,
                     wanted,

@@ -78,6 +78,7 @@ pub(super) fn wait(
     };
     // A call is served once.
     let _ = call.waits.set(waits);
+    // A step from inside the effect that delivered the call: from here on it is the topic that waits.
     dispatch.take(Event::Wait {
         operation: call.id,
         proposal,

@@ -1,4 +1,4 @@
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use auth::Participant;
 use model::{Form, Method, Outcome, Payload};
@@ -55,72 +55,32 @@ fn call(reply: &Arc<Ends>) -> Arc<Call> {
     Call::new(OperationId(1), &link, incoming, Names::Public, reply)
 }
 
-#[test]
-fn a_parked_call_answers_its_caller_once() {
-    let (reply, answer) = (
-        Arc::<Ends>::default(),
-        Answer {
-            outcome: Outcome::Ok,
-            payload: Payload::body(Form::Legacy, "{}"),
-        },
-    );
-    let call = call(&reply);
-    call.park().unwrap().settle(&answer, &|_| None);
-    assert!(call.park().is_none() && call.is_parked() && !call.is_over());
-    call.end();
-    call.reply().settle(&answer, &|_| None);
-    call.reply().abandon();
-    assert_eq!(reply.count(), 1);
-}
-
-#[test]
-fn a_call_that_ends_while_it_is_parked_answers_its_caller_once() {
-    let answer = Answer {
+fn answer() -> Answer {
+    Answer {
         outcome: Outcome::Ok,
         payload: Payload::body(Form::Legacy, "{}"),
-    };
-    for _ in 0..2_000 {
-        let reply = Arc::<Ends>::default();
-        let call = call(&reply);
-        let barrier = std::sync::Barrier::new(2);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                barrier.wait();
-                if let Some(reply) = call.park() {
-                    reply.settle(&answer, &|_| None);
-                }
-            });
-            barrier.wait();
-            call.end();
-            call.reply().settle(&answer, &|_| None);
-        });
-        assert_eq!(reply.count(), 1);
     }
 }
 
 #[test]
-fn a_call_that_has_ended_is_not_parked() {
+fn an_answer_after_an_answer_for_now_reaches_no_caller() {
     let reply = Arc::<Ends>::default();
     let call = call(&reply);
-    call.end();
+    call.answer_for_now().settle(&answer(), &|_| None);
+    assert!(call.is_away());
+    call.reply().settle(&answer(), &|_| None);
     call.reply().abandon();
-    assert!(call.park().is_none());
     assert_eq!(reply.count(), 1);
 }
 
 #[test]
-fn a_caller_that_came_back_is_answered_once() {
+fn a_caller_that_came_back_is_answered_on_its_last_request() {
     let (first, second) = (Arc::<Ends>::default(), Arc::<Ends>::default());
     let (call, by) = (call(&first), call(&second));
-    let answer = Answer {
-        outcome: Outcome::Ok,
-        payload: Payload::body(Form::Legacy, "{}"),
-    };
-    call.park().unwrap().settle(&answer, &|_| None);
-    assert!(call.come_back(by).is_none());
-    call.end();
-    call.reply().abandon();
-    assert!(call.park().is_none(), "it has ended");
+    call.answer_for_now().settle(&answer(), &|_| None);
+    call.come_back(by);
+    assert!(!call.is_away());
+    call.reply().settle(&answer(), &|_| None);
     assert_eq!((first.count(), second.count()), (1, 1));
 }
 
@@ -129,13 +89,10 @@ fn only_the_last_request_of_a_caller_that_comes_back_is_kept() {
     let ends = Arc::<Ends>::default();
     let (first, second) = (call(&ends), call(&ends));
     let kept = call(&ends);
-    kept.park().unwrap();
-    assert!(kept.come_back(Arc::clone(&first)).is_none());
-    kept.park().unwrap();
-    assert!(
-        kept.come_back(Arc::clone(&second))
-            .is_some_and(|before| Arc::ptr_eq(&before, &first))
-    );
+    kept.answer_for_now();
+    kept.come_back(Arc::clone(&first));
+    kept.answer_for_now();
+    kept.come_back(Arc::clone(&second));
     assert_eq!(
         (Arc::strong_count(&first), Arc::strong_count(&second)),
         (1, 2)

@@ -166,6 +166,7 @@ fn execute(
         Names::Own,
         Arc::new(reply),
     );
+    // A step from inside an effect: what is carried out is a call like any, and admitted by a step.
     dispatch.take(Event::Execute {
         proposal: proposal.id,
         operation,

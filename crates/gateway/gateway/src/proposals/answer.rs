@@ -16,7 +16,7 @@ use crate::{call::Call, delivery, dispatch::Dispatch, live::ProposalView};
 /// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then
 /// reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
-    let Some(reply) = call.park() else { return };
+    let reply = call.answer_for_now();
     let form = call.request.payload.form;
     let view = View::new(dispatch, proposal, form);
     let method = call.request.method.as_str();
@@ -60,7 +60,6 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
         Some(Waits::Result) => end.map(|answer| related(answer, view.id())),
         Some(Waits::Tool) | None => end,
     };
-    call.end();
     match end {
         Ok(answer) => {
             // An answer of several servers has no one spelling of URIs.

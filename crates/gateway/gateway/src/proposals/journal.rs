@@ -1,11 +1,13 @@
 //! Journal of proposals: a record of each change, and their return after a restart.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::Ledger;
+use tokio::runtime::Handle;
 use topic::{Record, Restore};
 use wire::mcpx::payload;
 
@@ -17,7 +19,7 @@ use super::kept::{
 };
 use super::open::Opening;
 use super::waiting;
-use crate::dispatch::{Dispatch, Report};
+use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::live::{Event, Live};
 use crate::record;
@@ -26,28 +28,47 @@ use crate::record;
 const OUTCOME_UNKNOWN: &str = "outcome_unknown: the gateway was restarted while it ran; it may have been carried out, and is not run again";
 
 /// Writes a change down, then reports to the topic whether it is durable. Without a journal it
-/// counts as written.
+/// counts as written at once, so that the report is a step from inside the effect.
 pub(crate) fn store(
     dispatch: &Arc<Dispatch>,
     proposal: OperationId,
     content: Arc<Proposed>,
     change: Record<Live>,
 ) {
-    let reports = dispatch.reports.clone();
-    // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
-    let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(TopicLedgers { proposals, .. }) = &dispatch.ledgers else {
-        return report(true);
+        dispatch.take(Event::Written {
+            proposal,
+            stored: true,
+        });
+        return;
     };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     // On the proposer's account until it is durable: see [`waiting::has_room`].
     let waits = matches!(change, Record::Opened)
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
+    let (topic, runtime) = (Arc::downgrade(dispatch), Handle::current());
     submit(proposals, record, move |durable| {
         drop(waits);
-        report(durable);
+        if let Some(dispatch) = topic.upgrade() {
+            written(&dispatch, &runtime, proposal, durable);
+        }
     });
+}
+
+/// Reports that a record is durable, or cannot be. The topic learns of it on the journal's thread,
+/// so in the journal's order; what follows is carried out elsewhere, so that the journal goes on.
+fn written(dispatch: &Arc<Dispatch>, runtime: &Handle, proposal: OperationId, stored: bool) {
+    // Whatever goes wrong with one proposal, the journal's thread must go on.
+    let stepped = catch_unwind(AssertUnwindSafe(|| {
+        dispatch.step(Event::Written { proposal, stored })
+    }));
+    let Ok(step) = stepped else {
+        tracing::error!(%proposal, "a durable record was not taken: the gateway has a fault");
+        return;
+    };
+    let dispatch = Arc::clone(dispatch);
+    runtime.spawn(async move { dispatch.carry_out(step) });
 }
 
 /// Writes a record, then says whether it is durable.
@@ -134,6 +155,7 @@ pub(crate) fn close<'e>(dispatch: &Arc<Dispatch>, envelopes: impl IntoIterator<I
     let digests = envelopes
         .into_iter()
         .map(|envelope| (until_ms, closed_digest(topic, envelope)));
+    // Also a step from inside an effect: the topic, which hashes nothing, asks for it by that effect.
     dispatch.take(Event::Closed {
         closed: digests.collect(),
     });

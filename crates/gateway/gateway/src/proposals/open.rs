@@ -131,9 +131,9 @@ pub(crate) fn held(
     tokio::spawn(async move {
         let opened = at.upstream.session(&call.caller()).await;
         match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
-            // The call ended while the session opened: it is not proposed any more.
-            Ok(_) if call.is_over() => {}
-            Ok(own) => hold(&dispatch, &call, &to, &Server::Upstream(at), own),
+            Ok(own) => dispatch.proceed(call.id, move |dispatch, call| {
+                hold(dispatch, call, &to, &Server::Upstream(at), own);
+            }),
             Err(refusal) => {
                 dispatch.take(Event::Unproposable {
                     held: call.id,
@@ -144,6 +144,8 @@ pub(crate) fn held(
     });
 }
 
+/// Proposes a held call, or says why not. Its steps from inside the effect are the shell's answer to
+/// it: the topic waits for one of them.
 fn hold(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,

@@ -1,6 +1,6 @@
 //! Callers that are asked in results and come back, with the steps of other tasks in between.
 
-use std::sync::Weak;
+use std::sync::{LazyLock, Weak};
 
 use model::{Capabilities, Form, Method, Outcome, ParticipantId, Payload};
 use platform::Mutex;
@@ -9,7 +9,7 @@ use upstream::{Asking, Question};
 use wire::rpc::Id;
 
 use super::*;
-use crate::call::{Delivered, Reply};
+use crate::call::Reply;
 use crate::envelopes::tests::Stage;
 use crate::incoming::{Incoming, Names};
 use crate::link::{NoOutlet, Passed, Respell, plain_client};
@@ -17,6 +17,9 @@ use crate::live::Server;
 
 const CALL: OperationId = OperationId(1);
 const ASKED: OperationId = OperationId(2);
+const PROGRESS: &str = "notifications/progress";
+
+static OLD: LazyLock<ParticipantId> = LazyLock::new(|| ParticipantId::new("old").unwrap());
 
 /// Keeps what a caller gets.
 #[derive(Default)]
@@ -139,7 +142,8 @@ impl Scene {
             call: handle,
         };
         // Nothing is delivered: the test is the server.
-        self.dispatch.step(Event::Request(request));
+        self.dispatch
+            .discard(self.dispatch.step(Event::Request(request)));
         let server = ParticipantId::new("old").unwrap();
         let payload = Payload::body(Form::Legacy, "{}");
         let method = Method::Known("roots/list");
@@ -183,21 +187,20 @@ impl Scene {
         assert!(got.0.lock()[0].contains("input_required"));
     }
 
-    /// Steps the topic with progress of the call; the effects are still to be carried out.
-    fn progress(&self) -> topic::Effects<Live> {
+    /// Progress of the call.
+    fn noticed(&self) -> Event<'static> {
         let payload = Payload::body(Form::Legacy, "{}");
         let notice = Notice {
             method: Method::Known("notifications/progress"),
             latest: None,
             payload,
         };
-        let (server, subject) = (&ParticipantId::new("old").unwrap(), Subject::Call(CALL));
-        self.dispatch.step(Event::Notice {
-            server,
-            subject,
+        Event::Notice {
+            server: &OLD,
+            subject: Subject::Call(CALL),
             level: None,
             notice,
-        })
+        }
     }
 
     fn answer(body: &str) -> Answer {
@@ -240,42 +243,47 @@ async fn an_answer_that_comes_as_its_caller_comes_back_reaches_it() {
     let scene = Scene::new();
     let (_call, first) = scene.paused();
     let (by, second) = scene.request();
-    let mut returning = scene.dispatch.step(scene.back(&by));
+    let returning = scene.dispatch.step(scene.back(&by));
     // Another task takes the server's answer before the effects of the return are carried out.
     scene.dispatch.take(scene.ended());
-    scene.dispatch.run_all(returning.all.drain(..));
+    assert!(second.0.lock().is_empty());
+    scene.dispatch.carry_out(returning);
     assert_eq!(*second.0.lock(), ["the answer"]);
     assert_eq!(first.0.lock().len(), 1);
 }
 
 #[tokio::test]
 async fn what_its_server_notifies_reaches_the_caller_that_comes_back() {
-    const PROGRESS: &str = "notifications/progress";
     let scene = Scene::new();
-    let (call, first) = scene.asked();
-    let (topic, link): (Weak<Dispatch>, _) = (Arc::downgrade(&scene.dispatch), scene.server);
-    let server = ParticipantId::new("old").unwrap();
-    let (logs, proposal, proposer) = (None, None, None);
-    let delivered = Delivered {
-        topic,
-        link,
-        server,
-        logs,
-        proposal,
-        proposer,
-    };
-    assert!(call.delivered.set(delivered).is_ok());
-    // The caller is answered for now before the effects of the notification are carried out.
-    let mut early = scene.progress();
-    scene.pause(&first);
-    scene.dispatch.run_all(early.all.drain(..));
-    assert!(scene.progress().all.is_empty());
+    let (_call, first) = scene.paused();
+    scene.dispatch.take(scene.noticed());
     let (by, second) = scene.request();
     scene.dispatch.take(scene.back(&by));
-    assert_eq!(*second.0.lock(), [PROGRESS, PROGRESS]);
+    assert_eq!(*second.0.lock(), [PROGRESS]);
     scene.dispatch.take(scene.ended());
-    assert_eq!(*second.0.lock(), [PROGRESS, PROGRESS, "the answer"]);
+    assert_eq!(*second.0.lock(), [PROGRESS, "the answer"]);
     assert_eq!(first.0.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn a_notification_that_meets_its_callers_return_is_not_lost() {
+    let scene = Scene::new();
+    let (_call, first) = scene.asked();
+    // One task has stepped the notification, and carries it out last of all.
+    let early = scene.dispatch.step(scene.noticed());
+    // Others answer the caller for now, and take it when it comes back.
+    while !scene.dispatch.with(|topic| topic.is_paused(CALL)) {
+        scene.dispatch.take(Event::Tick);
+    }
+    let (by, second) = scene.request();
+    scene.dispatch.take(scene.back(&by));
+    scene.dispatch.take(scene.ended());
+    assert!(first.0.lock().is_empty() && second.0.lock().is_empty());
+    scene.dispatch.carry_out(early);
+    let got = first.0.lock();
+    assert_eq!(got.first().map(String::as_str), Some(PROGRESS), "{got:?}");
+    assert!(got.len() == 2 && got[1].contains("input_required"));
+    assert_eq!(*second.0.lock(), ["the answer"]);
 }
 
 #[tokio::test]
@@ -293,5 +301,6 @@ async fn the_end_of_an_answered_request_does_not_cancel_the_one_that_came_back()
     // It is cancelled by the request that waits.
     scene.dispatch.end_overrun(&call, Err(Undelivered::Overrun));
     scene.dispatch.take(scene.ended());
-    assert!(second.0.lock().is_empty() && call.is_over());
+    assert!(second.0.lock().is_empty());
+    assert!(!scene.dispatch.with(|topic| topic.is_open(call.id)));
 }

@@ -68,25 +68,23 @@ impl Follower {
         }
     }
 
-    /// Sends the call again, to a modern server that insists on a task.
+    /// Sends the call again, to a modern server that insists on a task, if the call is still open.
     fn declare(&self, dispatch: &Arc<Dispatch>, own: Option<&str>, changed: Option<&Request>) {
-        let (call, session) = (&self.call, &self.session);
-        if call.is_over() {
-            return;
-        }
-        let events = Self::new(dispatch, call, session, own, true, changed);
-        let request = changed.unwrap_or(&call.request);
-        let outgoing = Outgoing {
-            own,
-            tasks: true,
-            ..call.outgoing(request, call_number(call.id))
-        };
-        match session.call(outgoing, events) {
-            // It ended while it was sent, when there was no request to cancel yet.
-            Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
-            Ok(()) => {}
-            Err(refusal) => call.done(Err(refusal)),
-        }
+        let session = Arc::clone(&self.session);
+        let (own, changed) = (own.map(str::to_owned), changed.cloned());
+        dispatch.proceed(self.call.id, move |dispatch, call| {
+            let (own, changed) = (own.as_deref(), changed.as_ref());
+            let events = Self::new(dispatch, call, &session, own, true, changed);
+            let request = changed.unwrap_or(&call.request);
+            let outgoing = Outgoing {
+                own,
+                tasks: true,
+                ..call.outgoing(request, call_number(call.id))
+            };
+            if let Err(refusal) = session.call(outgoing, events) {
+                call.done(Err(refusal));
+            }
+        });
     }
 
     /// Follows the task that the call has become.
@@ -99,7 +97,7 @@ impl Follower {
         let number =
             (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
         call.task.set_followed(&task, number);
-        if call.is_over() {
+        if !dispatch.with(|topic| topic.is_open(call.id)) {
             // It was cancelled before the task was known, and the topic has cancelled the task.
             return;
         }
@@ -107,7 +105,7 @@ impl Follower {
             let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
             tokio::spawn(async move {
                 let end = look::wait(&Waiting(&dispatch, &call), &task).await;
-                ended(&call, end);
+                ended(&dispatch, &call, end);
             });
             return;
         };
@@ -115,14 +113,15 @@ impl Follower {
         let events = Self::at(dispatch, call, session, Stage::Became);
         let outgoing = call.outgoing(&request, number);
         if let Err(refusal) = session.call(outgoing, Arc::new(events)) {
-            ended(call, Err(refusal));
+            ended(dispatch, call, Err(refusal));
         }
     }
 }
 
 /// Ends a call whose task has ended, or cannot be followed any more.
-fn ended(call: &Call, end: Result<Answer, Refusal>) {
-    if call.is_over() {
+fn ended(dispatch: &Arc<Dispatch>, call: &Call, end: Result<Answer, Refusal>) {
+    // A call that was cancelled has cancelled its task, which must not happen twice.
+    if !dispatch.with(|topic| topic.is_open(call.id)) {
         return;
     }
     // The task ends with its call: the caller knows of none.
@@ -146,7 +145,7 @@ impl CallEvents for Follower {
             return self.call.done(end);
         };
         match (&self.stage, end) {
-            (Stage::Became, end) => ended(&self.call, end),
+            (Stage::Became, end) => ended(&dispatch, &self.call, end),
             (
                 Stage::Called {
                     own,

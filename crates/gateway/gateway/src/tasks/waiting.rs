@@ -46,8 +46,10 @@ impl AwaitsEnd for Waiting<'_> {
         book::awaited(self.0, task).is_none_or(|last| last == self.1.id)
     }
 
+    /// The server is asked again and again for as long as a call waits, so each time it is to be
+    /// known whether one does.
     fn is_over(&self) -> bool {
-        self.1.is_over()
+        !self.0.with(|topic| topic.is_open(self.1.id))
     }
 
     fn events(&self) -> &dyn CallEvents {

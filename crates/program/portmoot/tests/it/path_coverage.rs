@@ -59,6 +59,7 @@ impl Handles for Names {
     type Message = ();
     type Content = ();
     type Task = ();
+    type Work = ();
     type Ruling = ();
 
     fn is_same_request(_: &(), _: &()) -> bool {

@@ -133,6 +133,18 @@ impl Books {
         );
     }
 
+    /// Whether what an effect began with an operation may go on.
+    pub(crate) fn may_proceed(&self, operation: OperationId) -> bool {
+        let Some(open) = self.calls.get(&operation) else {
+            return false;
+        };
+        match open.place {
+            Place::AtServer | Place::Paused | Place::Waiting { .. } => true,
+            Place::Held => open.proposal.is_none(),
+            Place::Parked | Place::Kept { .. } => false,
+        }
+    }
+
     /// The level from which on the caller of an open call wants log messages.
     fn log_level(&self, open: &Call) -> Option<LogLevel> {
         match open.logs {

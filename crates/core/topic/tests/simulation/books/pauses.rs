@@ -60,7 +60,6 @@ impl Books {
         if open.place == Place::Paused {
             open.place = Place::AtServer;
         }
-        self.count("came back");
         if moved {
             self.count("came back on another link");
         }

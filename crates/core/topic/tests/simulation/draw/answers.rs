@@ -5,7 +5,8 @@ use topic::{End, OperationRef};
 
 use crate::{
     books::calls::{Call, Place},
-    numbers::Event,
+    numbers::{Effect, Event},
+    shell::Mailbox,
     turn::{Answering, Turn},
     world::World,
 };
@@ -30,6 +31,7 @@ impl World {
     }
 
     pub(crate) fn answers(&mut self, operation: OperationId) {
+        self.reach(operation);
         let (rightful, other, answer) = (self.owes(operation), self.any_link(), self.number());
         let link = rightful.filter(|_| !self.prng.one_in(6)).unwrap_or(other);
         let counts = rightful == Some(link);
@@ -80,6 +82,33 @@ impl World {
         assert!(again.all.is_empty(), "a second answer is ignored");
     }
 
+    /// Empties the mailbox by which the receiver of a call or question learns of it.
+    pub(crate) fn reach(&mut self, operation: OperationId) {
+        if let Some(open) = self.books.calls.get(&operation) {
+            return self.shell.empty(Mailbox::Call(open.call));
+        }
+        let Some(open) = self.books.questions.get(&operation) else {
+            return;
+        };
+        let about = open.about.and_then(|about| self.books.calls.get(&about));
+        self.shell.empty(match about {
+            Some(call) => Mailbox::Call(call.call),
+            None => Mailbox::Link(self.books.links[&open.link].handle),
+        });
+    }
+
+    /// What an effect began goes on, or the call is over by then.
+    pub(crate) fn go_on(&mut self) {
+        let (operation, work) = (self.any_open(), self.number());
+        self.reach(operation);
+        let must = self.books.may_proceed(operation);
+        let effects = self.live(Event::Proceed { operation, work }, Turn::default());
+        match effects.all.as_slice() {
+            [Effect::Proceed { work: own, .. }] => assert_eq!((*own, must), (work, true)),
+            other => assert!(other.is_empty() && !must),
+        }
+    }
+
     pub(crate) fn cancel(&mut self) {
         if self.prng.one_in(3) {
             return self.cancel_by_tag();
@@ -89,16 +118,27 @@ impl World {
             self.books.calls.get(&operation),
             self.books.questions.get(&operation),
         ) {
-            (Some(open), _) => Some(open.link).filter(|_| may_cancel(open.place)),
+            (Some(open), _) => Some(open.link).filter(|_| may_cancel(open.place) && !open.answered),
             (None, Some(open)) => Some(self.books.servers[&open.server].link),
             (None, None) => None,
         };
         link = opener.filter(|_| !self.prng.one_in(4)).unwrap_or(link);
+        // Now and then the connection of an earlier request ends.
+        let waits = self
+            .books
+            .calls
+            .get(&operation)
+            .map_or(0, |open| open.rounds);
+        let round = if self.prng.one_in(6) {
+            waits.wrapping_sub(1)
+        } else {
+            waits
+        };
         let here = self.books.owner(link).is_some();
         self.cancels(
             link,
-            OperationRef::Id(operation),
-            Some(operation).filter(|_| opener == Some(link) && here),
+            OperationRef::Request { operation, round },
+            Some(operation).filter(|_| opener == Some(link) && here && round == waits),
         );
     }
 

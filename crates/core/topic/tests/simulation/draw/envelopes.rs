@@ -197,12 +197,13 @@ impl World {
                 match all {
                     [
                         Effect::Receive {
-                            link: own,
+                            handle,
                             server,
                             message: passed,
                         },
                     ] => {
-                        assert_eq!((*own, *passed), (link, message));
+                        let own = self.books.links[&link].handle;
+                        assert_eq!((*handle, *passed), (own, message));
                         assert_eq!(*server, serves.map(|served| served.handle));
                     }
                     other => panic!("a private envelope is for the gateway alone: {other:?}"),

@@ -6,6 +6,7 @@ use topic::{Cause, End, Terms};
 use crate::{
     books::{calls::Place, deals::Deal, limits::LIMITS},
     numbers::{Effect, Event},
+    shell::Mailbox,
     turn::{Answering, Turn},
     world::World,
 };
@@ -63,6 +64,7 @@ impl World {
         let Some((held, open)) = waits.map(|(held, open)| (*held, open.clone())) else {
             return;
         };
+        self.shell.empty(Mailbox::Call(open.call));
         if self.prng.one_in(10) {
             return self.gives_up(held);
         }

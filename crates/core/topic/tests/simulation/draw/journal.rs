@@ -7,6 +7,7 @@ use crate::{
     books::calls::Call,
     draw::requests::blank,
     numbers::{Effect, Event},
+    shell::Mailbox,
     turn::Turn,
     world::World,
 };
@@ -35,6 +36,8 @@ impl World {
     }
 
     pub(crate) fn journals(&mut self, proposal: OperationId, stored: bool) {
+        // The journal answers what it was given.
+        self.shell.empty(Mailbox::Gateway);
         self.books.journal(proposal, stored);
         let turn = Turn {
             journal: Some((proposal, stored)),
@@ -74,6 +77,7 @@ impl World {
     }
 
     pub(crate) fn executes(&mut self, proposal: OperationId, server: &ParticipantId) {
+        self.shell.empty(Mailbox::Gateway);
         let (operation, call) = (self.fresh(), self.number());
         let deal = self.books.deals[&proposal].clone();
         let gateway = self

@@ -3,13 +3,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use model::{Capabilities, DeliveryMode, LinkId, ParticipantId, RateLimit};
-use topic::{Cursor, Ended, Join, Joining, Listener};
+use topic::{Cursor, Ended, Join, Joining, Listener, Verdict};
 
 use crate::{
     books::{limits::LIMITS, participants::Link, tasks::TaskTurn},
     draw::tasks::is_task_end,
     names::{CALLERS, GRANTS, SERVERS, id, parse},
-    numbers::{Effect, Event, RoomEffect},
+    numbers::{Event, RoomEffect},
+    seen::not_joined,
     turn::{Arrival, Turn},
     variants,
     world::World,
@@ -82,10 +83,7 @@ impl World {
         let (since, handle) = (self.since(), 10 * link.0 + 7);
         let there = listener.and(self.books.listener_of(participant));
         let may = self.may_join(participant, link, there);
-        let mut turn = Turn {
-            refused: (!may).then_some(handle),
-            ..Turn::default()
-        };
+        let mut turn = Turn::default();
         let event = Event::Join(Join {
             link,
             handle,
@@ -102,7 +100,11 @@ impl World {
         });
         if !may {
             let effects = self.live(event, turn);
-            return assert!(matches!(effects.all.as_slice(), [Effect::NotJoined { .. }]));
+            assert!(effects.all.is_empty() && effects.refusal.is_some());
+            return match effects.verdict {
+                Some(Verdict::Refused(cause)) => self.books.count(not_joined(cause)),
+                other => panic!("{other:?}"),
+            };
         }
         turn.leaving
             .extend(there.map(|older| (older, Some(Ended::Replaced))));

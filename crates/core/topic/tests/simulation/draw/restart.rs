@@ -83,6 +83,7 @@ impl World {
         let tasks: Vec<Task> = tasks.cloned().collect();
         self.topic = Self::topic(&self.books.configured, self.life);
         self.books.forget();
+        self.shell.forget();
         self.books.count("crashed");
         for id in self.books.deals.keys().copied().collect::<Vec<_>>() {
             let arrived = self.prng.one_in(2);
@@ -203,6 +204,8 @@ impl World {
         self.books.now_ms = self.now_ms;
         self.tick();
         assert_eq!((self.topic.tasks_len(), self.books.tasks.len()), (0, 0));
+        self.shell.empty_all();
+        self.shell.check_ends();
         assert_eq!(
             (self.books.deals_open(), self.topic.proposals_len()),
             (0, 0)

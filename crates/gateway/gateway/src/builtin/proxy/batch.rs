@@ -1,9 +1,9 @@
 //! Operation `batch`: several operations one after the other, each admitted on its own (appendix
 //! A.1).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use model::{Answer, OperationId, Payload, Refusal, Request};
+use model::{Answer, OperationId, ParticipantId, Payload, Refusal, Request};
 use platform::Mutex;
 use tokio::sync::oneshot;
 use wire::mcp::proxy::{
@@ -17,25 +17,36 @@ use super::reply::Wrapped;
 use super::unwrapped::request_with;
 use crate::call::{Call, Reply};
 use crate::link::{Passed, Questioned, Respell, Undelivered};
+use crate::live::Event;
 use crate::{dispatch::Dispatch, incoming::Incoming};
 
 /// The results of one batch, in bytes together. What is longer is left out, and the operation says
 /// so.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// Carries out the operations in order. If the caller goes, the operation under way is cancelled
-/// and no other begins.
-pub(super) async fn run(
+/// Carries out the operations in order. If the call is cancelled, the operation under way is
+/// cancelled too and no other begins.
+pub(super) fn run(
+    dispatch: Arc<Dispatch>,
+    call: Arc<Call>,
+    operations: Vec<Vec<u8>>,
+) -> impl Future<Output = Result<Vec<u8>, Refusal>> + Send {
+    // While the call is delivered: it may be cancelled before the operations begin.
+    let _ = call.cancelled();
+    carry_out_all(dispatch, call, operations)
+}
+
+async fn carry_out_all(
     dispatch: Arc<Dispatch>,
     call: Arc<Call>,
     operations: Vec<Vec<u8>>,
 ) -> Result<Vec<u8>, Refusal> {
-    let (over, form) = (call.over(), call.request.payload.form);
+    let (cancelled, form) = (call.cancelled(), call.request.payload.form);
     let (mut results, mut bytes) = (Vec::with_capacity(operations.len()), 0);
     for operation in operations {
         let ended = tokio::select! {
             ended = one(&dispatch, &call, &operation) => ended?,
-            () = over.notified() => break,
+            () = cancelled.notified() => break,
         };
         let result = within(ended, &mut bytes, form);
         results.push(BatchResult { operation, result });
@@ -99,6 +110,7 @@ async fn carry_out(
     };
     let (ended, end) = oneshot::channel();
     let reply = Operation {
+        dispatch: Arc::downgrade(dispatch),
         batch: Arc::clone(call),
         ended: Mutex::new(Some(ended)),
     };
@@ -127,16 +139,16 @@ struct Open<'o> {
 }
 
 impl Drop for Open<'_> {
+    /// Mostly it is over, and the topic ignores this.
     fn drop(&mut self) {
-        if !self.inner.is_over() {
-            self.dispatch.abandon(self.inner);
-        }
+        self.dispatch.abandon(self.inner);
     }
 }
 
 /// The reply of one operation: its end goes to the batch, what comes before to the caller of the
 /// batch.
 struct Operation {
+    dispatch: Weak<Dispatch>,
     batch: Arc<Call>,
     ended: Mutex<Option<oneshot::Sender<Vec<u8>>>>,
 }
@@ -167,10 +179,21 @@ impl Reply for Operation {
         drop(self.ended.lock().take());
     }
 
+    /// A step from inside an effect: the batch is another call, with an order of its own.
     fn notify(&self, _: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
-        self.batch.reply().notify(notice)
+        if let Some(dispatch) = self.dispatch.upgrade() {
+            dispatch.take(Event::Notice {
+                server: &ParticipantId::gateway(),
+                subject: topic::Subject::Call(self.batch.id),
+                level: None,
+                notice: notice.notice.clone(),
+            });
+        }
+        Ok(())
     }
 
+    /// The question is one about this operation, and is withdrawn with it; it only uses the way of
+    /// the batch.
     fn ask(&self, _: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
         let sent = self.batch.reply().ask(question);
         // Its end cancels the call at the server.

@@ -1,0 +1,501 @@
+//! Sending of calls to servers: by which session, and as what. It is decided once, as a [`Plan`], and
+//! then carried out.
+
+use std::sync::Arc;
+
+use access::account;
+use model::{Answer, Coding, Form, Refusal, RefusalCode, Request, Target};
+use topic::{Cause, End};
+use upstream::curation::{Author, Curation};
+use upstream::tasks::LOST;
+use upstream::{CallEvents, Caller, Outgoing, Session, UnsentCall};
+use wire::mcp::relay;
+use wire::mcp::task::{TaskWish, plain as plain_call};
+
+use crate::call::Call;
+use crate::live::{ConfiguredServer, ProposalView};
+use crate::proposals::open::is_redefined;
+use crate::tasks::{bridge, follow::Follower, relay as tasks};
+use crate::{
+    accounts, context::call_number, curation, delivery, dispatch::Dispatch, record::Record,
+    returns, unfit,
+};
+
+/// A call that goes to a configured server.
+struct Sending {
+    server: Arc<ConfiguredServer>,
+    /// The server's own name or URI; `None` if the caller spelled it so.
+    own: Option<Arc<str>>,
+    /// The request in place of the caller's: as it was reviewed.
+    reviewed: Option<Request>,
+    /// Whose sessions it uses.
+    by: By,
+    /// Whether a session that ended had it before, and did not take it.
+    is_second: bool,
+}
+
+/// Whose sessions of a server a call uses.
+#[derive(Clone, Copy)]
+enum By {
+    /// Its caller's.
+    Caller,
+    /// The gateway's: its caller may have gone, and is asked nothing.
+    Gateway,
+    /// Those of an account, which is the proposer's if the call was proposed.
+    Account,
+}
+
+/// How a session sends a call.
+struct Plan {
+    own: Option<Arc<str>>,
+    /// The request in place of the caller's.
+    request: Option<Request>,
+    /// Whether it declares that it may become a task.
+    declares: bool,
+    /// The server's id of the task that it belongs to.
+    related: Option<Arc<str>>,
+    /// Whether the server must learn first which log messages the caller wants.
+    passes_level: bool,
+}
+
+/// The end of a call that is not sent.
+enum Unsendable {
+    /// The gateway answers it.
+    Answered(Vec<u8>),
+    Refused(Refusal),
+    /// Its arguments do not fit, which is recorded.
+    Unfit(End<Answer>),
+}
+
+impl From<Refusal> for Unsendable {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Delivers a call to a configured server.
+pub(crate) fn to_server(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    server: Arc<ConfiguredServer>,
+    own: Option<Arc<str>>,
+    proposal: Option<&ProposalView>,
+) {
+    match call.request.method.as_str() {
+        "resources/subscribe" => return delivery::subscribe(dispatch, call, &server, own),
+        "resources/unsubscribe" => return delivery::unsubscribe(dispatch, call, &server, own),
+        _ => {}
+    }
+    let about = call.task.about();
+    if let Some(task) = about
+        && bridge::takes(call, task)
+    {
+        return bridge::serve(dispatch, call, task);
+    }
+    let sending = Sending {
+        own: about.map(|task| Arc::clone(&task.origin.own)).or(own),
+        reviewed: proposal.and_then(|proposal| reviewed(call, proposal)),
+        by: By::of(call, &server),
+        is_second: false,
+        server,
+    };
+    let session = match about {
+        // A task is asked about in the session in which it runs, if that matters.
+        Some(task) if task.origin.instance != 0 => {
+            let Some(session) = task.session() else {
+                return delivery::fail(dispatch, call, lost());
+            };
+            Some(session)
+        }
+        Some(_) | None => {
+            let server = &sending.server;
+            let caller = sending.by.caller(dispatch, call, server);
+            server.upstream.open_session(&caller)
+        }
+    };
+    match session {
+        Some(session) => send(dispatch, call, &session, sending),
+        None => send_once_open(dispatch, call, sending),
+    }
+}
+
+fn lost() -> Refusal {
+    Refusal::new(RefusalCode::UpstreamDown, LOST)
+}
+
+/// The request that carries out a proposal, if it differs from the caller's. What was reviewed was
+/// shown in JSON, and runs as it was shown.
+fn reviewed(call: &Call, proposal: &ProposalView) -> Option<Request> {
+    let edited = proposal
+        .ruling
+        .as_ref()
+        .and_then(|ruling| ruling.params.as_deref());
+    let shown = call.shown().ok();
+    let edited = shown.and_then(|shown| {
+        let arguments = curation::reviewed(&proposal.content.opened, edited, shown)?;
+        relay::with_arguments(shown, arguments)
+    });
+    // A call that was held becomes no task of its server: its proposal is the task.
+    let plain = match call.wish {
+        TaskWish::None => None,
+        TaskWish::Asks | TaskWish::Declares => plain_call(edited.as_ref().unwrap_or(&call.request)),
+    };
+    let written = plain.or(edited);
+    if written.is_none() && call.request.payload.coding == Coding::Proto {
+        return shown.cloned();
+    }
+    written
+}
+
+impl By {
+    /// Read while the call is delivered, and not later: its caller may be answered for now while a
+    /// session opens, and then it is still the one that called.
+    fn of(call: &Call, server: &ConfiguredServer) -> Self {
+        let is_away = call.is_away();
+        let is_proposers = call
+            .proposer()
+            .is_some_and(|proposer| *proposer != call.link.participant.id);
+        if server.callers.is_some() && (is_away || is_proposers) {
+            Self::Account
+        } else if is_away {
+            Self::Gateway
+        } else {
+            Self::Caller
+        }
+    }
+
+    fn caller<'a>(
+        self,
+        dispatch: &'a Dispatch,
+        call: &'a Call,
+        server: &ConfiguredServer,
+    ) -> Caller<'a> {
+        match self {
+            Self::Caller => call.caller(),
+            Self::Gateway => dispatch.own.caller(),
+            Self::Account => {
+                let participant = call.proposer().unwrap_or(&call.link.participant.id);
+                // What was approved may run long after the token with which it was proposed has
+                // ended.
+                let accounts = server.callers.as_ref().map(|callers| &callers.accounts);
+                let token =
+                    accounts.and_then(|accounts| accounts.latest_token(participant.as_str()));
+                Caller {
+                    participant,
+                    account: account(participant),
+                    // In the modern form sessions belong to participants, not to links.
+                    form: Form::Modern,
+                    token,
+                    ..dispatch.own.caller()
+                }
+            }
+        }
+    }
+}
+
+/// Opens a session and sends the call by it.
+fn send_once_open(dispatch: &Arc<Dispatch>, call: &Arc<Call>, sending: Sending) {
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    tokio::spawn(async move {
+        let server = &sending.server;
+        let caller = sending.by.caller(&dispatch, &call, server);
+        match server.upstream.session(&caller).await {
+            Ok(session) => dispatch.proceed(call.id, move |dispatch, call| {
+                send(dispatch, call, &session, sending);
+            }),
+            Err(refusal) => delivery::fail(&dispatch, &call, refusal),
+        }
+    });
+}
+
+/// Sends a call by a session of its server, or ends it.
+fn send(dispatch: &Arc<Dispatch>, call: &Arc<Call>, session: &Arc<Session>, sending: Sending) {
+    let plan = match plan(dispatch, call, session, &sending) {
+        Ok(plan) => plan,
+        Err(Unsendable::Answered(body)) => return delivery::answer_body(dispatch, call, body),
+        Err(Unsendable::Refused(refusal)) => return delivery::fail(dispatch, call, refusal),
+        Err(Unsendable::Unfit(end)) => {
+            if let Some(delivered) = call.delivered.get() {
+                Record::of(dispatch).unfit(call, &delivered.server);
+            }
+            return delivery::end(dispatch, call, end);
+        }
+    };
+    if !plan.passes_level {
+        return carry_out(dispatch, call, session, &plan, sending);
+    }
+    let (dispatch, call, session) = (Arc::clone(dispatch), call.id, Arc::clone(session));
+    tokio::spawn(async move {
+        session.pass_level().await;
+        dispatch.proceed(call, move |dispatch, call| {
+            carry_out(dispatch, call, &session, &plan, sending);
+        });
+    });
+}
+
+/// Decides how a session sends a call.
+///
+/// # Errors
+/// The end of the call, if the session does not send it.
+fn plan(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    session: &Arc<Session>,
+    sending: &Sending,
+) -> Result<Plan, Unsendable> {
+    let own = target(dispatch, call, session, sending)?;
+    let is_tool = call.request.method.as_str() == "tools/call";
+    // Only a modern server gives out states of its own.
+    if call.is_retry && session.era() != call.request.payload.form {
+        return Err(returns::unknown().into());
+    }
+    let mut request = form(call, session, own.as_deref(), sending.reviewed.as_ref())?;
+    let mut declares = false;
+    if is_tool {
+        let written = request.as_ref();
+        let fitted = tasks::fit(dispatch, call, session, own.as_deref(), written)?;
+        declares = fitted.declares;
+        request = fitted.request.or(request);
+    }
+    let logs = call.delivered.get().and_then(|delivered| delivered.logs);
+    // A legacy link has one level, a modern one those of its requests.
+    let instead = call.link.form == Form::Legacy;
+    let passes_level = logs.is_some_and(|level| session.want_level(call.link.id, level, instead));
+    Ok(Plan {
+        related: tasks::own_relation(dispatch, call, session),
+        own,
+        request,
+        declares,
+        passes_level,
+    })
+}
+
+/// The server's own name of a call's target, unless it is withheld; `None` if the caller spelled it
+/// so.
+fn target(
+    dispatch: &Dispatch,
+    call: &Call,
+    session: &Arc<Session>,
+    sending: &Sending,
+) -> Result<Option<Arc<str>>, Unsendable> {
+    let server = &*sending.server;
+    let own = match &server.callers {
+        None => sending.own.clone(),
+        Some(_) => target_of_account(dispatch, call, session, sending)?,
+    };
+    if is_redefined(dispatch, server, call, session) {
+        return Err((*topic::request_refusal(Cause::ToolChanged, None)).into());
+    }
+    if let Some(Target::Tool(public)) = &call.request.target {
+        server.upstream.note_call(own.as_deref().unwrap_or(public));
+    }
+    Ok(own)
+}
+
+/// The same at a server where each caller has an account: the session may list something else than
+/// that by which the topic admitted the call.
+fn target_of_account(
+    dispatch: &Dispatch,
+    call: &Call,
+    session: &Session,
+    sending: &Sending,
+) -> Result<Option<Arc<str>>, Unsendable> {
+    let server = &*sending.server;
+    if let Some(said) =
+        accounts::is_connected_already(server, call, session, sending.own.as_deref())
+    {
+        return Err(Unsendable::Answered(said));
+    }
+    let own = accounts::own_name(server, call, session, sending.own.clone())?;
+    if curation::is_hidden(dispatch, server, call, own.as_deref()) {
+        let named = call.request.target.as_ref().map(Target::as_str);
+        let refusal = topic::request_refusal(Cause::Unknown, named.map(topic::Target::Tool));
+        return Err((*refusal).into());
+    }
+    Ok(own)
+}
+
+/// The request in the form in which the session takes it, with all presets of its tool and with
+/// arguments that fit. `None` if that is the caller's own.
+fn form(
+    call: &Call,
+    session: &Session,
+    own: Option<&str>,
+    reviewed: Option<&Request>,
+) -> Result<Option<Request>, Unsendable> {
+    let is_json = call.request.payload.coding == Coding::Json;
+    let shown = match reviewed {
+        None if !is_json && !takes_proto(session, call, own) => {
+            Some(call.shown().map_err(Refusal::clone)?)
+        }
+        reviewed => reviewed,
+    };
+    let whole = match session.curation() {
+        Some(curation) => completed(curation, call, session, own, shown)?,
+        None => None,
+    };
+    let request = whole.as_ref().or(shown);
+    if session.validates() && call.request.method.as_str() == "tools/call" {
+        let checked = request.unwrap_or(&call.request);
+        if let Some(end) = unfit::end(call, checked, &session.manifest(), own) {
+            return Err(Unsendable::Unfit(end));
+        }
+    }
+    Ok(whole.or_else(|| shown.cloned()))
+}
+
+/// Whether a session takes the protobuf of a call as its caller wrote it: the server reads it, its
+/// answer has no URI that the caller knows by another name, and no arguments of the tool are preset
+/// or hidden.
+fn takes_proto(session: &Session, call: &Call, own: Option<&str>) -> bool {
+    let renames = own.is_some() && call.request.method.as_str() == "resources/read";
+    let rewrites = session
+        .curation()
+        .is_some_and(|curation| curation::rewrites(curation, call, own));
+    session.coding() == Coding::Proto && !renames && !rewrites
+}
+
+/// A call with the presets of its tool; `None` if it stays as it is. What was reviewed runs as it
+/// was shown, or not at all.
+fn completed(
+    curation: &Curation,
+    call: &Call,
+    session: &Session,
+    own: Option<&str>,
+    request: Option<&Request>,
+) -> Result<Option<Request>, Unsendable> {
+    let is_reviewed = call
+        .delivered
+        .get()
+        .is_some_and(|delivered| delivered.proposal.is_some());
+    let by = if is_reviewed {
+        Author::Reviewer
+    } else {
+        Author::Caller
+    };
+    let manifest = session.manifest();
+    let request = request.unwrap_or(&call.request);
+    match curation::completed(curation, &manifest, request, own, by) {
+        Ok(None) => Ok(None),
+        _ if is_reviewed => Err((*topic::request_refusal(Cause::Redefined, None)).into()),
+        Err(refusal) if refusal.code == RefusalCode::SchemaViolation => {
+            Err(Unsendable::Unfit(unfit::passed(call, refusal)))
+        }
+        Err(refusal) => Err(refusal.into()),
+        Ok(whole) => Ok(whole),
+    }
+}
+
+/// Carries out a plan. A call that the session does not take goes by the session's successor, once.
+fn carry_out(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    session: &Arc<Session>,
+    plan: &Plan,
+    sending: Sending,
+) {
+    call.enter(session);
+    let request = plan.request.as_ref();
+    let own = plan.own.as_deref();
+    let outgoing = Outgoing {
+        own,
+        related_task: plan.related.as_deref(),
+        tasks: plan.declares,
+        ..call.outgoing(request.unwrap_or(&call.request), call_number(call.id))
+    };
+    let events: Arc<dyn CallEvents> = if call.task.follows() {
+        Follower::new(dispatch, call, session, own, plan.declares, request)
+    } else {
+        Arc::<Call>::clone(call)
+    };
+    match session.call(outgoing, events) {
+        Ok(()) => move_unsent(dispatch, call, session),
+        Err(refusal)
+            if refusal.code == RefusalCode::UpstreamDown
+                && !sending.is_second
+                && call.may_go_again() =>
+        {
+            send_again(dispatch, call, session, sending);
+        }
+        Err(refusal) => delivery::fail(dispatch, call, refusal),
+    }
+}
+
+/// Sends a call by the successor of a session that ended before it took the call.
+fn send_again(dispatch: &Arc<Dispatch>, call: &Arc<Call>, ended: &Arc<Session>, sending: Sending) {
+    let Some(server) = dispatch.server_named(ended.upstream()) else {
+        return delivery::fail(dispatch, call, removed());
+    };
+    let sending = Sending {
+        server,
+        is_second: true,
+        ..sending
+    };
+    let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
+    tokio::spawn(async move {
+        let server = &sending.server;
+        let caller = sending.by.caller(&dispatch, &call, server);
+        match server.upstream.successor(&ended, &caller).await {
+            Ok(session) => dispatch.proceed(call.id, move |dispatch, call| {
+                send(dispatch, call, &session, sending);
+            }),
+            Err(refusal) => delivery::fail(&dispatch, &call, refusal),
+        }
+    });
+}
+
+fn removed() -> Refusal {
+    Refusal::new(RefusalCode::UpstreamDown, "the server was removed")
+}
+
+/// Moves the calls that wait in a session behind one whose server asks the caller to the caller's
+/// next session.
+pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Session>) {
+    let unsent = from.take_deferred();
+    if unsent.is_empty() {
+        return;
+    }
+    let (dispatch, from, link) = (
+        Arc::clone(dispatch),
+        Arc::clone(from),
+        Arc::clone(&call.link),
+    );
+    let (client, token) = (call.client().clone(), call.token());
+    tokio::spawn(async move {
+        let next = match dispatch.server_named(from.upstream()) {
+            Some(server) => {
+                let caller = link.caller_with(&client, token);
+                server.upstream.session(&caller).await
+            }
+            None => Err(removed()),
+        };
+        for unsent in unsent {
+            // If it is over, no session needs to send it.
+            let operation = dispatch.context.numbered(unsent.number().0);
+            let (from, next) = (Arc::clone(&from), next.clone());
+            dispatch.proceed(operation, move |dispatch, call| {
+                adopt(dispatch, call, unsent, &from, next);
+            });
+        }
+    });
+}
+
+/// Lets the next session send a call that one has not sent, unless the call depends on that one.
+fn adopt(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    unsent: UnsentCall,
+    from: &Arc<Session>,
+    next: Result<Arc<Session>, Refusal>,
+) {
+    match next {
+        Ok(next) if call.may_move() => {
+            call.enter(&next);
+            next.adopt(unsent);
+            // It may ask by now.
+            move_unsent(dispatch, call, &next);
+        }
+        Ok(_) => from.adopt(unsent),
+        Err(refusal) => unsent.refuse(&refusal),
+    }
+}

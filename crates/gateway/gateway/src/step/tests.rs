@@ -1,0 +1,394 @@
+//! Order of effects, with threads that are held between a step and its effects.
+
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use model::{
+    Answer, Capabilities, Form, LinkId, Method, Notice, OperationId, Outcome, ParticipantId,
+    Payload, Refusal, Request,
+};
+use platform::Mutex;
+use topic::{
+    About, Ask, End, Interest, Joining, Logs, OperationRef, Subject, Target, UpstreamNames,
+};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id as SpanId, Record};
+use tracing::{Event as Traced, Metadata, Subscriber};
+use upstream::{Asking, Question, Session};
+use wire::rpc::Id;
+
+use super::*;
+use crate::call::Reply;
+use crate::dispatch::Dispatch;
+use crate::envelopes::tests::Stage;
+use crate::incoming::{Incoming, Names, Tag};
+use crate::link::{Outlet, Passed, Questioned, Respell, Undelivered, plain_client};
+use crate::live::{Event, Server, ServerQuestion};
+
+const ASKED: OperationId = OperationId(2);
+
+/// A topic with the server `old`, whose part the test plays.
+struct Scene {
+    dispatch: Arc<Dispatch>,
+    old: ParticipantId,
+    /// The server's link.
+    server: LinkId,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let dispatch = Stage::new(&["mcp/*"]).dispatch;
+        let old = ParticipantId::new("old").unwrap();
+        dispatch.take(Event::Configure {
+            upstreams: &[UpstreamNames::new(old.clone(), "")],
+        });
+        let server = dispatch.context.link();
+        dispatch.take(Event::Serve {
+            link: server,
+            server: &old,
+            handle: Server::Gateway,
+            capabilities: all(),
+        });
+        Self {
+            dispatch,
+            old,
+            server,
+        }
+    }
+
+    fn join(&self, outlet: Arc<dyn Outlet>) -> Arc<Link> {
+        let participant = auth::Participant::new(
+            ParticipantId::new("bob").unwrap(),
+            all(),
+            vec![self.dispatch.name().clone()],
+        );
+        let link = Link::new(
+            self.dispatch.context.link(),
+            Arc::new(participant),
+            Form::Legacy,
+            plain_client(),
+            outlet,
+        );
+        self.dispatch
+            .join(&link, &all(), Joining::default())
+            .unwrap();
+        link
+    }
+
+    /// Asks the owner of a session.
+    fn ask(&self, link: &Link) {
+        let method = Method::Known("roots/list");
+        let request = Request {
+            method: method.clone(),
+            target: None,
+            progress: None,
+            payload: Payload::body(Form::Legacy, "{}"),
+        };
+        let session: Weak<dyn Asking> = Weak::<Session>::new();
+        let question = Question::new(session, 1, Id::number(1), request, None);
+        self.dispatch.take(Event::Ask(Ask {
+            server: &self.old,
+            operation: ASKED,
+            tag: Some(tag()),
+            about: About::Session(link.id),
+            method,
+            question: Arc::new(ServerQuestion {
+                question,
+                session: Weak::new(),
+                server: self.old.clone(),
+                task: None,
+            }),
+        }));
+    }
+
+    /// Withdraws that question, as its server does.
+    fn withdraw(&self) {
+        self.dispatch.take(Event::Cancel {
+            link: self.server,
+            which: OperationRef::Tag(tag()),
+        });
+    }
+
+    /// A call that the server has.
+    fn call(&self, link: &Arc<Link>, reply: Arc<dyn Reply>) -> OperationId {
+        let method = Method::Known("tools/call");
+        let request = Request {
+            method: method.clone(),
+            target: None,
+            progress: None,
+            payload: Payload::body(Form::Legacy, "{}"),
+        };
+        let operation = self.dispatch.context.operation();
+        let incoming = Incoming::plain(request, None);
+        let call = Call::new(operation, link, incoming, Names::Public, reply);
+        let step = self.dispatch.step(Event::Request(topic::Request {
+            link: link.id,
+            operation,
+            tag: None,
+            method,
+            target: Some(Target::Tool("any")),
+            interest: Interest::None,
+            logs: Logs::None,
+            returns: false,
+            call,
+        }));
+        self.dispatch.discard(step);
+        operation
+    }
+
+    fn notify(&self, operation: OperationId) {
+        self.dispatch.take(Event::Notice {
+            server: &self.old,
+            subject: Subject::Call(operation),
+            level: None,
+            notice: Notice {
+                method: Method::Known("notifications/progress"),
+                latest: None,
+                payload: Payload::body(Form::Legacy, "{}"),
+            },
+        });
+    }
+
+    fn answer(&self, operation: OperationId) {
+        let answer = Answer {
+            outcome: Outcome::Ok,
+            payload: Payload::body(Form::Legacy, "{}"),
+        };
+        self.dispatch.take(Event::Answer {
+            link: self.server,
+            operation,
+            end: End::Answered {
+                outcome: answer.outcome,
+                answer,
+            },
+        });
+    }
+}
+
+fn all() -> Arc<Capabilities> {
+    Arc::new(Capabilities::parse(["mcp/*"]).unwrap())
+}
+
+fn tag() -> Tag {
+    Tag::of_server(1, Id::number(1))
+}
+
+/// Keeps what a client is asked on its link.
+#[derive(Default)]
+struct Asked(Mutex<Vec<&'static str>>);
+
+impl Outlet for Asked {
+    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        self.0.lock().push("asked");
+        Ok(())
+    }
+
+    fn withdraw_question(&self, _: OperationId) {
+        self.0.lock().push("withdrawn");
+    }
+}
+
+/// Holds its thread before an effect of this name is carried out, until it is released.
+struct Hold {
+    effect: &'static str,
+    held: Mutex<Sender<()>>,
+    release: Mutex<Receiver<()>>,
+}
+
+impl Subscriber for Hold {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "gateway::path"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> SpanId {
+        SpanId::from_u64(1)
+    }
+
+    fn record(&self, _: &SpanId, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &SpanId, _: &SpanId) {}
+
+    fn event(&self, event: &Traced<'_>) {
+        let mut names = Finds(self.effect, false);
+        event.record(&mut names);
+        if names.1 {
+            self.held.lock().send(()).unwrap();
+            self.release.lock().recv().unwrap();
+        }
+    }
+
+    fn enter(&self, _: &SpanId) {}
+
+    fn exit(&self, _: &SpanId) {}
+}
+
+/// Looks for an effect of this name in an entry of the log.
+struct Finds(&'static str, bool);
+
+impl Visit for Finds {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.1 |= field.name() == "effect" && value == self.0;
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawal_does_not_overtake_its_question() {
+    let scene = Scene::new();
+    let asked = Arc::<Asked>::default();
+    let link = scene.join(Arc::<Asked>::clone(&asked));
+    scene.dispatch.take(Event::Attach {
+        link: link.id,
+        server: &scene.old,
+    });
+    let (held, is_held) = channel();
+    let (release, released) = channel();
+    let hold = Hold {
+        effect: "Ask",
+        held: Mutex::new(held),
+        release: Mutex::new(released),
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| tracing::subscriber::with_default(hold, || scene.ask(&link)));
+        // The question is in the topic, and its client has not been asked yet.
+        is_held.recv().unwrap();
+        scene.withdraw();
+        release.send(()).unwrap();
+    });
+    assert_eq!(*asked.0.lock(), ["asked", "withdrawn"]);
+}
+
+/// Fails if two threads serve it at once, or if something follows its end.
+#[derive(Default)]
+struct OneAtATime {
+    is_busy: AtomicBool,
+    is_over: AtomicBool,
+    notices: AtomicUsize,
+}
+
+impl OneAtATime {
+    fn serve(&self, ends: bool) {
+        let was_busy = self.is_busy.swap(true, Ordering::SeqCst);
+        let was_over = self.is_over.swap(ends, Ordering::SeqCst);
+        std::thread::yield_now();
+        self.is_busy.store(false, Ordering::SeqCst);
+        assert!(!was_busy && !was_over);
+    }
+}
+
+impl Reply for OneAtATime {
+    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {
+        self.serve(true);
+    }
+
+    fn refuse(&self, _: &Call, _: &Refusal) {
+        self.serve(true);
+    }
+
+    fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+        self.serve(false);
+        self.notices.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_of_a_call_are_carried_out_one_at_a_time_and_nothing_follows_its_end() {
+    let scene = Scene::new();
+    let link = scene.join(Arc::new(crate::link::NoOutlet));
+    for _ in 0..500 {
+        let reply = Arc::<OneAtATime>::default();
+        let operation = scene.call(&link, Arc::<OneAtATime>::clone(&reply));
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    (0..8).for_each(|_| scene.notify(operation));
+                });
+            }
+            barrier.wait();
+            scene.answer(operation);
+        });
+        assert!(reply.is_over.load(Ordering::SeqCst));
+        assert!(reply.notices.load(Ordering::SeqCst) <= 24);
+    }
+}
+
+/// A reply that panics at the first notification.
+#[derive(Default)]
+struct Fault(AtomicUsize);
+
+impl Reply for Fault {
+    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {
+        self.0.fetch_add(100, Ordering::SeqCst);
+    }
+
+    fn refuse(&self, _: &Call, _: &Refusal) {}
+
+    fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+        assert_ne!(self.0.fetch_add(1, Ordering::SeqCst), 0, "a fault");
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mailbox_is_not_busy_for_ever_after_a_fault() {
+    let scene = Scene::new();
+    let link = scene.join(Arc::new(crate::link::NoOutlet));
+    let reply = Arc::<Fault>::default();
+    let operation = scene.call(&link, Arc::<Fault>::clone(&reply));
+    let notify = || scene.notify(operation);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(notify)).is_err());
+    scene.answer(operation);
+    while reply.0.load(Ordering::SeqCst) < 100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn steps_from_inside_an_effect_wait_for_the_mailbox_that_is_being_emptied() {
+    /// Steps again whenever it is notified, a thousand times in all.
+    struct Again {
+        scene: Weak<Scene>,
+        operation: Mutex<Option<OperationId>>,
+        depth: AtomicUsize,
+        count: AtomicUsize,
+    }
+
+    impl Reply for Again {
+        fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
+
+        fn refuse(&self, _: &Call, _: &Refusal) {}
+
+        fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+            assert_eq!(self.depth.fetch_add(1, Ordering::SeqCst), 0, "re-entrant");
+            let operation = *self.operation.lock();
+            if self.count.fetch_add(1, Ordering::SeqCst) < 1_000
+                && let (Some(scene), Some(operation)) = (self.scene.upgrade(), operation)
+            {
+                scene.notify(operation);
+            }
+            self.depth.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    let scene = Arc::new(Scene::new());
+    let link = scene.join(Arc::new(crate::link::NoOutlet));
+    let again = Arc::new(Again {
+        scene: Arc::downgrade(&scene),
+        operation: Mutex::default(),
+        depth: AtomicUsize::new(0),
+        count: AtomicUsize::new(0),
+    });
+    let operation = scene.call(&link, Arc::<Again>::clone(&again));
+    *again.operation.lock() = Some(operation);
+    scene.notify(operation);
+    // After some of them another task goes on.
+    while again.count.load(Ordering::SeqCst) < 1_001 {
+        tokio::task::yield_now().await;
+    }
+}
