@@ -16,14 +16,15 @@ use crate::directory::Directory;
 use crate::disk::{Disk, DiskFile, Folder, on, opened};
 use crate::entry::Entry;
 use crate::error::StoreError;
-use crate::fold::{Fold, fold};
+use crate::fold::Fold;
+use crate::folds::fold;
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{
     Journal, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot, Watcher,
 };
 use chain::Chain;
 use head::{FilePlace, HEAD_FILE, HeadFile};
-use replay::{FORMAT, Header, JOURNAL_FILE, Replay, replay};
+use replay::{FORMAT, Header, JOURNAL_FILE, Replay, damaged, replay};
 
 /// Appends that wait for the disk at most, reserved places included.
 pub const WRITER_PERMITS_MAX: usize = 4096;
@@ -475,16 +476,6 @@ fn sealed(header: &Header, entries: &[Entry]) -> io::Result<(Vec<u8>, Chain)> {
         chain.seal(&entry.line(), &mut text);
     }
     Ok((text, chain))
-}
-
-fn damaged(disk: &dyn Disk, line: usize, cause: &str) -> StoreError {
-    let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.path().join(name));
-    StoreError::Damaged {
-        path,
-        head,
-        line,
-        cause: cause.to_owned(),
-    }
 }
 
 /// A journal that was read without locking its directory, which another process may own.

@@ -19,11 +19,21 @@ pub struct Ledger<F> {
     state: Arc<Mutex<F>>,
 }
 
-impl<F: Fold> Ledger<F> {
-    pub(crate) fn new(journal: JournalWriter, state: Arc<Mutex<F>>) -> Self {
-        Self { journal, state }
+impl JournalWriter {
+    /// The part of one owner: its state, and appends of its records. The first call folds the state
+    /// from the owner's records; all calls give the same state.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the owner cannot read one of its records.
+    pub fn ledger<F: Fold>(&self) -> Result<Ledger<F>, StoreError> {
+        Ok(Ledger {
+            journal: self.clone(),
+            state: self.folded()?,
+        })
     }
+}
 
+impl<F: Fold> Ledger<F> {
     /// Calls `read` with the state after all durable records. The thread that writes the journal
     /// waits meanwhile: keep `read` short.
     pub fn state<T>(&self, read: impl FnOnce(&F) -> T) -> T {

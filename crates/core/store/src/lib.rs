@@ -16,6 +16,7 @@ mod entry;
 mod error;
 mod file;
 mod fold;
+mod folds;
 mod group;
 mod journal;
 mod key;

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use platform::{SHARE_OF_POOL, Share, Shares};
+use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 
 use crate::directory::Directory;
 use crate::disk::Folder;
 use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::file::{FileJournal, WRITER_BYTES_MAX};
-use crate::fold::{Fold, Folds};
+use crate::fold::Fold;
+use crate::folds::Folds;
 use crate::journal::{Journal, Place, Position, Watcher};
-use crate::ledger::Ledger;
 use crate::owner::DirectoryOwner;
 
 /// The share of one participant, and of all guests together, in what proposals add to the bytes
@@ -80,14 +80,9 @@ impl JournalWriter {
         })))
     }
 
-    /// The part of one owner: its state, and appends of its records. The first call folds the state
-    /// from the owner's records; all calls give the same state.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] when the owner cannot read one of its records.
-    pub fn ledger<F: Fold>(&self) -> Result<Ledger<F>, StoreError> {
-        let state = self.0.folds.of::<F>(&*self.0.journal)?;
-        Ok(Ledger::new(self.clone(), state))
+    /// The state of one owner. The first call folds it from the owner's records.
+    pub(crate) fn folded<F: Fold>(&self) -> Result<Arc<Mutex<F>>, StoreError> {
+        self.0.folds.of::<F>(&*self.0.journal)
     }
 
     /// The account of a participant: its share of what waits for the disk. The caller takes from

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{Chain, is_numbered, is_torn, members};
 use super::head::{FilePlace, HEAD_FILE, Head};
-use super::{damaged, legacy};
+use super::legacy;
 use crate::disk::{Disk, on};
 use crate::entry::Entry;
 use crate::error::StoreError;
@@ -237,6 +237,17 @@ impl Reader<'_> {
 
     fn damaged(&self, cause: &str) -> StoreError {
         damaged(self.disk, self.line, cause)
+    }
+}
+
+/// The error about a line, by its number from 1.
+pub(super) fn damaged(disk: &dyn Disk, line: usize, cause: &str) -> StoreError {
+    let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.path().join(name));
+    StoreError::Damaged {
+        path,
+        head,
+        line,
+        cause: cause.to_owned(),
     }
 }
 

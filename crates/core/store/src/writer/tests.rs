@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use platform::Mutex;
 use proptest::prelude::*;
 
 use super::*;
 use crate::WRITER_PERMITS_MAX;
+use crate::ledger::Ledger;
 use crate::tests::names::{NameRecord, Names, added, nothing};
 use crate::tests::sim::SimDisk;
 

@@ -1,0 +1,186 @@
+//! The folds of one journal, by their owners' names.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use platform::{Mutex, unix_ms};
+
+use crate::entry::Entry;
+use crate::error::StoreError;
+use crate::fold::Fold;
+use crate::journal::{Journal, Replayed, Snapshot};
+
+/// An entry that its owner cannot read: its number in the replay, and why.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    pub(crate) number: usize,
+    pub(crate) cause: String,
+}
+
+/// Folds replayed entries.
+pub(crate) fn fold<F: Fold>(entries: &[Replayed]) -> Result<F, Unread> {
+    let mut state = F::default();
+    for Replayed { number, entry } in entries {
+        let record = serde_json::from_slice::<F::Record>(entry.body()).map_err(|cause| Unread {
+            number: *number,
+            cause: cause.to_string(),
+        })?;
+        state.apply(&record);
+    }
+    Ok(state)
+}
+
+/// The fold of one owner, whatever its type.
+trait AnyFold: Send + Sync {
+    /// Takes entries that belong together.
+    fn apply(&self, entries: &[Entry]) -> Result<(), serde_json::Error>;
+    fn live(&self) -> usize;
+    fn entries(&self, now_ms: u64) -> Result<Vec<Entry>, StoreError>;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<F: Fold> AnyFold for Mutex<F> {
+    fn apply(&self, entries: &[Entry]) -> Result<(), serde_json::Error> {
+        let records = entries
+            .iter()
+            .map(|entry| serde_json::from_slice(entry.body()))
+            .collect::<Result<Vec<F::Record>, _>>()?;
+        let mut state = self.lock();
+        records.iter().for_each(|record| state.apply(record));
+        Ok(())
+    }
+
+    fn live(&self) -> usize {
+        self.lock().live()
+    }
+
+    fn entries(&self, now_ms: u64) -> Result<Vec<Entry>, StoreError> {
+        let records = self.lock().records(now_ms);
+        records.iter().map(Entry::of::<F>).collect()
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// What is known of one owner.
+enum Owned {
+    /// Its entries, while it has not asked for them. A compaction writes them as they are, so that
+    /// no process loses the records of an owner that it does not know.
+    Unread(Vec<Replayed>),
+    Folded(Arc<dyn AnyFold>),
+}
+
+/// All owners of a journal.
+#[derive(Default)]
+pub(crate) struct Folds {
+    owners: Mutex<BTreeMap<String, Owned>>,
+    /// Why an owner could not read one of its records, which leaves its state behind the journal.
+    fault: Mutex<Option<String>>,
+}
+
+impl Folds {
+    /// Keeps an entry of the journal's past.
+    pub(crate) fn keep(&self, replayed: Replayed) {
+        let mut owners = self.owners.lock();
+        let name = replayed.entry.owner().to_owned();
+        if let Owned::Unread(entries) = owners
+            .entry(name)
+            .or_insert_with(|| Owned::Unread(Vec::new()))
+        {
+            entries.push(replayed);
+        }
+    }
+
+    /// The state of an owner. The first time it is folded from all entries so far.
+    pub(crate) fn of<F: Fold>(&self, journal: &dyn Journal) -> Result<Arc<Mutex<F>>, StoreError> {
+        // The lock is released before the journal is asked: it holds its own when it calls here.
+        let state = self.claim::<F>();
+        state.map_err(|unread| journal.unreadable(unread.number, &unread.cause))
+    }
+
+    fn claim<F: Fold>(&self) -> Result<Arc<Mutex<F>>, Unread> {
+        let mut owners = self.owners.lock();
+        let known = owners
+            .entry(F::OWNER.to_owned())
+            .or_insert_with(|| Owned::Unread(Vec::new()));
+        match known {
+            Owned::Unread(entries) => {
+                let state = Arc::new(Mutex::new(fold::<F>(entries)?));
+                *known = Owned::Folded(Arc::<Mutex<F>>::clone(&state));
+                Ok(state)
+            }
+            Owned::Folded(folded) => {
+                let state = Arc::clone(folded).into_any().downcast();
+                state.map_err(|_| Unread {
+                    number: 0,
+                    cause: format!("there are two owners `{}`", F::OWNER),
+                })
+            }
+        }
+    }
+
+    /// Takes entries that belong together and were appended.
+    pub(crate) fn take(&self, entries: &[Entry]) {
+        let mut owners = self.owners.lock();
+        for own in entries.chunk_by(|one, next| one.owner() == next.owner()) {
+            let Some(name) = own.first().map(Entry::owner) else {
+                continue;
+            };
+            let known = owners
+                .entry(name.to_owned())
+                .or_insert_with(|| Owned::Unread(Vec::new()));
+            match known {
+                Owned::Folded(folded) => {
+                    if let Err(cause) = folded.apply(own) {
+                        let why = format!("a record of `{name}` cannot be read: {cause}");
+                        self.fault.lock().get_or_insert(why);
+                    }
+                }
+                Owned::Unread(unread) => unread.extend(own.iter().map(|entry| Replayed {
+                    number: 0,
+                    entry: entry.clone(),
+                })),
+            }
+        }
+    }
+
+    /// Why the state of an owner is behind the journal; `None` while all follow.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.fault.lock().clone()
+    }
+}
+
+impl Snapshot for Folds {
+    fn live(&self) -> usize {
+        let owners = self.owners.lock();
+        let live = owners.values().map(|owned| match owned {
+            Owned::Unread(entries) => entries.len(),
+            Owned::Folded(folded) => folded.live(),
+        });
+        live.sum()
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let now_ms = unix_ms();
+        let mut all = Vec::new();
+        for owned in self.owners.lock().values() {
+            match owned {
+                Owned::Unread(entries) => {
+                    all.extend(entries.iter().map(|replayed| replayed.entry.clone()));
+                }
+                Owned::Folded(folded) => all.extend(folded.entries(now_ms)?),
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Debug for Folds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.owners.lock().keys()).finish()
+    }
+}
