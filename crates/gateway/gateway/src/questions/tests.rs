@@ -11,7 +11,7 @@ use wire::rpc::Id;
 use super::*;
 use crate::call::Reply;
 use crate::envelopes::tests::Stage;
-use crate::incoming::{Incoming, Names};
+use crate::incoming::Incoming;
 use crate::link::{NoOutlet, Passed, Respell, plain_client};
 use crate::live::Server;
 
@@ -95,7 +95,12 @@ impl Scene {
         }
     }
 
+    /// The request with which the caller comes back after its first answer for now.
     fn request(&self) -> (Arc<Call>, Arc<Got>) {
+        self.request_in(1)
+    }
+
+    fn request_in(&self, round: u32) -> (Arc<Call>, Arc<Got>) {
         let (method, payload) = (
             Method::Known("tools/call"),
             Payload::body(Form::Modern, "{}"),
@@ -109,12 +114,12 @@ impl Scene {
         let got = Arc::<Got>::default();
         let reply = Arc::<Got>::clone(&got);
         (
-            Call::new(
+            Call::returning(
                 CALL,
                 &self.link,
                 Incoming::plain(request, None),
-                Names::Public,
                 reply,
+                round,
             ),
             got,
         )
@@ -122,7 +127,7 @@ impl Scene {
 
     /// A call about which its caller is asked something.
     fn asked(&self) -> (Arc<Call>, Arc<Got>) {
-        let (call, got) = self.request();
+        let (call, got) = self.request_in(0);
         let (link, method, target) = (
             self.link.id,
             Method::Known("tools/call"),
