@@ -81,6 +81,8 @@ pub(crate) struct Shell {
     links: BTreeMap<u64, LinkSeen>,
     questions: BTreeSet<u64>,
     rulings: BTreeSet<u64>,
+    /// Tasks that were cancelled or forgotten.
+    ended_tasks: BTreeSet<u64>,
     proposals: BTreeMap<OperationId, ProposalSeen>,
     pub(crate) tally: Tally,
 }
@@ -265,6 +267,10 @@ impl Shell {
                 seen.is_concluded = true;
             }
             Effect::Ruled { ruling } => assert!(self.rulings.insert(*ruling)),
+            Effect::CancelTask { task } | Effect::ForgetTask { task } => {
+                assert!(self.ended_tasks.insert(*task), "{effect:?}: it has ended");
+            }
+            Effect::LoseTask { task } => assert!(!self.ended_tasks.contains(task), "{effect:?}"),
             Effect::RefuseDecision(refused) => assert!(self.rulings.insert(refused.ruling)),
             Effect::Store { .. }
             | Effect::Remind { .. }
