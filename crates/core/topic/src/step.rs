@@ -31,7 +31,6 @@ impl<H: Handles> Topic<H> {
                 self.ring.disown(participant.as_str());
                 self.proposals.disown(participant);
             }
-            Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
             Event::Regrant {
                 participant,
                 capabilities,

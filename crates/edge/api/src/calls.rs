@@ -166,12 +166,11 @@ impl CallSite {
             visitor: (dispatch, participant),
             link,
         } = self;
-        dispatch.wait_for_target(link, &incoming.request).await;
+        let by = link.requester(participant);
+        dispatch.wait_for_target(by, &incoming.request).await;
         let (answered, answer) = oneshot::channel();
         let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
-        let call = dispatch.as_bearer(link, participant, || {
-            dispatch.request(link, incoming, reply)
-        });
+        let call = dispatch.request(by, incoming, reply);
         let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
         let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
         answer.unwrap_or_else(|| Err(cancelled()))

@@ -17,7 +17,7 @@ use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question
 use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
-use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use crate::link::{Link, Passed, Questioned, Requester, Respell, Undelivered};
 use schema::ToolSchema;
 use transcode::shown::JsonView;
 
@@ -189,8 +189,7 @@ pub struct Call {
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
-    /// What the access token says with which it came. By now the link may serve a request with
-    /// another token.
+    /// What the access token says with which it came.
     pub(crate) bearer: Option<Arc<Bearer>>,
     pub(crate) parks: Parks,
     pub(crate) wish: TaskWish,
@@ -239,7 +238,7 @@ impl Call {
     /// A call that is not in the topic yet.
     pub(crate) fn new(
         id: OperationId,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         incoming: Incoming,
         names: Names,
         reply: Arc<dyn Reply>,
@@ -258,10 +257,10 @@ impl Call {
         let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
-        let bearer = link.scope.latest();
+        let (link, bearer) = (Arc::clone(by.link), by.bearer.cloned());
         Arc::new(Self {
             id,
-            link: Arc::clone(link),
+            link,
             request,
             shown,
             tag,
@@ -284,6 +283,14 @@ impl Call {
             state,
             over,
         })
+    }
+
+    /// Its caller, for what follows from the call.
+    pub(crate) fn requester(&self) -> Requester<'_> {
+        Requester {
+            link: &self.link,
+            bearer: self.bearer.as_ref(),
+        }
     }
 
     /// What its access token narrows its participant's capabilities to.

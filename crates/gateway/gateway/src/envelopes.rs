@@ -18,8 +18,9 @@ use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
+use crate::link::{Link, Requester};
 use crate::live::{Event, Live};
-use crate::{dispatch::Dispatch, link::Link, record::Record, violations::Violation};
+use crate::{dispatch::Dispatch, record::Record, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -29,7 +30,7 @@ impl Dispatch {
     /// Takes an envelope of a WebSocket: published to its audience, or answered with a
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
-        match self.step_envelope(link, &envelope) {
+        match self.step_envelope(link.opener(), &envelope) {
             Ok(effects) => self.run_all(effects.all),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
@@ -41,10 +42,10 @@ impl Dispatch {
     /// Why the envelope is not published.
     pub(crate) fn speak(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut effects = self.step_envelope(link, &envelope)?;
+        let mut effects = self.step_envelope(by, &envelope)?;
         match effects.refusal.take() {
             Some(refusal) => Err(refusal),
             None => {
@@ -57,9 +58,10 @@ impl Dispatch {
     /// Steps the topic with an envelope, and records the verdict.
     fn step_envelope(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         envelope: &Envelope,
     ) -> Result<Effects<Live>, Box<Refusal>> {
+        let link = by.link;
         // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
@@ -74,7 +76,7 @@ impl Dispatch {
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
-        let intent = match ask::read(self, link, envelope, &to) {
+        let intent = match ask::read(self, by, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
                 Record::of(self).envelope(
@@ -103,6 +105,7 @@ impl Dispatch {
             to: &to,
             correlation: envelope.correlation_id(),
             proposal_digest: about.map(digest),
+            narrowing: by.narrowing(),
             message: envelope.frame().clone(),
             bytes: envelope.frame().len(),
             intent,

@@ -50,7 +50,9 @@ pub use call::{Call, Reply};
 pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings, StandingOf};
 pub use incoming::{Incoming, Parks, Tag};
-pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
+pub use link::{
+    Link, Outlet, Passed, Questioned, Requester, Respell, RoomOutlet, Undelivered, plain_client,
+};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use offer::{Offer, ResultLimits};
 pub use servers::Topics;

@@ -33,7 +33,6 @@ pub mod references;
 mod sealing;
 pub mod sign_ins;
 mod task_id;
-mod token_scope;
 pub mod tokens;
 
 pub use authority::{ACCOUNTS, Authority, CONFIGURE, GRANTS, RESTART, SERVERS, TOKENS};
@@ -46,4 +45,3 @@ pub use pins::{PINS, Pins};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;
-pub use token_scope::TokenScope;

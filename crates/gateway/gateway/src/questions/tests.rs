@@ -108,7 +108,7 @@ impl Scene {
         (
             Call::new(
                 CALL,
-                &self.link,
+                self.link.opener(),
                 Incoming::plain(request, None),
                 Names::Public,
                 reply,
@@ -136,6 +136,7 @@ impl Scene {
             interest,
             logs,
             returns: true,
+            narrowing: None,
             call: handle,
         };
         // Nothing is delivered: the test is the server.
@@ -218,6 +219,7 @@ impl Scene {
             operation: CALL,
             tag: None,
             parked,
+            narrowing: None,
             call,
         })
     }
