@@ -7,8 +7,8 @@ mod task;
 use std::sync::Arc;
 
 use model::{
-    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome,
-    ParticipantId, Refusal,
+    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, OperationId, Outcome, ParticipantId,
+    Refusal,
 };
 
 use crate::{Audience, Handles, Manifest, RingLimits, UpstreamNames};
@@ -48,14 +48,6 @@ pub enum Event<'a, H: Handles> {
         participant: &'a ParticipantId,
         /// Its new capabilities, whole.
         capabilities: Arc<Capabilities>,
-    },
-    /// The access token of a link's caller is good for less than its participant may do, or for all
-    /// of it again. It holds for what the link requests from now on, and for its lists.
-    Narrow {
-        /// The link.
-        link: LinkId,
-        /// Part of the capabilities that the token is good for; `None` is everything.
-        narrowing: Option<Narrowing>,
     },
     /// The configuration of servers changes, whole. Views of servers that stay are kept; the others
     /// leave.
@@ -118,7 +110,7 @@ pub enum Event<'a, H: Handles> {
     Request(Request<'a, H>),
     /// A caller comes back for an operation that was answered for now. The topic admits it like any
     /// request, and refuses it as unknown if the proposal or paused call is not the caller's.
-    Resume(Resume<H>),
+    Resume(Resume<'a, H>),
     /// The gateway's own participant holds an operation that it serves until a proposal is over.
     /// The topic refuses it as unknown if the proposal is not the caller's.
     Wait {

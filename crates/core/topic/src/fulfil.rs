@@ -172,7 +172,7 @@ impl<H: Handles> Topic<H> {
         let granted = self
             .members
             .linked(requests.link)
-            .map(|(own, member)| Arc::clone(own.granted(member)));
+            .map(|(own, member)| own.granted(member, requests.narrowing.as_ref()));
         let (method, context) = (requests.method.as_str(), requests.context.as_deref());
         let may = |server: &ParticipantId| {
             granted
@@ -225,6 +225,7 @@ impl<H: Handles> Topic<H> {
         self.run_requests(
             RoomRequests {
                 link,
+                narrowing: None,
                 tag,
                 method,
                 context,

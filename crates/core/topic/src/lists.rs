@@ -81,7 +81,7 @@ impl<H: Handles> Topic<H> {
         let narrowing = narrowing.filter(|narrowing| narrowing.step_up.is_none());
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
-            capabilities: own.granted_with(member, narrowing),
+            capabilities: own.granted(member, narrowing),
             overrides: own.overrides().clone(),
             promotes: own.promotes,
         })

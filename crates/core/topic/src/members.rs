@@ -5,7 +5,6 @@ use std::{collections::HashMap as Map, sync::Arc};
 use foldhash::{HashMap, HashMapExt};
 use model::{
     Capabilities, DeliveryMode, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, RateLimit,
-    Scopes,
 };
 
 use crate::{
@@ -119,15 +118,18 @@ pub(crate) struct Link<H: Handles> {
     pub(crate) notified: bool,
     /// Whether its caller is asked by answers for now.
     pub(crate) pauses: bool,
-    /// Capabilities of the member as far as the caller's access token is good for them; `None`
-    /// without narrowing.
-    pub(crate) narrowed: Option<Box<Narrowed>>,
+    /// The outcome of the latest narrowing of a request on this link. Nothing depends on it: it only
+    /// saves the next request with the same scopes from narrowing the same capabilities again.
+    narrowed: Option<Box<Narrowed>>,
 }
 
-/// The capabilities of a member, narrowed for one of its links.
+/// The capabilities of a member within the scopes of an access token.
 #[derive(Debug)]
-pub(crate) struct Narrowed {
-    narrowing: Narrowing,
+struct Narrowed {
+    /// The member's capabilities.
+    whole: Arc<Capabilities>,
+    /// Those of the scopes.
+    to: Arc<Capabilities>,
     granted: Arc<Capabilities>,
 }
 
@@ -160,6 +162,13 @@ impl LinkHoldings {
     }
 }
 
+impl Narrowed {
+    fn is_of<H: Handles>(&self, member: &Member<H>, narrowing: &Narrowing) -> bool {
+        Arc::ptr_eq(&self.whole, &member.capabilities)
+            && (Arc::ptr_eq(&self.to, &narrowing.to) || self.to == narrowing.to)
+    }
+}
+
 impl<H: Handles> Link<H> {
     /// A link without open operations.
     pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
@@ -180,17 +189,9 @@ impl<H: Handles> Link<H> {
         }
     }
 
-    /// Capabilities of the link's caller: the member's, as far as its access token is good for
-    /// them.
-    pub(crate) fn granted<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
-        self.narrowed
-            .as_ref()
-            .map_or(&member.capabilities, |narrowed| &narrowed.granted)
-    }
-
-    /// Capabilities of the link's caller under an access token of this narrowing, which need not be
-    /// the latest.
-    pub(crate) fn granted_with(
+    /// Capabilities of the link's caller for a request: the member's, as far as the access token
+    /// with which the request came is good for them.
+    pub(crate) fn granted(
         &self,
         member: &Member<H>,
         narrowing: Option<&Narrowing>,
@@ -198,19 +199,19 @@ impl<H: Handles> Link<H> {
         let Some(narrowing) = narrowing else {
             return Arc::clone(&member.capabilities);
         };
-        let latest = self
-            .narrowed
-            .as_ref()
-            .filter(|latest| latest.narrowing == *narrowing);
-        latest.map_or_else(
-            || Arc::new(member.capabilities.within(&narrowing.to)),
-            |latest| Arc::clone(&latest.granted),
-        )
+        match &self.narrowed {
+            Some(latest) if latest.is_of(member, narrowing) => Arc::clone(&latest.granted),
+            Some(_) | None => Arc::new(member.capabilities.within(&narrowing.to)),
+        }
     }
 
-    /// The scopes of other access tokens, if its client can come back with one.
-    pub(crate) fn stepping_up(&self) -> Option<&Scopes> {
-        self.narrowed.as_ref()?.narrowing.step_up.as_deref()
+    /// Keeps what [`Link::granted`] gives for a narrowing, for the requests that follow.
+    pub(crate) fn keep_narrowed(&mut self, whole: &Arc<Capabilities>, to: &Arc<Capabilities>) {
+        self.narrowed = Some(Box::new(Narrowed {
+            whole: Arc::clone(whole),
+            to: Arc::clone(to),
+            granted: Arc::new(whole.within(to)),
+        }));
     }
 
     /// Removes an open operation; the search begins with the youngest.
@@ -374,34 +375,26 @@ impl<H: Handles> Members<H> {
     }
 
     pub(crate) fn set_capabilities(&mut self, seat: Seat, capabilities: Arc<Capabilities>) {
-        let mut links = Vec::new();
         if let Some(member) = self.get_mut(seat) {
             member.capabilities = capabilities;
-            links.clone_from(&member.links);
-        }
-        for link in links {
-            let narrowing = self.link(link).and_then(|own| own.narrowed.as_ref());
-            if let Some(narrowing) = narrowing.map(|narrowed| narrowed.narrowing.clone()) {
-                self.narrow(link, Some(narrowing));
-            }
         }
         self.show(seat);
     }
 
-    /// Narrows what the caller of a link may do, or lets it do what its member may.
-    pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<Narrowing>) {
-        let Some(capabilities) = self
-            .of_link(link)
-            .map(|member| Arc::clone(&member.capabilities))
-        else {
+    /// Narrows a member's capabilities for a request on one of its links, unless the request before
+    /// had the same scopes.
+    pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<&Narrowing>) {
+        let Some(narrowing) = narrowing else { return };
+        let Some((own, member)) = self.linked(link) else {
             return;
         };
-        let narrowed = narrowing.map(|narrowing| {
-            let granted = Arc::new(capabilities.within(&narrowing.to));
-            Box::new(Narrowed { narrowing, granted })
-        });
+        let is_kept = own.narrowed.as_ref();
+        if is_kept.is_some_and(|latest| latest.is_of(member, narrowing)) {
+            return;
+        }
+        let whole = Arc::clone(&member.capabilities);
         if let Some(own) = self.link_mut(link) {
-            own.narrowed = narrowed;
+            own.keep_narrowed(&whole, &narrowing.to);
         }
     }
 

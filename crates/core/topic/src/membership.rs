@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, Narrowing, OperationId, Outcome, ParticipantId};
+use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
@@ -404,13 +404,6 @@ impl<H: Handles> Topic<H> {
         }
         self.announce_changed(seat);
         self.notify_changes(before, &[]);
-    }
-
-    /// Narrows what the caller of a link may do. Its open calls go on: they were admitted with
-    /// another token. Nor do its lists change: each request is answered by its own token, and
-    /// clients with several tokens on one link would make each other list for ever.
-    pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<Narrowing>) {
-        self.members.narrow(link, narrowing);
     }
 
     /// Ends the calls of these links that are no longer admitted.

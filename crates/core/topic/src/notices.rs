@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, ListenFilter, LogLevel, OperationId, Outcome, ParticipantId};
+use model::{LinkId, ListenFilter, LogLevel, Narrowing, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Logs, Topic,
@@ -156,7 +156,12 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Applies the change that an admitted request makes to its link's notifications.
-    pub(crate) fn take_interest(&mut self, id: OperationId, interest: Interest) {
+    pub(crate) fn take_interest(
+        &mut self,
+        id: OperationId,
+        interest: Interest,
+        narrowing: Option<&Narrowing>,
+    ) {
         let Some(open) = self.operations.get(id) else {
             return;
         };
@@ -174,7 +179,7 @@ impl<H: Handles> Topic<H> {
                     self.unsubscribe(&server, &own, link);
                 }
             }
-            Interest::Listen(filter) => self.listen(id, link, filter),
+            Interest::Listen(filter) => self.listen(id, link, filter, narrowing),
         }
     }
 
@@ -250,12 +255,19 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn listen(&mut self, id: OperationId, link: LinkId, mut filter: ListenFilter) {
+    fn listen(
+        &mut self,
+        id: OperationId,
+        link: LinkId,
+        mut filter: ListenFilter,
+        narrowing: Option<&Narrowing>,
+    ) {
         // A caller gets no updates of resources to which it may not subscribe, and does not learn
         // whether they exist.
-        filter
-            .resources
-            .retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
+        filter.resources.retain(|uri| {
+            let target = Some(Target::Uri(uri));
+            self.admits(link, narrowing, "resources/subscribe", target)
+        });
         let mut at = Vec::new();
         for public in &filter.resources {
             let Some(route) = self.lookup(link, Target::Uri(public)) else {

@@ -114,12 +114,13 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    pub(crate) fn resume(&mut self, resume: Resume<H>) {
+    pub(crate) fn resume(&mut self, resume: Resume<'_, H>) {
         let Resume {
             link,
             operation,
             tag,
             parked,
+            narrowing,
             call,
         } = resume;
         match parked {
@@ -127,7 +128,8 @@ impl<H: Handles> Topic<H> {
                 self.resume_waiting((link, operation, tag), (proposal, until_ms), call);
             }
             Parked::Questions { round, answers } => {
-                self.resume_paused((link, operation, tag), (round, answers), call);
+                self.members.narrow(link, narrowing);
+                self.resume_paused((link, operation, tag), (round, answers), narrowing, call);
             }
         }
     }

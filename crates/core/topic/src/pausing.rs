@@ -5,9 +5,9 @@
 //! notifies meanwhile reaches the caller when it comes back, and an answer of the server waits for
 //! the caller.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
-use model::{LinkId, Method, OperationId, Outcome};
+use model::{LinkId, Method, Narrowing, OperationId, Outcome};
 
 use crate::{
     Handles, Topic,
@@ -125,9 +125,10 @@ impl<H: Handles> Topic<H> {
         &mut self,
         (link, id, tag): (LinkId, OperationId, Option<H::Tag>),
         (round, answers): (u32, Vec<(OperationId, H::Answer)>),
+        narrowing: Option<&Narrowing>,
         by: H::Call,
     ) {
-        let verdict = match self.admit_return(link, id, round) {
+        let verdict = match self.admit_return(link, id, round, narrowing) {
             Ok(verdict) => verdict,
             Err(refused) => {
                 let cause = refused.cause;
@@ -203,6 +204,7 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         id: OperationId,
         round: u32,
+        narrowing: Option<&Narrowing>,
     ) -> Result<Verdict, refusals::Refused> {
         let seat = self
             .members
@@ -222,12 +224,10 @@ impl<H: Handles> Topic<H> {
             .ok_or(Cause::Unknown)?;
         let (member, server) = (self.members.get(seat), self.members.get(open.server));
         let (member, server) = member.zip(server).ok_or(Cause::Unknown)?;
-        let granted = self
-            .members
-            .link(link)
-            .map_or(&member.capabilities, |own| own.granted(member));
+        let own = self.members.link(link).ok_or(Cause::Moot)?;
+        let granted = own.granted(member, narrowing);
         let judged = judge(
-            granted,
+            &granted,
             open.method.as_str(),
             open.context.as_deref(),
             server.id.as_str(),
@@ -242,7 +242,7 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::Limit.into());
         }
         let rule = Rule {
-            capabilities: Arc::clone(granted),
+            capabilities: granted,
             at,
         };
         Ok(Verdict::Admitted {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, LogLevel, Method, OperationId, Outcome, ParticipantId, Refusal};
+use model::{LinkId, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
     BuiltinTool, Handles, Topic,
@@ -33,11 +33,13 @@ impl<H: Handles> Topic<H> {
             interest,
             logs,
             returns,
+            narrowing,
             call,
         } = request;
         if self.operations.contains(operation) {
             return;
         }
+        self.members.narrow(link, narrowing);
         if let Err(refused) = self.may_open(link) {
             let cause = refused.cause;
             let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
@@ -60,11 +62,11 @@ impl<H: Handles> Topic<H> {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
         };
-        let (route, server, rule) = match self.admit(link, &method, target, &interest) {
+        let (route, server, rule) = match self.admit(link, narrowing, &method, target, &interest) {
             Ok(admitted) => admitted,
             Err(cause) => {
                 let lacking = (cause == Cause::NotAdmitted)
-                    .then(|| self.lacking(link, method.as_str(), target))
+                    .then(|| self.lacking(link, narrowing, method.as_str(), target))
                     .flatten();
                 let refusal = lacking.unwrap_or_else(|| refusals::of_request(cause, target));
                 return self.refuse_request(call, refusal, cause);
@@ -112,7 +114,7 @@ impl<H: Handles> Topic<H> {
                 ..opened
             },
         );
-        self.take_interest(operation, interest);
+        self.take_interest(operation, interest, narrowing);
         if let Some(about) = about {
             self.begin_about(operation, about);
         }
@@ -126,13 +128,18 @@ impl<H: Handles> Topic<H> {
     /// server: that of the server whose app the link has read last and that has such a tool, else
     /// that of the one server that has it. Only tools count that the link's caller could call or
     /// propose. `None` if the name is a public one itself, or leads to none.
-    pub fn named_by_app(&self, link: LinkId, name: &str) -> Option<Arc<str>> {
+    pub fn named_by_app(
+        &self,
+        link: LinkId,
+        narrowing: Option<&Narrowing>,
+        name: &str,
+    ) -> Option<Arc<str>> {
         let (own, member) = self
             .members
             .linked(link)
             .filter(|(_, member)| member.is_caller())?;
         let looker = Looker {
-            capabilities: own.granted(member),
+            capabilities: &own.granted(member, narrowing),
             promotes: own.promotes,
         };
         let sees = |server: &ParticipantId, entry: &OfferedEntry| {
@@ -151,6 +158,7 @@ impl<H: Handles> Topic<H> {
     fn admit<'a>(
         &'a self,
         link: LinkId,
+        narrowing: Option<&Narrowing>,
         method: &Method,
         target: Option<Target<'a>>,
         interest: &Interest,
@@ -174,13 +182,13 @@ impl<H: Handles> Topic<H> {
             method.as_str(),
             route.ruled_context(target.and_then(Target::context)),
         );
-        let (granted, at) = (own.granted(member), route.upstream.as_str());
-        let rule = match judge(granted, method, context, at) {
+        let (granted, at) = (own.granted(member, narrowing), route.upstream.as_str());
+        let rule = match judge(&granted, method, context, at) {
             Ok(at) => Some(Rule {
-                capabilities: Arc::clone(granted),
+                capabilities: granted,
                 at,
             }),
-            Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
+            Err(Cause::NotAdmitted) if promotes && proposes(&granted, method, context, at) => None,
             Err(cause) => return Err(cause),
         };
         if self

@@ -1,8 +1,8 @@
 //! Envelopes to the room: admission by kind and addressees, publication, and the receivers' part.
 
-use std::sync::Arc;
-
-use model::{Digest, KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{
+    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalState,
+};
 
 use crate::{
     Handles, Topic,
@@ -42,7 +42,7 @@ impl<H: Handles> Topic<H> {
             ..
         } = say;
         let intent = std::mem::replace(&mut say.intent, Intent::None);
-        let rule = match self.admit_envelope(link, kind, to) {
+        let rule = match self.admit_envelope(link, say.narrowing, kind, to) {
             Ok(rule) => rule,
             Err(refused) => {
                 self.effects.verdict = Some(Verdict::Refused(refused.cause));
@@ -140,7 +140,14 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The rule that admits an envelope; takes a token.
-    fn admit_envelope(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Result<Rule, Refused> {
+    fn admit_envelope(
+        &mut self,
+        link: LinkId,
+        narrowing: Option<&Narrowing>,
+        kind: &str,
+        to: &[&str],
+    ) -> Result<Rule, Refused> {
+        self.members.narrow(link, narrowing);
         let seat = self
             .members
             .link(link)
@@ -155,13 +162,13 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::Reserved.into());
         }
         let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
-        let granted = own.granted(member);
-        let at = judge_kind(granted, parsed, to).map_err(|cause| Refused {
+        let granted = own.granted(member, narrowing);
+        let at = judge_kind(&granted, parsed, to).map_err(|cause| Refused {
             cause,
-            refusal: self.lacking_kind(link, parsed, to),
+            refusal: self.lacking_kind(link, narrowing, parsed, to),
         })?;
         Ok(Rule {
-            capabilities: Arc::clone(granted),
+            capabilities: granted,
             at,
         })
     }
@@ -253,10 +260,11 @@ impl<H: Handles> Topic<H> {
                 .then_some((server, operation, call))
         });
         let calls = calls.collect();
-        let link = envelope.say.link;
+        let (link, narrowing) = (envelope.say.link, envelope.say.narrowing.cloned());
         let unpublished = envelope.unpublished.take();
         let requests = RoomRequests {
             link,
+            narrowing,
             tag,
             method,
             context,

@@ -1,6 +1,6 @@
 //! Refusals that name the scope with which the caller could come back.
 
-use model::{Capabilities, KindRef, LinkId, PROPOSAL, REQUEST, Refusal, RefusalCode};
+use model::{Capabilities, KindRef, LinkId, Narrowing, PROPOSAL, REQUEST, Refusal, RefusalCode};
 
 use crate::{
     Handles, Topic,
@@ -14,11 +14,12 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn lacking(
         &self,
         link: LinkId,
+        narrowing: Option<&Narrowing>,
         method: &str,
         target: Option<Target<'_>>,
     ) -> Option<Box<Refusal>> {
         let (own, member) = self.members.linked(link)?;
-        let scopes = own.stepping_up()?;
+        let scopes = narrowing?.step_up.as_deref()?;
         let route = self.catalog.resolve(own.overrides(), target)?;
         let context = route.ruled_context(target.and_then(Target::context));
         let at = route.upstream.as_str();
@@ -26,7 +27,7 @@ impl<H: Handles> Topic<H> {
             true => Some(REQUEST),
             false => proposes(capabilities, method, context, at).then_some(PROPOSAL),
         };
-        if may(own.granted(member)).is_some() {
+        if may(&own.granted(member, narrowing)).is_some() {
             return None;
         }
         let kind = match may(&member.capabilities)? {
@@ -41,11 +42,12 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn lacking_kind(
         &self,
         link: LinkId,
+        narrowing: Option<&Narrowing>,
         kind: KindRef<'_>,
         to: &[&str],
     ) -> Option<Box<Refusal>> {
-        let (own, member) = self.members.linked(link)?;
-        let scopes = own.stepping_up()?;
+        let scopes = narrowing?.step_up.as_deref()?;
+        let member = self.members.of_link(link)?;
         judge_kind(&member.capabilities, kind, to).ok()?;
         scopes.good_for(kind, to).map(needs)
     }

@@ -32,7 +32,6 @@ impl<H: Handles> Topic<H> {
                 self.proposals.disown(participant);
                 self.end_tasks_of(participant);
             }
-            Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
             Event::Regrant {
                 participant,
                 capabilities,

@@ -127,9 +127,16 @@ impl<H: Handles> Topic<H> {
         self.catalog.resolve(link.overrides(), Some(target))
     }
 
-    /// Whether this link could make this request now; rate and limits aside. The query takes no
-    /// token.
-    pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
+    /// Whether this link could make this request now, with an access token that narrows its
+    /// participant's capabilities to this; rate and limits aside. The query takes no token of the
+    /// rate.
+    pub fn admits(
+        &self,
+        link: LinkId,
+        narrowing: Option<&Narrowing>,
+        method: &str,
+        target: Option<Target<'_>>,
+    ) -> bool {
         let Some((own, member)) = self.members.linked(link) else {
             return false;
         };
@@ -138,7 +145,7 @@ impl<H: Handles> Topic<H> {
             .is_some_and(|route| {
                 let context = route.ruled_context(target.and_then(Target::context));
                 admits(
-                    own.granted(member),
+                    &own.granted(member, narrowing),
                     method,
                     context,
                     route.upstream.as_str(),
@@ -153,7 +160,7 @@ impl<H: Handles> Topic<H> {
         let Some((own, member)) = self.members.linked(link) else {
             return false;
         };
-        let capabilities = &*own.granted_with(member, narrowing);
+        let capabilities = &*own.granted(member, narrowing);
         let looker = Looker {
             capabilities,
             promotes: true,

@@ -167,12 +167,11 @@ impl CallSite {
             visitor: (dispatch, participant),
             link,
         } = self;
-        dispatch.wait_for_target(link, &incoming.request).await;
+        let by = link.requester(participant);
+        dispatch.wait_for_target(by, &incoming.request).await;
         let (answered, answer) = oneshot::channel();
         let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
-        let call = dispatch.as_bearer(link, participant, || {
-            dispatch.request(link, incoming, reply)
-        });
+        let call = dispatch.request(by, incoming, reply);
         match AwaitedCall::new(dispatch, call).answer(answer).await {
             Some(answer) => answer,
             None => Err(Refusal::new(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Dispatch, Incoming, Link, Parks, Tag, handshake, listen};
+use gateway::{Dispatch, Incoming, Link, Parks, Requester, Tag, handshake, listen};
 use model::Form;
 use topic::Interest;
 use upstream::ClientProfile;
@@ -175,12 +175,12 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
 /// Takes one message of an initialized client; answers go to `out`.
 pub(crate) fn receive(
     dispatch: &Arc<Dispatch>,
-    link: &Arc<Link>,
+    by: Requester<'_>,
     message: &Message,
     out: &Arc<Stream>,
 ) {
     match Params::read(message) {
-        Ok(params) => receive_params(dispatch, link, &params, out),
+        Ok(params) => receive_params(dispatch, by, &params, out),
         Err(malformed) if message.shape() == MessageKind::Request => out.answer(malformed.answer()),
         // A client waits for no answer to the rest.
         Err(_) => {}
@@ -190,16 +190,16 @@ pub(crate) fn receive(
 /// Receives a message whose params were read.
 pub(crate) fn receive_params(
     dispatch: &Arc<Dispatch>,
-    link: &Arc<Link>,
+    by: Requester<'_>,
     params: &Params<'_>,
     out: &Arc<Stream>,
 ) {
     if params.message().shape() != MessageKind::Request {
-        return take(dispatch, link, params);
+        return take(dispatch, by.link, params);
     }
     match request(params) {
         Ok(incoming) => {
-            dispatch.request(link, incoming, Arc::new(SinkReply(Arc::clone(out))));
+            dispatch.request(by, incoming, Arc::new(SinkReply(Arc::clone(out))));
         }
         Err(answer) => out.answer(answer),
     }

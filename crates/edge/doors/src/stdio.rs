@@ -116,7 +116,8 @@ impl Client<'_> {
                 for message in messages {
                     match message {
                         Ok(message) => {
-                            legacy::receive(&self.visitor.dispatch, link, &message, &self.out)
+                            let by = link.opener();
+                            legacy::receive(&self.visitor.dispatch, by, &message, &self.out)
                         }
                         Err(malformed) => self.out.answer(malformed.answer()),
                     }
@@ -143,7 +144,8 @@ impl Client<'_> {
         }
         match (&self.legacy, message.id()) {
             (Some(link), _) => {
-                legacy::receive_params(&self.visitor.dispatch, link, &params, &self.out)
+                let by = link.opener();
+                legacy::receive_params(&self.visitor.dispatch, by, &params, &self.out)
             }
             (None, Some(id)) if is_request => self.begin(id, &message).await,
             // A client waits for no answer to the rest.
@@ -186,9 +188,10 @@ impl Client<'_> {
             Ok(incoming) => incoming,
             Err(answer) => return self.out.answer(answer.answer(id)),
         };
+        let by = link.opener();
         self.visitor
             .dispatch
-            .wait_for_target(&link, &incoming.request)
+            .wait_for_target(by, &incoming.request)
             .await;
         // On a pipe a request is cancelled by its name, not by closing a stream.
         let out = Arc::clone(&self.out);
@@ -196,12 +199,12 @@ impl Client<'_> {
             modern::LISTEN => {
                 self.visitor
                     .dispatch
-                    .request(&link, incoming, Arc::new(ListenReply::new(out)))
+                    .request(by, incoming, Arc::new(ListenReply::new(out)))
             }
             _ => self
                 .visitor
                 .dispatch
-                .request(&link, incoming, Arc::new(SinkReply(out))),
+                .request(by, incoming, Arc::new(SinkReply(out))),
         };
     }
 }

@@ -7,19 +7,20 @@
 use model::Target;
 use wire::mcp::relay;
 
-use crate::{dispatch::Dispatch, incoming::Incoming, link::Link};
+use crate::{dispatch::Dispatch, incoming::Incoming, link::Requester};
 
 /// Gives a call by a server's own name the public name of the tool, if the caller's client shows
 /// apps and the topic knows which tool is meant.
-pub(crate) fn name_publicly(dispatch: &Dispatch, link: &Link, incoming: &mut Incoming) {
-    let client = incoming.client.as_ref().unwrap_or(&link.client);
+pub(crate) fn name_publicly(dispatch: &Dispatch, by: Requester<'_>, incoming: &mut Incoming) {
+    let client = incoming.client.as_ref().unwrap_or(&by.link.client);
     let Some(Target::Tool(name)) = &incoming.request.target else {
         return;
     };
     if incoming.request.method.as_str() != "tools/call" || !client.shows_apps() {
         return;
     }
-    let public = dispatch.with(|topic| topic.named_by_app(link.id, name));
+    let (link, narrowing) = (by.link.id, by.narrowing());
+    let public = dispatch.with(|topic| topic.named_by_app(link, narrowing, name));
     if let Some(named) = public.and_then(|public| relay::with_tool(&incoming.request, &public)) {
         incoming.request = named;
     }

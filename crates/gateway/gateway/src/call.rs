@@ -16,7 +16,7 @@ use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question
 use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
-use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use crate::link::{Link, Passed, Questioned, Requester, Respell, Undelivered};
 use crate::mailbox::Mailbox;
 use schema::ToolSchema;
 use transcode::shown::JsonView;
@@ -209,8 +209,7 @@ pub struct Call {
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
-    /// What the access token says with which it came. By now the link may serve a request with
-    /// another token.
+    /// What the access token says with which it came.
     pub(crate) bearer: Option<Arc<Bearer>>,
     pub(crate) parks: Parks,
     pub(crate) wish: TaskWish,
@@ -249,29 +248,29 @@ impl Call {
     /// A call that is not in the topic yet.
     pub(crate) fn new(
         id: OperationId,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         incoming: Incoming,
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
-        Arc::new(Self::with(id, link, incoming, names, reply))
+        Arc::new(Self::with(id, by, incoming, names, reply))
     }
 
     /// A request with which the caller of a paused call comes back in this round.
     pub(crate) fn returning(
         id: OperationId,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         incoming: Incoming,
         reply: Arc<dyn Reply>,
         round: u32,
     ) -> Arc<Self> {
-        let call = Self::with(id, link, incoming, Names::Public, reply);
+        let call = Self::with(id, by, incoming, Names::Public, reply);
         Arc::new(Self { round, ..call })
     }
 
     fn with(
         id: OperationId,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         incoming: Incoming,
         names: Names,
         reply: Arc<dyn Reply>,
@@ -288,14 +287,15 @@ impl Call {
             ..
         } = incoming;
         let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
+        let (link, bearer) = (Arc::clone(by.link), by.bearer.cloned());
         Self {
             id,
-            link: Arc::clone(link),
+            link,
             request,
             shown,
             tag,
             client,
-            bearer: link.scope.latest(),
+            bearer,
             parks,
             wish,
             names,
@@ -312,6 +312,14 @@ impl Call {
             held: OnceLock::new(),
             kept: OnceLock::new(),
             cancelled: OnceLock::new(),
+        }
+    }
+
+    /// Its caller, for what follows from the call.
+    pub(crate) fn requester(&self) -> Requester<'_> {
+        Requester {
+            link: &self.link,
+            bearer: self.bearer.as_ref(),
         }
     }
 

@@ -18,9 +18,10 @@ use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
+use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{dispatch::Dispatch, link::Link, record::Record, step::Step, violations::Violation};
+use crate::{dispatch::Dispatch, record::Record, step::Step, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -30,7 +31,7 @@ impl Dispatch {
     /// Takes an envelope of a WebSocket: published to its audience, or answered with a
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
-        match self.step_envelope(link, &envelope) {
+        match self.step_envelope(link.opener(), &envelope) {
             Ok(step) => _ = self.carry_out(step),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
@@ -42,10 +43,10 @@ impl Dispatch {
     /// Why the envelope is not published.
     pub(crate) fn speak(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut step = self.step_envelope(link, &envelope)?;
+        let mut step = self.step_envelope(by, &envelope)?;
         let refused = step.take_refusal().map_or(Ok(()), Err);
         self.carry_out(step);
         refused
@@ -54,9 +55,10 @@ impl Dispatch {
     /// Steps the topic with an envelope, and records the verdict.
     fn step_envelope(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         envelope: &Envelope,
     ) -> Result<Step, Box<Refusal>> {
+        let link = by.link;
         // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
@@ -71,7 +73,7 @@ impl Dispatch {
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
-        let intent = match ask::read(self, link, envelope, &to) {
+        let intent = match ask::read(self, by, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
                 Record::of(self).envelope(
@@ -100,6 +102,7 @@ impl Dispatch {
             to: &to,
             correlation: envelope.correlation_id(),
             proposal_digest: about.map(digest),
+            narrowing: by.narrowing(),
             message: envelope.frame().clone(),
             bytes: envelope.frame().len(),
             intent,

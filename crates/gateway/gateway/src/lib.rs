@@ -58,7 +58,9 @@ pub use dispatch::{Dispatch, Settings, StandingOf};
 pub use field_numbers::field_numbers;
 pub use incoming::{Incoming, Parks, Tag};
 pub use ledgers::TopicLedgers;
-pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
+pub use link::{
+    Link, Outlet, Passed, Questioned, Requester, Respell, RoomOutlet, Undelivered, plain_client,
+};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use offer::{Offer, ResultLimits};
 pub use servers::Topics;

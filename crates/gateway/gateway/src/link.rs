@@ -1,13 +1,14 @@
 //! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its
 //! requests.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use access::{TokenScope, account};
-use auth::{Participant, Wire};
+use access::account;
+use auth::{Bearer, Participant, Wire};
 use bytes::Bytes;
-use model::{Coding, Digest, Form, LinkId, ListKind, Notice, OperationId, Request};
-use platform::Share;
+use model::{Coding, Digest, Form, LinkId, ListKind, Narrowing, Notice, OperationId, Request};
+use platform::{Mutex, Share};
 use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
@@ -33,12 +34,65 @@ pub struct Link {
     pub outlet: Arc<dyn Outlet>,
     /// The mailbox of effects for it.
     pub(crate) mailbox: Mailbox,
-    /// The scope of the access token of its latest request.
-    pub scope: TokenScope,
+    /// The access token of its latest request.
+    latest: LatestToken,
     /// Its participant's share of the bytes that wait, from its join on.
     pub held: OnceLock<Arc<Share>>,
     /// Its participant's shares of what its topic writes to, from its join on.
     pub(crate) written: OnceLock<Written>,
+}
+
+/// The caller of one request: its link, and the access token that the request came with. Requests
+/// on one link may come with several tokens, also at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Requester<'a> {
+    /// The link.
+    pub link: &'a Arc<Link>,
+    /// The token's bearer, if the request came with an access token.
+    pub(crate) bearer: Option<&'a Arc<Bearer>>,
+}
+
+impl<'a> Requester<'a> {
+    /// What the token narrows the participant's capabilities to.
+    pub fn narrowing(self) -> Option<&'a Narrowing> {
+        self.bearer?.narrowing.as_ref()
+    }
+
+    /// Enters the token as the latest on its link.
+    pub(crate) fn note_token(self) {
+        self.link.latest.note(self.bearer);
+    }
+}
+
+/// The access token of a link's latest request, if an issuer has signed one for the link. What the
+/// gateway does at servers without a request (it opens sessions, and finds those that are open) it
+/// does with this one, as servers may exchange it.
+#[derive(Debug, Default)]
+struct LatestToken {
+    /// Whether there ever was one: all other links take no lock.
+    is_used: AtomicBool,
+    bearer: Mutex<Option<Arc<Bearer>>>,
+}
+
+impl LatestToken {
+    fn note(&self, bearer: Option<&Arc<Bearer>>) {
+        let bearer = bearer.filter(|bearer| bearer.token.is_some());
+        if bearer.is_none() && !self.is_used.load(Ordering::Acquire) {
+            return;
+        }
+        let mut latest = self.bearer.lock();
+        if latest.as_ref().map(Arc::as_ptr) != bearer.map(Arc::as_ptr) {
+            *latest = bearer.cloned();
+        }
+        self.is_used.store(true, Ordering::Release);
+    }
+
+    fn get(&self) -> Option<Arc<Bearer>> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
+        self.bearer.lock().clone()
+    }
 }
 
 /// A participant's shares of what its topic writes to.
@@ -163,7 +217,8 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (mailbox, held, written) = (Mailbox::default(), OnceLock::new(), OnceLock::new());
-        let scope = TokenScope::opened_with(participant.bearer.clone());
+        let latest = LatestToken::default();
+        latest.note(participant.bearer.as_ref());
         Self {
             id,
             participant,
@@ -173,10 +228,29 @@ impl Link {
             wire,
             outlet,
             mailbox,
-            scope,
+            latest,
             held,
             written,
         }
+    }
+
+    /// The caller of a request that came with the access token of this participant, the link's own.
+    pub fn requester<'a>(self: &'a Arc<Self>, participant: &'a Participant) -> Requester<'a> {
+        Requester {
+            link: self,
+            bearer: participant.bearer.as_ref(),
+        }
+    }
+
+    /// The caller of a request on a wire whose connections have one access token, with which the
+    /// link was opened.
+    pub fn opener(self: &Arc<Self>) -> Requester<'_> {
+        self.requester(&self.participant)
+    }
+
+    /// The access token of an issuer with which its caller requested last.
+    pub(crate) fn latest_token(&self) -> Option<Arc<Bearer>> {
+        self.latest.get()
     }
 
     /// Its participant's share of the room's queue, once it has joined.
@@ -198,7 +272,7 @@ impl Link {
     pub(crate) fn caller(&self) -> Caller<'_> {
         self.caller_with(
             &self.client,
-            self.scope.latest().and_then(|bearer| bearer.token),
+            self.latest.get().and_then(|bearer| bearer.token),
         )
     }
 
@@ -252,3 +326,6 @@ impl Outlet for RoomOutlet {
         Some(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
-use auth::Bearer;
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
 use upstream::{
@@ -17,13 +16,11 @@ use crate::live::{ConfiguredServer, Event, Server};
 use crate::offer::{Offer, OwnLists};
 use crate::servers::{Topics, listed};
 use crate::{
-    builtin,
-    call::Call,
-    dial_in,
+    builtin, dial_in,
     dial_in::RoomOutbox,
     dispatch::Dispatch,
     incoming::named,
-    link::{Link, Written},
+    link::{Link, Requester, Written},
     listen,
 };
 use access::account;
@@ -71,40 +68,6 @@ impl Dispatch {
         }
         self.warm(link);
         Ok(())
-    }
-
-    /// Does what a link's caller wants with the access token that `participant` came with: what it
-    /// requests meanwhile is judged by that token's scopes.
-    #[inline]
-    pub fn as_bearer<T>(
-        self: &Arc<Self>,
-        link: &Link,
-        participant: &auth::Participant,
-        act: impl FnOnce() -> T,
-    ) -> T {
-        self.with_token(link, participant.bearer.as_ref(), act)
-    }
-
-    /// Does for the caller of a call what follows from it, by the access token that the call came
-    /// with.
-    pub(crate) fn as_caller<T>(self: &Arc<Self>, call: &Call, act: impl FnOnce() -> T) -> T {
-        self.with_token(&call.link, call.bearer.as_ref(), act)
-    }
-
-    #[inline]
-    fn with_token<T>(
-        self: &Arc<Self>,
-        link: &Link,
-        bearer: Option<&Arc<Bearer>>,
-        act: impl FnOnce() -> T,
-    ) -> T {
-        let narrow = |narrowing| {
-            drop(self.take(Event::Narrow {
-                link: link.id,
-                narrowing,
-            }))
-        };
-        link.scope.during(bearer, narrow, act)
     }
 
     /// Lets a link leave. What it opened is cancelled.
@@ -446,13 +409,14 @@ impl Dispatch {
     /// Waits for the servers that have just been started, before a request for something that none
     /// has listed yet. A request that will be refused waits as long, so that its caller cannot tell
     /// what exists by the time.
-    pub async fn wait_for_target(&self, link: &Link, request: &Request) {
+    pub async fn wait_for_target(&self, by: Requester<'_>, request: &Request) {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
         let Some(target) = named(request) else { return };
         let method = request.method.as_str();
-        if !self.with(|topic| topic.admits(link.id, method, Some(target))) {
+        let (link, narrowing) = (by.link.id, by.narrowing());
+        if !self.with(|topic| topic.admits(link, narrowing, method, Some(target))) {
             self.wait_for_starts(|server| server.upstream.age()).await;
         }
     }
@@ -495,7 +459,7 @@ pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use model::Form;
 
     use super::*;
@@ -527,7 +491,8 @@ mod tests {
         }
     }
 
-    async fn demo(name: &str) -> Arc<Upstream> {
+    /// A server of this name and prefix within this process.
+    pub(crate) async fn demo(name: &str) -> Arc<Upstream> {
         let config = ServerConfig {
             prefix: name.into(),
             name: ParticipantId::new(name).unwrap(),

@@ -12,7 +12,7 @@ use wire::mcp::{input, relay};
 
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
-use crate::link::{Link, Undelivered};
+use crate::link::{Link, Requester, Undelivered};
 use crate::live::{Effect, Event, ServerQuestion};
 use crate::returns::{self, Return};
 use crate::work::Work;
@@ -27,14 +27,16 @@ impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
     pub fn request(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        by: Requester<'_>,
         mut incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
+        let link = by.link;
+        by.note_token();
         narrow_names::name_publicly(self, link, &mut incoming);
         // A call by the tool `proxy` is the request that it stands for from here on.
         let reply = builtin::unwrap(self, link, &mut incoming, reply);
-        apps::name_publicly(self, link, &mut incoming);
+        apps::name_publicly(self, by, &mut incoming);
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
@@ -57,8 +59,8 @@ impl Dispatch {
         }
         let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
         let call = match &back {
-            Ok(Return::Paused { round, .. }) => Call::returning(id, link, incoming, reply, *round),
-            _ => Call::new(id, link, incoming, Names::Public, reply),
+            Ok(Return::Paused { round, .. }) => Call::returning(id, by, incoming, reply, *round),
+            _ => Call::new(id, by, incoming, Names::Public, reply),
         };
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
@@ -123,6 +125,7 @@ impl Dispatch {
                 operation,
                 tag,
                 parked,
+                narrowing: by.narrowing(),
                 call: Arc::clone(&call),
             }),
             None => {
@@ -137,6 +140,7 @@ impl Dispatch {
                     interest,
                     logs,
                     returns,
+                    narrowing: by.narrowing(),
                     call,
                 };
                 Event::Request(request)

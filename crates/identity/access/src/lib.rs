@@ -36,7 +36,6 @@ mod sealing;
 pub mod sign_ins;
 mod state;
 mod task_id;
-mod token_scope;
 pub mod tokens;
 
 pub use authority::{ACCOUNTS, Authority, CONFIGURE, GRANTS, RESTART, SERVERS, TOKENS};
@@ -51,4 +50,3 @@ pub use record::{AccessRecord, Consent, Family, GrantChange, IssuedToken, Renewe
 pub use sealing::{SealingKeys, SealingRecord, sealer};
 pub use state::{AccessState, Grant, PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX};
 pub use task_id::TaskId;
-pub use token_scope::TokenScope;

@@ -6,6 +6,7 @@ mod call;
 mod lists;
 mod read;
 mod result;
+mod unreadable;
 
 pub use call::{call_params, is_foreign, is_own, open_params};
 pub use lists::{Lookup, Wanted, list_params, resources, tools};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId, RateLimit,
+    Capabilities, LinkId, ListenFilter, LogLevel, Method, Narrowing, OperationId, ParticipantId,
+    RateLimit,
 };
 
 use crate::{Cursor, Handles, Listener, NamedTask};
@@ -94,6 +95,9 @@ pub struct Request<'a, H: Handles> {
     /// Whether its caller can come back with answers if its link [pauses](Joining::pauses): an
     /// operation of a batch has no caller of its own that does.
     pub returns: bool,
+    /// The part of its participant's capabilities that the request's access token is good for;
+    /// `None` is all of them.
+    pub narrowing: Option<&'a Narrowing>,
     /// The request itself.
     pub call: H::Call,
 }
@@ -130,7 +134,7 @@ pub enum Interest {
 
 /// A caller that comes back for an operation that was answered for now.
 #[derive(Debug, Clone)]
-pub struct Resume<H: Handles> {
+pub struct Resume<'a, H: Handles> {
     /// The caller's link.
     pub link: LinkId,
     /// The id of the request's life: a new one if it waits for a proposal, else the paused call's.
@@ -139,6 +143,8 @@ pub struct Resume<H: Handles> {
     pub tag: Option<H::Tag>,
     /// The reason for which it was answered for now.
     pub parked: Parked<H>,
+    /// As of a [`Request`]: a caller may come back with another token.
+    pub narrowing: Option<&'a Narrowing>,
     /// The request itself.
     pub call: H::Call,
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
+use model::{
+    Digest, LinkId, Method, Narrowing, OperationId, Outcome, ParticipantId, ProposalState, Refusal,
+};
 
 use crate::Handles;
 
@@ -22,6 +24,9 @@ pub struct Say<'a, H: Handles> {
     /// The digest under which the id of the proposal that this envelope makes or names is kept once
     /// that is over: of [`Say::id`] if it proposes, of [`Say::correlation`] if it requests.
     pub proposal_digest: Option<u128>,
+    /// The part of the sender's capabilities that its access token is good for; `None` is all of
+    /// them.
+    pub narrowing: Option<&'a Narrowing>,
     /// The envelope's bytes.
     pub message: H::Message,
     /// The length of the bytes.

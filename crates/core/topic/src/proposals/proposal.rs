@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Capabilities, Digest, KindRef, LinkId, Method, OperationId, ParticipantId, ProposalState,
+    Capabilities, Digest, KindRef, LinkId, Method, Narrowing, OperationId, ParticipantId,
+    ProposalState,
 };
 
 use crate::{
@@ -87,6 +88,9 @@ pub(crate) type RoomCall<H> = (ParticipantId, OperationId, <H as Handles>::Call)
 #[derive(Debug, Clone)]
 pub(crate) struct RoomRequests<H: Handles> {
     pub(crate) link: LinkId,
+    /// The narrowing of the envelope that requests: it holds also where the request waits for the
+    /// journal.
+    pub(crate) narrowing: Option<Narrowing>,
     pub(crate) tag: Option<H::Tag>,
     pub(crate) method: Method,
     pub(crate) context: Option<Arc<str>>,

@@ -49,7 +49,7 @@ fn read(stage: &mut Stage, link: LinkId, operation: u128, uri: &str) -> Went {
 fn named(stage: &Stage, link: LinkId, name: &str) -> Option<String> {
     stage
         .topic
-        .named_by_app(link, name)
+        .named_by_app(link, None, name)
         .map(|public| public.to_string())
 }
 

@@ -167,11 +167,12 @@ fn tools_of_the_gateway_are_listed_to_callers_that_could_use_them() {
         stage.sees(BOB, ListKind::Tools),
         ["list_proposals", "approve_proposal"]
     );
-    assert!(
-        stage
-            .topic
-            .admits(BOB, "tools/call", Some(Target::Tool("approve_proposal")))
-    );
+    assert!(stage.topic.admits(
+        BOB,
+        None,
+        "tools/call",
+        Some(Target::Tool("approve_proposal"))
+    ));
 }
 
 #[test]

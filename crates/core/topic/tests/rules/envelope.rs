@@ -1,6 +1,6 @@
 //! Envelopes to the room, as tests write them.
 
-use model::{Digest, LinkId, Method, Outcome};
+use model::{Digest, LinkId, Method, Narrowing, Outcome};
 use topic::{Requested, Say};
 
 use crate::{
@@ -15,6 +15,8 @@ pub(crate) struct Envelope<'a> {
     pub(crate) kind: &'a str,
     pub(crate) to: &'a [&'a str],
     pub(crate) correlation: Option<&'a str>,
+    /// The part of its sender's capabilities that the sender's token is good for.
+    pub(crate) token: Option<&'a Narrowing>,
     pub(crate) intent: Intent,
 }
 
@@ -26,6 +28,7 @@ impl<'a> Envelope<'a> {
             kind,
             to,
             correlation: None,
+            token: None,
             intent: Intent::None,
         }
     }
@@ -104,6 +107,7 @@ impl Stage {
             kind,
             to,
             correlation,
+            token,
             intent,
         } = envelope;
         let about = if kind.starts_with("mcp/proposal") {
@@ -119,6 +123,7 @@ impl Stage {
             to,
             correlation,
             proposal_digest,
+            narrowing: token,
             message,
             bytes,
             intent,

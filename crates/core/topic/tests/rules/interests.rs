@@ -91,13 +91,12 @@ fn a_subscribed_link_is_notified_under_the_spelling_that_it_used() {
 fn updates_go_on_while_another_token_is_the_latest_on_the_link() {
     let mut stage = stage();
     subscribe(&mut stage, BOB, 1, URI);
-    let narrowing = Some(Narrowing {
+    let token = Narrowing {
         to: caps(&["mcp/request:tools/*"]),
         step_up: None,
-    });
-    stage.step(Event::Narrow {
-        link: BOB,
-        narrowing,
+    };
+    stage.request_with(BOB, 2, "ping", None, |request| {
+        request.narrowing = Some(&token);
     });
     assert_eq!(
         updated(&mut stage, "one", None),

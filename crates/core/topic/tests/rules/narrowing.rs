@@ -1,14 +1,15 @@
-//! Access tokens that are good for less than their participant may do: one link, one token.
+//! Access tokens that are good for less than their participant may do: one request, one token.
 
 use std::sync::Arc;
 
-use model::{LinkId, ListKind, Narrowing, Refusal, RefusalCode, Scope};
-use topic::{Cause, Event, ListScope};
+use model::{ListKind, ListenFilter, Narrowing, Refusal, RefusalCode, Scope};
+use topic::{Cause, Event, Interest, ListScope, Manifest, Parked, Resume, Target};
 
 use crate::{
+    envelope::Envelope,
     numbers::{Effect, Effects},
-    shown::{delivered, notified, refused},
-    stage::{ANN, BOB, Stage, caps, id, tools},
+    shown::{delivered, notified, refused, shown},
+    stage::{ANN, BOB, ONE, OWN, Stage, caps, id, items, op, tools},
 };
 
 fn stage() -> Stage {
@@ -17,7 +18,7 @@ fn stage() -> Stage {
     stage
 }
 
-fn narrowing(to: &[&str], steps_up: bool) -> Narrowing {
+fn token(to: &[&str], steps_up: bool) -> Narrowing {
     let scope = |name: &str, kinds: &[&str]| Scope {
         name: name.into(),
         capabilities: caps(kinds),
@@ -34,17 +35,8 @@ fn narrowing(to: &[&str], steps_up: bool) -> Narrowing {
     }
 }
 
-fn narrow(stage: &mut Stage, link: LinkId, to: &[&str], steps_up: bool) -> Narrowing {
-    let narrowing = narrowing(to, steps_up);
-    stage.step(Event::Narrow {
-        link,
-        narrowing: Some(narrowing.clone()),
-    });
-    narrowing
-}
-
 #[test]
-fn a_narrowed_link_may_only_do_what_both_admit() {
+fn a_request_may_only_do_what_its_token_and_its_participant_may() {
     let mut stage = stage();
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_*"]);
     let kinds = [
@@ -52,28 +44,15 @@ fn a_narrowed_link_may_only_do_what_both_admit() {
         "mcp/request:prompts/*",
         "chat",
     ];
-    let token = narrow(&mut stage, BOB, &kinds, false);
-    assert_eq!(delivered(&stage.call(BOB, 1, "one_a")).0, "one");
-    assert_eq!(refused(&stage.call(BOB, 2, "one_b")), Cause::NotAdmitted);
+    let token = token(&kinds, false);
     assert_eq!(
-        refused(&stage.call(BOB, 3, "hidden")),
-        Cause::NotAdmitted,
-        "a scope adds nothing"
+        delivered(&stage.call_with(BOB, 1, "one_a", &token)).0,
+        "one"
     );
-    assert_eq!(
-        stage.sees_with(BOB, Some(&token), ListKind::Tools),
-        ["one_a"]
-    );
-    assert!(!stage.topic.could_call(BOB, Some(&token), "one_b"));
-    // With another token.
-    stage.step(Event::Narrow {
-        link: BOB,
-        narrowing: None,
-    });
-    assert_eq!(delivered(&stage.call(BOB, 4, "one_b")).0, "one");
-    assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_a", "one_b"]);
-    assert!(stage.topic.could_call(BOB, None, "one_b"));
-    // A request that came with the first token is answered later.
+    let not_in_scope = stage.call_with(BOB, 2, "one_b", &token);
+    assert_eq!(refused(&not_in_scope), Cause::NotAdmitted);
+    let not_granted = stage.call_with(BOB, 3, "hidden", &token);
+    assert_eq!(refused(&not_granted), Cause::NotAdmitted);
     assert_eq!(
         stage.sees_with(BOB, Some(&token), ListKind::Tools),
         ["one_a"]
@@ -82,26 +61,113 @@ fn a_narrowed_link_may_only_do_what_both_admit() {
 }
 
 #[test]
-fn tokens_that_take_turns_on_one_link_change_no_list() {
+fn requests_of_several_tokens_are_open_on_one_link_at_once() {
     let mut stage = stage();
-    let (small, large) = (narrowing(&["mcp/request:tools/call:one_a"], false), None);
-    for narrowing in [Some(small), large].into_iter().cycle().take(6) {
-        let effects = stage.step(Event::Narrow {
-            link: ANN,
-            narrowing,
-        });
-        assert!(
-            effects.all.is_empty() && effects.room.is_empty(),
-            "{effects:?}"
-        );
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_*"]);
+    let small = token(&["mcp/request:tools/call:one_a"], false);
+    let other = token(&["mcp/request:tools/call:one_b"], false);
+    // Each is judged by its own, whichever came before.
+    for round in 0..3 {
+        let first = 10 * round;
+        let admitted = stage.call_with(BOB, first + 1, "one_a", &small);
+        assert_eq!(delivered(&admitted).0, "one");
+        let admitted = stage.call_with(BOB, first + 2, "one_b", &other);
+        assert_eq!(delivered(&admitted).0, "one");
+        assert_eq!(delivered(&stage.call(BOB, first + 3, "one_b")).0, "one");
+        let refusal = stage.call_with(BOB, first + 4, "one_b", &small);
+        assert_eq!(refused(&refusal), Cause::NotAdmitted);
     }
+    assert_eq!(stage.topic.operations_len(), 9);
+    // None ends because another token came, and each is answered by what its own shows.
+    assert_eq!(
+        stage.sees_with(BOB, Some(&small), ListKind::Tools),
+        ["one_a"]
+    );
+    assert_eq!(
+        stage.sees_with(BOB, Some(&other), ListKind::Tools),
+        ["one_b"]
+    );
+    assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_a", "one_b"]);
+    assert!(stage.topic.could_call(BOB, None, "one_b"));
+}
+
+#[test]
+fn a_caller_comes_back_with_the_token_of_its_return() {
+    let mut stage = stage();
+    stage.join(BOB, "bob", &["mcp/request:tools/call:one_*"], |join| {
+        join.joining.pauses = true;
+    });
+    let small = token(&["mcp/request:tools/call:one_b"], false);
+    stage.call(BOB, 1, "one_a");
+    stage.ask("one", 21, topic::About::Call(op(1)), "roots/list");
+    stage.tick(1_000);
+    let parked = Parked::Questions {
+        round: 1,
+        answers: vec![(op(21), 5)],
+    };
+    let resume = |narrowing, call| Resume {
+        link: BOB,
+        operation: op(1),
+        tag: None,
+        parked: parked.clone(),
+        narrowing,
+        call,
+    };
+    let refusal = stage.step(Event::Resume(resume(Some(&small), 2)));
+    assert_eq!(refused(&refusal), Cause::NotAdmitted);
+    // It is still paused, and its round is still good.
+    let settled = shown(&stage.step(Event::Resume(resume(None, 3))));
+    assert!(
+        !settled.is_empty() && stage.topic.is_open(op(1)),
+        "{settled:?}"
+    );
+}
+
+#[test]
+fn an_envelope_is_judged_by_the_token_of_its_sender() {
+    let mut stage = stage();
+    stage.caller(BOB, "bob", &["chat", "news"]);
+    let talk = token(&["chat"], false);
+    let say = |kind| Envelope {
+        token: Some(&talk),
+        ..Envelope::new(BOB, "m", kind, &[])
+    };
+    assert!(stage.send(say("chat")).refusal.is_none());
+    assert!(stage.send(say("news")).refusal.is_some());
+    assert!(stage.say(BOB, "news", &[]).refusal.is_none());
+}
+
+#[test]
+fn a_listen_request_gets_what_its_token_is_good_for() {
+    let mut stage = stage();
+    stage.server(OWN, "portmoot");
+    let resources = Manifest {
+        resources: items(&["demo://a"]),
+        ..Manifest::default()
+    };
+    stage.lists("one", ListScope::Shared, resources);
+    let small = token(&["mcp/request:tools/*"], false);
+    let mut listen = |operation, narrowing| {
+        let filter = ListenFilter {
+            resources: vec!["demo://a".into()],
+            ..ListenFilter::default()
+        };
+        stage.request_with(ANN, operation, "subscriptions/listen", None, |request| {
+            request.interest = Interest::Listen(filter);
+            request.narrowing = narrowing;
+        });
+        let listening = stage.topic.listening(op(operation)).unwrap();
+        listening.resources.len()
+    };
+    assert_eq!((listen(1, Some(&small)), listen(2, None)), (0, 1));
 }
 
 #[test]
 fn a_link_hears_of_changes_that_any_token_on_it_would_be_good_for() {
     let mut stage = stage();
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_*"]);
-    narrow(&mut stage, BOB, &["mcp/request:tools/call:one_a"], false);
+    let token = token(&["mcp/request:tools/call:one_a"], false);
+    stage.call_with(BOB, 1, "one_a", &token);
     let listed = stage.lists("one", ListScope::Shared, tools(&["a", "b", "c"]));
     assert_eq!(notified(&listed, ListKind::Tools), ["link 1", "link 2"]);
     let regranted = stage.regrant("bob", &["mcp/request:tools/call:one_a"]);
@@ -109,33 +175,67 @@ fn a_link_hears_of_changes_that_any_token_on_it_would_be_good_for() {
 }
 
 #[test]
-fn other_capabilities_of_the_participant_stay_narrowed() {
+fn other_capabilities_of_the_participant_are_narrowed_too() {
     let mut stage = stage();
-    narrow(&mut stage, ANN, &["mcp/request:tools/call:one_a"], false);
+    let token = token(&["mcp/request:tools/call:one_a"], false);
+    assert_eq!(
+        delivered(&stage.call_with(ANN, 1, "one_a", &token)).0,
+        "one"
+    );
     let capabilities = Arc::new(model::Capabilities::full());
     stage.step(Event::Regrant {
         participant: &id("ann"),
         capabilities,
     });
-    assert_eq!(refused(&stage.call(ANN, 1, "one_b")), Cause::NotAdmitted);
-    assert_eq!(delivered(&stage.call(ANN, 2, "one_a")).0, "one");
+    let refusal = stage.call_with(ANN, 2, "one_b", &token);
+    assert_eq!(refused(&refusal), Cause::NotAdmitted);
+    assert_eq!(
+        delivered(&stage.call_with(ANN, 3, "one_a", &token)).0,
+        "one"
+    );
     stage.step(Event::Regrant {
         participant: &id("ann"),
         capabilities: caps(&["chat"]),
     });
-    assert_eq!(refused(&stage.call(ANN, 3, "one_a")), Cause::NotAdmitted);
+    let refusal = stage.call_with(ANN, 4, "one_a", &token);
+    assert_eq!(refused(&refusal), Cause::NotAdmitted);
+}
+
+#[test]
+fn an_open_call_outlives_the_token_that_it_came_with_and_not_its_right() {
+    let mut stage = stage();
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_*"]);
+    let small = token(&["mcp/request:tools/call:one_a"], false);
+    stage.call_with(BOB, 1, "one_a", &small);
+    let other = token(&["mcp/request:tools/call:one_b"], false);
+    stage.call_with(BOB, 2, "one_b", &other);
+    assert!(stage.topic.is_open(op(1)));
+    stage.answer(ONE, 2, 5);
+    let regranted = stage.regrant("bob", &["mcp/request:tools/call:one_b"]);
+    let withdrawn = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Refuse {
+                call: 1,
+                cause: Cause::Withdrawn,
+                ..
+            }
+        )
+    };
+    assert!(regranted.all.iter().any(withdrawn), "{regranted:?}");
 }
 
 #[test]
 fn lists_may_show_what_another_token_would_be_good_for() {
     let mut stage = stage();
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_*"]);
-    let token = narrow(&mut stage, BOB, &["mcp/request:tools/call:one_a"], true);
+    let token = token(&["mcp/request:tools/call:one_a"], true);
     assert_eq!(
         stage.sees_with(BOB, Some(&token), ListKind::Tools),
         ["one_a", "one_b"]
     );
-    assert_eq!(refused(&stage.call(BOB, 1, "one_b")), Cause::NotAdmitted);
+    let refusal = stage.call_with(BOB, 1, "one_b", &token);
+    assert_eq!(refused(&refusal), Cause::NotAdmitted);
 }
 
 /// The refusal that a call was answered with.
@@ -151,9 +251,9 @@ fn refusal(effects: &Effects) -> &Refusal {
 fn a_refusal_names_the_scope_that_is_missing_and_only_to_those_who_may() {
     let mut stage = stage();
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_b"]);
-    narrow(&mut stage, BOB, &[], true);
+    let steps_up = token(&[], true);
     let check = |stage: &mut Stage, number, tool, scope: Option<&str>| {
-        let effects = stage.call(BOB, number, tool);
+        let effects = stage.call_with(BOB, number, tool, &steps_up);
         let refusal = refusal(&effects);
         assert_eq!(refusal.scope.as_deref(), scope, "{tool}");
         assert_eq!(
@@ -170,6 +270,13 @@ fn a_refusal_names_the_scope_that_is_missing_and_only_to_those_who_may() {
     check(&mut stage, 3, "one_a", Some("large"));
     check(&mut stage, 4, "one_b", None);
     stage.regrant("bob", &["mcp/request:tools/call:one_b"]);
-    narrow(&mut stage, BOB, &[], false);
-    assert_eq!(refusal(&stage.call(BOB, 5, "one_b")).scope, None);
+    let plain = token(&[], false);
+    let effects = stage.call_with(BOB, 5, "one_b", &plain);
+    assert_eq!(refusal(&effects).scope, None);
+    // A query of another moment answers by the token that it is given.
+    let admits = |token| {
+        let target = Some(Target::Tool("one_b"));
+        stage.topic.admits(BOB, token, "tools/call", target)
+    };
+    assert!(admits(None) && !admits(Some(&plain)));
 }

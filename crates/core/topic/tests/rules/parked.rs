@@ -118,6 +118,7 @@ fn a_caller_that_comes_back_is_parked_again_in_time() {
             operation,
             tag,
             parked,
+            narrowing: None,
             call,
         };
         shown(&stage.step(Event::Resume(resume)))
@@ -329,6 +330,6 @@ fn a_parked_call_ends_with_its_server() {
     assert!(
         !stage
             .topic
-            .admits(BOB, "tools/call", Some(Target::Tool("one_a")))
+            .admits(BOB, None, "tools/call", Some(Target::Tool("one_a")))
     );
 }

@@ -176,7 +176,7 @@ fn a_refused_name_reads_like_an_absent_one() {
     let admits = |name| {
         stage
             .topic
-            .admits(BOB, "tools/call", Some(Target::Tool(name)))
+            .admits(BOB, None, "tools/call", Some(Target::Tool(name)))
     };
     assert!(admits("one_a") && !admits("one_b") && !admits("one_none"));
     assert_eq!(

@@ -337,13 +337,27 @@ impl Stage {
         self.request_with(link, operation, method, target, |_| {})
     }
 
-    pub(crate) fn request_with(
+    /// A call that comes with an access token.
+    pub(crate) fn call_with(
+        &mut self,
+        link: LinkId,
+        operation: u128,
+        tool: &str,
+        token: &Narrowing,
+    ) -> Effects {
+        let target = Some(Target::Tool(tool));
+        self.request_with(link, operation, "tools/call", target, |request| {
+            request.narrowing = Some(token);
+        })
+    }
+
+    pub(crate) fn request_with<'a>(
         &mut self,
         link: LinkId,
         operation: u128,
         method: &'static str,
-        target: Option<Target<'_>>,
-        change: impl FnOnce(&mut Request<'_, Numbers>),
+        target: Option<Target<'a>>,
+        change: impl FnOnce(&mut Request<'a, Numbers>),
     ) -> Effects {
         let (call, tag, interest, method) =
             (operation, None, Interest::None, Method::Known(method));
@@ -357,6 +371,7 @@ impl Stage {
             interest,
             logs,
             returns: true,
+            narrowing: None,
             call,
         };
         change(&mut request);
@@ -375,6 +390,7 @@ impl Stage {
             operation,
             tag: None,
             parked,
+            narrowing: None,
             call,
         }))
     }
@@ -398,6 +414,7 @@ impl Stage {
             operation: op(operation),
             tag: None,
             parked,
+            narrowing: None,
             call,
         }))
     }

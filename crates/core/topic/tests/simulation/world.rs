@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, ListKind, OperationId, ParticipantId, TopicName};
+use model::{Capabilities, LinkId, ListKind, Narrowing, OperationId, ParticipantId, TopicName};
 use topic::{Listing, Now, Target, TopicConfig, UpstreamNames};
 
 use crate::{
@@ -18,6 +18,14 @@ use crate::{
 /// One entry of a link's list: public name, whether it is held, server, and own name.
 type Entries = Vec<(String, bool, ParticipantId, Arc<str>)>;
 
+/// Capabilities of the scopes of access tokens.
+const TOKENS: [&[&str]; 4] = [
+    &[],
+    &["mcp/proposal:*", "mcp/response:*", "chat"],
+    &["mcp/request:tools/*", "mcp/request:resources/read:*"],
+    &["mcp/*"],
+];
+
 const HOUR_MS: usize = 3_600_000;
 /// The wall clock when the steady one begins.
 const WALL_MS: u64 = 1_700_000_000_000;
@@ -25,6 +33,8 @@ const WALL_MS: u64 = 1_700_000_000_000;
 pub(crate) struct World {
     pub(crate) topic: Topic,
     pub(crate) prng: Prng,
+    /// Draws tokens alone.
+    tokens: Prng,
     pub(crate) books: Books,
     /// The mailboxes between the topic and its addressees.
     pub(crate) shell: Shell,
@@ -54,12 +64,15 @@ impl World {
             ..Books::default()
         };
         let prng = Prng(seed);
-        let (shell, interleaving) = (Shell::default(), Prng(!seed));
+        let tokens = Prng(!seed);
+        let interleaving = Prng(seed.rotate_left(32));
+        let shell = Shell::default();
         let (next, now_ms, given, life, accepted, log) = <_>::default();
         let ahead_ms = WALL_MS;
         Self {
             topic,
             prng,
+            tokens,
             books,
             shell,
             interleaving,
@@ -91,6 +104,16 @@ impl World {
         }
         self.keep();
         (0..4).for_each(|_| self.join());
+    }
+
+    /// Draws the access token of a request: most are good for all that their participant may do.
+    pub(crate) fn token(&mut self) -> Option<Narrowing> {
+        let few = self.tokens.one_in(8);
+        let scopes = self.tokens.any(&TOKENS);
+        few.then(|| Narrowing {
+            to: Arc::new(Capabilities::parse(scopes.iter().copied()).unwrap()),
+            step_up: None,
+        })
     }
 
     /// Carries out some effects of earlier steps, then draws one event and takes its step.
@@ -369,7 +392,10 @@ impl World {
                 };
                 let route = self.topic.lookup(link, target).unwrap();
                 assert_eq!((route.upstream, &*route.own), (one.upstream, &**one.own));
-                assert_eq!(self.topic.admits(link, method, Some(target)), !one.held);
+                assert_eq!(
+                    self.topic.admits(link, None, method, Some(target)),
+                    !one.held
+                );
             }
         }
     }
@@ -433,7 +459,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
     match event {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         // The simulation narrows to nothing less: rules/narrowing.rs has what it does.
-        Event::Narrow { .. } | Event::Disown { .. } => false,
+        Event::Disown { .. } => false,
         Event::Configure { .. }
         | Event::Serve { .. }
         | Event::Attach { .. }

@@ -162,7 +162,8 @@ impl Exchange<'_> {
         }
         let incoming =
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
-        dispatch.wait_for_target(link, &incoming.request).await;
+        let by = link.requester(self.caller());
+        dispatch.wait_for_target(by, &incoming.request).await;
         if let ("tools/call", Some(Target::Tool(name))) =
             (params.method(), &incoming.request.target)
         {
@@ -178,17 +179,14 @@ impl Exchange<'_> {
         };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
-            let requested =
-                || dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
-            let call = dispatch.as_bearer(link, self.caller(), requested);
+            let call = dispatch.request(by, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
             let (of_call, open) = (Arc::clone(dispatch), Arc::clone(&call));
             at_token_end(self.caller(), move || of_call.abandon(&open));
             let call = Some((Arc::clone(dispatch), call));
             return Ok(self.held(respond(self.connection, &reply.sink, call, sending).await));
         }
         let reply = Arc::new(SinkReply(slot));
-        let requested = || dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
-        let call = dispatch.as_bearer(link, self.caller(), requested);
+        let call = dispatch.request(by, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
         let call = Some((Arc::clone(dispatch), call));
         let response = respond(self.connection, &reply.0, call, sending).await;
         Ok(self.stepping_up(dispatch, &reply.0, response))
@@ -232,16 +230,15 @@ impl Exchange<'_> {
         let incoming = legacy::request(params);
         let incoming =
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
-        dispatch.wait_for_target(link, &incoming.request).await;
+        let by = link.requester(self.caller());
+        dispatch.wait_for_target(by, &incoming.request).await;
         let opener = Opener::Session(
             Arc::clone(&session),
             session.joined.home.liveness.last_seen_ms(),
         );
         let reply = Arc::new(SinkReply(Slot::new(opener)));
         // A client that leaves does not cancel its request: it may fetch the answer later.
-        dispatch.as_bearer(link, self.caller(), || {
-            dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
-        });
+        dispatch.request(by, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
         let prime = link.client.version >= Version::V2025_11_25;
         let sending = Sending {
             ids: true,
@@ -288,17 +285,16 @@ impl Exchange<'_> {
         let (out, reader) = out
             .zip(reader)
             .ok_or_else(|| Box::new(refused(&no_stream())))?;
+        let by = link.requester(self.caller());
         let received = |message: Result<Message, rpc::Malformed>| match message {
             Ok(message) if message.method() == "initialize" => {
                 let why = "initialize must not be part of a batch";
                 out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
             }
-            Ok(message) => legacy::receive(dispatch, link, &message, &out),
+            Ok(message) => legacy::receive(dispatch, by, &message, &out),
             Err(malformed) => out.answer(malformed.answer()),
         };
-        dispatch.as_bearer(link, self.caller(), || {
-            messages.into_iter().for_each(received)
-        });
+        messages.into_iter().for_each(received);
         Ok(response::events(Events::new(
             reader,
             true,

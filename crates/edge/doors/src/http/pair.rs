@@ -200,9 +200,10 @@ async fn message(
     let message =
         message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
-        Some(link) => pair.dispatch.as_bearer(link, &participant, || {
-            legacy::receive(&pair.dispatch, link, &message, &pair.out);
-        }),
+        Some(link) => {
+            let by = link.requester(&participant);
+            legacy::receive(&pair.dispatch, by, &message, &pair.out);
+        }
         None => begin(links, (pairs, id), &pair, &participant, &message).await,
     }
     Ok(response::plain(StatusCode::ACCEPTED, "Accepted"))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use control::{Registry, modules};
-use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests};
+use gateway::{Incoming, Joining, Link, Outlet, Requester, Tag, manifests};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
 use transcode::client::{
@@ -182,6 +182,11 @@ impl Client {
         .hint("name yourself where the connection begins: by a header or a certificate"))
     }
 
+    /// The caller of this client's requests.
+    pub(crate) fn requester(&self) -> Requester<'_> {
+        self.link.requester(&self.visitor.participant)
+    }
+
     /// A request that names a tool or a resource: as it is for a server that reads protobuf, with
     /// the tool's messages, else in JSON. The arguments are checked by the tool's schema.
     async fn named(
@@ -199,7 +204,7 @@ impl Client {
         }
         let dispatch = &self.visitor.dispatch;
         let asking = (&*self.link, self.visitor.participant.narrowing());
-        dispatch.wait_for_target(&self.link, &request).await;
+        dispatch.wait_for_target(self.requester(), &request).await;
         let (_, message) =
             Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
         let coding = |target| manifests::coding_of(dispatch, &self.link, target);

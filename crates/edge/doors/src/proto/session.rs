@@ -108,10 +108,9 @@ impl Session {
                     schemas,
                     wanted,
                 };
-                self.client
-                    .visitor
-                    .dispatch
-                    .request(&self.client.link, *incoming, Arc::new(reply));
+                let by = self.client.requester();
+                let dispatch = &self.client.visitor.dispatch;
+                dispatch.request(by, *incoming, Arc::new(reply));
             }
             Err(refusal) => {
                 reply::refuse(&self.out, id, &refusal, kind.method().unwrap_or_default())

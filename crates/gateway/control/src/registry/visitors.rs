@@ -350,7 +350,6 @@ impl Registry {
             return Err(closed_wire());
         }
         dispatch.join(link, &capabilities, joining)?;
-        dispatch.as_bearer(link, &link.participant, || {});
         if self.epoch() != epoch {
             // Something changed meanwhile, and may have missed this link.
             dispatch.refresh(participant);

@@ -111,7 +111,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     dispatch.room.wait_for_space(call.link.queued()).await;
     dispatch.room.count(call.link.queued(), bytes);
     dispatch
-        .as_caller(&call, || dispatch.speak(&call.link, envelope))
+        .speak(call.requester(), envelope)
         .map_err(|refusal| *refusal)?;
     let absent = dispatch.with(|topic| {
         let is_here =

@@ -52,7 +52,13 @@ fn call(reply: &Arc<Ends>) -> Arc<Call> {
         payload,
     };
     let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
-    Call::new(OperationId(1), &link, incoming, Names::Public, reply)
+    Call::new(
+        OperationId(1),
+        link.opener(),
+        incoming,
+        Names::Public,
+        reply,
+    )
 }
 
 fn answer() -> Answer {

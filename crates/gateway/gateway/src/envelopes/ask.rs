@@ -10,9 +10,10 @@ use wire::mcpx::check::{self, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
 use crate::incoming::{Incoming, Names, Tag};
+use crate::link::{Link, Requester};
 use crate::live::{Live, Server};
 use crate::proposals::{decide, open};
-use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
+use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
 
 /// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not
 /// opened.
@@ -21,7 +22,7 @@ use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_rep
 /// If the decision about a proposal that the envelope makes cannot be recorded.
 pub(super) fn read(
     dispatch: &Arc<Dispatch>,
-    link: &Arc<Link>,
+    by: Requester<'_>,
     envelope: &Envelope,
     to: &[&str],
 ) -> Result<Intent<Live>, Refusal> {
@@ -32,8 +33,8 @@ pub(super) fn read(
     Ok(match Head::of(kind) {
         None => Intent::None,
         Some(Head::Response) => answer(dispatch, envelope),
-        Some(Head::Proposal) => proposal(dispatch, link, envelope),
-        Some(Head::Request) => request(dispatch, link, envelope, kind, to)?,
+        Some(Head::Proposal) => proposal(dispatch, by.link, envelope),
+        Some(Head::Request) => request(dispatch, by, envelope, kind, to)?,
     })
 }
 
@@ -93,7 +94,7 @@ fn mismatched(dispatch: &Dispatch, envelope: &Envelope, mismatch: &check::Mismat
 
 fn request(
     dispatch: &Arc<Dispatch>,
-    link: &Arc<Link>,
+    by: Requester<'_>,
     envelope: &Envelope,
     kind: KindRef<'_>,
     to: &[&str],
@@ -117,7 +118,7 @@ fn request(
         };
         return Ok(params.request_id().map_or(Intent::None, cancel));
     }
-    let ruling = decide::ruling_of(dispatch, link, envelope, &call)?;
+    let ruling = decide::ruling_of(dispatch, by.link, envelope, &call)?;
     if call.is_notification() && ruling.is_none() {
         return Ok(Intent::None);
     }
@@ -138,11 +139,11 @@ fn request(
     let call_to = |to: &&str| {
         // The topic drops the call of an addressee that has no valid id.
         let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
-        let sender = vec![link.participant.id.to_string()];
+        let sender = vec![by.link.participant.id.to_string()];
         let mut reply = RoomReply::new(dispatch, &server, sender, kind.clone(), envelope.id());
         if *to == GATEWAY && ["tools/call", "resources/read"].contains(&request.method.as_str()) {
             // The built-in tools, and kept results, show what other participants may not see.
-            reply.alone = Some(link.id);
+            reply.alone = Some(by.link.id);
         }
         let incoming = Incoming {
             wish,
@@ -151,7 +152,7 @@ fn request(
         let operation = dispatch.context.operation();
         (
             operation,
-            Call::new(operation, link, incoming, Names::Own, Arc::new(reply)),
+            Call::new(operation, by, incoming, Names::Own, Arc::new(reply)),
         )
     };
     let calls: Vec<_> = to.iter().map(call_to).collect();

@@ -84,7 +84,7 @@ impl Stage {
 
     fn speak(&self, members: Value) -> Result<(), RefusalCode> {
         self.dispatch
-            .speak(&self.ann, envelope(members))
+            .speak(self.ann.opener(), envelope(members))
             .map_err(|refusal| refusal.code)
     }
 

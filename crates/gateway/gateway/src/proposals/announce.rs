@@ -161,7 +161,7 @@ fn execute(
     );
     let call = Call::new(
         operation,
-        &dispatch.own,
+        dispatch.own.opener(),
         incoming,
         Names::Own,
         Arc::new(reply),

@@ -116,7 +116,7 @@ impl Scene {
         (
             Call::returning(
                 CALL,
-                &self.link,
+                self.link.opener(),
                 Incoming::plain(request, None),
                 reply,
                 round,
@@ -144,6 +144,7 @@ impl Scene {
             interest,
             logs,
             returns: true,
+            narrowing: None,
             call: handle,
         };
         // Nothing is delivered: the test is the server.
@@ -226,6 +227,7 @@ impl Scene {
             operation: CALL,
             tag: None,
             parked,
+            narrowing: None,
             call,
         })
     }

@@ -121,7 +121,7 @@ impl Scene {
         };
         let operation = self.dispatch.context.operation();
         let incoming = Incoming::plain(request, None);
-        let call = Call::new(operation, link, incoming, Names::Public, reply);
+        let call = Call::new(operation, link.opener(), incoming, Names::Public, reply);
         let step = self.dispatch.step(Event::Request(topic::Request {
             link: link.id,
             operation,
@@ -131,6 +131,7 @@ impl Scene {
             interest: Interest::None,
             logs: Logs::None,
             returns: false,
+            narrowing: None,
             call,
         }));
         self.dispatch.discard(step);

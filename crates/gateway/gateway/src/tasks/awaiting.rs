@@ -14,7 +14,7 @@ use wire::mcp::task::{self, OperationState};
 use super::book;
 use crate::call::{Call, Reply};
 use crate::incoming::Incoming;
-use crate::link::{Link, Questioned, Respell, Undelivered};
+use crate::link::{Link, Questioned, Requester, Respell, Undelivered};
 use crate::live::{Event, ServerQuestion};
 use crate::{context::number_of, dispatch::Dispatch, returns};
 
@@ -56,7 +56,12 @@ pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>
         dispatch: Arc::downgrade(dispatch),
         task: Arc::clone(task),
     });
-    dispatch.request(link, Incoming::plain(awaits, None), reply);
+    let bearer = link.latest_token();
+    let by = Requester {
+        link,
+        bearer: bearer.as_ref(),
+    };
+    dispatch.request(by, Incoming::plain(awaits, None), reply);
 }
 
 /// The request that awaits a task's result, or that does from now on in the name of the modern

@@ -13,7 +13,7 @@ use wire::proto::contract::{
     ReadResourceRequest, ReadResourceResponse, ResourceContent, resource_content::Content,
 };
 
-use super::result::unreadable;
+use super::unreadable::unreadable;
 
 /// The params of `resources/read` for a `ReadResourceRequest`.
 ///

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use model::{Refusal, RefusalCode};
+use model::Refusal;
 use prost_types::{Any, Struct};
 use schema::ToolSchema;
 use serde_json::{Map, Value as Json};
@@ -15,6 +15,7 @@ use wire::proto::contract::{
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 
 use super::block::block;
+use super::unreadable::unreadable;
 use crate::{key, value};
 
 /// A result of `tools/call` as the payload field of a `CallToolResponse`.
@@ -52,14 +53,6 @@ pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Re
         metadata,
     };
     Ok(Kind::CallToolResponse.field_of(&response))
-}
-
-/// The refusal of a result that is none of its method.
-pub(super) fn unreadable() -> Refusal {
-    Refusal::new(
-        RefusalCode::UpstreamFailed,
-        "the server's result cannot be read",
-    )
 }
 
 /// The structured result as the tool's output message. One that does not fit its schema travels as

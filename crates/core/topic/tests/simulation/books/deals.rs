@@ -362,8 +362,8 @@ impl Books {
             let leaves = turn.leaving.iter().any(|(link, _)| *link == open.link) && !open.answered;
             let (context, at) = (open.public.as_deref(), open.server.as_str());
             let unentitled = || {
-                !self.admits(&open.by, open.method, context, at)
-                    && !self.proposes(&open.by, open.method, context, at)
+                !self.admits(&open.by, None, open.method, context, at)
+                    && !self.proposes(&open.by, None, open.method, context, at)
             };
             let cancelled = turn.cancelling == Some(*operation) || leaves;
             let dismissed = turn.dismissed.contains(&open.server);

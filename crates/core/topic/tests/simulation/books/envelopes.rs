@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{KindRef, LinkId, OperationId, ParticipantId, REQUEST};
+use model::{KindRef, LinkId, Narrowing, OperationId, ParticipantId, REQUEST};
 use topic::Cause;
 
 use super::Books;
@@ -23,6 +23,7 @@ pub(crate) struct Envelope {
     pub(crate) kind: String,
     pub(crate) to: Vec<String>,
     pub(crate) correlation: Option<String>,
+    pub(crate) token: Option<Narrowing>,
 }
 
 /// The expected fate of an envelope, before its receivers act.
@@ -109,11 +110,12 @@ impl Books {
             return Fate::Withheld(Cause::Reserved);
         }
         let to: Vec<&str> = envelope.to.iter().map(String::as_str).collect();
+        let token = envelope.token.as_ref();
         if !self
-            .granted(&by)
+            .granted_with(&by, token)
             .is_some_and(|granted| granted.admits(kind, &to))
         {
-            let own = self.is_about_own(&by, &envelope.kind, &to);
+            let own = self.is_about_own(&by, token, &envelope.kind, &to);
             return if own {
                 Fate::Own
             } else {
@@ -131,9 +133,15 @@ impl Books {
     }
 
     /// Whether an envelope calls a tool of the gateway for proposals of its sender's own.
-    pub(crate) fn is_about_own(&self, by: &ParticipantId, kind: &str, to: &[&str]) -> bool {
-        let granted = self.granted(by);
-        granted.is_some_and(|granted| granted.iter().any(|one| one.admits_head("mcp/proposal")))
+    pub(crate) fn is_about_own(
+        &self,
+        by: &ParticipantId,
+        token: Option<&Narrowing>,
+        kind: &str,
+        to: &[&str],
+    ) -> bool {
+        let granted = self.granted_with(by, token);
+        granted.is_some_and(|granted| granted.admits_head("mcp/proposal"))
             && to == ["portmoot"]
             && OWN.contains(&kind)
     }

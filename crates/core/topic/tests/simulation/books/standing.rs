@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use model::{Capabilities, KindRef, ParticipantId, RateLimit};
+use model::{Capabilities, KindRef, Narrowing, ParticipantId, RateLimit};
 use topic::public_name;
 
 use super::{Books, deals::Deal};
@@ -48,6 +48,19 @@ impl Bucket {
 impl Books {
     pub(crate) fn granted(&self, participant: &ParticipantId) -> Option<&Arc<Capabilities>> {
         self.standing.get(participant)?.granted.as_ref()
+    }
+
+    /// Capabilities of a participant for what it does with this token.
+    pub(crate) fn granted_with(
+        &self,
+        participant: &ParticipantId,
+        token: Option<&Narrowing>,
+    ) -> Option<Arc<Capabilities>> {
+        let granted = self.granted(participant)?;
+        Some(token.map_or_else(
+            || Arc::clone(granted),
+            |token| Arc::new(granted.within(&token.to)),
+        ))
     }
 
     /// A participant joins with this limit.

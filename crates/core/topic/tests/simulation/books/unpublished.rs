@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{KindRef, LinkId, OperationId, ProposalState};
+use model::{KindRef, LinkId, Narrowing, OperationId, ProposalState};
 
 use super::{Books, room::Message};
 use crate::turn::Turn;
@@ -18,6 +18,7 @@ pub(crate) struct Unpublished {
     pub(crate) proposes: bool,
     pub(crate) link: LinkId,
     pub(crate) kind: String,
+    pub(crate) token: Option<Narrowing>,
     pub(crate) message: Message,
 }
 
@@ -77,10 +78,10 @@ impl Books {
         let kind = KindRef::parse(&kept.kind).unwrap();
         never
             && self.links.get(&kept.link).is_some_and(|own| {
-                let by = &own.participant;
-                self.granted(by)
+                let (by, token) = (&own.participant, kept.token.as_ref());
+                self.granted_with(by, token)
                     .is_some_and(|granted| granted.admits(kind, &to))
-                    || self.is_about_own(by, &kept.kind, &to)
+                    || self.is_about_own(by, token, &kept.kind, &to)
             })
     }
 }

@@ -56,6 +56,7 @@ impl World {
             kind,
             to,
             correlation,
+            token: self.token(),
         };
         if self.prng.one_in(6) {
             return self.mismatch(drawn);
@@ -124,6 +125,7 @@ impl World {
             kind,
             to,
             correlation,
+            token,
         } = drawn;
         if fate == Fate::Published {
             let proposes = KindRef::parse(&kind).unwrap().head() == PROPOSAL;
@@ -155,6 +157,7 @@ impl World {
             to: &names,
             correlation,
             proposal_digest,
+            narrowing: token.as_ref(),
             message,
             bytes,
             intent,

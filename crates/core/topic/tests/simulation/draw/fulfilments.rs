@@ -147,6 +147,7 @@ impl World {
             calls,
             ruling,
         };
+        let token = self.token();
         self.requests(
             Envelope {
                 link,
@@ -154,6 +155,7 @@ impl World {
                 kind,
                 to,
                 correlation,
+                token,
             },
             method,
             request,
@@ -232,7 +234,7 @@ impl World {
         if let Some((proposal, decided)) = &turn.decision {
             self.books.decides(*proposal, decided.ruling);
         }
-        let (link, kind) = (drawn.link, drawn.kind.clone());
+        let (link, kind, token) = (drawn.link, drawn.kind.clone(), drawn.token.clone());
         let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);
         if !fate.is_acted_on() {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));
@@ -265,6 +267,7 @@ impl World {
                     proposes,
                     link,
                     kind,
+                    token,
                     message,
                 });
             }

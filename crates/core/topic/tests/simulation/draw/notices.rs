@@ -115,8 +115,13 @@ impl World {
         let Some(by) = self.books.owner(link) else {
             return false;
         };
-        self.books
-            .admits(&by, "resources/subscribe", Some(public), server.as_str())
+        self.books.admits(
+            &by,
+            None,
+            "resources/subscribe",
+            Some(public),
+            server.as_str(),
+        )
     }
 
     fn notice_of_resource(&mut self) {

@@ -309,25 +309,6 @@ impl World {
     }
 
     pub(crate) fn regrant(&mut self) {
-        if let Some(link) = self.books.links.keys().min().copied() {
-            // It draws nothing, so that it moves no seed.
-            let event = Event::Narrow {
-                link,
-                narrowing: None,
-            };
-            self.books.count(variants::event(&event));
-            let effects = self.topic.step(
-                topic::Now {
-                    steady_ms: self.now_ms,
-                    wall_ms: self.wall_ms(),
-                },
-                event,
-            );
-            assert!(
-                effects.all.is_empty() && effects.room.is_empty(),
-                "nothing is narrowed"
-            );
-        }
         let server = self.prng.one_in(5);
         let participant = if server {
             self.any_server()

@@ -1,6 +1,6 @@
 //! Callers that come back with answers to a paused call.
 
-use model::OperationId;
+use model::{Narrowing, OperationId};
 use topic::{Cause, Parked, Resume};
 
 use crate::{
@@ -94,7 +94,8 @@ impl World {
         );
         // Its caller has the questions.
         self.reach(operation);
-        let must = self.must_come_back(operation, link, round);
+        let token = self.token();
+        let must = self.must_come_back(operation, link, round, token.as_ref());
         let mut turn = Turn::default();
         let kept = self
             .books
@@ -133,6 +134,7 @@ impl World {
                 operation,
                 tag,
                 parked,
+                narrowing: token.as_ref(),
                 call: by,
             }),
             turn,
@@ -192,6 +194,7 @@ impl World {
         operation: OperationId,
         link: model::LinkId,
         round: u32,
+        token: Option<&Narrowing>,
     ) -> Result<(), Cause> {
         let books = &mut self.books;
         let by = books.owner(link).ok_or(Cause::Moot)?;
@@ -207,6 +210,13 @@ impl World {
             .filter(fits)
             .filter(|_| comes_back)
             .ok_or(Cause::Unknown)?;
+        let (context, at) = (open.public.as_deref(), open.server.as_str());
+        let approved = open.place == Place::Paused && open.proposal.is_some();
+        if !approved && !books.admits(&by, token, open.method, context, at) {
+            assert!(token.is_some(), "an open call is admitted");
+            books.count("came back with too small a token");
+            return Err(Cause::NotAdmitted);
+        }
         let about = books.asked_about(operation).len();
         let full = books.open_of(link) + about >= LIMITS.operations_per_link_max
             || books.asks_of(link) + about > LIMITS.asks_per_link_max;

@@ -120,6 +120,7 @@ impl World {
             kind: kind.clone(),
             to,
             correlation,
+            token: self.token(),
         };
         let again = self.taken(&envelope, &by, Some(content));
         let not = self.unproposable(&deal);
@@ -155,6 +156,7 @@ impl World {
                     proposes,
                     link,
                     kind,
+                    token: None,
                     message,
                 });
             }
@@ -175,6 +177,7 @@ impl World {
             kind,
             to: Vec::new(),
             correlation: None,
+            token: self.token(),
         };
         let again = self.taken(&envelope, &by, None);
         if self.books.peek(&drawn, self.now_ms) == Fate::Published && again.is_none() {

@@ -1,7 +1,8 @@
 //! Callers' requests: admitted, held or refused, exactly as the books expect.
 
 use model::{
-    GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, OperationId, ParticipantId,
+    GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, Narrowing, OperationId,
+    ParticipantId,
 };
 use topic::{
     BuiltinTool, Cause, Interest, Logs, Request, Target, UpstreamNames, Verdict, public_name,
@@ -63,16 +64,17 @@ impl Books {
     pub(crate) fn admits(
         &self,
         by: &ParticipantId,
+        token: Option<&Narrowing>,
         method: &str,
         context: Option<&str>,
         at: &str,
     ) -> bool {
-        let Some(granted) = self.granted(by) else {
+        let Some(granted) = self.granted_with(by, token) else {
             return false;
         };
         if let (GATEWAY, "tools/call", Some(tool)) = (at, method, context.and_then(BuiltinTool::of))
         {
-            return tool.is_for(granted);
+            return tool.is_for(&granted);
         }
         let free = matches!(method, "ping" | "tools/list" | "subscriptions/listen")
             || method.starts_with("tasks/");
@@ -88,11 +90,12 @@ impl Books {
     pub(crate) fn proposes(
         &self,
         by: &ParticipantId,
+        token: Option<&Narrowing>,
         method: &str,
         context: Option<&str>,
         at: &str,
     ) -> bool {
-        let granted = self.granted(by);
+        let granted = self.granted_with(by, token);
         let kind = KindRef::proposal(method, context);
         at != GATEWAY
             && matches!(method, "tools/call" | "prompts/get" | "resources/read")
@@ -113,18 +116,20 @@ impl Books {
                 kind.is_ok_and(|kind| {
                     self.granted(&open.by)
                         .is_some_and(|own| own.admits(kind, &[at]))
-                        || self.is_about_own(&open.by, &kind.to_string(), &[at])
+                        || self.is_about_own(&open.by, None, &kind.to_string(), &[at])
                 })
             };
             let admitted = || match open.in_room {
                 true => by_envelope(),
-                false => self.admits(&open.by, open.method, context, at),
+                false => self.admits(&open.by, None, open.method, context, at),
             };
             let fine = match open.place {
                 Place::AtServer | Place::Paused | Place::Kept { .. } => {
                     open.proposal.is_some() || admitted()
                 }
-                Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
+                Place::Held => {
+                    admitted() || self.proposes(&open.by, None, open.method, context, at)
+                }
                 Place::Waiting { .. } | Place::Parked => true,
             };
             assert!(fine, "{operation} goes on without leave: {open:?}");
@@ -289,7 +294,14 @@ impl World {
             UNKNOWN => self.route_of_unknown(),
             _ => self.route(link, aimed),
         };
-        let must = self.must(link, operation, (judged, aimed), route.as_ref());
+        let token = self.token();
+        let must = self.must(
+            link,
+            token.as_ref(),
+            operation,
+            (judged, aimed),
+            route.as_ref(),
+        );
         let levels = [
             Logs::OfLink,
             Logs::OfLink,
@@ -327,7 +339,7 @@ impl World {
         });
         let mut turn = Turn::default();
         turn.calls.insert(call, (operation, open));
-        let listen = self.judged(link, &interest, operation);
+        let listen = self.judged(link, token.as_ref(), &interest, operation);
         if let (Interest::Level(level), Must::Deliver) = (&interest, &must) {
             self.books.links.get_mut(&link).unwrap().level = Some(*level);
         }
@@ -344,6 +356,7 @@ impl World {
             interest: interest.clone(),
             logs,
             returns,
+            narrowing: token.as_ref(),
             call,
         };
         let effects = self.live(Event::Request(request), turn);
@@ -388,6 +401,7 @@ impl World {
     fn must(
         &mut self,
         link: LinkId,
+        token: Option<&Narrowing>,
         operation: OperationId,
         (method, target): (&str, Option<Target<'_>>),
         route: Option<&(ParticipantId, String)>,
@@ -417,13 +431,21 @@ impl World {
             return Must::Refuse(Cause::Malformed);
         }
         let promotes = books.links[&link].promotes;
-        let must = match books.admits(&by, method, context, server.as_str()) {
+        let must = match books.admits(&by, token, method, context, server.as_str()) {
             true => Must::Deliver,
-            false if promotes && books.proposes(&by, method, context, server.as_str()) => {
+            false if promotes && books.proposes(&by, token, method, context, server.as_str()) => {
                 Must::Hold
             }
-            false => return Must::Refuse(Cause::NotAdmitted),
+            false => {
+                if books.admits(&by, None, method, context, server.as_str()) {
+                    books.count("refused for its token");
+                }
+                return Must::Refuse(Cause::NotAdmitted);
+            }
         };
+        if must == Must::Hold && books.admits(&by, None, method, context, server.as_str()) {
+            books.count("held for its token");
+        }
         if books.servers.contains_key(server) {
             must
         } else {
@@ -432,16 +454,21 @@ impl World {
     }
 
     /// The admitted part of a listen request's filter.
-    fn judged(&self, link: LinkId, interest: &Interest, operation: OperationId) -> Option<Listen> {
+    fn judged(
+        &self,
+        link: LinkId,
+        token: Option<&Narrowing>,
+        interest: &Interest,
+        operation: OperationId,
+    ) -> Option<Listen> {
         let Interest::Listen(filter) = interest else {
             return None;
         };
         let by = self.books.owner(link)?;
         let judged = filter.resources.iter().filter_map(|uri| {
             let (server, own) = self.route(link, Some(Target::Uri(uri)))?;
-            let may = self
-                .books
-                .admits(&by, "resources/subscribe", Some(uri), server.as_str());
+            let (method, at) = ("resources/subscribe", server.as_str());
+            let may = self.books.admits(&by, token, method, Some(uri), at);
             may.then(|| Subscription {
                 server,
                 own,

@@ -59,6 +59,7 @@ impl World {
         } else {
             Outcome::Ok
         };
+        let token = self.token();
         self.responds(
             Envelope {
                 link,
@@ -66,6 +67,7 @@ impl World {
                 kind,
                 to,
                 correlation: Some(correlation),
+                token,
             },
             outcome,
         );

@@ -325,6 +325,7 @@ impl World {
             interest: Interest::None,
             logs: Logs::OfLink,
             returns: true,
+            narrowing: None,
             call,
         };
         if let Ok(at_server) = must {

@@ -86,11 +86,14 @@ impl World {
             proposal: parked,
             until_ms,
         };
+        // Waiting for a proposal of one's own needs no capability, and so no scope.
+        let token = self.token();
         let event = Event::Resume(Resume {
             link,
             operation,
             tag,
             parked: waits,
+            narrowing: token.as_ref(),
             call,
         });
         let effects = self.live(event, turn);

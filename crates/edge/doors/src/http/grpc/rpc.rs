@@ -126,9 +126,7 @@ impl Rpc {
                     wanted,
                     held,
                 };
-                let call = dispatch.as_bearer(&client.link, participant, || {
-                    dispatch.request(&client.link, *incoming, Arc::new(reply))
-                });
+                let call = dispatch.request(client.requester(), *incoming, Arc::new(reply));
                 let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
                 answer.unwrap_or_else(|| Err(Status::cancelled("the call was cancelled")))?
             }

@@ -166,7 +166,7 @@ async fn a_caller_that_has_its_share_in_the_rooms_queue_waits() {
         .unwrap();
     let call = Call::new(
         OperationId(9),
-        &link,
+        link.opener(),
         incoming,
         Names::Public,
         Arc::new(Silent),

@@ -119,9 +119,7 @@ async fn carry_out(
         client: call.client.clone(),
         ..Incoming::plain(request, None)
     };
-    let inner = dispatch.as_caller(call, || {
-        dispatch.request(&call.link, incoming, Arc::new(reply))
-    });
+    let inner = dispatch.request(call.requester(), incoming, Arc::new(reply));
     let open = Open {
         dispatch,
         inner: &inner,

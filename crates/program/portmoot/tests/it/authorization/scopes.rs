@@ -36,10 +36,14 @@ impl Session<'_> {
     }
 
     fn call(&self, token: &str, tool: &str) -> Reply {
+        self.call_as(7, token, tool)
+    }
+
+    fn call_as(&self, id: usize, token: &str, tool: &str) -> Reply {
         let params = json!({"name": tool, "arguments": {"text": "x"}});
         self.ask(
             token,
-            &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}),
+            &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}),
         )
     }
 
@@ -161,4 +165,52 @@ fn a_call_beyond_the_scope_is_answered_with_the_scope_that_it_needs() {
     let again = session.call(&write, "a_add");
     assert_eq!(again.status, 200, "on the same session: {again:?}");
     assert_eq!(resource("/mcp"), "https://mcp.example.com/gw/mcp");
+}
+
+/// Calls that are at a server at once before it answers any.
+const TOGETHER: usize = 16;
+
+#[test]
+fn calls_with_two_tokens_in_one_session_are_at_a_server_at_once_each_judged_by_its_own_scopes() {
+    let provider = Provider::start(600);
+    let home = Home::new();
+    let script = home.write("gathers.py", include_str!("../gathers.py"));
+    let more = format!(
+        "[scopes.left]\ncapabilities = [\"mcp/request:tools/call:g_left\"]\n\
+         [scopes.right]\ncapabilities = [\"mcp/request:tools/call:g_right\"]\n\
+         [servers.g]\ncommand = \"python3\"\nargs = [{script:?}, \"{TOGETHER}\"]\n"
+    );
+    let gateway = Gateway::start(&home, &super::config(&provider, &more));
+    gateway.ready("g");
+    let [left, right] = ["left", "right"].map(|scope| token(&provider, scope));
+    let opened = initialize(&gateway, "/mcp", Some(&left));
+    let session = &Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
+    std::thread::scope(|scope| {
+        let call = |id: usize| {
+            let (token, tool) = match id % 2 {
+                0 => (&left, "left"),
+                _ => (&right, "right"),
+            };
+            scope.spawn(move || {
+                let reply = session.call_as(id, token, &format!("g_{tool}"));
+                assert_eq!(reply.status, 200, "{reply:?}");
+                let answer = reply.json();
+                assert_eq!(answer["id"], id, "{answer}");
+                assert_eq!(answer["result"]["content"][0]["text"], tool, "{answer}");
+            })
+        };
+        let mut calls: Vec<_> = (1..TOGETHER).map(call).collect();
+        // Meanwhile neither token gains what the other one is good for.
+        for (token, tool) in [(&left, "g_right"), (&right, "g_left")] {
+            let refused = session.call_as(TOGETHER + 1, token, tool).json();
+            assert!(refused["error"].is_object(), "{refused}");
+            assert_eq!(session.tools(token).len(), 1);
+        }
+        assert!(calls.iter().all(|call| !call.is_finished()));
+        calls.push(call(TOGETHER));
+        calls.into_iter().for_each(|call| call.join().unwrap());
+    });
 }
