@@ -42,6 +42,53 @@ pub(crate) struct Gateway {
     announced: Mutex<DirectoryOwner>,
 }
 
+/// The journal of a data directory, and what depends on the state that it had at the start.
+struct OpenedJournal {
+    /// `None` without a data directory.
+    writer: Option<JournalWriter>,
+    sealer: Sealer,
+    /// Whether callers need a token.
+    requires_token: bool,
+}
+
+impl OpenedJournal {
+    fn of(config: &Config) -> Result<Self, Failure> {
+        let Some(data_dir) = &config.data_dir else {
+            return Ok(Self {
+                writer: None,
+                // Nothing that it seals is read after the end of the process.
+                sealer: Sealer::new(&random(), None),
+                requires_token: tokens_configured(config, &State::default()),
+            });
+        };
+        let mut journal = Journal::open(data_dir)?;
+        let sealer = access::sealer(&mut journal, &random(), unix_ms())?;
+        if config.login.is_some() {
+            make_login_key(&mut journal, &random(), unix_ms())?;
+        }
+        let requires_token = tokens_configured(config, journal.state());
+        // From here on another thread has the journal.
+        let writer = JournalWriter::start(journal)?;
+        writer.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
+        Ok(Self {
+            writer: Some(writer),
+            sealer,
+            requires_token,
+        })
+    }
+}
+
+/// The process that ends children of a gateway that was killed. The gateway runs without it too.
+fn start_guard(exe: PathBuf) -> Option<Guard> {
+    match Guard::start(exe) {
+        Ok(guard) => Some(guard),
+        Err(error) => {
+            tracing::warn!(%error, "the guard of child processes cannot be started");
+            None
+        }
+    }
+}
+
 /// A new operator key, written into the data directory; its hash.
 fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failure> {
     if !config.operator_key {
@@ -93,43 +140,24 @@ impl Gateway {
         exe: Option<PathBuf>,
         file: Option<Arc<ConfigFile>>,
     ) -> Result<Self, Failure> {
+        // First: limits that the process cannot keep would be in all that follows.
         let descriptors = Descriptors::fit(&mut config);
-        let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
-        let sealer = match journal.as_mut() {
-            Some(journal) => access::sealer(journal, &random(), unix_ms())?,
-            None => Sealer::new(&random(), None),
-        };
-        if let (Some(journal), Some(_)) = (journal.as_mut(), &config.login) {
-            make_login_key(journal, &random(), unix_ms())?;
-        }
-        let requires_token = match &journal {
-            Some(journal) => tokens_configured(&config, journal.state()),
-            None => tokens_configured(&config, &State::default()),
-        };
-        let journal = journal.map(JournalWriter::start).transpose()?;
-        if let Some(journal) = &journal {
-            journal
-                .on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
-        }
+        let OpenedJournal {
+            writer: journal,
+            sealer,
+            requires_token,
+        } = OpenedJournal::of(&config)?;
         let audit = Recorder::open(config.audit.policy(), journal.as_ref())?;
-        let operator = config
-            .data_dir
-            .as_deref()
-            .map(|dir| operator_key(&config, dir))
-            .transpose()?;
-        let access =
-            AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
+        let operator = match &config.data_dir {
+            Some(dir) => operator_key(&config, dir)?,
+            None => None,
+        };
+        let access = AccessJournal::new(journal.clone(), requires_token).with_operator(operator);
         let access = Arc::new(access);
         let identities = access.identities(&config);
         let grants = access.grants(&config);
         log_not_applied(&grants);
-        let guard = exe.and_then(|exe| match Guard::start(exe) {
-            Ok(guard) => Some(guard),
-            Err(error) => {
-                tracing::warn!(%error, "the guard of child processes cannot be started");
-                None
-            }
-        });
+        let guard = exe.and_then(start_guard);
         let accounts = accounts(&config, journal.as_ref(), &audit)?;
         let sign_ins = access.sign_ins(&config);
         if config.login.is_some() && journal.is_none() {
@@ -149,11 +177,11 @@ impl Gateway {
         let registry = Registry::start(start);
         let sign_in = sign_in(&registry, &access);
         let connect = connect(&registry, &access, sign_in.as_ref());
-        let pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
-        let pages = pages.merge(signin::connect_router(connect));
-        let pages = sign_in
-            .into_iter()
-            .fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
+        let mut pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
+        pages = pages.merge(signin::connect_router(connect));
+        if let Some(sign_in) = sign_in {
+            pages = pages.merge(signin::router(sign_in));
+        }
         let doors = Doors::new(Arc::clone(&registry), pages);
         Ok(Self {
             registry,
@@ -221,7 +249,8 @@ impl Gateway {
             .collect();
         {
             let mut announced = self.announced.lock();
-            (announced.files, announced.reload_failed) = (files, failed.map(Failure::lines));
+            announced.files = files;
+            announced.reload_failed = failed.map(Failure::lines);
         }
         self.announce()
     }
@@ -245,12 +274,13 @@ impl Gateway {
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), Failure> {
-        let unknown = || {
-            let code = RefusalCode::UnknownTarget.as_str();
-            Failure::new(Exit::NotFound, code, format!("there is no topic `{topic}`"))
-        };
-        let name = TopicName::new(topic).map_err(|_| unknown())?;
-        let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
+        let name = TopicName::new(topic).ok();
+        let dispatch = name
+            .and_then(|name| self.registry.topic(&name))
+            .ok_or_else(|| {
+                let code = RefusalCode::UnknownTarget.as_str();
+                Failure::new(Exit::NotFound, code, format!("there is no topic `{topic}`"))
+            })?;
         // The process that starts the gateway on a pipe is its user.
         let user = self.registry.pipe_user();
         self.doors
