@@ -112,7 +112,7 @@ impl CardText {
         }
     }
 
-    /// What the proposal asks for, what ran in its place, and what came back.
+    /// The params, those that ran in their place, and the answer.
     fn params(&mut self, proposal: &ProposalDetails) {
         match split_params(proposal) {
             (Some(arguments), rest) => {

@@ -261,7 +261,7 @@ fn row(token: &Value) -> Vec<String> {
     ]
 }
 
-/// What a token has of its own instead of what its participant has in the configuration.
+/// A list of the token's own; without one, that of its participant in the configuration counts.
 fn narrowed(token: &Value, member: &str) -> String {
     match token.get(member) {
         None | Some(Value::Null) => "(configured)".to_owned(),
