@@ -124,10 +124,10 @@ impl ProposalDetails {
     /// The proposed arguments, for tool calls.
     #[must_use]
     pub fn arguments(&self) -> Option<Box<RawValue>> {
-        let params = self
-            .params
-            .as_ref()
-            .filter(|_| self.method == "tools/call")?;
+        if self.method != "tools/call" {
+            return None;
+        }
+        let params = self.params.as_ref()?;
         serde_json::from_str::<CallParams>(params.get())
             .ok()?
             .arguments
@@ -222,18 +222,18 @@ pub(crate) async fn capability_for(
         )
         .await?;
     let rights: Rights = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
-    let is_meant = |right: &&Right| {
+    // A held call came over MCP, whose capabilities are about public names; one that was made in a
+    // room is about the server's own.
+    let entry = rights.entries.iter().find(|right| {
         proposal.held
             && right.method == proposal.method
             && Some(right.own.as_str()) == proposal.context.as_deref()
             && proposal.to.contains(&right.server)
+    });
+    let target = match entry {
+        Some(right) => Some(right.name.clone()),
+        None => proposal.context.clone(),
     };
-    let public = rights
-        .entries
-        .iter()
-        .find(is_meant)
-        .map(|right| right.name.clone());
-    let target = public.or_else(|| proposal.context.clone());
     Ok(match target {
         Some(target) => format!("mcp/request:{}:{target}", proposal.method),
         None => format!("mcp/request:{}", proposal.method),

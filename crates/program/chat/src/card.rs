@@ -57,118 +57,26 @@ pub struct Around<'a> {
 /// the definition of the tool.
 #[must_use]
 pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec<CardLine>, usize) {
-    let mut all = Vec::new();
-    let mut line = |part, text: String| all.push(CardLine { part, text });
-    let to = if proposal.to.is_empty() {
-        "anyone".to_owned()
+    let mut card = CardText::default();
+    card.line(CardPart::Head, head(name, proposal));
+    let state = if proposal.is_pending() {
+        times(proposal, around)
     } else {
-        proposal.to.join(", ")
+        decision(proposal)
     };
-    let target = proposal
-        .context
-        .as_deref()
-        .map(|target| format!(" {}", visible::line(target)));
-    let by = visible::line(&proposal.by);
-    let to = visible::line(&to);
-    let target = target.unwrap_or_default();
-    line(
-        CardPart::Head,
-        format!(
-            "{name} by {by} at {to}: {}{target}",
-            visible::line(&proposal.method)
-        ),
-    );
-    let now_ms = around.now_ms;
-    let zone = around.zone;
-    if proposal.is_pending() {
-        let at_ms = proposal.at_ms();
-        let expires_ms = proposal.expires_ms();
-        let made = format!(
-            "made {} ({})",
-            relative(at_ms, now_ms),
-            zone.near(at_ms, now_ms)
-        );
-        let held = if proposal.held {
-            "; the caller waits for it"
-        } else {
-            ""
-        };
-        let end = format!(
-            "expires {} ({})",
-            relative(expires_ms, now_ms),
-            zone.near(expires_ms, now_ms)
-        );
-        line(CardPart::Fact, format!("{made}, {end}{held}"));
-    } else {
-        let by = proposal
-            .decided_by
-            .as_deref()
-            .map(|by| format!(" by {}", visible::line(by)));
-        let reason = proposal
-            .reason
-            .as_deref()
-            .map(|reason| format!(": {}", visible::line(reason)));
-        let state = visible::line(&proposal.state);
-        line(
-            CardPart::Fact,
-            format!(
-                "{state}{}{}",
-                by.unwrap_or_default(),
-                reason.unwrap_or_default()
-            ),
-        );
-    }
-    line(CardPart::Mark, ToolEffects::of(proposal).words().to_owned());
+    card.line(CardPart::Fact, state);
+    card.line(CardPart::Mark, ToolEffects::of(proposal).words());
     let marks = marks(proposal, around.is_here);
     if !marks.is_empty() {
-        line(CardPart::Mark, format!("look again: {}", marks.join("; ")));
+        card.line(CardPart::Mark, format!("look again: {}", marks.join("; ")));
     }
-    let mut block = |part, heading: &str, text: &str| {
-        line(CardPart::Heading, heading.to_owned());
-        text.lines().for_each(|text| line(part, text.to_owned()));
-    };
-    let pretty = |raw: &str| {
-        visible::pretty(raw)
-            .lines()
-            .map(unindented)
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    match split_params(proposal) {
-        (Some(arguments), None) => block(CardPart::Asked, "arguments", &pretty(arguments.get())),
-        (Some(arguments), Some(rest)) => {
-            block(CardPart::Asked, "arguments", &pretty(arguments.get()));
-            block(CardPart::Asked, "and these params", &pretty(&rest));
-        }
-        (None, Some(params)) => block(CardPart::Asked, "params", &pretty(&params)),
-        (None, None) => block(CardPart::Asked, "params", "none"),
-    }
-    if let Some(edited) = &proposal.edited {
-        block(
-            CardPart::Asked,
-            "params that ran, edited by the reviewer",
-            &pretty(edited.get()),
-        );
-    }
-    if let Some(answer) = &proposal.answer {
-        block(CardPart::Claimed, "answer", &pretty(answer.get()));
-    }
-    let must_see = all.len();
-    let mut line = |part, text: String| all.push(CardLine { part, text });
+    card.params(proposal);
+    // The reviewer decides about what is asked for, whatever the tool's server claims.
+    let must_see = card.lines.len();
     if let Some(tool) = &proposal.tool {
-        line(CardPart::Heading, TOOL.to_owned());
-        let read: Value = serde_json::from_str(tool.get()).unwrap_or_default();
-        if let Some(description) = read.get("description").and_then(Value::as_str) {
-            visible::lines(description)
-                .lines()
-                .for_each(|text| line(CardPart::Claimed, text.to_owned()));
-            line(CardPart::Heading, DEFINITION.to_owned());
-        }
-        pretty(tool.get())
-            .lines()
-            .for_each(|text| line(CardPart::Claimed, text.to_owned()));
+        card.tool(tool);
     }
-    line(
+    card.line(
         CardPart::Fact,
         format!(
             "id {}  envelope {}  topic {}",
@@ -177,11 +85,130 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
             visible::line(&proposal.topic)
         ),
     );
-    line(
+    card.line(
         CardPart::Fact,
         format!("digest {}", visible::line(&proposal.digest)),
     );
-    (all, must_see)
+    (card.lines, must_see)
+}
+
+/// A card while it is written.
+#[derive(Default)]
+struct CardText {
+    lines: Vec<CardLine>,
+}
+
+impl CardText {
+    fn line(&mut self, part: CardPart, text: impl Into<String>) {
+        let text = text.into();
+        self.lines.push(CardLine { part, text });
+    }
+
+    /// A heading, and a text below it.
+    fn block(&mut self, part: CardPart, heading: &str, text: &str) {
+        self.line(CardPart::Heading, heading);
+        for line in text.lines() {
+            self.line(part, line);
+        }
+    }
+
+    /// The params, those that ran in their place, and the answer.
+    fn params(&mut self, proposal: &ProposalDetails) {
+        match split_params(proposal) {
+            (Some(arguments), rest) => {
+                self.block(CardPart::Asked, "arguments", &pretty(arguments.get()));
+                if let Some(rest) = rest {
+                    self.block(CardPart::Asked, "and these params", &pretty(&rest));
+                }
+            }
+            (None, Some(params)) => self.block(CardPart::Asked, "params", &pretty(&params)),
+            (None, None) => self.block(CardPart::Asked, "params", "none"),
+        }
+        if let Some(edited) = &proposal.edited {
+            self.block(
+                CardPart::Asked,
+                "params that ran, edited by the reviewer",
+                &pretty(edited.get()),
+            );
+        }
+        if let Some(answer) = &proposal.answer {
+            self.block(CardPart::Claimed, "answer", &pretty(answer.get()));
+        }
+    }
+
+    /// The tool as its server describes it.
+    fn tool(&mut self, tool: &RawValue) {
+        self.line(CardPart::Heading, TOOL);
+        let read: Value = serde_json::from_str(tool.get()).unwrap_or_default();
+        if let Some(description) = read.get("description").and_then(Value::as_str) {
+            for line in visible::lines(description).lines() {
+                self.line(CardPart::Claimed, line);
+            }
+            self.line(CardPart::Heading, DEFINITION);
+        }
+        for line in pretty(tool.get()).lines() {
+            self.line(CardPart::Claimed, line);
+        }
+    }
+}
+
+/// Who asks whom for what.
+fn head(name: &str, proposal: &ProposalDetails) -> String {
+    let to = if proposal.to.is_empty() {
+        "anyone".to_owned()
+    } else {
+        proposal.to.join(", ")
+    };
+    let target = match &proposal.context {
+        Some(target) => format!(" {}", visible::line(target)),
+        None => String::new(),
+    };
+    format!(
+        "{name} by {} at {}: {}{target}",
+        visible::line(&proposal.by),
+        visible::line(&to),
+        visible::line(&proposal.method)
+    )
+}
+
+/// When a pending proposal was made, and when it expires.
+fn times(proposal: &ProposalDetails, around: Around<'_>) -> String {
+    let Around { now_ms, zone, .. } = around;
+    let at_ms = proposal.at_ms();
+    let expires_ms = proposal.expires_ms();
+    let held = if proposal.held {
+        "; the caller waits for it"
+    } else {
+        ""
+    };
+    format!(
+        "made {} ({}), expires {} ({}){held}",
+        relative(at_ms, now_ms),
+        zone.near(at_ms, now_ms),
+        relative(expires_ms, now_ms),
+        zone.near(expires_ms, now_ms)
+    )
+}
+
+/// How a proposal has ended, by whom, and why.
+fn decision(proposal: &ProposalDetails) -> String {
+    let mut text = visible::line(&proposal.state);
+    if let Some(by) = &proposal.decided_by {
+        text += &format!(" by {}", visible::line(by));
+    }
+    if let Some(reason) = &proposal.reason {
+        text += &format!(": {}", visible::line(reason));
+    }
+    text
+}
+
+/// JSON over several lines. The gutter of the card indents it already.
+fn pretty(raw: &str) -> String {
+    let lines: Vec<String> = visible::pretty(raw)
+        .lines()
+        .map(|line| unindented(line).to_owned())
+        .collect();
+    lines.join("\n")
 }
 
 /// Lines of a description that [`brief`] keeps.
@@ -191,10 +218,6 @@ const DESCRIPTION_LINES: usize = 4;
 /// description has beyond its first lines, `more` says where these are.
 #[must_use]
 pub fn brief(lines: Vec<CardLine>, more: &str) -> Vec<CardLine> {
-    let more = || CardLine {
-        part: CardPart::Fact,
-        text: more.to_owned(),
-    };
     let mut kept = Vec::new();
     let mut is_cut = false;
     let mut described = 0;
@@ -216,7 +239,10 @@ pub fn brief(lines: Vec<CardLine>, more: &str) -> Vec<CardLine> {
                 continue;
             }
             _ if is_cut => {
-                kept.push(more());
+                kept.push(CardLine {
+                    part: CardPart::Fact,
+                    text: more.to_owned(),
+                });
                 is_cut = false;
             }
             _ => {}
@@ -252,10 +278,12 @@ fn split_params(proposal: &ProposalDetails) -> (Option<Box<RawValue>>, Option<St
             rest.raw(key, value.get().as_bytes());
         }
     });
-    (
-        Some(arguments),
-        (!members.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned()),
-    )
+    let rest = if members.is_empty() {
+        None
+    } else {
+        Some(String::from_utf8_lossy(&rest).into_owned())
+    };
+    (Some(arguments), rest)
 }
 
 impl CardPart {

@@ -96,11 +96,12 @@ impl Inbox {
         if let Some(item) = self.items.iter().find(|item| Some(item.number) == number) {
             return Ok(item);
         }
-        let is_meant = |item: &&InboxItem| {
-            item.proposal.id.starts_with(which) || item.proposal.envelope == which
-        };
-        let mut meant = self.items.iter().filter(is_meant);
-        match (meant.next().filter(|_| !which.is_empty()), meant.next()) {
+        let mut meant = self.items.iter().filter(|item| {
+            // Every id begins with an empty text, which means none.
+            !which.is_empty()
+                && (item.proposal.id.starts_with(which) || item.proposal.envelope == which)
+        });
+        match (meant.next(), meant.next()) {
             (Some(one), None) => Ok(one),
             (Some(_), Some(_)) => {
                 Err("The ids of several open proposals begin so; write more of it.")

@@ -62,7 +62,9 @@ fn paint_row(out: &mut impl Write, y: u16, cells: &[Cell]) -> io::Result<()> {
     let mut style = plain;
     let mut x = 0_usize;
     let mut was_turned = false;
-    while let Some(cell) = cells.get(x).filter(|_| x < used) {
+    while x < used
+        && let Some(cell) = cells.get(x)
+    {
         let wanted = Style {
             fg: Some(cell.fg),
             bg: None,

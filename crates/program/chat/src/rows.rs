@@ -80,13 +80,10 @@ impl Rows {
             None => name.to_owned(),
         });
         // A narrow terminal has no room for times.
-        let time = self
-            .time
-            .as_deref()
-            .filter(|_| columns.is_none_or(|columns| columns >= TIME_COLUMNS_MIN));
-        let (time, blank) = match time {
-            Some(time) => (format!("{time} "), " ".repeat(width(time) + 1)),
-            None => (String::new(), String::new()),
+        let has_room = columns.is_none_or(|columns| columns >= TIME_COLUMNS_MIN);
+        let (time, blank) = match self.time.as_deref() {
+            Some(time) if has_room => (format!("{time} "), " ".repeat(width(time) + 1)),
+            _ => (String::new(), String::new()),
         };
         let (lead, gutter) = match &name {
             Some(name) => (format!("{time}{name}: "), format!("{blank}{name}| ")),
@@ -200,21 +197,28 @@ pub(crate) fn wrap(line: &str, room: usize) -> Vec<String> {
 /// word that is too long.
 fn split(line: &[String], room: usize) -> (&[String], &[String]) {
     let mut used = 0;
-    let fits = |cluster: &&String| {
+    let mut whole = 0;
+    for cluster in line {
         used += width(cluster);
-        used <= room
-    };
+        if used > room {
+            break;
+        }
+        whole += 1;
+    }
     // A row has at least one cluster, so that a narrow terminal ends too.
-    let whole = line.iter().take_while(fits).count().max(1).min(line.len());
+    let whole = whole.max(1).min(line.len());
     let (row, rest) = line.split_at(whole);
-    let is_blank = |cluster: &String| cluster == " ";
-    let at = match rest.first() {
+    let cut = match rest.first() {
         None => return (row, rest),
         Some(next) if is_blank(next) => whole,
-        Some(_) => row.iter().rposition(is_blank).unwrap_or(whole),
+        Some(_) => row
+            .iter()
+            .rposition(|cluster| is_blank(cluster))
+            .unwrap_or(whole),
     };
-    let (row, rest) = line.split_at(at);
-    let last = row
+    // The blanks at the cut belong to neither.
+    let (row, rest) = line.split_at(cut);
+    let end = row
         .iter()
         .rposition(|cluster| !is_blank(cluster))
         .map_or(0, |last| last + 1);
@@ -223,9 +227,13 @@ fn split(line: &[String], room: usize) -> (&[String], &[String]) {
         .position(|cluster| !is_blank(cluster))
         .unwrap_or(rest.len());
     (
-        row.get(..last).unwrap_or_default(),
+        row.get(..end).unwrap_or_default(),
         rest.get(next..).unwrap_or_default(),
     )
+}
+
+fn is_blank(cluster: &str) -> bool {
+    cluster == " "
 }
 
 /// A name of at most so many columns: its beginning and its end.
@@ -234,18 +242,24 @@ pub(crate) fn shortened(name: &str, columns: usize) -> String {
         return name.to_owned();
     }
     let half = columns.saturating_sub(2) / 2;
-    let taken = |chars: &mut dyn Iterator<Item = char>| {
-        let mut used = 0;
-        let fits = |c: &char| {
-            used += cells(*c);
-            used <= half
-        };
-        chars.take_while(fits).collect::<Vec<char>>()
-    };
-    let begin = taken(&mut name.chars());
-    let mut end = taken(&mut name.chars().rev());
+    let begin = fitting(name.chars(), half);
+    let mut end = fitting(name.chars().rev(), half);
     end.reverse();
     format!("{}..{}", String::from_iter(begin), String::from_iter(end))
+}
+
+/// The first of these characters, as many as so many columns have room for.
+fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
+    let mut used = 0;
+    let mut fitting = Vec::new();
+    for c in chars {
+        used += cells(c);
+        if used > columns {
+            break;
+        }
+        fitting.push(c);
+    }
+    fitting
 }
 
 pub(crate) fn width(text: &str) -> usize {

@@ -19,10 +19,10 @@ pub use style::Look;
 /// Draws the state. Returns the place of the cursor, if it is shown.
 pub fn view(state: &ChatState, look: Look, buffer: &mut Buffer) -> Option<Position> {
     let screen = buffer.area;
-    let Some(areas) = state
-        .areas()
-        .filter(|_| screen.width == state.size.0 && screen.height == state.size.1)
-    else {
+    // The terminal may have another size by now than the state knows.
+    let fits = (screen.width, screen.height) == state.size;
+    let areas = if fits { state.areas() } else { None };
+    let Some(areas) = areas else {
         put(
             buffer,
             screen,

@@ -325,7 +325,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What `names` prints the names of.
+/// Kinds of things whose names `names` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NameKind {
     /// Servers of the gateway

@@ -8,12 +8,19 @@ pub(crate) fn env(name: &str) -> Option<String> {
 /// The program name to use in printed commands: the path as typed, such as
 /// `target/release/portmoot`, else `portmoot`.
 pub(crate) fn program_name() -> String {
-    let name = std::env::args_os()
+    let typed = std::env::args_os()
         .next()
-        .and_then(|name| name.into_string().ok());
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~".contains(c);
-    name.filter(|name| name.contains('/') && name.chars().all(plain))
-        .unwrap_or_else(|| "portmoot".to_owned())
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_default();
+    // A path that a shell would read otherwise, if it were copied from a message, is left out.
+    let is_plain = typed
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "/._-+~".contains(c));
+    if typed.contains('/') && is_plain {
+        typed
+    } else {
+        "portmoot".to_owned()
+    }
 }
 
 /// The variable that leaves the memory of the program open to debuggers and core files.

@@ -19,6 +19,7 @@ use access::config::Config;
 use api::{ConfigFile, Reload};
 use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
+use reload::{ConfigReader, ReloadedConfig};
 use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,7 +45,8 @@ const MEMORY_LOOK: Duration = Duration::from_secs(5);
 /// When the gateway cannot start.
 pub(crate) async fn serve(
     loaded: Loaded,
-    (sources, secrets): (ConfigSources, Secrets),
+    sources: ConfigSources,
+    secrets: Secrets,
     output: Output,
 ) -> Result<Exit, Failure> {
     survive_limits()?;
@@ -59,16 +61,13 @@ pub(crate) async fn serve(
     let (file, mut reloads) = config_file(&loaded, &sources);
     let gateway = Gateway::start(loaded.config.clone(), this_program(), file)?;
     gateway.reads(&watched, None)?;
-    let address = gateway.listen().await?;
-    consent::show_commands(&loaded.config, output);
-    let url = url_of(&address.to_string(), loaded.config.tls.is_some());
-    let banner = banner(&loaded, &url, gateway.requires_token(), &gateway.issued());
-    output.banner(&banner, &format!("listening on {url}/mcp"));
-    if loaded.config.data_dir.is_none() {
-        output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
-    }
-    let agreed = Arc::new(loaded.found);
-    let secrets = Arc::new(secrets);
+    greet(&gateway, &loaded, output).await?;
+    let reader = Arc::new(ConfigReader {
+        sources,
+        secrets,
+        agreed: loaded.found,
+        output,
+    });
     let mut config = loaded.config;
     loop {
         let mut asked = None;
@@ -82,31 +81,23 @@ pub(crate) async fn serve(
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
-        // A file system that does not answer delays the reload, not the end.
-        let read = sources.clone();
+        let reader = Arc::clone(&reader);
         let before = config.clone();
-        let agreed = Arc::clone(&agreed);
-        let secrets = Arc::clone(&secrets);
         let is_open = !gateway.requires_token();
-        let read = move || {
-            reload::reload(
-                (&read, &secrets),
-                &before,
-                agreed.as_ref().as_ref(),
-                is_open,
-                output,
-            )
-        };
+        // A file system that does not answer delays the reload, not the end.
+        let reading = tokio::task::spawn_blocking(move || reader.reload(&before, is_open));
         let reloaded = tokio::select! {
-            reloaded = tokio::task::spawn_blocking(read) => reloaded,
+            reloaded = reading => reloaded,
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         };
-        let Ok(reloaded) = reloaded else { continue };
         let end = match reloaded {
-            Ok((after, paths)) => {
-                announce(&gateway, &paths, None);
-                files.watch(paths);
+            Ok(Ok(ReloadedConfig {
+                config: after,
+                watched,
+            })) => {
+                announce(&gateway, &watched, None);
+                files.watch(watched);
                 if after != config {
                     changes::log(&config, &after);
                     gateway.reload(after.clone());
@@ -114,7 +105,7 @@ pub(crate) async fn serve(
                 }
                 Ok(())
             }
-            Err(failure) => {
+            Ok(Err(failure)) => {
                 // What the API asked for is undone, and the files say again what they said.
                 if asked.is_none() {
                     announce(&gateway, files.paths(), Some(&failure));
@@ -123,6 +114,8 @@ pub(crate) async fn serve(
                 output.warn("the reload failed: the gateway keeps its current configuration");
                 Err(refused(&failure))
             }
+            // It panicked, which has been printed. The caller learns that its wish was dropped.
+            Err(_) => continue,
         };
         if let Some(asked) = asked {
             // A caller that has left needs no answer.
@@ -134,6 +127,19 @@ pub(crate) async fn serve(
     Ok(Exit::Ok)
 }
 
+/// Listens, and prints where, and what comes next.
+async fn greet(gateway: &Gateway, loaded: &Loaded, output: Output) -> Result<(), Failure> {
+    let address = gateway.listen().await?;
+    consent::show_commands(&loaded.config, output);
+    let url = url_of(&address.to_string(), loaded.config.tls.is_some());
+    let banner = banner(loaded, &url, gateway.requires_token(), &gateway.issued());
+    output.banner(&banner, &format!("listening on {url}/mcp"));
+    if loaded.config.data_dir.is_none() {
+        output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
+    }
+    Ok(())
+}
+
 /// The terminal at which the gateway was started. Its end is a hangup too, and not meant as a wish
 /// to reload.
 struct StartTerminal {
@@ -141,15 +147,18 @@ struct StartTerminal {
 }
 
 impl StartTerminal {
-    /// That of this process; none if hangups are ignored (`nohup`).
+    /// The terminal of this process; none if hangups are ignored (`nohup`).
     fn of_process() -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let ignored = ignored
+        let ignored = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))
             .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
             .unwrap_or_default();
+        // SIGHUP is signal 1, the lowest bit of the mask.
+        let ignores_hangup = ignored & 1 != 0;
         Self {
-            is_controlled: ignored & 1 == 0 && Self::opens(),
+            is_controlled: !ignores_hangup && Self::opens(),
         }
     }
 
@@ -178,16 +187,16 @@ fn config_file(
     loaded: &Loaded,
     sources: &ConfigSources,
 ) -> (Option<Arc<ConfigFile>>, mpsc::Receiver<Reload>) {
-    let named = loaded
-        .found
-        .is_none()
-        .then(|| sources.edited_file(&env))
-        .flatten();
-    let has_client_files = !sources.mcp_config.is_empty();
-    match named.map(|path| ConfigFile::new(path, has_client_files, env)) {
-        Some((file, reloads)) => (Some(Arc::new(file)), reloads),
-        None => (None, mpsc::channel(1).1),
+    if loaded.found.is_none()
+        && let Some(path) = sources.edited_file(&env)
+    {
+        let has_client_files = !sources.mcp_config.is_empty();
+        let (file, reloads) = ConfigFile::new(path, has_client_files, env);
+        return (Some(Arc::new(file)), reloads);
     }
+    // Without a sender: nothing ever comes from it.
+    let (_, reloads) = mpsc::channel(1);
+    (None, reloads)
 }
 
 /// A failed reload as the refusal of who asked for it.
@@ -351,16 +360,11 @@ fn this_program() -> Option<PathBuf> {
     if !Path::new("/proc/self/exe").exists() {
         return path;
     }
-    let opened = OPENED.get_or_init(|| path.and_then(|path| File::open(path).ok()));
-    let running = || "/proc/self/exe".to_owned();
-    Some(
-        opened
-            .as_ref()
-            .map_or_else(running, |file| {
-                format!("/proc/self/fd/{}", file.as_raw_fd())
-            })
-            .into(),
-    )
+    let name = match OPENED.get_or_init(|| File::open(path?).ok()) {
+        Some(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
+        None => "/proc/self/exe".to_owned(),
+    };
+    Some(name.into())
 }
 
 /// Has a full quota be an error of the write, and no end of the program: a limit of the size of

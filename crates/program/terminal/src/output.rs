@@ -144,7 +144,7 @@ impl Output {
         if self.json {
             return self.result_json(answer);
         }
-        self.listing_or(answer, member, (columns, "none"), row);
+        self.listing_or(answer, member, columns, "none", row);
     }
 
     /// Prints a listing; without entries, `none` says so and what is next.
@@ -152,7 +152,8 @@ impl Output {
         self,
         answer: &Value,
         member: &str,
-        (columns, none): (&[&str], &str),
+        columns: &[&str],
+        none: &str,
         row: impl Fn(&Value) -> Vec<String>,
     ) {
         if self.json {
@@ -194,7 +195,7 @@ impl Output {
     }
 
     /// Prints an indented text that begins with `plain`, which is printed as `painted`.
-    pub fn indented_with(self, text: &str, indent: usize, (plain, painted): (&str, &str)) {
+    pub fn indented_with(self, text: &str, indent: usize, plain: &str, painted: &str) {
         let Some(columns) = self.result_columns() else {
             return self.result(&text.replacen(plain, painted, 1));
         };
@@ -335,25 +336,23 @@ const NARROWEST: usize = 8;
 const LAST_LEAST: usize = 24;
 /// The blanks before a cell that stands below its row.
 const BELOW_INDENT: usize = 4;
+/// The code of bold letters on a terminal.
+const BOLD: &str = "1";
 
+/// A table whose head is bold, and whose states have colours. Where the last column has too little
+/// `room` beside the others, its cells stand below their rows.
 fn table(
     columns: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
     has_color: bool,
     room: Option<usize>,
 ) -> String {
-    let head = columns.iter().map(|column| (*column).to_owned()).collect();
-    let all: Vec<Vec<String>> = std::iter::once(head)
-        .chain(rows.map(|row| row.iter().map(|cell| visible::line(cell)).collect()))
+    let head: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
+    let body: Vec<Vec<String>> = rows
+        .map(|row| row.iter().map(|cell| visible::line(cell)).collect())
         .collect();
-    let width = |at: usize| {
-        all.iter()
-            .filter_map(|row| row.get(at))
-            .map(|cell| cell.chars().count())
-            .max()
-    };
     let mut widths: Vec<usize> = (0..columns.len())
-        .map(|at| width(at).unwrap_or(0))
+        .map(|index| width(index, &head, &body))
         .collect();
     let below = room.filter(|room| is_squeezed(&widths, *room));
     if below.is_some() {
@@ -362,48 +361,68 @@ fn table(
     if let Some(room) = room {
         fit(&mut widths, room);
     }
-    let line = |(at, row): (usize, &Vec<String>)| {
-        let last = row
-            .get(widths.len())
-            .filter(|cell| at > 0 && !["", "-"].contains(&cell.as_str()));
-        let under = last.into_iter().zip(below).flat_map(|(cell, room)| {
-            let rows = wrapped(cell, room.saturating_sub(BELOW_INDENT).max(NARROWEST));
-            rows.into_iter()
-                .map(|row| format!("{:BELOW_INDENT$}{row}", ""))
-        });
-        let cells: Vec<Vec<String>> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| wrapped(cell, *width))
-            .collect();
-        let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
-        let rows = (0..height).map(|of| {
-            let texts = cells.iter().zip(row).zip(&widths).zip(columns).map(
-                |(((cell, whole), width), column)| {
-                    let text = cell.get(of).map(String::as_str).unwrap_or_default();
-                    let padded = format!("{text:width$}");
-                    let code = if at == 0 {
-                        Some("1")
-                    } else {
-                        state_color(column, whole)
-                    };
-                    match code.filter(|_| has_color && !text.is_empty()) {
-                        Some(code) => {
-                            padded.replacen(text, &format!("\u{1b}[{code}m{text}\u{1b}[0m"), 1)
-                        }
-                        None => padded,
-                    }
-                },
-            );
-            texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        });
-        rows.chain(under).collect::<Vec<_>>().join("\n")
-    };
-    all.iter()
-        .enumerate()
-        .map(line)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let mut lines = cells(&head, &widths, |_, _| has_color.then_some(BOLD));
+    for row in &body {
+        lines.extend(cells(row, &widths, |index, whole| {
+            if !has_color {
+                return None;
+            }
+            state_color(columns.get(index)?, whole)
+        }));
+        if let Some(room) = below
+            && let Some(last) = row.get(widths.len())
+            && !["", "-"].contains(&last.as_str())
+        {
+            let room = room.saturating_sub(BELOW_INDENT).max(NARROWEST);
+            for part in wrapped(last, room) {
+                lines.push(format!("{:BELOW_INDENT$}{part}", ""));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// The characters of the widest cell of a column.
+fn width(index: usize, head: &[String], rows: &[Vec<String>]) -> usize {
+    std::iter::once(head)
+        .chain(rows.iter().map(Vec::as_slice))
+        .filter_map(|row| row.get(index))
+        .map(|cell| cell.chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+/// The lines of one row, each cell wrapped in its width, and in the colour that `color` has for the
+/// whole cell.
+fn cells(
+    row: &[String],
+    widths: &[usize],
+    color: impl Fn(usize, &str) -> Option<&'static str>,
+) -> Vec<String> {
+    let wrapped_cells: Vec<Vec<String>> = row
+        .iter()
+        .zip(widths)
+        .map(|(cell, width)| wrapped(cell, *width))
+        .collect();
+    let height = wrapped_cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
+    let mut lines = Vec::with_capacity(height);
+    for line in 0..height {
+        let mut texts = Vec::with_capacity(wrapped_cells.len());
+        for (index, (parts, width)) in wrapped_cells.iter().zip(widths).enumerate() {
+            let text = parts.get(line).map(String::as_str).unwrap_or_default();
+            let whole = row.get(index).map(String::as_str).unwrap_or_default();
+            // Padded first: the codes of colours take no room on the screen.
+            let padded = format!("{text:width$}");
+            texts.push(match color(index, whole) {
+                Some(code) if !text.is_empty() => {
+                    padded.replacen(text, &format!("\u{1b}[{code}m{text}\u{1b}[0m"), 1)
+                }
+                _ => padded,
+            });
+        }
+        lines.push(texts.join("  ").trim_end().to_owned());
+    }
+    lines
 }
 
 /// Whether the last of these columns has not its room beside the others.
@@ -421,10 +440,11 @@ fn fit(widths: &mut [usize], room: usize) {
     loop {
         let all: usize = widths.iter().sum::<usize>() + gaps;
         let widest = widths.iter_mut().filter(|width| **width > NARROWEST).max();
-        match widest.filter(|_| all > room) {
-            Some(width) => *width -= 1,
-            None => return,
+        let Some(width) = widest else { return };
+        if all <= room {
+            return;
         }
+        *width -= 1;
     }
 }
 

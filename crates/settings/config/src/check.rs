@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use access::config::{Access, Config, ParticipantConfig, TopicConfig};
 use auth::TokenHash;
-use model::ParticipantId;
+use model::{ParticipantId, TopicName};
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 use upstream::config::ServerConfig;
 
@@ -34,10 +34,8 @@ pub(crate) fn check(
     let (servers, auth) = servers::read(&root, outside, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, outside, &profiles);
-    let (issuers, scopes) = (
-        issuers::read(&root, outside, &profiles),
-        issuers::scopes(&root, &profiles.sets),
-    );
+    let issuers = issuers::read(&root, outside, &profiles);
+    let scopes = issuers::scopes(&root, &profiles.sets);
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);
@@ -45,18 +43,18 @@ pub(crate) fn check(
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
-    let sets = Arc::new(profiles.sets);
-    let whole = |settings| Config {
+    let mut config = settings.map(|settings| Config {
         servers,
         auth,
         participants,
         topics,
         issuers,
         scopes,
-        sets,
+        sets: Arc::new(profiles.sets),
         ..settings
-    };
-    let mut config = settings.map(whole);
+    });
+    // These compare what several tables say, also with the gateway's own address, which only
+    // settings that could be read have.
     if let Some(config) = &mut config {
         own_address::check_servers(tree, config, notices, &problems);
         issuers::check(tree, config, &problems);
@@ -71,28 +69,33 @@ pub(crate) fn check(
 
 /// Sorts problems by file, in the order of their first problems, then by line.
 fn by_line(mut problems: Vec<Problem>) -> Vec<Problem> {
-    let name = |problem: &Problem| {
-        problem
-            .location
-            .as_ref()
-            .map(|location| location.layer.name.clone())
-    };
-    let place = |problem: &Problem| problem.location.as_ref().and_then(|location| location.span);
     let mut files = Vec::new();
-    for file in problems.iter().map(name) {
+    for problem in &problems {
+        let file = file_of(problem);
         if !files.contains(&file) {
             files.push(file);
         }
     }
     problems.sort_by_key(|problem| {
-        let file = files.iter().position(|file| *file == name(problem));
-        (
-            file,
-            problem.location.as_ref().and_then(|location| location.line),
-            place(problem),
-        )
+        let file = files.iter().position(|file| *file == file_of(problem));
+        let location = problem.location.as_ref();
+        let line = location.and_then(|location| location.line);
+        let span = location.and_then(|location| location.span);
+        (file, line, span)
     });
     problems
+}
+
+/// The name of the source that has a problem.
+fn file_of(problem: &Problem) -> Option<String> {
+    Some(problem.location.as_ref()?.layer.name.clone())
+}
+
+/// A name of a server or participant, and the table of its kind: `servers`, `participants`.
+#[derive(Clone, Copy)]
+struct UsedName<'a> {
+    table: &'static str,
+    name: &'a ParticipantId,
 }
 
 /// Checks that no two servers or participants share a name, or have names that look alike: all are
@@ -103,28 +106,34 @@ fn check_unique_names(
     participants: &[ParticipantConfig],
     problems: &Problems,
 ) {
-    let mut seen: HashMap<String, Vec<(&str, &ParticipantId)>> = HashMap::new();
-    let all = servers.iter().map(|server| ("servers", &server.name));
-    for (table, name) in all.chain(
-        participants
-            .iter()
-            .map(|one| ("participants", &one.participant.id)),
-    ) {
-        let earlier = seen.entry(name.skeleton()).or_default();
-        let other = earlier
+    let of_servers = servers.iter().map(|server| UsedName {
+        table: "servers",
+        name: &server.name,
+    });
+    let of_participants = participants.iter().map(|one| UsedName {
+        table: "participants",
+        name: &one.participant.id,
+    });
+    // By skeleton: names that look alike have the same one.
+    let mut seen: HashMap<String, Vec<UsedName<'_>>> = HashMap::new();
+    for UsedName { table, name } in of_servers.chain(of_participants) {
+        let alike = seen.entry(name.skeleton()).or_default();
+        let earlier = alike
             .iter()
             .copied()
-            .find(|(_, other)| *other == name || name.looks_like(other));
-        earlier.push((table, name));
-        let Some((first, other)) = other else {
+            .find(|other| other.name == name || name.looks_like(other.name));
+        alike.push(UsedName { table, name });
+        let Some(earlier) = earlier else {
             continue;
         };
-        let problem = if other == name {
+        let first = earlier.table;
+        let problem = if earlier.name == name {
             let message =
                 format!("the name `{name}` is used twice: in `[{first}]` and in `[{table}]`");
             Problem::new("config_twice", message)
                 .hint("servers and participants need different names: rename one of them")
         } else {
+            let other = earlier.name;
             let message = format!(
                 "the names `{other}` in `[{first}]` and `{name}` in `[{table}]` look alike"
             );
@@ -137,25 +146,31 @@ fn check_unique_names(
 
 /// Checks that no two participants have the same token: a token names one participant.
 fn check_tokens_differ(tree: &Node, participants: &[ParticipantConfig], problems: &Problems) {
-    let mut seen: HashMap<u64, Vec<(TokenHash, &ParticipantId)>> = HashMap::new();
+    let mut seen: HashMap<u64, Vec<UsedToken<'_>>> = HashMap::new();
     for one in participants {
-        for hash in one.credentials.iter().map(|credential| credential.hash) {
-            let id = &one.participant.id;
-            let earlier = seen.entry(hash.prefix()).or_default();
-            let other = earlier
-                .iter()
-                .find(|(other, _)| *other == hash)
-                .map(|(_, other)| *other);
-            earlier.push((hash, id));
-            if let Some(other) = other.filter(|other| *other != id) {
+        let id = &one.participant.id;
+        for credential in &one.credentials {
+            let hash = credential.hash;
+            let alike = seen.entry(hash.prefix()).or_default();
+            let earlier = alike.iter().find(|other| other.hash == hash);
+            if let Some(UsedToken { id: other, .. }) = earlier
+                && *other != id
+            {
                 let message = format!("`{other}` and `{id}` have the same token");
                 let problem = Problem::new("config_token_twice", message).hint(
                     "a token names one participant: give each its own (portmoot token new NAME makes one)",
                 );
                 problems.note(problem.at(tree.place(&["participants", id.as_str()])));
             }
+            alike.push(UsedToken { hash, id });
         }
     }
+}
+
+/// A token and the participant that it names.
+struct UsedToken<'a> {
+    hash: TokenHash,
+    id: &'a ParticipantId,
 }
 
 fn check_topics_exist(
@@ -164,17 +179,18 @@ fn check_topics_exist(
     topics: &[TopicConfig],
     problems: &Problems,
 ) {
-    let known = |name: &str| topics.iter().any(|topic| topic.name.as_str() == name);
-    for one in participants.iter().map(|one| &one.participant) {
-        for topic in one.topics.iter().filter(|topic| !known(topic.as_str())) {
-            let message = format!(
-                "`{}` may join `{topic}`, but there is no such topic",
-                one.id
-            );
-            let place = tree.place(&["participants", one.id.as_str(), "topics"]);
+    let names = topics.iter().map(|topic| topic.name.as_str());
+    for one in participants {
+        let id = one.participant.id.as_str();
+        for topic in one.participant.topics.iter().map(TopicName::as_str) {
+            if names.clone().any(|known| known == topic) {
+                continue;
+            }
+            let message = format!("`{id}` may join `{topic}`, but there is no such topic");
+            let place = tree.place(&["participants", id, "topics"]);
             let problem = Problem::new("config_unknown_topic", message).at(place);
-            let names = topics.iter().map(|topic| topic.name.as_str());
-            problems.note(problem.suggest(topic.as_str(), names, format!("add [topics.{topic}]")));
+            let otherwise = format!("add [topics.{topic}]");
+            problems.note(problem.suggest(topic, names.clone(), otherwise));
         }
     }
 }
@@ -187,19 +203,10 @@ fn check_prefixes_distinct(
     topics: &[TopicConfig],
     problems: &Problems,
 ) {
+    // Two servers meet in several topics, and one problem is enough.
     let mut reported = Vec::new();
     for topic in topics {
-        let members = servers
-            .iter()
-            .filter(|server| server.enabled && topic.servers.contains(&server.name));
-        let names = members.map(|server| UpstreamNames::new(server.name.clone(), &*server.prefix));
-        let open = topic.access == Access::Public;
-        let serving = participants
-            .iter()
-            .filter(|one| open || one.participant.may_enter(&topic.name));
-        let serving = serving.filter_map(ParticipantConfig::server);
-        let serving = serving.map(|one| UpstreamNames::serving(one.name, &*one.prefix));
-        let Err(error) = check_prefixes(&names.chain(serving).collect::<Vec<_>>()) else {
+        let Err(error) = check_prefixes(&names_in(topic, servers, participants)) else {
             continue;
         };
         let later = match &error {
@@ -223,7 +230,29 @@ fn check_prefixes_distinct(
             reported.push(problem);
         }
     }
-    reported
-        .into_iter()
-        .for_each(|problem| problems.note(problem));
+    for problem in reported {
+        problems.note(problem);
+    }
+}
+
+/// The servers of a topic, then the participants that may enter it and serve, as the topic names
+/// their entries.
+fn names_in(
+    topic: &TopicConfig,
+    servers: &[ServerConfig],
+    participants: &[ParticipantConfig],
+) -> Vec<UpstreamNames> {
+    let mut names = Vec::new();
+    for server in servers {
+        if server.enabled && topic.servers.contains(&server.name) {
+            names.push(UpstreamNames::new(server.name.clone(), &*server.prefix));
+        }
+    }
+    for one in participants {
+        let may_enter = topic.access == Access::Public || one.participant.may_enter(&topic.name);
+        if may_enter && let Some(server) = one.server() {
+            names.push(UpstreamNames::serving(server.name, &*server.prefix));
+        }
+    }
+    names
 }

@@ -89,21 +89,7 @@ pub(crate) fn adapt(file: Node) -> Result<ClientFile, Problem> {
             "config_no_servers",
             "this file has neither `mcpServers` nor `servers`",
         );
-        let near = |entry: &TreeEntry| {
-            if LISTS.contains(&entry.key.as_str()) {
-                Some(format!(
-                    "`{}` must be a table of servers by their names",
-                    entry.key
-                ))
-            } else {
-                Some(format!(
-                    "`{}`: {}",
-                    entry.key,
-                    suggestion(&entry.key, LISTS)?
-                ))
-            }
-        };
-        let hint = file.entries().iter().find_map(near);
+        let hint = file.entries().iter().find_map(hint_at_list);
         let expected = "expected: {\"mcpServers\": {\"NAME\": {\"command\": ...}}}";
         return Err(problem
             .at(&location)
@@ -144,6 +130,16 @@ pub(crate) fn adapt(file: Node) -> Result<ClientFile, Problem> {
     })
 }
 
+/// The hint at a key that is, or could be meant as, the list of servers.
+fn hint_at_list(entry: &TreeEntry) -> Option<String> {
+    let key = &entry.key;
+    if LISTS.contains(&key.as_str()) {
+        return Some(format!("`{key}` must be a table of servers by their names"));
+    }
+    let suggestion = suggestion(key, LISTS)?;
+    Some(format!("`{key}`: {suggestion}"))
+}
+
 /// Whether a server is what the client connects to Portmoot with: its entry `portmoot`, or a bare
 /// `portmoot stdio`, which would join the gateway that starts it.
 fn is_this_gateway(server: &TreeEntry) -> bool {
@@ -181,62 +177,44 @@ fn flag(value: &Value) -> Option<bool> {
     }
 }
 
+/// Converts the keys of a server to those of `[servers.NAME]`.
 fn adapt_server(mut server: TreeEntry, notices: &mut Vec<String>) -> TreeEntry {
     let Value::Table(entries) = &mut server.node.value else {
         return server;
     };
-    let mut ignored = Vec::new();
-    let mut kept = Vec::with_capacity(entries.len());
     let written_keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
-    let meant = |key: &str| {
-        ALIASES
-            .iter()
-            .find(|(alias, _)| *alias == key)
-            .map(|(_, meant)| *meant)
-    };
+    let mut kept: Vec<TreeEntry> = Vec::with_capacity(entries.len());
+    let mut ignored = Vec::new();
     for mut entry in std::mem::take(entries) {
-        match (entry.key.as_str(), &entry.node.value) {
-            ("disabled", value) => {
-                // Anything else than a flag is a problem of the server, which does not start then.
-                if let Some(disabled) = flag(value) {
-                    entry.node.value = Value::Flag(!disabled);
-                    entry.key = "enabled".into();
+        let meant = match entry.key.as_str() {
+            "disabled" => Some(adapt_disabled(&mut entry.node)),
+            "enabled" => {
+                if let Some(enabled) = flag(&entry.node.value) {
+                    entry.node.value = Value::Flag(enabled);
                 }
+                Some("enabled")
+            }
+            "type" | "transport" if entry.node.text().is_some() => {
+                adapt_type(&mut entry.node);
+                // Of both, `type` counts.
+                let is_type = entry.key == "type" || !written_keys.iter().any(|key| key == "type");
+                is_type.then_some("type")
+            }
+            key => known_key(key).filter(|meant| {
+                // Another spelling counts if the key itself is not there, and once.
+                let is_written = written_keys.iter().any(|written| written == meant);
+                let is_kept = kept.iter().any(|earlier| earlier.key == *meant);
+                *meant == key || (!is_written && !is_kept)
+            }),
+        };
+        match meant {
+            Some(meant) => {
+                entry.key = meant.to_owned();
                 kept.push(entry);
             }
-            ("enabled", value) => {
-                entry.node.value = flag(value).map_or_else(|| value.clone(), Value::Flag);
-                kept.push(entry);
-            }
-            ("type" | "transport", Value::Text(written)) => {
-                let lower = written.to_lowercase();
-                let known = TYPES.iter().find(|(other, _)| *other == lower);
-                // `streamableHttp` is spelled so.
-                if let Some(meant) = known
-                    .map(|(_, meant)| *meant)
-                    .or((lower != "streamablehttp").then_some(&*lower))
-                {
-                    entry.node.value = Value::Text(meant.to_owned());
-                }
-                if entry.key == "type" || !written_keys.iter().any(|key| key == "type") {
-                    entry.key = "type".into();
-                    kept.push(entry);
-                } else {
-                    ignored.push("`transport`".to_owned());
-                }
-            }
-            (key, _) if SHARED.contains(&key) || OWN.contains(&key) => kept.push(entry),
             // The check reports it, with the key that is meant.
-            (key, _) if is_mistyped(key) => kept.push(entry),
-            (key, _) => {
-                match meant(key).filter(|meant| !written_keys.iter().any(|key| key == meant)) {
-                    Some(meant) if !kept.iter().any(|known: &TreeEntry| known.key == meant) => {
-                        entry.key = meant.into();
-                        kept.push(entry);
-                    }
-                    _ => ignored.push(format!("`{}`", entry.key)),
-                }
-            }
+            None if is_mistyped(&entry.key) => kept.push(entry),
+            None => ignored.push(format!("`{}`", entry.key)),
         }
     }
     *entries = kept;
@@ -249,4 +227,39 @@ fn adapt_server(mut server: TreeEntry, notices: &mut Vec<String>) -> TreeEntry {
         ));
     }
     server
+}
+
+/// The key of `[servers.NAME]` that a key of a client is, or is another spelling of.
+fn known_key(key: &str) -> Option<&'static str> {
+    if let Some(known) = SHARED.iter().chain(&OWN).find(|known| **known == key) {
+        return Some(*known);
+    }
+    ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == key)
+        .map(|(_, meant)| *meant)
+}
+
+/// Makes `disabled` to `enabled`, and returns the key that it is then. A value that is no flag
+/// stays: it is a problem of the server, which does not start then.
+fn adapt_disabled(node: &mut Node) -> &'static str {
+    match flag(&node.value) {
+        Some(disabled) => {
+            node.value = Value::Flag(!disabled);
+            "enabled"
+        }
+        None => "disabled",
+    }
+}
+
+/// Makes the spelling of a type that of the gateway.
+fn adapt_type(node: &mut Node) {
+    let Some(written) = node.text() else { return };
+    let lower = written.to_lowercase();
+    if let Some((_, meant)) = TYPES.iter().find(|(other, _)| *other == lower) {
+        node.value = Value::Text((*meant).to_owned());
+    } else if lower != "streamablehttp" {
+        // The gateway takes `streamableHttp`, which is spelled so.
+        node.value = Value::Text(lower);
+    }
 }

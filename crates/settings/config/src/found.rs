@@ -54,28 +54,33 @@ pub(crate) fn keep_servers(tree: &mut Node, clients: &Node) -> Vec<String> {
         .map(name)
         .collect();
     let mut notices = Vec::new();
-    let mut ignore = |location: &Location, what: String| {
-        notices.push(format!(
-            "{location}: {what} ignored beside --mcp-config: to use the whole file, name it with --config"
-        ));
-    };
+
     entries.retain_mut(|entry| match &mut entry.node.value {
         Value::Table(servers) if entry.key == TAKEN => {
             servers.retain(|server| {
                 let is_new = !defined.contains(&name(server));
                 if !is_new {
-                    ignore(&server.location, format!("server `{}`", server.key));
+                    notices.push(ignored(
+                        &server.location,
+                        &format!("server `{}`", server.key),
+                    ));
                 }
                 is_new
             });
             !servers.is_empty()
         }
         _ => {
-            ignore(&entry.location, format!("`{}`", entry.key));
+            notices.push(ignored(&entry.location, &format!("`{}`", entry.key)));
             false
         }
     });
     notices
+}
+
+fn ignored(location: &Location, what: &str) -> String {
+    format!(
+        "{location}: {what} ignored beside --mcp-config: to use the whole file, name it with --config"
+    )
 }
 
 fn name(server: &TreeEntry) -> String {

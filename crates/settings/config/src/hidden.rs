@@ -1,4 +1,4 @@
-//! Which texts of a tree are secrets, and are hidden where it is shown.
+//! Secrets among the texts of a tree, which are hidden where it is shown.
 
 use crate::node::{Node, TreeEntry, Value};
 
@@ -23,16 +23,17 @@ pub(crate) const SOURCES: [&str; 3] = [COMMAND, FILE, SECRET];
 /// Whether a value is a table that names a secret, or stands for callers' keys, so that its texts
 /// are none.
 pub(crate) fn names_secret(node: &Node) -> bool {
-    let has_form = |entry: &TreeEntry| match entry.key.as_str() {
-        COMMAND => matches!(entry.node.value, Value::List(_)),
-        FILE | SECRET | CALLER | PREFIX => entry.node.text().is_some(),
-        _ => false,
-    };
-    SOURCES
+    let names_one = SOURCES
         .iter()
         .chain([&CALLER])
-        .any(|source| node.get(source).is_some())
-        && node.entries().iter().all(has_form)
+        .any(|source| node.get(source).is_some());
+    // With any other key it is not such a table, and a text in it may be the secret itself.
+    names_one
+        && node.entries().iter().all(|entry| match entry.key.as_str() {
+            COMMAND => matches!(entry.node.value, Value::List(_)),
+            FILE | SECRET | CALLER | PREFIX => entry.node.text().is_some(),
+            _ => false,
+        })
 }
 
 /// Whether the texts of an entry are secrets: it is a table of secrets, in one, or a key whose text

@@ -11,18 +11,22 @@ use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};
 
 use crate::node::{Node, TreeEntry, Value};
-use crate::participants::MAIN_TOPIC;
+use crate::participants::{MAIN_TOPIC, main_topic, topic_names};
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
-use crate::reader::{Problems, Table};
+use crate::reader::{ListedText, Problems, Table};
 use crate::secrets::{FORMS, Outside, note_unread};
-use crate::values::{capabilities, topic_name};
+use crate::values::capabilities;
 
 const SKEW: Duration = Duration::from_secs(30);
 /// A clock that is off by more is wrong.
 const SKEW_MAX: Duration = Duration::from_secs(300);
+/// The longest name of an issuer, in characters.
+const NAME_CHARS_MAX: usize = 32;
 const NAME: &str = "{preferred_username}";
 const GROUPS: &str = "groups";
+/// The longest name of a scope, in characters.
+const SCOPE_CHARS_MAX: usize = 128;
 
 /// Way in which tokens are checked, as the configuration names it.
 #[derive(Clone, Copy)]
@@ -69,21 +73,7 @@ fn issuer(
     outside: &Outside<'_>,
     profiles: &Profiles,
 ) -> Option<IssuerConfig> {
-    let is_word = |one: char| one.is_ascii_alphanumeric() || one == '-' || one == '_';
-    if entry.key.is_empty()
-        || entry.key.len() > 32
-        || !entry.key.chars().all(is_word)
-        || entry.key == "system"
-    {
-        let message = format!(
-            "`{}` cannot be the name of an issuer",
-            entry.key.escape_debug()
-        );
-        let problem = Problem::new("config_name", message).at(&entry.location);
-        table
-            .problems()
-            .note(problem.hint("use letters, digits, `-` and `_`"));
-    }
+    check_name(entry, table);
     let identifier = table.text("issuer");
     if identifier.is_none() && table.get("issuer").is_none() {
         table.wrong(
@@ -104,30 +94,12 @@ fn issuer(
         .into_iter()
         .map(|one| one.to_ascii_lowercase())
         .collect();
-    let skew = table.duration("skew").unwrap_or(SKEW);
-    if skew > SKEW_MAX {
-        let message = format!(
-            "`{}` is more than {} s",
-            table.full("skew"),
-            SKEW_MAX.as_secs()
-        );
-        table.note_value(
-            "skew",
-            message,
-            "set the clocks: tokens would be valid for much longer",
-        );
-    }
+    let skew = skew(table);
     let token_prefix = table.text("token_prefix").unwrap_or_default().to_owned();
     let allowed = allowed(table);
     let participant = table.text("name").unwrap_or(NAME).to_owned();
     let groups = table.text("groups").unwrap_or(GROUPS).to_owned();
-    let unknown = match table.text("unknown") {
-        None | Some("refuse") => None,
-        Some(_) => profile(table, "unknown", profiles).map(|capabilities| TokenAccess {
-            capabilities,
-            topics: TopicName::new(MAIN_TOPIC).into_iter().collect(),
-        }),
-    };
+    let unknown = unknown(table, profiles);
     let step_up = table.flag("step_up").unwrap_or(false);
     let map = map(table, profiles);
     table.finish_by_ref();
@@ -155,17 +127,59 @@ fn issuer(
     })
 }
 
+/// Checks the name of an issuer, which is in the names of its participants.
+fn check_name(entry: &TreeEntry, table: &Table<'_>) {
+    let name = &entry.key;
+    let has_other = name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || has_other || name == "system" {
+        let message = format!("`{}` cannot be the name of an issuer", name.escape_debug());
+        let problem = Problem::new("config_name", message).at(&entry.location);
+        table
+            .problems()
+            .note(problem.hint("use letters, digits, `-` and `_`"));
+    }
+}
+
+/// The difference of clocks that is allowed for.
+fn skew(table: &Table<'_>) -> Duration {
+    let skew = table.duration("skew").unwrap_or(SKEW);
+    if skew > SKEW_MAX {
+        let message = format!(
+            "`{}` is more than {} s",
+            table.full("skew"),
+            SKEW_MAX.as_secs()
+        );
+        table.note_value(
+            "skew",
+            message,
+            "set the clocks: tokens would be valid for much longer",
+        );
+    }
+    skew
+}
+
+/// The access of people whom no rule names; `None` if they are refused.
+fn unknown(table: &Table<'_>, profiles: &Profiles) -> Option<TokenAccess> {
+    match table.text("unknown") {
+        None | Some("refuse") => None,
+        Some(_) => Some(TokenAccess {
+            capabilities: profile(table, "unknown", profiles)?,
+            topics: TopicName::new(MAIN_TOPIC).into_iter().collect(),
+        }),
+    }
+}
+
 /// The texts of a list, none of them empty.
 fn words(table: &Table<'_>, key: &'static str) -> Option<Vec<String>> {
     let words = table.texts(key)?;
-    if words.iter().any(|(word, _)| word.is_empty()) {
+    if words.iter().any(|one| one.text.is_empty()) {
         table.note_value(
             key,
             format!("`{}` has an empty text", table.full(key)),
             "remove it",
         );
     }
-    Some(words.into_iter().map(|(word, _)| word.to_owned()).collect())
+    Some(words.iter().map(|one| one.text.to_owned()).collect())
 }
 
 fn check_url<'a>(table: &Table<'a>, key: &'static str) -> Option<&'a str> {
@@ -226,21 +240,21 @@ fn source(table: &Table<'_>, outside: &Outside<'_>) -> Option<TokenCheck> {
 /// noted. It is empty as long as secrets are not read.
 fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<String, ()>> {
     let variable = table.text("client_secret_env");
-    let wrong = |key: &str, why: String, hint: &str| {
-        table.note_at(
-            key,
-            "config_token",
-            format!("`{}`{why}", table.full(key)),
-            hint,
-        );
-        Err(())
-    };
     let Some(node) = table.get("client_secret") else {
         let name = variable?;
-        let set = (outside.env)(name).filter(|value| !value.is_empty());
-        let why = || format!(": the environment variable `{name}` is not set");
+        if let Some(value) = (outside.env)(name)
+            && !value.is_empty()
+        {
+            return Some(Ok(value));
+        }
+        let key = "client_secret_env";
+        let message = format!(
+            "`{}`: the environment variable `{name}` is not set",
+            table.full(key)
+        );
         let hint = "set it to the secret that the issuer gave you";
-        return Some(set.map_or_else(|| wrong("client_secret_env", why(), hint), Ok));
+        table.note_at(key, "config_token", message, hint);
+        return Some(Err(()));
     };
     if variable.is_some() {
         let message = format!(
@@ -250,8 +264,13 @@ fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<Stri
         table.wrong("config_twice", message, "keep one of them");
     }
     let Value::Table(_) = node.value else {
-        let why = ": a secret must not be in the configuration file".to_owned();
-        return Some(wrong("client_secret", why, FORMS));
+        let key = "client_secret";
+        let message = format!(
+            "`{}`: a secret must not be in the configuration file",
+            table.full(key)
+        );
+        table.note_at(key, "config_token", message, FORMS);
+        return Some(Err(()));
     };
     let Some(named) = outside.secret(node, &table.full("client_secret"), table.problems()) else {
         return Some(Err(()));
@@ -266,40 +285,45 @@ fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<Stri
     })
 }
 
+/// The algorithms of signatures that are accepted.
 fn algorithms(table: &Table<'_>) -> Vec<Algorithm> {
     let Some(written) = table.texts("algorithms") else {
         return Algorithm::DEFAULT.to_vec();
     };
-    let known = |(name, location): (&str, &_)| {
-        let found = Algorithm::parse(name);
-        if found.is_none() {
-            let message = format!(
-                "`{}`: `{name}` is no algorithm that is accepted",
-                table.full("algorithms")
-            );
-            let problem = Problem::new("config_value", message).at(location);
-            let all = Algorithm::ALL.map(|(known, _)| known);
-            table
-                .problems()
-                .note(problem.suggest(name, all, format!("one of {}", all.join(", "))));
+    let mut algorithms = Vec::new();
+    for ListedText { text, location } in written {
+        if let Some(algorithm) = Algorithm::parse(text) {
+            algorithms.push(algorithm);
+            continue;
         }
-        found
-    };
-    written.into_iter().filter_map(known).collect()
+        let message = format!(
+            "`{}`: `{text}` is no algorithm that is accepted",
+            table.full("algorithms")
+        );
+        let problem = Problem::new("config_value", message).at(location);
+        let all = Algorithm::ALL.map(|(known, _)| known);
+        table
+            .problems()
+            .note(problem.suggest(text, all, format!("one of {}", all.join(", "))));
+    }
+    algorithms
 }
 
+/// The private networks in which an issuer may be.
 fn allowed(table: &Table<'_>) -> Vec<Subnet> {
-    let written = table.texts("allow_private").unwrap_or_default();
-    let read = |(text, location): (&str, &_)| {
-        let wrong = |error: oauth::dialer::SubnetError| {
-            let message = format!("`{}`: {error}", table.full("allow_private"));
-            table
-                .problems()
-                .note(Problem::new("config_value", message).at(location));
-        };
-        text.parse().map_err(wrong).ok()
-    };
-    written.into_iter().filter_map(read).collect()
+    let mut subnets = Vec::new();
+    for ListedText { text, location } in table.texts("allow_private").unwrap_or_default() {
+        match text.parse::<Subnet>() {
+            Ok(subnet) => subnets.push(subnet),
+            Err(error) => {
+                let message = format!("`{}`: {error}", table.full("allow_private"));
+                table
+                    .problems()
+                    .note(Problem::new("config_value", message).at(location));
+            }
+        }
+    }
+    subnets
 }
 
 fn map(table: &Table<'_>, profiles: &Profiles) -> Vec<MapRule> {
@@ -311,22 +335,7 @@ fn map(table: &Table<'_>, profiles: &Profiles) -> Vec<MapRule> {
 }
 
 fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
-    let when: Vec<(String, String)> = table
-        .entries("when")
-        .iter()
-        .filter_map(|entry| match &entry.node.value {
-            Value::Text(text) => Some((entry.key.clone(), text.clone())),
-            Value::Flag(flag) => Some((entry.key.clone(), flag.to_string())),
-            Value::Integer(number) => Some((entry.key.clone(), number.to_string())),
-            Value::Decimal(_) | Value::List(_) | Value::Table(_) => {
-                let message = format!("`{}.{}` must be a text", table.full("when"), entry.key);
-                table
-                    .problems()
-                    .note(Problem::new("config_value", message).at(&entry.location));
-                None
-            }
-        })
-        .collect();
+    let when = conditions(table);
     if when.is_empty() {
         let message = format!("{} has no `when`: it would match everybody", table.name());
         table.wrong(
@@ -344,21 +353,41 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
             "name one of [profiles.NAME]",
         );
     }
-    let main = || vec![(MAIN_TOPIC, table.location())];
-    let topics = table.texts("topics").unwrap_or_else(main);
-    let topics = topics
-        .into_iter()
-        .filter_map(|(name, location)| topic_name(name, location, table.problems()));
-    let topics = topics.collect();
+    let topics = table
+        .texts("topics")
+        .unwrap_or_else(|| vec![main_topic(table)]);
+    let topics = topic_names(&topics, table);
     table.finish_by_ref();
     let capabilities = chosen.or(written)?;
-    (!when.is_empty()).then_some(MapRule {
-        when,
-        place: TokenAccess {
-            capabilities,
-            topics,
-        },
-    })
+    if when.is_empty() {
+        return None;
+    }
+    let place = TokenAccess {
+        capabilities,
+        topics,
+    };
+    Some(MapRule { when, place })
+}
+
+/// The claims that a token needs for a rule, each with its value. Claims are compared as texts.
+fn conditions(table: &Table<'_>) -> Vec<(String, String)> {
+    let mut when = Vec::new();
+    for entry in table.entries("when") {
+        let value = match &entry.node.value {
+            Value::Text(text) => text.clone(),
+            Value::Flag(flag) => flag.to_string(),
+            Value::Integer(number) => number.to_string(),
+            Value::Decimal(_) | Value::List(_) | Value::Table(_) => {
+                let message = format!("`{}.{}` must be a text", table.full("when"), entry.key);
+                table
+                    .problems()
+                    .note(Problem::new("config_value", message).at(&entry.location));
+                continue;
+            }
+        };
+        when.push((entry.key.clone(), value));
+    }
+    when
 }
 
 /// Reads every scope.
@@ -368,12 +397,9 @@ pub(crate) fn scopes(root: &Table<'_>, sets: &Sets) -> Vec<ScopeConfig> {
         .iter()
         .map(|(entry, table)| scope(entry, table, &tables, sets))
         .collect();
-    let direct: Vec<(String, Vec<String>)> = scopes
-        .iter()
-        .map(|scope| (scope.name.clone(), scope.implies.clone()))
-        .collect();
+    let written = scopes.clone();
     for scope in &mut scopes {
-        scope.implies = closure(&scope.name, &direct);
+        scope.implies = implied(&scope.name, &written);
     }
     scopes
 }
@@ -385,8 +411,10 @@ fn scope(
     sets: &Sets,
 ) -> ScopeConfig {
     // RFC 6749, section 3.3. A scope for everything would be asked for by every client.
-    let is_scope = |one: char| matches!(one, '!' | '#'..='[' | ']'..='~') && one != '*';
-    if entry.key.is_empty() || entry.key.len() > 128 || !entry.key.chars().all(is_scope) {
+    let has_other = entry
+        .key
+        .contains(|c: char| !matches!(c, '!' | '#'..='[' | ']'..='~') || c == '*');
+    if entry.key.is_empty() || entry.key.len() > SCOPE_CHARS_MAX || has_other {
         let message = format!("`{}` cannot be a scope", entry.key.escape_debug());
         table
             .problems()
@@ -394,14 +422,15 @@ fn scope(
     }
     let baseline = table.flag("baseline").unwrap_or(false);
     let implies = table.texts("implies").unwrap_or_default();
-    for (name, location) in &implies {
-        if !all.iter().any(|(other, _)| other.key == *name) {
-            let message = format!("`{}`: there is no scope `{name}`", table.full("implies"));
+    let known = all.iter().map(|(other, _)| other.key.as_str());
+    for ListedText { text, location } in &implies {
+        if !known.clone().any(|name| name == *text) {
+            let message = format!("`{}`: there is no scope `{text}`", table.full("implies"));
             let problem = Problem::new("config_value", message).at(location);
-            let known = all.iter().map(|(other, _)| other.key.as_str());
+            let otherwise = format!("add [scopes.\"{text}\"]");
             table
                 .problems()
-                .note(problem.suggest(name, known, format!("add [scopes.\"{name}\"]")));
+                .note(problem.suggest(text, known.clone(), otherwise));
         }
     }
     let held = capabilities(table, sets);
@@ -414,10 +443,7 @@ fn scope(
         );
     }
     table.finish_by_ref();
-    let implies = implies
-        .into_iter()
-        .map(|(name, _)| name.to_owned())
-        .collect();
+    let implies = implies.iter().map(|one| one.text.to_owned()).collect();
     ScopeConfig {
         name: entry.key.clone(),
         baseline,
@@ -426,14 +452,15 @@ fn scope(
     }
 }
 
-/// A scope, and all that it implies in one or more steps.
-fn closure(name: &str, direct: &[(String, Vec<String>)]) -> Vec<String> {
+/// A scope, and all that it implies in one or more steps, sorted. Scopes may imply each other.
+fn implied(name: &str, written: &[ScopeConfig]) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut next = vec![name.to_owned()];
     while let Some(name) = next.pop() {
         if found.insert(name.clone()) {
-            let implied = direct.iter().filter(|(known, _)| *known == name);
-            next.extend(implied.flat_map(|(_, implied)| implied.iter().cloned()));
+            for scope in written.iter().filter(|scope| scope.name == name) {
+                next.extend_from_slice(&scope.implies);
+            }
         }
     }
     found.into_iter().collect()
@@ -441,68 +468,65 @@ fn closure(name: &str, direct: &[(String, Vec<String>)]) -> Vec<String> {
 
 /// Checks what the tables say about each other, and that the gateway has an address of its own.
 pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
-    let place = |path: &[&str]| tree.place(path);
-    if let (Some(first), None) = (config.issuers.first(), &config.public_url) {
+    if let Some(first) = config.issuers.first()
+        && config.public_url.is_none()
+    {
         let message = "`[issuers]` needs `server.public_url`: tokens are for an address";
-        let problem = Problem::new("config_missing", message).at(place(&["issuers", &first.name]));
+        let place = tree.place(&["issuers", &first.name]);
+        let problem = Problem::new("config_missing", message).at(place);
         problems.note(problem.hint("set it to the address under which clients reach the gateway"));
     }
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut seen: Vec<&IssuerConfig> = Vec::new();
     for one in &config.issuers {
-        if let Some((other, _)) = seen.iter().find(|(_, known)| *known == one.rules.issuer) {
-            let message = format!("`{other}` and `{}` are the same issuer", one.name);
-            problems.note(
-                Problem::new("config_twice", message).at(place(&["issuers", &one.name, "issuer"])),
-            );
+        let earlier = seen
+            .iter()
+            .find(|other| other.rules.issuer == one.rules.issuer);
+        if let Some(other) = earlier {
+            let message = format!("`{}` and `{}` are the same issuer", other.name, one.name);
+            let place = tree.place(&["issuers", &one.name, "issuer"]);
+            problems.note(Problem::new("config_twice", message).at(place));
         }
-        seen.push((&one.name, &one.rules.issuer));
-        let topics = one.map.iter().flat_map(|rule| &rule.place.topics);
-        for topic in topics.filter(|topic| !config.topics.iter().any(|known| known.name == **topic))
-        {
-            let message = format!(
-                "`[[issuers.{}.map]]` names `{topic}`, but there is no such topic",
-                one.name
-            );
-            let problem = Problem::new("config_unknown_topic", message)
-                .at(place(&["issuers", &one.name, "map"]));
-            problems.note(problem.hint(format!("add [topics.{topic}]")));
-        }
+        seen.push(one);
+        check_topics(tree, config, one, problems);
     }
     check_subjects(tree, config, problems);
 }
 
+/// Checks that the topics of an issuer's rules are there.
+fn check_topics(tree: &Node, config: &Config, issuer: &IssuerConfig, problems: &Problems) {
+    let name = &issuer.name;
+    for topic in issuer.map.iter().flat_map(|rule| &rule.place.topics) {
+        if config.topics.iter().any(|known| known.name == *topic) {
+            continue;
+        }
+        let message =
+            format!("`[[issuers.{name}.map]]` names `{topic}`, but there is no such topic");
+        let place = tree.place(&["issuers", name, "map"]);
+        let problem = Problem::new("config_unknown_topic", message).at(place);
+        problems.note(problem.hint(format!("add [topics.{topic}]")));
+    }
+}
+
+/// Checks that the subjects of participants have issuers, and that each names one participant.
 fn check_subjects(tree: &Node, config: &Config, problems: &Problems) {
     let mut seen: Vec<&ParticipantConfig> = Vec::new();
-    for one in config
-        .participants
-        .iter()
-        .filter(|one| one.subject.is_some())
-    {
+    for one in &config.participants {
         let Some(subject) = &one.subject else {
             continue;
         };
         let id = one.participant.id.as_str();
-        let at = tree.place(&["participants", id, "subject"]);
-        if !config
-            .issuers
-            .iter()
-            .any(|issuer| issuer.name == subject.issuer)
-        {
-            let message = format!(
-                "`participants.{id}.subject`: there is no issuer `{}`",
-                subject.issuer
-            );
-            let problem = Problem::new("config_value", message).at(at);
-            let known = config.issuers.iter().map(|issuer| issuer.name.as_str());
-            problems.note(problem.suggest(
-                &subject.issuer,
-                known,
-                format!("add [issuers.{}]", subject.issuer),
-            ));
+        let place = tree.place(&["participants", id, "subject"]);
+        let issuer = subject.issuer.as_str();
+        let known = config.issuers.iter().map(|issuer| issuer.name.as_str());
+        if !known.clone().any(|name| name == issuer) {
+            let message = format!("`participants.{id}.subject`: there is no issuer `{issuer}`");
+            let problem = Problem::new("config_value", message).at(place);
+            let otherwise = format!("add [issuers.{issuer}]");
+            problems.note(problem.suggest(issuer, known, otherwise));
         }
         if let Some(other) = seen.iter().find(|other| other.subject == one.subject) {
             let message = format!("`{}` and `{id}` are the same subject", other.participant.id);
-            problems.note(Problem::new("config_twice", message).at(at));
+            problems.note(Problem::new("config_twice", message).at(place));
         }
         seen.push(one);
     }

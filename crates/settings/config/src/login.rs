@@ -24,21 +24,14 @@ pub(crate) fn read(root: &Table<'_>) -> Option<LoginConfig> {
     let table = root.table("login")?;
     let standard = LoginConfig::default();
     let enabled = table.flag("enabled").unwrap_or(false);
-    let texts = |key: &'static str, standard: &[String]| {
-        let written = table.texts(key);
-        written.map_or_else(
-            || standard.to_vec(),
-            |all| all.iter().map(|(text, _)| (*text).to_owned()).collect(),
-        )
-    };
-    let hosts = texts("trusted_hosts", &standard.trusted_hosts);
+    let hosts = texts_or(&table, "trusted_hosts", &standard.trusted_hosts);
     let config = LoginConfig {
         clients: table.choice("clients", &CLIENTS).unwrap_or_default(),
         trusted_hosts: hosts
             .into_iter()
             .map(|host| host.to_ascii_lowercase())
             .collect(),
-        private_redirects: texts("private_redirects", &standard.private_redirects),
+        private_redirects: texts_or(&table, "private_redirects", &standard.private_redirects),
         access: table.duration("access").unwrap_or(standard.access),
         refresh: table.duration("refresh").unwrap_or(standard.refresh),
         longest: table.duration("longest").unwrap_or(standard.longest),
@@ -67,6 +60,14 @@ pub(crate) fn read(root: &Table<'_>) -> Option<LoginConfig> {
     enabled.then_some(config)
 }
 
+/// The texts of a list, or the default if the key is not written.
+fn texts_or(table: &Table<'_>, key: &'static str, standard: &[String]) -> Vec<String> {
+    match table.texts(key) {
+        Some(written) => written.iter().map(|one| one.text.to_owned()).collect(),
+        None => standard.to_vec(),
+    }
+}
+
 /// A time, or `"0s"` for none.
 fn grace(table: &Table<'_>) -> Option<Duration> {
     // A time is more than nothing everywhere else.
@@ -87,8 +88,10 @@ fn grace(table: &Table<'_>) -> Option<Duration> {
 }
 
 fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
-    let is_word = |one: char| one.is_ascii_alphanumeric() || one == '-' || one == '_' || one == '.';
-    if entry.key.is_empty() || entry.key.len() > ID_CHARS_MAX || !entry.key.chars().all(is_word) {
+    let has_other = entry
+        .key
+        .contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
+    if entry.key.is_empty() || entry.key.len() > ID_CHARS_MAX || has_other {
         let message = format!("`{}` is no id for a client", entry.key);
         let hint = "use letters, digits, `-`, `_` and `.`, 64 at most";
         table.problems().note(
@@ -98,8 +101,8 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
         );
     }
     let name = table.text("name").unwrap_or(&entry.key).to_owned();
-    let uris = table.texts("redirect_uris").unwrap_or_default();
-    if uris.is_empty() {
+    let redirect_uris = table.plain_texts("redirect_uris");
+    if redirect_uris.is_empty() {
         let message = format!(
             "`{}` lists no redirect URI: the client could not sign in",
             table.full("redirect_uris")
@@ -110,7 +113,6 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
             "for example [\"http://127.0.0.1/callback\"]",
         );
     }
-    let redirect_uris = uris.into_iter().map(|(uri, _)| uri.to_owned()).collect();
     table.finish();
     ConfiguredClient {
         id: entry.key.clone(),
@@ -121,18 +123,9 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
 
 /// Checks what signing in needs of other tables.
 pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
-    if config.login.is_none() {
-        return;
-    }
-    let note = |message: &str, hint: &str| {
-        problems.note(
-            Problem::new("config_value", message)
-                .at(tree.place(&["login", "enabled"]))
-                .hint(hint),
-        );
-    };
-    if config.public_url.is_none() {
-        note(
+    if config.login.is_some() && config.public_url.is_none() {
+        problems.note_value(
+            tree.place(&["login", "enabled"]),
             "`login.enabled` needs `server.public_url`",
             "set it to the address that clients are given",
         );

@@ -130,15 +130,15 @@ impl Layer {
 
     /// The place of a character by its line and column, both from 1.
     pub(crate) fn place(&self, line: usize, column: usize) -> Span {
-        let before = line
+        let end_before = line
             .checked_sub(2)
             .and_then(|line| self.line_ends.get(line));
-        let line_start = before.map_or(0, |end| end + 1);
-        let start = (line_start + column.saturating_sub(1)).min(self.text.len());
-        let start = (0..=start)
-            .rev()
-            .find(|at| self.text.is_char_boundary(*at))
-            .unwrap_or_default();
+        let line_start = end_before.map_or(0, |end| end + 1);
+        let mut start = (line_start + column.saturating_sub(1)).min(self.text.len());
+        // serde_json counts columns in bytes, and may stop within a character.
+        while !self.text.is_char_boundary(start) {
+            start -= 1;
+        }
         let width = self
             .text
             .get(start..)
@@ -163,32 +163,31 @@ impl Node {
     /// A table that holds one value under a path of keys.
     pub(crate) fn at(layer: &Arc<Layer>, path: &[&str], value: Value) -> Node {
         let location = layer.unknown_line();
-        path.iter().rev().fold(
-            Node {
-                value,
+        let mut node = Node {
+            value,
+            location: location.clone(),
+        };
+        for key in path.iter().rev() {
+            let entry = TreeEntry {
+                key: (*key).to_owned(),
                 location: location.clone(),
-            },
-            |node, key| {
-                let entry = TreeEntry {
-                    key: (*key).to_owned(),
-                    location: location.clone(),
-                    node,
-                };
-                Node {
-                    value: Value::Table(vec![entry]),
-                    location: location.clone(),
-                }
-            },
-        )
+                node,
+            };
+            node = Node {
+                value: Value::Table(vec![entry]),
+                location: location.clone(),
+            };
+        }
+        node
     }
 
     /// Merges another tree into this one: tables are merged key by key, other values are replaced.
     pub(crate) fn overlay(&mut self, upper: Node) {
         match (&mut self.value, upper.value) {
             (Value::Table(lower), Value::Table(upper)) => {
-                upper
-                    .into_iter()
-                    .for_each(|entry| overlay_entry(lower, entry));
+                for entry in upper {
+                    overlay_entry(lower, entry);
+                }
             }
             (lower, upper_value) => {
                 *lower = upper_value;
@@ -223,10 +222,12 @@ impl Node {
 
     /// The location of the value under a path of keys, or of the last table on the way to it.
     pub fn place(&self, path: &[&str]) -> &Location {
-        let below = path
-            .split_first()
-            .and_then(|(key, rest)| Some((self.get(key)?, rest)));
-        below.map_or(&self.location, |(node, rest)| node.place(rest))
+        let mut last = self;
+        for key in path {
+            let Some(below) = last.get(key) else { break };
+            last = below;
+        }
+        &last.location
     }
 
     /// The value under a key, if this is a table that has it.
@@ -242,15 +243,8 @@ impl Location {
     /// Column number from 1, in characters.
     pub(crate) fn column(&self) -> Option<usize> {
         let before = self.layer.text.get(..self.span?.start)?;
-        Some(
-            before
-                .rsplit('\n')
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .count()
-                + 1,
-        )
+        let of_line = before.rsplit('\n').next().unwrap_or_default();
+        Some(of_line.chars().count() + 1)
     }
 }
 

@@ -104,9 +104,10 @@ impl OwnAddress {
 /// The URL of a server that has one. That of an HTTP API leads to no lists: they are in its
 /// description.
 fn url(server: &ServerConfig) -> Option<&str> {
-    let is_api = matches!(server.transport, Transport::OpenApi(_));
-    let at = server.transport.address().filter(|_| !is_api)?;
-    Some(at.url.expose())
+    match &server.transport {
+        Transport::OpenApi(_) => None,
+        transport => Some(transport.address()?.url.expose()),
+    }
 }
 
 /// Checks that no server is the gateway itself. One of a client's file is down and says why, and

@@ -7,7 +7,7 @@ use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::read_file::read_file;
-use crate::reader::{Table, ValueForm};
+use crate::reader::{ListedText, Table, ValueForm};
 use crate::secrets::{NamedValue, Outside, note_unread};
 use crate::servers::timeouts;
 use crate::values::{
@@ -16,9 +16,7 @@ use crate::values::{
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
 use access::issuers::Subject;
-use auth::{
-    CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires, encode_token,
-};
+use auth::{CertificateId, Credential, Participant, TokenHash, Wires, encode_token};
 use model::{Capabilities, DeliveryMode, TopicName};
 use platform::random;
 
@@ -30,6 +28,9 @@ const MODES: [(&str, DeliveryMode); 3] = [
     ("directed", DeliveryMode::Directed),
     ("directed+proposals", DeliveryMode::DirectedAndProposals),
 ];
+
+/// Values of `wires`.
+const WIRES: [&str; 3] = ["mcp", "ws", "proto"];
 
 /// Topic of participants without `topics`.
 pub const MAIN_TOPIC: &str = "main";
@@ -114,53 +115,52 @@ fn union(
     Some(Arc::new(first.iter().chain(new).cloned().collect()))
 }
 
-/// Fault of a token, after its key, and a hint.
-type Wrong = (String, &'static str);
+/// Fault of a token.
+struct BadToken {
+    /// The message, from behind the name of the token's key.
+    why: String,
+    hint: &'static str,
+}
 
 fn credentials(table: &Table<'_>, outside: &Outside<'_>) -> Vec<Credential> {
     let env = outside.env;
-    let digits = |text: &str| {
-        let hint = "compute it with: printf %s TOKEN | sha256sum";
-        text.parse()
-            .map_err(|_| (" must be 64 hexadecimal digits".to_owned(), hint))
-    };
-    let written = [
-        (
-            "token_env",
-            table
-                .text("token_env")
-                .map(|name| token_env(name, env).and_then(hash)),
-        ),
-        (
-            "token_file",
-            table
-                .text("token_file")
-                .map(|path| token_file(path, env).and_then(hash)),
-        ),
-        ("token_sha256", table.text("token_sha256").map(digits)),
-        (
-            "token",
-            table
-                .get("token")
-                .and_then(|node| named_token(node, table, outside)),
-        ),
-    ];
-    let credential = |(key, hash): (&str, Option<Result<TokenHash, Wrong>>)| match hash? {
-        Ok(hash) => Some(Credential {
-            hash,
-            expires_ms: None,
-        }),
-        Err((wrong, hint)) => {
-            table.note_at(
-                key,
-                "config_token",
-                format!("`{}`{wrong}", table.full(key)),
-                hint,
-            );
-            None
+    let mut found = Vec::new();
+    if let Some(name) = table.text("token_env") {
+        found.push(("token_env", token_env(name, env).and_then(hash)));
+    }
+    if let Some(path) = table.text("token_file") {
+        found.push(("token_file", token_file(path, env).and_then(hash)));
+    }
+    if let Some(digits) = table.text("token_sha256") {
+        found.push(("token_sha256", hash_of_digits(digits)));
+    }
+    if let Some(node) = table.get("token")
+        && let Some(hash) = named_token(node, table, outside)
+    {
+        found.push(("token", hash));
+    }
+    let mut credentials = Vec::new();
+    for (key, hash) in found {
+        match hash {
+            Ok(hash) => credentials.push(Credential {
+                hash,
+                expires_ms: None,
+            }),
+            Err(BadToken { why, hint }) => {
+                let message = format!("`{}`{why}", table.full(key));
+                table.note_at(key, "config_token", message, hint);
+            }
         }
-    };
-    written.into_iter().filter_map(credential).collect()
+    }
+    credentials
+}
+
+/// The hash that is written in hexadecimal digits.
+fn hash_of_digits(text: &str) -> Result<TokenHash, BadToken> {
+    text.parse().map_err(|_| BadToken {
+        why: " must be 64 hexadecimal digits".to_owned(),
+        hint: "compute it with: printf %s TOKEN | sha256sum",
+    })
 }
 
 /// The hash of the token that a table names. As long as secrets are not read, that of a token which
@@ -169,13 +169,12 @@ fn named_token(
     node: &Node,
     table: &Table<'_>,
     outside: &Outside<'_>,
-) -> Option<Result<TokenHash, Wrong>> {
+) -> Option<Result<TokenHash, BadToken>> {
     let Value::Table(_) = node.value else {
-        let hint = "use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }";
-        return Some(Err((
-            ": a token must not be in the configuration file".to_owned(),
-            hint,
-        )));
+        return Some(Err(BadToken {
+            why: ": a token must not be in the configuration file".to_owned(),
+            hint: "use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }",
+        }));
     };
     let NamedValue { text, .. } = outside.secret(node, &table.full("token"), table.problems())?;
     match text {
@@ -191,80 +190,82 @@ fn named_token(
 /// The subject of an issuer that a participant is.
 fn subject(table: &Table<'_>) -> Option<Subject> {
     table.get("subject")?;
-    let subject = table.table("subject")?;
-    let text = |key| {
-        subject
-            .text(key)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
-    let issuer = text("issuer");
-    let of_token = text("sub");
-    subject.finish_by_ref();
-    let found = issuer
-        .zip(of_token)
-        .map(|(issuer, subject)| Subject { issuer, subject });
-    if found.is_none() {
+    let written = table.table("subject")?;
+    let issuer = written.text("issuer").unwrap_or_default().to_owned();
+    let subject = written.text("sub").unwrap_or_default().to_owned();
+    written.finish_by_ref();
+    if issuer.is_empty() || subject.is_empty() {
         let message = format!("`{}` needs an `issuer` and a `sub`", table.full("subject"));
         table.note_value(
             "subject",
             message,
             "for example { issuer = \"corp\", sub = \"248289761001\" }",
         );
+        return None;
     }
-    found
+    Some(Subject { issuer, subject })
 }
 
 /// The client certificates of a participant.
 fn certificates(table: &Table<'_>) -> Vec<CertificateId> {
-    let printed = table.text("client_cert_sha256").and_then(|text| {
-        let wrong = |error: FingerprintError| {
-            let message = format!("`{}`: {error}", table.full("client_cert_sha256"));
-            let hint = "openssl x509 -noout -fingerprint -sha256 -in FILE prints it";
-            table.note_at("client_cert_sha256", "config_tls", message, hint);
-        };
-        text.parse().map_err(wrong).ok()
-    });
-    let named = table
-        .text("client_cert_san")
-        .map(|name| CertificateId::Name(name.into()));
-    printed.into_iter().chain(named).collect()
+    const PRINTED: &str = "client_cert_sha256";
+    let mut certificates = Vec::new();
+    if let Some(text) = table.text(PRINTED) {
+        match text.parse::<CertificateId>() {
+            Ok(certificate) => certificates.push(certificate),
+            Err(error) => {
+                let message = format!("`{}`: {error}", table.full(PRINTED));
+                let hint = "openssl x509 -noout -fingerprint -sha256 -in FILE prints it";
+                table.note_at(PRINTED, "config_tls", message, hint);
+            }
+        }
+    }
+    if let Some(name) = table.text("client_cert_san") {
+        certificates.push(CertificateId::Name(name.into()));
+    }
+    certificates
 }
 
-fn hash(token: String) -> Result<TokenHash, Wrong> {
+/// The hash of a token that is long enough not to be guessed.
+fn hash(token: String) -> Result<TokenHash, BadToken> {
     if token.chars().count() >= TOKEN_CHARS_MIN {
         return Ok(TokenHash::of(&token));
     }
-    let wrong = format!(": the token has fewer than {TOKEN_CHARS_MIN} characters");
-    Err((wrong, "issue one with: portmoot token new NAME"))
-}
-
-fn token_env(name: &str, env: Env<'_>) -> Result<String, Wrong> {
-    let set = env(name).filter(|token| !token.is_empty());
-    let hint = "set it to the participant's token";
-    set.ok_or_else(|| {
-        (
-            format!(": the environment variable `{name}` is not set"),
-            hint,
-        )
+    Err(BadToken {
+        why: format!(": the token has fewer than {TOKEN_CHARS_MIN} characters"),
+        hint: "issue one with: portmoot token new NAME",
     })
 }
 
-fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
-    let full = expand_home(path, env).map_err(|error| (format!(": {error}"), FULL_PATH))?;
-    let text = read_file(full);
-    text.map(|text| text.trim().to_owned()).map_err(|error| {
-        (
-            format!(": cannot read `{path}`: {error}"),
-            "the file must contain only the token",
-        )
-    })
+fn token_env(name: &str, env: Env<'_>) -> Result<String, BadToken> {
+    match env(name) {
+        Some(token) if !token.is_empty() => Ok(token),
+        _ => Err(BadToken {
+            why: format!(": the environment variable `{name}` is not set"),
+            hint: "set it to the participant's token",
+        }),
+    }
+}
+
+fn token_file(path: &str, env: Env<'_>) -> Result<String, BadToken> {
+    let full = expand_home(path, env).map_err(|error| BadToken {
+        why: format!(": {error}"),
+        hint: FULL_PATH,
+    })?;
+    match read_file(full) {
+        // `echo` ends a line, which is no part of the token.
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(error) => Err(BadToken {
+            why: format!(": cannot read `{path}`: {error}"),
+            hint: "the file must contain only the token",
+        }),
+    }
 }
 
 /// The wires on which a participant may come in: all, unless `wires` names some.
 fn wires(table: &Table<'_>) -> Wires {
     let written = table.texts("wires");
-    table.form("wires", ValueForm::Choices(vec!["mcp", "ws", "proto"]));
+    table.form("wires", ValueForm::Choices(WIRES.to_vec()));
     let Some(written) = written else {
         return Wires::ALL;
     };
@@ -284,18 +285,18 @@ fn wires(table: &Table<'_>) -> Wires {
             "list `mcp`, `ws` or `proto`, or remove the key for all wires",
         );
     }
-    for (name, location) in written {
-        match name {
+    for ListedText { text, location } in written {
+        match text {
             "mcp" => wires.mcp = true,
             "ws" => wires.ws = true,
             "proto" => wires.proto = true,
             _ => {
-                let message = format!("`{}`: there is no wire `{name}`", table.full("wires"));
+                let message = format!("`{}`: there is no wire `{text}`", table.full("wires"));
                 let problem = Problem::new("config_value", message).at(location);
                 let otherwise = "the wires are `mcp`, `ws` and `proto`";
                 table
                     .problems()
-                    .note(problem.suggest(name, ["mcp", "ws", "proto"], otherwise));
+                    .note(problem.suggest(text, WIRES, otherwise));
             }
         }
     }
@@ -305,7 +306,7 @@ fn wires(table: &Table<'_>) -> Wires {
 fn topics(table: &Table<'_>) -> Vec<TopicName> {
     let written = table
         .texts("topics")
-        .unwrap_or_else(|| vec![(MAIN_TOPIC, table.location())]);
+        .unwrap_or_else(|| vec![main_topic(table)]);
     if written.is_empty() {
         let message = format!(
             "`{}` is empty: the participant could join no topic",
@@ -317,8 +318,21 @@ fn topics(table: &Table<'_>) -> Vec<TopicName> {
             "list a topic, or remove the key for `main`",
         );
     }
+    topic_names(&written, table)
+}
+
+/// The topic of a table without `topics`.
+pub(crate) fn main_topic<'a>(table: &Table<'a>) -> ListedText<'a> {
+    ListedText {
+        text: MAIN_TOPIC,
+        location: table.location(),
+    }
+}
+
+/// The names of topics that a list has; notes a problem for each that is not valid.
+pub(crate) fn topic_names(written: &[ListedText<'_>], table: &Table<'_>) -> Vec<TopicName> {
     written
-        .into_iter()
-        .filter_map(|(name, location)| topic_name(name, location, table.problems()))
+        .iter()
+        .filter_map(|one| topic_name(one.text, one.location, table.problems()))
         .collect()
 }

@@ -123,16 +123,24 @@ impl fmt::Display for Problem {
     }
 }
 
+/// The least similarity, of 0 to 1, of a word that may be meant.
+const SIMILAR: f64 = 0.8;
+
 /// A "did you mean" hint, if a known word is similar.
 pub(crate) fn suggestion<'a>(
     unknown: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
-    let score = |word: &str| strsim::jaro_winkler(&unknown.to_lowercase(), word);
-    let near = known
-        .into_iter()
-        .map(|word| (score(word), word))
-        .filter(|(score, _)| *score > 0.8);
-    near.max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, word)| format!("did you mean `{word}`?"))
+    let unknown = unknown.to_lowercase();
+    let mut best = None;
+    let mut best_score = SIMILAR;
+    for word in known {
+        let score = strsim::jaro_winkler(&unknown, word);
+        // Of equally similar words the last one.
+        if score > SIMILAR && score >= best_score {
+            best = Some(word);
+            best_score = score;
+        }
+    }
+    best.map(|word| format!("did you mean `{word}`?"))
 }

@@ -23,7 +23,8 @@ pub(crate) struct Profiles {
 /// Reads every profile, and every set of tools.
 pub(crate) fn read(root: &Table<'_>) -> Profiles {
     let sets = sets::read(root);
-    let one = |(entry, table): (&crate::node::TreeEntry, Table<'_>)| {
+    let mut named = BTreeMap::new();
+    for (entry, table) in root.tables("profiles") {
         let held = capabilities(&table, &sets);
         if held.is_none() && table.get("capabilities").is_none() {
             let message = format!("{} has no `capabilities`", table.name());
@@ -34,9 +35,8 @@ pub(crate) fn read(root: &Table<'_>) -> Profiles {
             );
         }
         table.finish();
-        (entry.key.clone(), held.unwrap_or_default())
-    };
-    let named = root.tables("profiles").into_iter().map(one).collect();
+        named.insert(entry.key.clone(), held.unwrap_or_default());
+    }
     Profiles { named, sets }
 }
 

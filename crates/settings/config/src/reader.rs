@@ -45,6 +45,20 @@ impl Problems {
         self.found.borrow_mut().push(problem);
     }
 
+    /// Notes that the value at a location cannot be used.
+    pub(crate) fn note_value(
+        &self,
+        location: &Location,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.note(
+            Problem::new("config_value", message)
+                .at(location)
+                .hint(hint),
+        );
+    }
+
     /// The number of problems so far.
     pub(crate) fn count(&self) -> usize {
         self.found.borrow().len()
@@ -60,6 +74,13 @@ impl Problems {
     pub(crate) fn into_inner(self) -> Vec<Problem> {
         self.found.into_inner()
     }
+}
+
+/// A text of a list of texts.
+#[derive(Clone, Copy)]
+pub(crate) struct ListedText<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) location: &'a Location,
 }
 
 /// A table being read. Keys that were not read before [`Table::finish`] are unknown.
@@ -169,31 +190,22 @@ impl<'a> Table<'a> {
         key: &'static str,
         choices: &[(&'static str, T)],
     ) -> Option<T> {
-        let text = self.text(key);
-        self.form(
-            key,
-            ValueForm::Choice(choices.iter().map(|(word, _)| *word).collect()),
-        );
-        let text = text?;
-        let found = choices
-            .iter()
-            .find(|(word, _)| *word == text)
-            .map(|(_, value)| *value);
-        if found.is_none() {
-            let words: Vec<_> = choices
-                .iter()
-                .map(|(word, _)| format!("`{word}`"))
-                .collect();
-            let message = format!("`{text}` is not a value of `{}`", self.full(key));
-            let otherwise = format!("one of {}", words.join(", "));
-            let problem = Problem::new("config_value", message).at(self.place(key));
-            self.problems.note(problem.suggest(
-                text,
-                choices.iter().map(|(word, _)| *word),
-                otherwise,
-            ));
+        let written = self.text(key);
+        let words: Vec<&'static str> = choices.iter().map(|(word, _)| *word).collect();
+        // Before the return for a key that is not written: the schema has those too.
+        self.form(key, ValueForm::Choice(words.clone()));
+        let written = written?;
+        for (word, value) in choices {
+            if *word == written {
+                return Some(*value);
+            }
         }
-        found
+        let message = format!("`{written}` is not a value of `{}`", self.full(key));
+        let otherwise = format!("one of `{}`", words.join("`, `"));
+        let problem = Problem::new("config_value", message).at(self.place(key));
+        self.problems
+            .note(problem.suggest(written, words, otherwise));
+        None
     }
 
     /// The items of a list.
@@ -206,17 +218,27 @@ impl<'a> Table<'a> {
     }
 
     /// A list of texts with their locations.
-    pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Location)>> {
+    pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<ListedText<'a>>> {
         let items = self.list(key);
         self.form(key, ValueForm::Texts);
-        let items = items?;
-        let text = |item: &'a Node| {
-            if item.text().is_none() {
-                self.mistyped(key, &item.location, "a list of texts", &item.value);
+        let mut texts = Vec::new();
+        for item in items? {
+            let location = &item.location;
+            match item.text() {
+                Some(text) => texts.push(ListedText { text, location }),
+                None => self.mistyped(key, location, "a list of texts", &item.value),
             }
-            Some((item.text()?, &item.location))
-        };
-        Some(items.iter().filter_map(text).collect())
+        }
+        Some(texts)
+    }
+
+    /// The texts of a list without their locations; none if the key is not written.
+    pub(crate) fn plain_texts(&self, key: &'static str) -> Vec<String> {
+        self.texts(key)
+            .unwrap_or_default()
+            .iter()
+            .map(|one| one.text.to_owned())
+            .collect()
     }
 
     /// The table under a key.
@@ -244,19 +266,18 @@ impl<'a> Table<'a> {
 
     /// The tables under a key, by their names.
     pub(crate) fn tables(&self, key: &'static str) -> Vec<(&'a TreeEntry, Table<'a>)> {
-        let table = |entry: &'a TreeEntry| match &entry.node.value {
-            Value::Table(_) => {
-                let path = format!("{}.{}", self.full(key), toml_key(&entry.key));
-                Some((entry, self.child(path, &entry.node)))
-            }
-            other => {
-                self.mistyped(key, &entry.location, "a table of tables", other);
-                None
-            }
-        };
         let entries = self.entries(key);
         self.form(key, ValueForm::Tables);
-        entries.iter().filter_map(table).collect()
+        let mut tables = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if let Value::Table(_) = &entry.node.value {
+                let path = format!("{}.{}", self.full(key), toml_key(&entry.key));
+                tables.push((entry, self.child(path, &entry.node)));
+            } else {
+                self.mistyped(key, &entry.location, "a table of tables", &entry.node.value);
+            }
+        }
+        tables
     }
 
     /// Notes the form of a key, where it is not what the last reading of the key says.
@@ -273,18 +294,15 @@ impl<'a> Table<'a> {
 
     /// The tables of a list of tables, as `[[a.b]]` writes it.
     pub(crate) fn items(&self, key: &'static str) -> Vec<Table<'a>> {
-        let table = |item: &'a Node| match &item.value {
-            Value::Table(_) => Some(self.child(self.full(key), item)),
-            other => {
-                self.mistyped(key, &item.location, "a list of tables", other);
-                None
+        let mut tables = Vec::new();
+        for item in self.list(key).unwrap_or_default() {
+            if let Value::Table(_) = &item.value {
+                tables.push(self.child(self.full(key), item));
+            } else {
+                self.mistyped(key, &item.location, "a list of tables", &item.value);
             }
-        };
-        self.list(key)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(table)
-            .collect()
+        }
+        tables
     }
 
     /// Notes a problem for every unknown key.
@@ -362,8 +380,10 @@ impl<'a> Table<'a> {
         value
     }
 
+    /// Notes that a value has another type than its key wants.
     fn mistyped(&self, key: &str, location: &Location, wanted: &str, found: &Value) {
         let found = match found {
+            // A text there is a secret, which is in no message.
             Value::Text(_) if SECRET_TABLES.contains(&key) => found.what().to_owned(),
             Value::Text(text) => format!("\"{text}\""),
             Value::Integer(number) => number.to_string(),

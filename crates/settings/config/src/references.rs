@@ -58,32 +58,35 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<References> {
 
 fn hosts(table: &Table<'_>) -> Option<Hosts> {
     let written = table.texts("hosts").unwrap_or_default();
-    let wrong = |why: &registry::resolve::BadHost| {
-        let hint = "for example \"buf.build\", or \"http://127.0.0.1:7070\" for a registry of this machine";
-        table.note_value("hosts", format!("`{}`: {why}", table.full("hosts")), hint);
-    };
-    let hosts = Hosts::new(written.iter().map(|(host, _)| *host))
-        .inspect_err(wrong)
-        .ok()?;
-    (!written.is_empty()).then_some(hosts)
+    match Hosts::new(written.iter().map(|one| one.text)) {
+        // Without a host, nothing is asked: as without the table.
+        Ok(hosts) => (!written.is_empty()).then_some(hosts),
+        Err(why) => {
+            let hint = "for example \"buf.build\", or \"http://127.0.0.1:7070\" for a registry of this machine";
+            table.note_value("hosts", format!("`{}`: {why}", table.full("hosts")), hint);
+            None
+        }
+    }
 }
 
 /// The tokens of registries, as `buf` has them: `BUF_TOKEN`, then the netrc file.
 fn tokens(table: &Table<'_>, env: Env<'_>) -> Option<RegistryTokens> {
     let path = env("NETRC").or_else(|| expand_home("~/.netrc", env).ok());
     let mut netrc = String::new();
-    if let Some(file) = path.and_then(|path| open_regular(OpenOptions::new().read(true), path).ok())
+    if let Some(path) = path
+        && let Ok(file) = open_regular(OpenOptions::new().read(true), path)
     {
         // A file that is no text has no tokens.
         let _ = file.take(NETRC_BYTES_MAX).read_to_string(&mut netrc);
     }
-    let wrong = |error: &registry::resolve::BadTokens| {
-        let hint = "set BUF_TOKEN to TOKEN@HOST,TOKEN@HOST, or to the token of buf.build";
-        table.wrong("config_token", error.to_string(), hint);
-    };
-    RegistryTokens::read(&env("BUF_TOKEN").unwrap_or_default(), &netrc)
-        .inspect_err(wrong)
-        .ok()
+    match RegistryTokens::read(&env("BUF_TOKEN").unwrap_or_default(), &netrc) {
+        Ok(tokens) => Some(tokens),
+        Err(error) => {
+            let hint = "set BUF_TOKEN to TOKEN@HOST,TOKEN@HOST, or to the token of buf.build";
+            table.wrong("config_token", error.to_string(), hint);
+            None
+        }
+    }
 }
 
 /// The SHA-256 of the certificates of hosts.

@@ -4,91 +4,91 @@
 //! `tools/call:gh_*`, meant for the server with the prefix `gh`, admits tools that any other server
 //! calls `gh_...`.
 
-use access::config::{Access, Config, ParticipantConfig};
+use access::config::{Access, Config, ParticipantConfig, TopicConfig};
 use model::{Capabilities, Capability, PROPOSAL, REQUEST, overlap};
 
 use crate::node::Node;
 
-/// A server as a topic lists it: its name and its prefix.
-type Named = (String, String);
+/// A server as a topic lists it.
+#[derive(PartialEq, Eq)]
+struct ListedServer {
+    name: String,
+    prefix: String,
+}
 
 /// One note for each capability of a participant that covers entries in rooms which it does not
 /// cover over MCP.
 pub fn room_notes(tree: &Node, config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
-    for one in config
-        .participants
-        .iter()
-        .filter(|one| one.participant.wires.ws)
-    {
+    for one in &config.participants {
+        if !one.participant.wires.ws {
+            continue;
+        }
         let id = &one.participant.id;
         let servers = servers_of(config, one);
         for capability in one.participant.capabilities.iter() {
             let Some(pattern) = named_entries(capability) else {
                 continue;
             };
-            let has = |server: &&Named| overlap(&pattern, &shape(&server.1));
-            let (meant, other): (Vec<&Named>, Vec<&Named>) = servers
+            // A server without a prefix has the same names in both.
+            let (meant, other): (Vec<&ListedServer>, Vec<&ListedServer>) = servers
                 .iter()
-                .filter(|(_, prefix)| !prefix.is_empty())
-                .partition(has);
+                .filter(|server| !server.prefix.is_empty())
+                .partition(|server| overlap(&pattern, &shape(&server.prefix)));
             if other.is_empty() {
                 continue;
             }
-            let names = |servers: &[&Named]| {
-                servers
-                    .iter()
-                    .map(|(name, _)| name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ")
+            let over_mcp = if meant.is_empty() {
+                "of no server".to_owned()
+            } else {
+                format!("of {}", names(&meant, ""))
             };
-            let (over_mcp, to) = match meant.as_slice() {
-                [] => ("of no server".to_owned(), "[\"SERVER\"]".to_owned()),
-                some => {
-                    let to = some
-                        .iter()
-                        .map(|(name, _)| format!("\"{name}\""))
-                        .collect::<Vec<_>>();
-                    (
-                        format!("of {}", names(some)),
-                        format!("[{}]", to.join(", ")),
-                    )
-                }
+            let to = if meant.is_empty() {
+                "\"SERVER\"".to_owned()
+            } else {
+                names(&meant, "\"")
             };
             let place = tree.place(&["participants", id.as_str(), "capabilities"]);
             notes.push(format!(
                 "{place}: `{capability}` of `{id}` means public names over MCP ({over_mcp}), and in rooms what servers \
-                 themselves call so, also of {}: to mean the same on both, write {{ kind = \"{capability}\", to = {to} }}, \
+                 themselves call so, also of {}: to mean the same on both, write {{ kind = \"{capability}\", to = [{to}] }}, \
                  or close rooms to it with wires = [\"mcp\"]",
-                names(&other)
+                names(&other, "")
             ));
         }
     }
     notes
 }
 
+/// The names of servers in a list, each in these quotes.
+fn names(servers: &[&ListedServer], quote: &str) -> String {
+    let names: Vec<String> = servers
+        .iter()
+        .map(|server| format!("{quote}{}{quote}", server.name))
+        .collect();
+    names.join(", ")
+}
+
 /// The pattern of the names that a capability admits, if it admits some tools or prompts and not
-/// all, at any server.
+/// all, at any server. `None` in it stands for any characters.
 fn named_entries(capability: &Capability) -> Option<Vec<Option<char>>> {
-    let context = capability
-        .as_str()
-        .splitn(3, ':')
-        .nth(2)
-        .filter(|context| *context != "*")?;
+    let context = capability.as_str().splitn(3, ':').nth(2)?;
+    if context == "*" || capability.addressees().is_some() {
+        return None;
+    }
     let alone: Capabilities = std::iter::once(capability.clone()).collect();
-    let admits = |head: &str, method: &str| alone.admits_some(head, method, &[None], &[]);
-    let some = [REQUEST, PROPOSAL].iter().any(|head| {
+    let admits_named = [REQUEST, PROPOSAL].iter().any(|head| {
         ["tools/call", "prompts/get"]
             .iter()
-            .any(|method| admits(head, method))
+            .any(|method| alone.admits_some(head, method, &[None], &[]))
     });
-    let pattern = || {
-        context
-            .chars()
-            .map(|c| Some(c).filter(|c| *c != '*'))
-            .collect()
-    };
-    (some && capability.addressees().is_none()).then(pattern)
+    if !admits_named {
+        return None;
+    }
+    let pattern = context
+        .chars()
+        .map(|c| if c == '*' { None } else { Some(c) });
+    Some(pattern.collect())
 }
 
 /// The shape of the public names under a prefix.
@@ -102,24 +102,32 @@ fn shape(prefix: &str) -> Vec<Option<char>> {
 }
 
 /// The servers in the topics of a participant, those that dial in too, each once.
-fn servers_of(config: &Config, who: &ParticipantConfig) -> Vec<Named> {
-    let mut all: Vec<Named> = Vec::new();
-    let enters = |one: &ParticipantConfig, topic: &access::config::TopicConfig| {
-        topic.access == Access::Public || one.participant.may_enter(&topic.name)
-    };
-    for topic in config.topics.iter().filter(|topic| enters(who, topic)) {
+fn servers_of(config: &Config, who: &ParticipantConfig) -> Vec<ListedServer> {
+    let mut all: Vec<ListedServer> = Vec::new();
+    for topic in config.topics.iter().filter(|topic| may_enter(who, topic)) {
         let members = config
             .servers
             .iter()
-            .filter(|one| one.enabled && topic.servers.contains(&one.name));
-        let serving = config.participants.iter().filter(|one| enters(one, topic));
-        let serving = serving.filter_map(ParticipantConfig::server);
-        for server in members.cloned().chain(serving) {
-            let named = (server.name.to_string(), server.prefix.to_string());
-            if !all.contains(&named) {
-                all.push(named);
+            .filter(|one| one.enabled && topic.servers.contains(&one.name))
+            .cloned();
+        let serving = config
+            .participants
+            .iter()
+            .filter(|one| may_enter(one, topic))
+            .filter_map(ParticipantConfig::server);
+        for server in members.chain(serving) {
+            let listed = ListedServer {
+                name: server.name.to_string(),
+                prefix: server.prefix.to_string(),
+            };
+            if !all.contains(&listed) {
+                all.push(listed);
             }
         }
     }
     all
+}
+
+fn may_enter(one: &ParticipantConfig, topic: &TopicConfig) -> bool {
+    topic.access == Access::Public || one.participant.may_enter(&topic.name)
 }

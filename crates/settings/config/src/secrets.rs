@@ -19,7 +19,7 @@ use platform::Mutex;
 
 use crate::expand::{Env, FULL_PATH, expand_home};
 use crate::hidden::{CALLER, COMMAND, FILE, PREFIX, SECRET, SOURCES};
-use crate::node::{Location, Node, Value};
+use crate::node::{Node, Value};
 use crate::problem::{Problem, suggestion};
 use crate::reader::{Problems, Table};
 use crate::show::inline_in_full;
@@ -66,7 +66,7 @@ type Reading = Result<Secret, NoSecret>;
 #[derive(Default)]
 pub struct Secrets(Mutex<HashMap<SecretSource, Reading>>);
 
-/// What is read besides the files of a configuration.
+/// Sources of a configuration besides its files: the environment, and the secrets that it names.
 pub(crate) struct Outside<'a> {
     /// Environment variables.
     pub(crate) env: Env<'a>,
@@ -90,49 +90,31 @@ impl Secrets {
     /// the slowest commands take. Returns notes about those that could not be read and stay as they
     /// were.
     pub(crate) fn renew(&self, wanted: &[NamedSecret], kept: &KeptSecrets) -> Vec<String> {
-        let mut sources: Vec<&SecretSource> = Vec::new();
-        for one in wanted {
-            if !sources.contains(&&one.source) {
-                sources.push(&one.source);
-            }
-        }
-        let left = Mutex::new(sources.iter());
-        let read = Mutex::new(HashMap::new());
-        let key = kept.sealing_key();
-        let reader = || {
-            loop {
-                let Some(source) = left.lock().next().copied() else {
-                    return;
-                };
-                let reading = source.read(kept, &key);
-                read.lock().insert(source.clone(), reading);
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..sources.len().min(READERS_MAX) {
-                scope.spawn(reader);
-            }
-        });
+        // Without the lock: commands take their time, and a running gateway goes on.
+        let readings = read_all(wanted, kept);
         let mut known = self.0.lock();
-        let before = std::mem::replace(&mut *known, read.into_inner());
+        let before = std::mem::replace(&mut *known, readings);
         let mut notes = Vec::new();
-        for (source, former) in before.into_iter().filter(|(_, former)| former.is_ok()) {
-            let Some(reading) = known.get_mut(&source) else {
+        for (source, former) in before {
+            let Some(Err(no_secret)) = known.get(&source) else {
                 continue;
             };
-            let why = match reading {
-                Err(no_secret) if !no_secret.is_unset => no_secret.why.clone(),
-                Ok(_) | Err(_) => continue,
-            };
-            *reading = former;
-            let keys = wanted
+            // An operator who removes a kept secret means it. What else cannot be read, may be
+            // readable again in a moment.
+            if former.is_err() || no_secret.is_unset {
+                continue;
+            }
+            let keys: Vec<String> = wanted
                 .iter()
                 .filter(|one| one.source == source)
-                .map(|one| format!("`{}`", one.key));
+                .map(|one| format!("`{}`", one.key))
+                .collect();
             notes.push(format!(
-                "{} stays as it was: {why}",
-                keys.collect::<Vec<_>>().join(", ")
+                "{} stays as it was: {}",
+                keys.join(", "),
+                no_secret.why
             ));
+            known.insert(source, former);
         }
         notes
     }
@@ -149,6 +131,34 @@ impl Secrets {
             .cloned()
             .unwrap_or_else(|| Err(NoSecret::unread("it was not read".to_owned())))
     }
+}
+
+/// Reads the secrets, each source once, several at a time.
+fn read_all(wanted: &[NamedSecret], kept: &KeptSecrets) -> HashMap<SecretSource, Reading> {
+    let mut sources: Vec<&SecretSource> = Vec::new();
+    for one in wanted {
+        if !sources.contains(&&one.source) {
+            sources.push(&one.source);
+        }
+    }
+    let left = Mutex::new(sources.iter());
+    let readings = Mutex::new(HashMap::new());
+    let key = kept.sealing_key();
+    thread::scope(|scope| {
+        for _ in 0..sources.len().min(READERS_MAX) {
+            scope.spawn(|| {
+                loop {
+                    // A statement of its own: the lock is not held while a secret is read.
+                    let Some(source) = left.lock().next().copied() else {
+                        return;
+                    };
+                    let reading = source.read(kept, &key);
+                    readings.lock().insert(source.clone(), reading);
+                }
+            });
+        }
+    });
+    readings.into_inner()
 }
 
 impl NamedSecret {
@@ -227,13 +237,11 @@ impl<'a> Outside<'a> {
     pub(crate) fn secret(&self, node: &Node, key: &str, problems: &Problems) -> Option<NamedValue> {
         let source = source(node, key, self.env, problems)?;
         let prefix = node.get(PREFIX).and_then(Node::text).unwrap_or_default();
-        let with_prefix = |secret: Secret| match prefix {
-            "" => secret,
-            prefix => Secret::new([prefix, secret.expose()].concat()),
-        };
-        let text = self
-            .secrets
-            .map(|secrets| secrets.get(&source).map(with_prefix));
+        let text = self.secrets.map(|secrets| {
+            secrets
+                .get(&source)
+                .map(|secret| Secret::new([prefix, secret.expose()].concat()))
+        });
         self.named.borrow_mut().push(NamedSecret {
             key: key.to_owned(),
             source,
@@ -255,18 +263,11 @@ pub(crate) fn note_unread(table: &Table<'_>, key: &str, no_secret: &NoSecret) {
     table.note_at(key, UNREAD, message, no_secret.fix.as_str());
 }
 
-/// Where the secret of this table comes from.
+/// Where the secret of this table comes from; `None` if it does not say, which is noted.
 fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<SecretSource> {
-    let wrong = |location: &Location, message: String, hint: String| {
-        problems.note(
-            Problem::new("config_value", message)
-                .at(location)
-                .hint(hint),
-        );
-    };
     if let Some(caller) = node.get(CALLER) {
         let message = format!("`{key}`: `caller` is for values of `env` and `headers` of a server");
-        wrong(&caller.location, message, FORMS.to_owned());
+        problems.note_value(&caller.location, message, FORMS);
         return None;
     }
     for entry in node.entries() {
@@ -278,89 +279,95 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
             return None;
         }
     }
-    if let Some(prefix) = node.get(PREFIX).filter(|prefix| prefix.text().is_none()) {
+    if let Some(prefix) = node.get(PREFIX)
+        && prefix.text().is_none()
+    {
         let message = format!("`{key}.prefix` must be a text");
-        wrong(
-            &prefix.location,
-            message,
-            "for example \"Bearer \"".to_owned(),
-        );
+        problems.note_value(&prefix.location, message, "for example \"Bearer \"");
         return None;
     }
     match (node.get(COMMAND), node.get(FILE), node.get(SECRET)) {
-        (Some(command), None, None) => {
-            let words = words(command, env);
-            if words.is_none() {
-                let message =
-                    format!("`{key}.command` must be a list of a program and its arguments");
-                wrong(&command.location, message, FORMS.to_owned());
-            }
-            words.map(SecretSource::Command)
-        }
-        (None, Some(file), None) => {
-            let path = file.text().filter(|path| !path.is_empty());
-            let Some(path) = path else {
-                wrong(
-                    &file.location,
-                    format!("`{key}.file` must be a path"),
-                    FORMS.to_owned(),
-                );
-                return None;
-            };
-            let full = expand_home(path, env);
-            let hint = || FULL_PATH.to_owned();
-            full.map(|path| SecretSource::File(path.into()))
-                .map_err(|error| wrong(&file.location, format!("`{key}.file`: {error}"), hint()))
-                .ok()
-        }
-        (None, None, Some(secret)) => {
-            let name = secret.text().map_or(Err(SecretNameError), SecretName::new);
-            name.map(SecretSource::Kept)
-                .map_err(|error| {
-                    wrong(
-                        &secret.location,
-                        format!("`{key}.secret`: {error}"),
-                        FORMS.to_owned(),
-                    )
-                })
-                .ok()
-        }
+        (Some(command), None, None) => command_source(command, key, env, problems),
+        (None, Some(file), None) => file_source(file, key, env, problems),
+        (None, None, Some(secret)) => kept_source(secret, key, problems),
         (None, None, None) => {
-            wrong(
-                &node.location,
-                format!("`{key}` names no secret"),
-                FORMS.to_owned(),
-            );
+            let message = format!("`{key}` names no secret");
+            problems.note_value(&node.location, message, FORMS);
             None
         }
-        (command, file, _) => {
-            let first = if command.is_some() { COMMAND } else { FILE };
-            let second = if command.is_some() && file.is_some() {
-                FILE
-            } else {
-                SECRET
-            };
+        _ => {
+            let mut both = SOURCES
+                .into_iter()
+                .filter(|source| node.get(source).is_some());
+            let first = both.next().unwrap_or_default();
+            let second = both.next().unwrap_or_default();
             let message = format!("`{key}` has both `{first}` and `{second}`");
-            problems.note(
-                Problem::new("config_twice", message)
-                    .at(&node.location)
-                    .hint("keep one of them".to_owned()),
-            );
+            let problem = Problem::new("config_twice", message).at(&node.location);
+            problems.note(problem.hint("keep one of them"));
             None
         }
     }
 }
 
-/// A program, with `~` expanded, and its arguments as they are written.
+/// A secret that a program prints.
+fn command_source(
+    command: &Node,
+    key: &str,
+    env: Env<'_>,
+    problems: &Problems,
+) -> Option<SecretSource> {
+    let words = words(command, env);
+    if words.is_none() {
+        let message = format!("`{key}.command` must be a list of a program and its arguments");
+        problems.note_value(&command.location, message, FORMS);
+    }
+    words.map(SecretSource::Command)
+}
+
+/// A secret in a file.
+fn file_source(file: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<SecretSource> {
+    let path = file.text().unwrap_or_default();
+    if path.is_empty() {
+        let message = format!("`{key}.file` must be a path");
+        problems.note_value(&file.location, message, FORMS);
+        return None;
+    }
+    match expand_home(path, env) {
+        Ok(full) => Some(SecretSource::File(full.into())),
+        Err(error) => {
+            let message = format!("`{key}.file`: {error}");
+            problems.note_value(&file.location, message, FULL_PATH);
+            None
+        }
+    }
+}
+
+/// A secret that the gateway keeps.
+fn kept_source(secret: &Node, key: &str, problems: &Problems) -> Option<SecretSource> {
+    match secret.text().map_or(Err(SecretNameError), SecretName::new) {
+        Ok(name) => Some(SecretSource::Kept(name)),
+        Err(error) => {
+            let message = format!("`{key}.secret`: {error}");
+            problems.note_value(&secret.location, message, FORMS);
+            None
+        }
+    }
+}
+
+/// A program, with `~` expanded, and its arguments as they are written. `None` if the value is no
+/// list of texts, or names no program.
 fn words(command: &Node, env: Env<'_>) -> Option<Vec<String>> {
     let Value::List(items) = &command.value else {
         return None;
     };
-    let mut words: Vec<String> = items
-        .iter()
-        .map(|item| item.text().map(str::to_owned))
-        .collect::<Option<_>>()?;
-    let program = words.first_mut().filter(|program| !program.is_empty())?;
+    let mut words = Vec::with_capacity(items.len());
+    for item in items {
+        words.push(item.text()?.to_owned());
+    }
+    let program = words.first_mut()?;
+    if program.is_empty() {
+        return None;
+    }
     if let Ok(full) = expand_home(program, env) {
         *program = full;
     }

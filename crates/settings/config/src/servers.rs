@@ -17,7 +17,7 @@ use access::is_gateways_name;
 use crate::expand::is_reference;
 use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
-use crate::reader::{DURATION, Problems, Table, duration};
+use crate::reader::{DURATION, ListedText, Problems, Table, duration};
 use crate::secrets::Outside;
 use crate::tls_files;
 use crate::values::{Env, Unread, Unset, Variables, capabilities, participant_id};
@@ -84,23 +84,26 @@ pub(crate) fn read(
     notices: &mut Vec<String>,
 ) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let standard = Standard::read(root);
-    let tables = root.tables("servers");
-    let mut one = |(entry, table): (&TreeEntry, Table<'_>)| {
+    let mut servers = Vec::new();
+    let mut accounts = Vec::new();
+    for (entry, table) in root.tables("servers") {
         let problems = table.problems();
-        let before = table.problems().count();
-        let server = server(entry, table, &standard, (outside, notices));
-        if !entry.location.layer.is_of_client {
-            return server;
+        let before = problems.count();
+        let mut read = server(entry, table, &standard, outside, notices);
+        // Its client's program may understand what the gateway does not: a server of such a file
+        // stops none of the others.
+        if entry.location.layer.is_of_client {
+            let found = problems.take_from(before);
+            if !found.is_empty() {
+                read = unusable(entry, &found, notices);
+            }
         }
-        match problems.take_from(before) {
-            found if found.is_empty() => server,
-            found => unusable(entry, &found, notices),
+        if let Some((server, auth)) = read {
+            accounts.push((server.name.clone(), auth));
+            servers.push(server);
         }
-    };
-    let servers = tables.into_iter().filter_map(&mut one);
-    servers
-        .map(|(server, auth)| (server.clone(), (server.name, auth)))
-        .unzip()
+    }
+    (servers, accounts)
 }
 
 /// A server of a client's file that the gateway cannot use as it is written: it is down and says
@@ -160,54 +163,51 @@ struct Standard {
 }
 
 impl Standard {
+    /// Reads `[server]`, as far as it is about servers.
     fn read(root: &Table<'_>) -> Self {
-        let is_table = |node: &&Node| matches!(node.value, Value::Table(_));
-        let table = root
+        // Of a value that is no table, `settings::read` notes the problem.
+        let is_table = root
             .get("server")
-            .filter(is_table)
-            .and_then(|_| root.table("server"));
-        let sandbox = table
-            .as_ref()
-            .and_then(|table| table.choice("sandbox", &SANDBOXES));
-        let pins = table
-            .as_ref()
-            .map(|table| pins(table, PinPolicy::default()))
-            .unwrap_or_default();
-        let sessions = table
-            .as_ref()
-            .and_then(|table| table.choice("sessions", &SESSIONS));
-        let start = table
-            .as_ref()
-            .and_then(|table| table.choice("start", &STARTS));
-        let idle_stop = table.as_ref().and_then(|table| table.duration("idle_stop"));
-        let env_pass = table.as_ref().map(env_pass).unwrap_or_default();
+            .is_some_and(|node| matches!(node.value, Value::Table(_)));
+        let table = if is_table { root.table("server") } else { None };
+        let Some(table) = table else {
+            return Self {
+                env_pass: Vec::new(),
+                sandbox: Sandbox::None,
+                pins: PinPolicy::default(),
+                sessions: Sessions::default(),
+                start: Start::default(),
+                idle_stop: IDLE_STOP,
+            };
+        };
         Self {
-            env_pass,
-            sandbox: sandbox.unwrap_or(Sandbox::None),
-            pins,
-            sessions: sessions.unwrap_or_default(),
-            start: start.unwrap_or_default(),
-            idle_stop: idle_stop.unwrap_or(IDLE_STOP),
+            sandbox: table.choice("sandbox", &SANDBOXES).unwrap_or(Sandbox::None),
+            pins: pins(&table, PinPolicy::default()),
+            sessions: table.choice("sessions", &SESSIONS).unwrap_or_default(),
+            start: table.choice("start", &STARTS).unwrap_or_default(),
+            idle_stop: table.duration("idle_stop").unwrap_or(IDLE_STOP),
+            env_pass: env_pass(&table),
         }
     }
 }
 
+/// Reads one server; `None` if it has no name or no transport, which is noted.
 fn server(
     entry: &TreeEntry,
     table: Table<'_>,
     standard: &Standard,
-    (outside, notices): (&Outside<'_>, &mut Vec<String>),
+    outside: &Outside<'_>,
+    notices: &mut Vec<String>,
 ) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
-    // A disabled server needs no variables and no secrets.
-    let written = |_: &str| Some(String::new());
     let name = server_id(entry, table.problems(), notices);
     let variables = if enabled {
         Variables::of(outside)
     } else {
-        Variables::of_disabled(&written)
+        Variables::of_disabled(&empty_variable)
     };
     let mut transport = transport(&table, &variables, enabled);
+    // After a problem of the transport it may be one with a process: that problem is enough.
     let has_process = transport
         .as_ref()
         .is_none_or(|transport| transport.child().is_some());
@@ -219,86 +219,27 @@ fn server(
         }
     }
     let auth = auth::read(&table, transport.as_ref(), &variables);
-    let has_callers_key = transport.as_ref().is_none_or(Transport::has_callers_key);
-    if variables.key_label().is_some() && !has_callers_key {
-        let message = format!(
-            "{}: `caller` has no effect in `env` of a server with a `url`, nor in `headers` of one with a `command`",
-            table.name()
-        );
-        table.wrong(
-            "config_value",
-            message,
-            "a process gets the key by `env`, a server over HTTP by `headers`",
-        );
-    }
+    check_callers_key(&table, transport.as_ref(), &variables);
+    // All texts have been expanded by now, so that nothing that is lacking is missed.
     let unset = variables.unset();
     let unread = variables.unread();
-    for Unset {
-        variable,
-        key,
-        location,
-    } in &unset
-    {
-        notices.push(format!(
-            "{location}: `{key}`: the environment variable `{variable}` is not set, so the server `{}` cannot start: \
-             set it, or write a default: ${{{variable}:-...}}",
-            entry.key
-        ));
-    }
-    for Unread {
-        key,
-        no_secret,
-        location,
-    } in &unread
-    {
-        let server = &entry.key;
-        let why = &no_secret.why;
-        let fix = if no_secret.is_unset {
-            format!(": {}", no_secret.fix)
-        } else {
-            String::new()
-        };
-        notices.push(format!(
-            "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}{fix}"
-        ));
-    }
+    note_lacking(entry, &unset, &unread, notices);
     let transport =
         transport.map(|usable| lacking(unset.first(), unread.first()).unwrap_or(usable));
     let prefix = prefix(&table, name.as_ref());
-    let era = table.choice("era", &ERAS);
-    let other_era = table.choice("protocolEra", &ERAS);
-    if let (Some(_), Some(_)) = (era, other_era) {
-        let message = format!(
-            "{}: `era` and `protocolEra` are the same setting",
-            table.name()
-        );
-        table.wrong("config_twice", message, "keep one of them");
-    }
-    let era = era.or(other_era).unwrap_or_default();
-    // A proto-mcp server has no modern era.
-    let era = if matches!(transport, Some(Transport::Proto(_))) {
-        EraChoice::Legacy
-    } else {
-        era
-    };
+    let era = era(&table, transport.as_ref());
     // An API has no sessions, and so nothing that callers could not share.
-    let usual = match (standard.sessions, &transport) {
+    let usual_sessions = match (standard.sessions, &transport) {
         (Sessions::Auto, Some(Transport::OpenApi(_))) => Sessions::Shared,
         (usual, _) => usual,
     };
-    let sessions = table.choice("sessions", &SESSIONS).unwrap_or(usual);
+    let sessions = table
+        .choice("sessions", &SESSIONS)
+        .unwrap_or(usual_sessions);
     let start = table.choice("start", &STARTS).unwrap_or(standard.start);
     let idle_stop = table.duration("idle_stop").unwrap_or(standard.idle_stop);
     if !has_process {
-        for key in ["start", "idle_stop"]
-            .into_iter()
-            .filter(|key| table.get(key).is_some())
-        {
-            notices.push(format!(
-                "{}: `{key}` has no effect: the server has no `command`",
-                table.name()
-            ));
-        }
+        note_keys_of_processes(&table, notices);
     }
     let timeouts = timeouts(&table);
     let capabilities =
@@ -325,24 +266,103 @@ fn server(
     Some((server, auth))
 }
 
+/// The environment of a disabled server: each variable is set and empty, so that none is missed.
+fn empty_variable(_: &str) -> Option<String> {
+    Some(String::new())
+}
+
+/// Checks that a key which each caller enters is where the server gets it.
+fn check_callers_key(table: &Table<'_>, transport: Option<&Transport>, variables: &Variables<'_>) {
+    let has_callers_key = transport.is_none_or(Transport::has_callers_key);
+    if variables.key_label().is_some() && !has_callers_key {
+        let message = format!(
+            "{}: `caller` has no effect in `env` of a server with a `url`, nor in `headers` of one with a `command`",
+            table.name()
+        );
+        table.wrong(
+            "config_value",
+            message,
+            "a process gets the key by `env`, a server over HTTP by `headers`",
+        );
+    }
+}
+
+/// Notes every variable and secret that a server lacks and cannot start without.
+fn note_lacking(entry: &TreeEntry, unset: &[Unset], unread: &[Unread], notices: &mut Vec<String>) {
+    let server = &entry.key;
+    for Unset {
+        variable,
+        key,
+        location,
+    } in unset
+    {
+        notices.push(format!(
+            "{location}: `{key}`: the environment variable `{variable}` is not set, so the server `{server}` cannot start: \
+             set it, or write a default: ${{{variable}:-...}}"
+        ));
+    }
+    for Unread {
+        key,
+        no_secret,
+        location,
+    } in unread
+    {
+        let why = &no_secret.why;
+        let fix = if no_secret.is_unset {
+            format!(": {}", no_secret.fix)
+        } else {
+            String::new()
+        };
+        notices.push(format!(
+            "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}{fix}"
+        ));
+    }
+}
+
+/// The era in which a server is spoken to: `era`, or `protocolEra` as files of clients spell it.
+fn era(table: &Table<'_>, transport: Option<&Transport>) -> EraChoice {
+    let own = table.choice("era", &ERAS);
+    let of_clients = table.choice("protocolEra", &ERAS);
+    if own.is_some() && of_clients.is_some() {
+        let message = format!(
+            "{}: `era` and `protocolEra` are the same setting",
+            table.name()
+        );
+        table.wrong("config_twice", message, "keep one of them");
+    }
+    // A proto-mcp server has no modern era.
+    if matches!(transport, Some(Transport::Proto(_))) {
+        return EraChoice::Legacy;
+    }
+    own.or(of_clients).unwrap_or_default()
+}
+
+/// Notes the keys that are about a process, of a server that has none.
+fn note_keys_of_processes(table: &Table<'_>, notices: &mut Vec<String>) {
+    for key in ["start", "idle_stop"] {
+        if table.get(key).is_some() {
+            notices.push(format!(
+                "{}: `{key}` has no effect: the server has no `command`",
+                table.name()
+            ));
+        }
+    }
+}
+
 /// The variables that all processes of servers get: `env_pass`.
 fn env_pass(table: &Table<'_>) -> Vec<String> {
     let mut names = Vec::new();
-    for (name, location) in table.texts("env_pass").unwrap_or_default() {
-        if name.is_empty() || name.contains(['=', '\0', '*', '$']) {
+    for ListedText { text, location } in table.texts("env_pass").unwrap_or_default() {
+        if text.is_empty() || text.contains(['=', '\0', '*', '$']) {
             let message = format!(
                 "`{}`: `{}` is not the name of an environment variable",
                 table.full("env_pass"),
-                name.escape_debug()
+                text.escape_debug()
             );
             let hint = "write names such as \"SSL_CERT_FILE\", without values and patterns";
-            table.problems().note(
-                Problem::new("config_value", message)
-                    .hint(hint)
-                    .at(location),
-            );
-        } else if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
+            table.problems().note_value(location, message, hint);
+        } else if !names.iter().any(|known| known == text) {
+            names.push(text.to_owned());
         }
     }
     names
@@ -355,8 +375,11 @@ fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
         if child.env.iter().any(|(known, _)| known == name) {
             continue;
         }
-        let value = env(name).map(|value| Secret::expanded(value, format!("${{{name}}}")));
-        child.env.extend(value.map(|value| (name.clone(), value)));
+        if let Some(value) = env(name) {
+            // As a reference it is shown: the value may be a secret.
+            let value = Secret::expanded(value, format!("${{{name}}}"));
+            child.env.push((name.clone(), value));
+        }
     }
 }
 
@@ -427,51 +450,144 @@ fn server_id(
     participant_id(&name, &entry.location, problems)
 }
 
+/// The keys of a table that say what a server is and where, their texts expanded.
+struct ServerKeys {
+    command: Option<Secret>,
+    args: Vec<Secret>,
+    env: Vec<(String, Secret)>,
+    cwd: Option<PathBuf>,
+    url: Option<Secret>,
+    headers: Vec<(String, Secret)>,
+    /// `openapi`: the file or URL of an API's description.
+    description: Option<Secret>,
+    query: Vec<(String, Secret)>,
+    fallback: Option<bool>,
+    tls: ClientFiles,
+    /// Whether all variables in them are set. A text without its variables is not the one that
+    /// counts, so its form is not checked.
+    is_whole: bool,
+}
+
+impl ServerKeys {
+    fn read(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Self {
+        let command = variables.path_at(table, "command");
+        let args = args(table, variables);
+        let env = variables.secrets_at(table, "env");
+        let cwd = variables
+            .path_at(table, "cwd")
+            .map(|cwd| PathBuf::from(cwd.expose()));
+        let url = variables.secret_at(table, "url");
+        let headers = variables.secrets_at(table, "headers");
+        let description = variables.path_at(table, "openapi");
+        let query = variables.secrets_at(table, "query");
+        let fallback = table.flag("fallback");
+        let tls = tls_files::client_files(table, variables);
+        let is_whole = variables.unset().is_empty();
+        Self {
+            command,
+            args,
+            env,
+            cwd,
+            url,
+            headers,
+            description,
+            query,
+            fallback,
+            // Files of a server that cannot start, or is disabled, may be missing too.
+            tls: if enabled && is_whole {
+                tls
+            } else {
+                ClientFiles::default()
+            },
+            is_whole,
+        }
+    }
+}
+
+/// How a server is reached; `None` after a problem.
 fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Option<Transport> {
-    let kind = table.choice("type", &TYPES);
-    let command = variables.path_at(table, "command");
-    let args = args(table, variables);
-    let child_env = variables.secrets_at(table, "env");
-    let cwd = variables
-        .path_at(table, "cwd")
-        .map(|cwd| PathBuf::from(cwd.expose()));
-    let url = variables.secret_at(table, "url");
-    let headers = variables.secrets_at(table, "headers");
-    let description = variables.path_at(table, "openapi");
-    let query = variables.secrets_at(table, "query");
-    let fallback = table.flag("fallback");
-    let tls_files = tls_files::client_files(table, variables);
-    // Where a variable is not set, the text is not the one that counts.
-    let is_whole = variables.unset().is_empty();
-    // Files of a server that cannot start, or is disabled, may be missing too.
-    let tls_files = if enabled && is_whole {
-        tls_files
-    } else {
-        ClientFiles::default()
+    let written = table.choice("type", &TYPES);
+    let mut keys = ServerKeys::read(table, variables, enabled);
+    let kind = match written {
+        Some(kind) => kind,
+        None => kind_by_keys(table, &keys)?,
     };
-    let typed_wrongly = kind.is_none() && table.get("type").is_some();
-    let kind = match (kind, &command, &url) {
-        (Some(kind), _, _) => kind,
-        (None, None, _) if description.is_some() => Type::OpenApi,
-        (None, Some(_), None) => Type::Stdio,
-        (None, None, Some(_)) => Type::Http,
-        (None, None, None) if typed_wrongly => return None,
-        (None, None, None) => {
-            let message = format!("{} has neither `command` nor `url`", table.name());
-            table.wrong(
-                "config_missing",
-                message,
-                "add a `command` to start, or a `url` to connect to",
-            );
-            return None;
+    check_fallback(table, kind, &keys);
+    if !matches!(kind, Type::OpenApi) {
+        note_keys_of_apis(table);
+    }
+    match kind {
+        Type::Demo => Some(Transport::Demo),
+        Type::OpenApi => http_api(table, keys, enabled),
+        Type::Stdio => {
+            let command = needed(table, "command", keys.command.take())?;
+            Some(Transport::Stdio(child(table, &command, keys, variables)))
         }
-        (None, Some(_), Some(_)) => {
-            let message = format!("{} has both `command` and `url`", table.name());
-            table.wrong("config_twice", message, "keep one of them");
-            return None;
+        Type::Proto => match keys.command.take() {
+            Some(_) if keys.url.is_some() => {
+                note_command_and_url(table);
+                None
+            }
+            Some(command) => {
+                let fallback = keys.fallback.unwrap_or(true);
+                let child = child(table, &command, keys, variables);
+                Some(Transport::Proto(ProtoConfig::Child { child, fallback }))
+            }
+            None => {
+                let is_whole = keys.is_whole;
+                let at = proto_address(table, keys, "wss://")?;
+                let has_good_headers = check_headers(table, &at.headers);
+                let transport = proto::address(table, at, is_whole)?;
+                has_good_headers.then_some(transport)
+            }
+        },
+        Type::Grpc => {
+            let is_whole = keys.is_whole;
+            let at = proto_address(table, keys, "https://")?;
+            let has_good_headers = check_headers(table, &at.headers);
+            let transport = proto::grpc(table, at, is_whole)?;
+            has_good_headers.then_some(transport)
         }
-    };
-    if fallback.is_some() && !(matches!(kind, Type::Proto) && command.is_some()) {
+        Type::Http => Some(Transport::Http(http_address(table, keys)?)),
+        Type::Sse => Some(Transport::Sse(http_address(table, keys)?)),
+    }
+}
+
+/// The type of a server without a valid `type`, by the keys that it has.
+fn kind_by_keys(table: &Table<'_>, keys: &ServerKeys) -> Option<Type> {
+    match (&keys.command, &keys.url) {
+        (None, _) if keys.description.is_some() => Some(Type::OpenApi),
+        (Some(_), None) => Some(Type::Stdio),
+        (None, Some(_)) => Some(Type::Http),
+        (Some(_), Some(_)) => {
+            note_command_and_url(table);
+            None
+        }
+        (None, None) => {
+            // A `type` that is not valid has been noted, and may need neither key.
+            if table.get("type").is_none() {
+                let message = format!("{} has neither `command` nor `url`", table.name());
+                table.wrong(
+                    "config_missing",
+                    message,
+                    "add a `command` to start, or a `url` to connect to",
+                );
+            }
+            None
+        }
+    }
+}
+
+fn note_command_and_url(table: &Table<'_>) {
+    let message = format!("{} has both `command` and `url`", table.name());
+    table.wrong("config_twice", message, "keep one of them");
+}
+
+/// Checks that `fallback` is a key of a process that speaks proto-mcp: MCP over stdio is the only
+/// other protocol that one could speak.
+fn check_fallback(table: &Table<'_>, kind: Type, keys: &ServerKeys) {
+    let may_fall_back = matches!(kind, Type::Proto) && keys.command.is_some();
+    if keys.fallback.is_some() && !may_fall_back {
         let message = format!(
             "{} has no other protocol to fall back to",
             table.full("fallback")
@@ -482,11 +598,12 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
             "it is for a server with `type = \"proto\"` and a `command`",
         );
     }
-    if !matches!(kind, Type::OpenApi) {
-        for key in ["openapi", "query"]
-            .into_iter()
-            .filter(|key| table.get(key).is_some())
-        {
+}
+
+/// Notes the keys that are about HTTP APIs, of a server that is none.
+fn note_keys_of_apis(table: &Table<'_>) {
+    for key in ["openapi", "query"] {
+        if table.get(key).is_some() {
             let message = format!("`{}` is for servers that are HTTP APIs", table.full(key));
             table.note_value(
                 key,
@@ -495,101 +612,85 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
             );
         }
     }
-    match kind {
-        Type::Demo => Some(Transport::Demo),
-        Type::OpenApi => {
-            let description = needed(table, "openapi", description)?;
-            let is_good = |url: &Secret| !is_whole || check_url(table, url);
-            let good = url.as_ref().is_none_or(is_good) && check_headers(table, &headers);
-            let first = url.as_ref().unwrap_or(&description);
-            let is_encrypted = !first.expose().starts_with("http://");
-            let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
-            let given = openapi::Given {
-                url,
-                headers,
-                query,
-                reads: enabled && is_whole,
-            };
-            good.then(|| openapi::read(table, &description, given, tls))
-                .flatten()
-        }
-        Type::Stdio => {
-            let command = needed(table, "command", command)?;
-            Some(Transport::Stdio(child(
-                table,
-                &command,
-                (args, child_env, cwd),
-                variables,
-            )))
-        }
-        Type::Proto => match (command, url) {
-            (Some(command), None) => {
-                let child = child(table, &command, (args, child_env, cwd), variables);
-                Some(Transport::Proto(ProtoConfig::Child {
-                    child,
-                    fallback: fallback.unwrap_or(true),
-                }))
-            }
-            (None, url) => {
-                let url = needed(table, "url", url)?;
-                let is_encrypted = url.expose().starts_with("wss://");
-                let tls = tls_files::client(table, tls_files, Oldest::Tls13, is_encrypted)?;
-                let good = check_headers(table, &headers);
-                proto::address(table, HttpConfig { url, headers, tls }, is_whole).filter(|_| good)
-            }
-            (Some(_), Some(_)) => {
-                let message = format!("{} has both `command` and `url`", table.name());
-                table.wrong("config_twice", message, "keep one of them");
-                None
-            }
-        },
-        Type::Grpc => {
-            let url = needed(table, "url", url)?;
-            let is_encrypted = url.expose().starts_with("https://");
-            let tls = tls_files::client(table, tls_files, Oldest::Tls13, is_encrypted)?;
-            let good = check_headers(table, &headers);
-            proto::grpc(table, HttpConfig { url, headers, tls }, is_whole).filter(|_| good)
-        }
-        Type::Http | Type::Sse => {
-            let url = needed(table, "url", url)?;
-            let good = (!is_whole || check_url(table, &url)) && check_headers(table, &headers);
-            let is_encrypted = !url.expose().starts_with("http://");
-            let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
-            let http = HttpConfig { url, headers, tls };
-            good.then_some(if matches!(kind, Type::Sse) {
-                Transport::Sse(http)
-            } else {
-                Transport::Http(http)
-            })
-        }
-    }
 }
 
-/// The child process of this command.
+/// The transport to an HTTP API with a description.
+fn http_api(table: &Table<'_>, keys: ServerKeys, enabled: bool) -> Option<Transport> {
+    let description = needed(table, "openapi", keys.description)?;
+    let is_good_url = match &keys.url {
+        Some(url) if keys.is_whole => check_url(table, url),
+        _ => true,
+    };
+    let is_good = is_good_url && check_headers(table, &keys.headers);
+    let first = keys.url.as_ref().unwrap_or(&description);
+    let is_encrypted = !first.expose().starts_with("http://");
+    let tls = tls_files::client(table, keys.tls, Oldest::Tls12, is_encrypted)?;
+    if !is_good {
+        return None;
+    }
+    let given = openapi::Given {
+        url: keys.url,
+        headers: keys.headers,
+        query: keys.query,
+        reads: enabled && keys.is_whole,
+    };
+    openapi::read(table, &description, given, tls)
+}
+
+/// The address of a proto-mcp server, which begins with `encrypted` if it is over TLS. Unlike
+/// servers of MCP, which may be old, it has TLS 1.3.
+fn proto_address(table: &Table<'_>, keys: ServerKeys, encrypted: &str) -> Option<HttpConfig> {
+    let url = needed(table, "url", keys.url)?;
+    let is_encrypted = url.expose().starts_with(encrypted);
+    let tls = tls_files::client(table, keys.tls, Oldest::Tls13, is_encrypted)?;
+    Some(HttpConfig {
+        url,
+        headers: keys.headers,
+        tls,
+    })
+}
+
+/// The address of a server of MCP over HTTP.
+fn http_address(table: &Table<'_>, keys: ServerKeys) -> Option<HttpConfig> {
+    let url = needed(table, "url", keys.url)?;
+    let is_good = (!keys.is_whole || check_url(table, &url)) && check_headers(table, &keys.headers);
+    let is_encrypted = !url.expose().starts_with("http://");
+    let tls = tls_files::client(table, keys.tls, Oldest::Tls12, is_encrypted)?;
+    is_good.then_some(HttpConfig {
+        url,
+        headers: keys.headers,
+        tls,
+    })
+}
+
+/// The process of a server.
 fn child(
     table: &Table<'_>,
     command: &Secret,
-    (args, env, cwd): (Vec<Secret>, Vec<(String, Secret)>, Option<PathBuf>),
+    keys: ServerKeys,
     variables: &Variables<'_>,
 ) -> StdioConfig {
-    check_command(table, command, cwd.as_deref(), variables.env());
-    env_names(table, &env);
+    check_command(table, command, keys.cwd.as_deref(), variables.env());
+    env_names(table, &keys.env);
     StdioConfig {
         command: command.expose().to_owned(),
-        args,
-        env,
-        cwd,
+        args: keys.args,
+        env: keys.env,
+        cwd: keys.cwd,
         confinement: Confinement::default(),
     }
 }
 
+/// The value of a key that servers of the type need. An empty text is none.
 fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {
-    let value = value.filter(|value| !value.written().is_empty());
-    if value.is_none() {
-        let message = format!("{} needs a `{key}`", table.name());
-        table.wrong("config_missing", message, "servers of this `type` need it");
+    match value {
+        Some(value) if !value.written().is_empty() => Some(value),
+        _ => {
+            let message = format!("{} needs a `{key}`", table.name());
+            table.wrong("config_missing", message, "servers of this `type` need it");
+            None
+        }
     }
-    value
 }
 
 /// Checks that a command with blanks is a program, and not a program with arguments.
@@ -598,14 +699,13 @@ fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: E
     let (Some(program), Some(first)) = (words.next(), words.next()) else {
         return;
     };
+    // A program may have blanks in its name: one that is there, or may be, is left alone. The
+    // variables of a disabled server are empty, and lead to no program.
     let path = env("PATH").unwrap_or_default();
-    let dirs = std::env::split_paths(&path)
+    let mut directories = std::env::split_paths(&path)
         .chain(cwd.map(Path::to_owned))
         .chain([PathBuf::new()]);
-    let is_found = dirs
-        .map(|dir| dir.join(command.expose()))
-        .any(|file| file.exists());
-    // The variables of a disabled server are empty.
+    let is_found = directories.any(|directory| directory.join(command.expose()).exists());
     if is_found || is_reference(command.written()) {
         return;
     }
@@ -623,10 +723,11 @@ fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: E
 }
 
 fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<Secret> {
-    let texts = table.texts("args").unwrap_or_default();
-    let one =
-        |(text, location)| variables.secret(text, table.full("args"), location, table.problems());
-    texts.into_iter().map(one).collect()
+    let mut args = Vec::new();
+    for ListedText { text, location } in table.texts("args").unwrap_or_default() {
+        args.push(variables.secret(text, table.full("args"), location, table.problems()));
+    }
+    args
 }
 
 fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
@@ -788,8 +889,10 @@ pub(crate) fn unexpanded(tree: &Node) -> Vec<String> {
         let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else {
             continue;
         };
-        for (item, text) in items.iter().filter_map(|item| Some((item, item.text()?))) {
-            if text.starts_with("~/") {
+        for item in items {
+            if let Some(text) = item.text()
+                && text.starts_with("~/")
+            {
                 found.push(format!(
                     "{}: `servers.{}.args`: `~` in `{text}` is not expanded: write ${{HOME}}",
                     item.location, server.key

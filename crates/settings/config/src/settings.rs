@@ -1,10 +1,10 @@
 //! Tables `[server]`, `[server.limits]`, `[audit]` and `[registry]`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::auth::{PublicUrl, PublicUrlError};
+use ::auth::PublicUrl;
 use access::config::{AuditConfig, Config, Limits};
 use platform::default_share;
 use store::audit::Payloads;
@@ -28,29 +28,22 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let table = root.table("server")?;
     let listen = listen(&table);
     let data_dir = plain_path_at(&table, "data_dir", env);
-    let hosts = table.texts("hosts").unwrap_or_default();
+    let mut hosts = table.plain_texts("hosts");
+    for host in &mut hosts {
+        host.make_ascii_lowercase();
+    }
     let public_url = public_url(&table);
-    let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase());
     // Its host is the gateway's, with its port or the scheme's.
-    let hosts = hosts
-        .chain(public_url.iter().map(|url| url.authority().to_owned()))
-        .collect();
+    hosts.extend(public_url.iter().map(|url| url.authority().to_owned()));
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
     let tls = tls_files::server(&table, env);
-    let count = |key, standard| {
-        table.count(key).map_or(standard, |count| {
-            usize::try_from(count).unwrap_or(usize::MAX)
-        })
-    };
-    let starts_at_once = above_zero(
-        &table,
-        "starts_at_once",
-        Some(count("starts_at_once", STARTS_AT_ONCE)),
-        1,
-    );
-    let probes_at_once = count("probes_at_once", PROBES_AT_ONCE);
-    // The tables of servers read them.
+    let starts_at_once = count(&table, "starts_at_once", STARTS_AT_ONCE);
+    // Unlike the others it may be 0: then no server is asked before its first use.
+    let probes_at_once = table
+        .count("probes_at_once")
+        .map_or(PROBES_AT_ONCE, in_memory);
+    // The tables of servers read them: here they are only known.
     for key in [
         "env_pass",
         "sandbox",
@@ -98,11 +91,7 @@ fn audit(root: &Table<'_>) -> AuditConfig {
     };
     let enabled = table.flag("enabled").unwrap_or(true);
     let payloads = table.choice("payloads", &PAYLOADS).unwrap_or_default();
-    let redact = table.texts("redact").unwrap_or_default();
-    let redact = redact
-        .into_iter()
-        .map(|(name, _)| name.to_owned())
-        .collect();
+    let redact = table.plain_texts("redact");
     table.finish();
     AuditConfig {
         enabled,
@@ -114,15 +103,12 @@ fn audit(root: &Table<'_>) -> AuditConfig {
 /// Parses the listen address. `localhost:PORT` and `:PORT` mean loopback; no name is looked up.
 fn listen(table: &Table<'_>) -> Option<SocketAddr> {
     let written = table.text("listen")?;
-    let loopback = |port: &str| {
-        port.parse()
-            .map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)))
-    };
-    let parsed = match written
+    let port_of_loopback = written
         .strip_prefix("localhost:")
-        .or_else(|| written.strip_prefix(':'))
-    {
-        Some(port) => loopback(port).ok(),
+        .or_else(|| written.strip_prefix(':'));
+    let parsed = match port_of_loopback.map(str::parse::<u16>) {
+        Some(Ok(port)) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Some(Err(_)) => None,
         None => written.parse().ok(),
     };
     if parsed.is_none() {
@@ -141,78 +127,119 @@ fn listen(table: &Table<'_>) -> Option<SocketAddr> {
 
 /// The address under which clients outside reach the gateway.
 fn public_url(table: &Table<'_>) -> Option<PublicUrl> {
-    let written = table.text("public_url")?;
-    let wrong = |error: PublicUrlError| {
-        let message = format!("`{}` {error}", table.full("public_url"));
-        table.note_value(
-            "public_url",
-            message,
-            "for example \"https://mcp.example.com\"",
-        );
-    };
-    PublicUrl::parse(written).map_err(wrong).ok()
+    match PublicUrl::parse(table.text("public_url")?) {
+        Ok(url) => Some(url),
+        Err(error) => {
+            let message = format!("`{}` {error}", table.full("public_url"));
+            table.note_value(
+                "public_url",
+                message,
+                "for example \"https://mcp.example.com\"",
+            );
+            None
+        }
+    }
 }
 
+/// Reads `[server.limits]`, each limit by default if its key is not written.
 fn limits(table: Table<'_>) -> Limits {
     let standard = Limits::default();
-    let bytes = |key, standard: usize| above_zero(&table, key, table.bytes(key), standard);
-    let count = |key, standard: usize| {
-        let count = table
-            .count(key)
-            .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        above_zero(&table, key, count, standard)
-    };
-    let time = |key, standard: Duration| table.duration(key).unwrap_or(standard);
-    let body_bytes_max = bytes("body_bytes_max", standard.body_bytes_max);
-    let held_bytes_max = bytes("held_bytes_max", standard.held_bytes_max);
+    let body_bytes_max = bytes(&table, "body_bytes_max", standard.body_bytes_max);
+    let held_bytes_max = bytes(&table, "held_bytes_max", standard.held_bytes_max);
     // A share always has room for one whole body.
     let held_share = default_share(held_bytes_max).max(body_bytes_max);
-    let proposal_bytes_max = bytes("proposal_bytes_max", standard.proposal_bytes_max);
+    let proposal_bytes_max = bytes(&table, "proposal_bytes_max", standard.proposal_bytes_max);
     let proposal_share = default_share(proposal_bytes_max)
         .max(body_bytes_max)
         .min(proposal_bytes_max);
-    let connections_max = count("connections_max", standard.connections_max);
-    let sessions_max = count("sessions_max", standard.sessions_max);
-    let upstream_calls_max = count("upstream_calls_max", standard.upstream_calls_max);
-    let upstream_sessions_max = count("upstream_sessions_max", standard.upstream_sessions_max);
-    let share = |key, of: usize| count(key, default_share(of)).min(of);
+    let connections_max = count(&table, "connections_max", standard.connections_max);
+    let sessions_max = count(&table, "sessions_max", standard.sessions_max);
+    let upstream_calls_max = count(&table, "upstream_calls_max", standard.upstream_calls_max);
+    let upstream_sessions_max = count(
+        &table,
+        "upstream_sessions_max",
+        standard.upstream_sessions_max,
+    );
     let limits = Limits {
         body_bytes_max,
-        header_bytes_max: bytes("header_bytes_max", standard.header_bytes_max),
-        line_bytes_max: bytes("line_bytes_max", standard.line_bytes_max),
+        header_bytes_max: bytes(&table, "header_bytes_max", standard.header_bytes_max),
+        line_bytes_max: bytes(&table, "line_bytes_max", standard.line_bytes_max),
         held_bytes_max,
-        participant_held_bytes_max: bytes("participant_held_bytes_max", held_share)
+        participant_held_bytes_max: bytes(&table, "participant_held_bytes_max", held_share)
             .min(held_bytes_max),
-        envelope_bytes_max: bytes("envelope_bytes_max", standard.envelope_bytes_max),
+        envelope_bytes_max: bytes(&table, "envelope_bytes_max", standard.envelope_bytes_max),
         connections_max,
-        participant_connections_max: share("participant_connections_max", connections_max),
+        participant_connections_max: share(&table, "participant_connections_max", connections_max),
         sessions_max,
-        participant_sessions_max: share("participant_sessions_max", sessions_max),
-        session_idle: time("session_idle", standard.session_idle),
-        participant_calls_max: count("participant_calls_max", standard.participant_calls_max),
+        participant_sessions_max: share(&table, "participant_sessions_max", sessions_max),
+        session_idle: time(&table, "session_idle", standard.session_idle),
+        participant_calls_max: count(
+            &table,
+            "participant_calls_max",
+            standard.participant_calls_max,
+        ),
         upstream_calls_max,
-        participant_upstream_calls_max: share("participant_upstream_calls_max", upstream_calls_max),
+        participant_upstream_calls_max: share(
+            &table,
+            "participant_upstream_calls_max",
+            upstream_calls_max,
+        ),
         upstream_sessions_max,
         participant_upstream_sessions_max: share(
+            &table,
             "participant_upstream_sessions_max",
             upstream_sessions_max,
         ),
-        upstream_session_idle: time("upstream_session_idle", standard.upstream_session_idle),
-        queue_len_max: count("queue_len_max", standard.queue_len_max),
-        resume_events_max: count("resume_events_max", standard.resume_events_max),
-        resume_bytes_max: bytes("resume_bytes_max", standard.resume_bytes_max),
-        batch_len_max: count("batch_len_max", standard.batch_len_max),
+        upstream_session_idle: time(
+            &table,
+            "upstream_session_idle",
+            standard.upstream_session_idle,
+        ),
+        queue_len_max: count(&table, "queue_len_max", standard.queue_len_max),
+        resume_events_max: count(&table, "resume_events_max", standard.resume_events_max),
+        resume_bytes_max: bytes(&table, "resume_bytes_max", standard.resume_bytes_max),
+        batch_len_max: count(&table, "batch_len_max", standard.batch_len_max),
         proposal_bytes_max,
-        participant_proposal_bytes_max: bytes("participant_proposal_bytes_max", proposal_share)
-            .min(proposal_bytes_max),
-        topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
-        away: time("away", standard.away),
-        keep_alive: time("keep_alive", standard.keep_alive),
-        hold: time("hold", standard.hold),
-        pause: time("pause", standard.pause),
+        participant_proposal_bytes_max: bytes(
+            &table,
+            "participant_proposal_bytes_max",
+            proposal_share,
+        )
+        .min(proposal_bytes_max),
+        topic_participants_max: count(
+            &table,
+            "topic_participants_max",
+            standard.topic_participants_max,
+        ),
+        away: time(&table, "away", standard.away),
+        keep_alive: time(&table, "keep_alive", standard.keep_alive),
+        hold: time(&table, "hold", standard.hold),
+        pause: time(&table, "pause", standard.pause),
     };
     table.finish();
     limits
+}
+
+fn bytes(table: &Table<'_>, key: &'static str, standard: usize) -> usize {
+    above_zero(table, key, table.bytes(key), standard)
+}
+
+fn count(table: &Table<'_>, key: &'static str, standard: usize) -> usize {
+    above_zero(table, key, table.count(key).map(in_memory), standard)
+}
+
+/// One participant's share of a limit, which is no larger than the limit.
+fn share(table: &Table<'_>, key: &'static str, of: usize) -> usize {
+    count(table, key, default_share(of)).min(of)
+}
+
+fn time(table: &Table<'_>, key: &'static str, standard: Duration) -> Duration {
+    table.duration(key).unwrap_or(standard)
+}
+
+/// A count of things in memory: more than can be addressed are never reached.
+fn in_memory(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 fn above_zero(

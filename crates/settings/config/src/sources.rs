@@ -86,23 +86,29 @@ impl Loaded {
     /// key.
     #[must_use]
     pub fn keeps_by_found_file(&self) -> bool {
-        let server = self.tree.get("server");
-        let is_found = |key: &&str| {
-            let node = server.and_then(|server| server.get(key));
-            node.is_some_and(|node| node.location.layer.origin == SourceOrigin::Found)
+        let Some(server) = self.tree.get("server") else {
+            return false;
         };
-        ["data_dir", "key_file", "key_command"].iter().any(is_found)
+        ["data_dir", "key_file", "key_command"].iter().any(|key| {
+            server
+                .get(key)
+                .is_some_and(|node| node.location.layer.origin == SourceOrigin::Found)
+        })
     }
 
     /// Messages about secrets that are not set, without reading one.
     #[must_use]
     pub fn unset_secrets(&self) -> Vec<String> {
-        let unset = |secret: &NamedSecret| {
-            let name = secret.kept().filter(|name| !self.kept.has(name))?;
-            let NoSecret { why, fix, .. } = NoSecret::unset(name);
-            Some(format!("`{}`: {why}: {fix}", secret.key))
-        };
-        self.secrets.iter().filter_map(unset).collect()
+        let mut messages = Vec::new();
+        for secret in &self.secrets {
+            if let Some(name) = secret.kept()
+                && !self.kept.has(name)
+            {
+                let NoSecret { why, fix, .. } = NoSecret::unset(name);
+                messages.push(format!("`{}`: {why}: {fix}", secret.key));
+            }
+        }
+        messages
     }
 }
 
@@ -116,27 +122,33 @@ impl ConfigSources {
         let outside = Outside::unread(env);
         loaded.config = check(&loaded.tree, &outside, &mut loaded.notices)?;
         loaded.secrets = outside.into_named();
-        loaded.notices.extend(servers::unexpanded(&loaded.tree));
-        loaded
-            .notices
-            .extend(unmatched(&loaded.tree, &loaded.config));
-        loaded.notices.extend(tls_files::warnings(&loaded.config));
-        loaded
-            .notices
-            .extend(servers::without_resource(&loaded.tree));
-        loaded.files.extend(tls_files::paths(&loaded.config));
-        loaded
-            .files
-            .extend(loaded.secrets.iter().filter_map(NamedSecret::file));
-        if loaded.config.data_dir.is_none() && !self.keep_nothing {
-            loaded.config.data_dir = state_dir(env);
+        let Loaded {
+            config,
+            tree,
+            notices,
+            files,
+            secrets,
+            kept,
+            ..
+        } = &mut loaded;
+        notices.extend(servers::unexpanded(tree));
+        notices.extend(unmatched(tree, config));
+        notices.extend(tls_files::warnings(config));
+        notices.extend(servers::without_resource(tree));
+        files.extend(tls_files::paths(config));
+        files.extend(secrets.iter().filter_map(NamedSecret::file));
+        let written = config.data_dir.clone();
+        if written.is_none() && !self.keep_nothing {
+            config.data_dir = state_dir(env);
         }
-        let data_dir = loaded.config.data_dir.clone().or_else(|| state_dir(env));
-        loaded.kept = KeptSecrets::of(data_dir.as_deref(), loaded.config.key.clone());
+        // A gateway that stores nothing has the operator's secrets all the same: they are read
+        // where others have put them.
+        let data_dir = written.or_else(|| state_dir(env));
+        *kept = KeptSecrets::of(data_dir.as_deref(), config.key.clone());
         if self.keep_nothing && self.data_dir.is_none() {
-            loaded.config.data_dir = None;
+            config.data_dir = None;
         }
-        keep_from_servers(&mut loaded.config, &loaded.kept);
+        keep_from_servers(config, kept);
         Ok(loaded)
     }
 
@@ -144,20 +156,19 @@ impl ConfigSources {
     /// file cannot be read, or a file that needs consent names it: then only [`ConfigSources::load`] says
     /// what it is.
     pub fn data_dir(&self, env: Env<'_>) -> Option<PathBuf> {
-        let full = |text: &str| expand_home(text, env).ok().map(PathBuf::from);
-        if let Some(named) = &self.data_dir {
-            return full(&named.display().to_string());
-        }
-        match self
-            .tree(env)
-            .ok()?
-            .get("server")
-            .and_then(|server| server.get("data_dir"))
-        {
-            None => state_dir(env),
-            Some(node) if node.location.layer.origin == SourceOrigin::Found => None,
-            Some(node) => full(node.text()?),
-        }
+        let written = match &self.data_dir {
+            Some(named) => named.display().to_string(),
+            None => {
+                let tree = self.tree(env).ok()?;
+                let node = tree.get("server").and_then(|server| server.get("data_dir"));
+                match node {
+                    None => return state_dir(env),
+                    Some(node) if node.location.layer.origin == SourceOrigin::Found => return None,
+                    Some(node) => node.text()?.to_owned(),
+                }
+            }
+        };
+        Some(PathBuf::from(expand_home(&written, env).ok()?))
     }
 
     /// The merged tree of all layers, not checked.
@@ -184,11 +195,10 @@ impl ConfigSources {
     }
 
     fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
-        let defaults = |text| Layer::file(node::DEFAULTS, SourceOrigin::Operator, text);
-        let mut tree = toml_file::read(&defaults(DEFAULTS))?;
+        let mut tree = toml_file::read(&default_layer(DEFAULTS))?;
         let mut files = Vec::new();
         let mut notices = Vec::new();
-        let mut clients = Node::empty(&defaults(""));
+        let mut clients = Node::empty(&default_layer(""));
         for path in &self.mcp_config {
             let file = client_file::adapt(json_file::read(&self.read_client_file(path)?)?)?;
             clients.overlay(file.tree);
@@ -216,21 +226,17 @@ impl ConfigSources {
         files.extend(self.mcp_config.iter().cloned());
         let demo = files.is_empty();
         if demo {
-            tree.overlay(toml_file::read(&defaults(DEMO))?);
+            tree.overlay(toml_file::read(&default_layer(DEMO))?);
         }
         self.flags(&mut tree);
-        // `load` replaces it after the check.
-        let config = Config::default();
-        let awaited = self.awaited_file(env);
-        let secrets = Vec::new();
-        let kept = KeptSecrets::default();
         Ok(Loaded {
-            config,
+            // `load` replaces these three after the check.
+            config: Config::default(),
+            secrets: Vec::new(),
+            kept: KeptSecrets::default(),
             tree,
-            secrets,
-            kept,
             files,
-            awaited,
+            awaited: self.awaited_file(env),
             notices,
             demo,
             found,
@@ -259,21 +265,15 @@ impl ConfigSources {
         users.is_file().then_some((users, SourceOrigin::Operator))
     }
 
+    /// Lays the flags over the files.
     fn flags(&self, tree: &mut Node) {
-        let mut set = |flag: &str, key: &str, value: Option<String>| {
-            if let Some(value) = value {
-                let layer: Arc<Layer> = Layer::new(flag, SourceOrigin::Operator);
-                tree.overlay(Node::at(&layer, &["server", key], Value::Text(value)));
-            }
-        };
-        set("--listen", "listen", self.listen.clone());
-        set(
-            "--data-dir",
-            "data_dir",
-            self.data_dir
-                .as_ref()
-                .map(|path| path.display().to_string()),
-        );
+        if let Some(listen) = &self.listen {
+            set_flag(tree, "--listen", "listen", listen.clone());
+        }
+        if let Some(data_dir) = &self.data_dir {
+            let path = data_dir.display().to_string();
+            set_flag(tree, "--data-dir", "data_dir", path);
+        }
     }
 }
 
@@ -346,22 +346,32 @@ pub fn without_guests(loaded: &Loaded) -> Option<Problem> {
 
 /// The tree of a configuration file with this text over the defaults.
 fn text_tree(name: &str, text: &str) -> Result<Node, Problem> {
-    let layer = |name: &str, text: &str| Layer::file(name, SourceOrigin::Operator, text);
-    let mut tree = toml_file::read(&layer(node::DEFAULTS, DEFAULTS))?;
-    tree.overlay(toml_file::read(&layer(name, text))?);
+    let mut tree = toml_file::read(&default_layer(DEFAULTS))?;
+    let file = Layer::file(name, SourceOrigin::Operator, text);
+    tree.overlay(toml_file::read(&file)?);
     Ok(tree)
+}
+
+fn default_layer(text: &str) -> Arc<Layer> {
+    Layer::file(node::DEFAULTS, SourceOrigin::Operator, text)
+}
+
+/// Sets a key of `[server]` to the value of a flag.
+fn set_flag(tree: &mut Node, flag: &str, key: &str, value: String) {
+    let layer: Arc<Layer> = Layer::new(flag, SourceOrigin::Operator);
+    tree.overlay(Node::at(&layer, &["server", key], Value::Text(value)));
 }
 
 /// Keeps the gateway's own files from the servers in a sandbox, whatever their lists say.
 fn keep_from_servers(config: &mut Config, kept: &KeptSecrets) {
     let folder = kept.folder().map(Path::to_owned);
     let own: Vec<PathBuf> = config.data_dir.iter().cloned().chain(folder).collect();
-    let children = config
-        .servers
-        .iter_mut()
-        .filter_map(|server| server.transport.child_mut());
-    for files in children.filter_map(|child| child.confinement.files.as_mut()) {
-        files.never.clone_from(&own);
+    for server in &mut config.servers {
+        if let Some(child) = server.transport.child_mut()
+            && let Some(files) = &mut child.confinement.files
+        {
+            files.never.clone_from(&own);
+        }
     }
 }
 
@@ -377,21 +387,30 @@ pub fn state_dir(env: Env<'_>) -> Option<PathBuf> {
 
 /// `of_service` is set by systemd: directories of the service alone, separated by colons.
 fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-    let first = |paths: String| absolute(paths.split(':').next().unwrap_or_default().to_owned());
-    if let Some(own) = env(of_service).and_then(first) {
+    if let Some(paths) = env(of_service)
+        && let Some(own) = absolute(paths.split(':').next().unwrap_or_default())
+    {
         return Some(own);
     }
-    if let Some(base) = env(variable).and_then(absolute) {
+    if let Some(base) = env(variable)
+        && let Some(base) = absolute(&base)
+    {
         return Some(base.join("portmoot"));
     }
-    let home = env("HOME").and_then(absolute)?;
+    let home = absolute(&env("HOME")?)?;
     let below_home = if cfg!(target_os = "macos") {
         "Library/Application Support"
     } else {
         below_home
     };
     Some(home.join(below_home).join("portmoot"))
+}
+
+/// A path that does not depend on the working directory. The XDG specification has relative ones
+/// ignored.
+fn absolute(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    path.is_absolute().then(|| path.to_owned())
 }
 
 fn read(path: &Path, origin: SourceOrigin) -> Result<Arc<Layer>, Problem> {

@@ -65,16 +65,11 @@ pub(crate) fn server(server: &Table<'_>, env: Env<'_>) -> Option<ServerTls> {
 
 /// The keys of a server that name files of TLS.
 pub(crate) fn client_files(table: &Table<'_>, variables: &Variables<'_>) -> ClientFiles {
-    let path = |key| {
-        variables
-            .path_at(table, key)
-            .map(|path| PathBuf::from(path.expose()))
-    };
-    ClientFiles {
-        ca: path("ca"),
-        cert: path("client_cert"),
-        key: path("client_key"),
-    }
+    let [ca, cert, key] = ["ca", "client_cert", "client_key"].map(|key| {
+        let path = variables.path_at(table, key)?;
+        Some(PathBuf::from(path.expose()))
+    });
+    ClientFiles { ca, cert, key }
 }
 
 /// Reads what is trusted and shown towards a server whose connections are encrypted or not; `None`
@@ -114,20 +109,27 @@ fn noted<T>(
     table: &Table<'_>,
     keys: &[(&'static str, Option<PathBuf>)],
 ) -> Option<T> {
-    read.map_err(|error| {
-        let is_of = |file: &Option<PathBuf>| file.is_some() && file.as_deref() == error.path();
-        let of_error = keys.iter().find(|(_, file)| is_of(file));
-        let key = of_error
-            .or_else(|| keys.iter().rfind(|(_, file)| file.is_some()))
-            .map_or("cert", |(key, _)| key);
-        table.note_at(
-            key,
-            CODE,
-            format!("`{}`: {error}", table.full(key)),
-            error.hint(),
-        );
-    })
-    .ok()
+    let error = match read {
+        Ok(read) => return Some(read),
+        Err(error) => error,
+    };
+    let written: Vec<(&str, &Path)> = keys
+        .iter()
+        .filter_map(|(key, file)| Some((*key, file.as_deref()?)))
+        .collect();
+    let of_error = written
+        .iter()
+        .find(|(_, file)| Some(*file) == error.path())
+        // Where one of a pair is missing, the last key that is written.
+        .or(written.last());
+    let key = of_error.map_or("cert", |(key, _)| *key);
+    table.note_at(
+        key,
+        CODE,
+        format!("`{}`: {error}", table.full(key)),
+        error.hint(),
+    );
+    None
 }
 
 /// Checks that certificates of participants can come, and that each names one participant.

@@ -79,19 +79,16 @@ impl Source<'_> {
     /// Converts a table, keeping the order of the file.
     fn table(&self, table: &DeTable<'_>) -> Result<Value, Problem> {
         let mut keys: Vec<_> = table.iter().collect();
+        // The parser has them by name.
         keys.sort_by_key(|(key, _)| key.span().start);
-        let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-            let key_text: &std::borrow::Cow<'_, str> = key.get_ref();
-            let node = self.node(value)?;
-            Ok(TreeEntry {
-                key: key_text.clone().into_owned(),
+        let mut entries = Vec::with_capacity(keys.len());
+        for (key, value) in keys {
+            entries.push(TreeEntry {
+                key: key.get_ref().clone().into_owned(),
                 location: self.location(key.span()),
-                node,
-            })
-        };
-        keys.into_iter()
-            .map(entry)
-            .collect::<Result<_, _>>()
-            .map(Value::Table)
+                node: self.node(value)?,
+            });
+        }
+        Ok(Value::Table(entries))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
-use crate::reader::{Table, ValueForm};
+use crate::reader::{ListedText, Table, ValueForm};
 use crate::sets::name_filter;
 use crate::values::{rate, result_bytes_max, topic_name};
 use access::GUEST_RATE;
@@ -95,60 +95,52 @@ fn topic(
     })
 }
 
+/// The servers of a topic: all, unless `servers` names some.
 fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {
-    let wanted = table
-        .texts("servers")
-        .unwrap_or_else(|| vec![("*", table.location())]);
-    let known = || servers.iter().map(|server| server.name.as_str());
-    for (name, location) in &wanted {
-        if *name != "*" && !known().any(|known| known == *name) {
-            let message = format!("`{}`: there is no server `{name}`", table.full("servers"));
+    let names = servers.iter().map(|server| &server.name);
+    let Some(wanted) = table.texts("servers") else {
+        return names.cloned().collect();
+    };
+    for ListedText { text, location } in &wanted {
+        if *text != "*" && !names.clone().any(|known| known.as_str() == *text) {
+            let message = format!("`{}`: there is no server `{text}`", table.full("servers"));
             let problem = Problem::new("config_unknown_server", message).at(location);
-            let otherwise = format!("add [servers.{name}], or write \"*\"");
+            let otherwise = format!("add [servers.{text}], or write \"*\"");
+            let known = names.clone().map(ParticipantId::as_str);
             table
                 .problems()
-                .note(problem.suggest(name, known(), otherwise));
+                .note(problem.suggest(text, known, otherwise));
         }
     }
-    let chosen = |server: &&ServerConfig| {
-        wanted
-            .iter()
-            .any(|(name, _)| *name == "*" || *name == server.name.as_str())
-    };
-    servers
-        .iter()
-        .filter(chosen)
-        .map(|server| server.name.clone())
+    let wants_all = wanted.iter().any(|one| one.text == "*");
+    names
+        .filter(|name| wants_all || wanted.iter().any(|one| one.text == name.as_str()))
+        .cloned()
         .collect()
 }
 
+/// The built-in tools of a topic.
 fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
     let wanted = table.texts("builtin").unwrap_or_default();
-    table.form(
-        "builtin",
-        ValueForm::Choices(BUILT_IN.iter().map(|(word, _)| *word).collect()),
-    );
-    let known = |(name, location): (&str, &_)| {
-        let found = BUILT_IN
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, built_in)| *built_in);
-        if found.is_none() {
-            let message = format!(
-                "`{}`: there is no built-in tool `{name}`",
-                table.full("builtin")
-            );
-            let problem = Problem::new("config_value", message).at(location);
-            let otherwise =
-                "the built-in tools are `proposals`, `room`, `proxy` and `search_tools`";
-            let known = BUILT_IN.iter().map(|(known, _)| *known);
-            table
-                .problems()
-                .note(problem.suggest(name, known, otherwise));
+    let words = BUILT_IN.map(|(word, _)| word);
+    table.form("builtin", ValueForm::Choices(words.to_vec()));
+    let mut chosen = Vec::new();
+    for ListedText { text, location } in wanted {
+        if let Some((_, tool)) = BUILT_IN.iter().find(|(word, _)| *word == text) {
+            chosen.push(*tool);
+            continue;
         }
-        found
-    };
-    wanted.into_iter().filter_map(known).collect()
+        let message = format!(
+            "`{}`: there is no built-in tool `{text}`",
+            table.full("builtin")
+        );
+        let problem = Problem::new("config_value", message).at(location);
+        let otherwise = "the built-in tools are `proposals`, `room`, `proxy` and `search_tools`";
+        table
+            .problems()
+            .note(problem.suggest(text, words, otherwise));
+    }
+    chosen
 }
 
 /// Content of lists of tools. A list without the tools that find the others would show nothing.

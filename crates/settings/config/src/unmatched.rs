@@ -53,7 +53,9 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
                     mismatch(kind).or_else(|| doubled(kind, &prefixes))
                 };
                 found.extend(why.map(|why| format!("{at}: {why}")));
-                found.extend(addressees(item, &names).map(|why| format!("{at}: {why}")));
+                for why in addressees(item, &names) {
+                    found.push(format!("{at}: {why}"));
+                }
             }
         }
     }
@@ -71,24 +73,16 @@ pub fn mismatch(text: &str) -> Option<String> {
         .split_once(':')
         .map_or((text, None), |(head, rest)| (head, Some(rest)));
     if text.starts_with(ACTS_BEGIN) {
-        let known =
-            Capability::parse(text).is_ok_and(|one| ACTS.iter().any(|act| one.admits_head(act)));
-        let acts = || {
-            format!(
-                "the gateway's own capabilities are {}",
-                ACTS.map(|act| format!("`{act}`")).join(", ")
-            )
-        };
-        return (!known).then(|| {
-            let hint = suggestion(text, ACTS).unwrap_or_else(acts);
-            format!("`{text}` matches nothing that the gateway does: {hint}")
-        });
+        return unknown_act(text);
     }
     if !head.starts_with("mcp/") {
         // The method of a request, without the part before it.
-        let is_method = method::lookup(head).is_some();
-        return is_method
-            .then(|| format!("`{text}` matches no request: did you mean `{REQUEST}:{text}`?"));
+        if method::lookup(head).is_some() {
+            return Some(format!(
+                "`{text}` matches no request: did you mean `{REQUEST}:{text}`?"
+            ));
+        }
+        return None;
     }
     let one = Capability::parse(head).ok()?;
     if !HEADS.iter().any(|head| one.admits_head(head)) {
@@ -101,10 +95,9 @@ pub fn mismatch(text: &str) -> Option<String> {
         .split_once(':')
         .map_or((rest, None), |(name, context)| (name, Some(context)));
     let one = Capability::parse(&format!("{REQUEST}:{name}")).ok()?;
-    let matches = |row: &&method::MethodRow| {
-        KindRef::request(row.name, None).is_ok_and(|kind| one.admits(kind))
-    };
-    let rows: Vec<_> = method::all().filter(matches).collect();
+    let rows: Vec<_> = method::all()
+        .filter(|row| KindRef::request(row.name, None).is_ok_and(|kind| one.admits(kind)))
+        .collect();
     if rows.is_empty() {
         // An exact name may be a method that the gateway does not know.
         let hint = suggestion(name, families().chain(method::all().map(|row| row.name)));
@@ -117,9 +110,28 @@ pub fn mismatch(text: &str) -> Option<String> {
         ));
     }
     let has_context = rows.iter().any(|row| row.target != TargetKind::None);
-    let context = context.filter(|context| !has_context && *context != "*")?;
+    let context = context?;
+    if has_context || context == "*" {
+        return None;
+    }
     Some(format!(
         "`{text}` matches nothing, because `{name}` has no name or URI behind it: leave out `:{context}`"
+    ))
+}
+
+/// Why a capability for the gateway's own acts matches none of them.
+fn unknown_act(text: &str) -> Option<String> {
+    if Capability::parse(text).is_ok_and(|one| ACTS.iter().any(|act| one.admits_head(act))) {
+        return None;
+    }
+    let hint = suggestion(text, ACTS).unwrap_or_else(|| {
+        format!(
+            "the gateway's own capabilities are {}",
+            ACTS.map(|act| format!("`{act}`")).join(", ")
+        )
+    });
+    Some(format!(
+        "`{text}` matches nothing that the gateway does: {hint}"
     ))
 }
 
@@ -150,8 +162,8 @@ fn families() -> impl Iterator<Item = &'static str> {
     .into_iter()
 }
 
-/// Addressees of a capability that name no configured server or participant.
-fn addressees(item: &Node, names: &[&str]) -> impl Iterator<Item = String> {
+/// Messages about addressees of a capability that name no configured server or participant.
+fn addressees(item: &Node, names: &[&str]) -> Vec<String> {
     let written: Vec<&str> = match item.get("to") {
         Some(Node {
             value: Value::List(items),
@@ -160,28 +172,28 @@ fn addressees(item: &Node, names: &[&str]) -> impl Iterator<Item = String> {
         Some(one) => one.text().into_iter().collect(),
         None => Vec::new(),
     };
-    let matches = |pattern: &str| {
-        let one = Capability::parse("chat").and_then(|chat| chat.to([pattern]));
-        let chat = KindRef::parse("chat");
-        one.is_ok_and(|one| {
-            names
-                .iter()
-                .any(|name| chat.is_ok_and(|chat| one.admits_to(chat, &[name])))
-        })
+    let mut messages = Vec::new();
+    for pattern in written {
+        if !names_any(pattern, names) {
+            let hint = suggestion(pattern, names.iter().copied())
+                .unwrap_or_else(|| "check the name".to_owned());
+            messages.push(format!(
+                "there is no server or participant `{pattern}`: {hint}"
+            ));
+        }
+    }
+    messages
+}
+
+/// Whether an addressee is one of these names, or a pattern of some.
+fn names_any(pattern: &str, names: &[&str]) -> bool {
+    // Any kind does: what counts is to whom the capability is.
+    let Ok(kind) = KindRef::parse("chat") else {
+        return false;
     };
-    let unknown: Vec<String> = written
-        .into_iter()
-        .filter(|pattern| !matches(pattern))
-        .map(str::to_owned)
-        .collect();
-    let hint = |name: &str| {
-        suggestion(name, names.iter().copied()).unwrap_or_else(|| "check the name".to_owned())
-    };
-    let texts: Vec<String> = unknown
-        .iter()
-        .map(|name| format!("there is no server or participant `{name}`: {}", hint(name)))
-        .collect();
-    texts.into_iter()
+    Capability::parse("chat")
+        .and_then(|chat| chat.to([pattern]))
+        .is_ok_and(|chat| names.iter().any(|name| chat.admits_to(kind, &[name])))
 }
 
 #[cfg(test)]

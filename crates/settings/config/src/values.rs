@@ -106,57 +106,40 @@ impl<'a> Variables<'a> {
         key: &str,
         problems: &Problems,
     ) -> Option<Secret> {
-        let wrong = |location: &Location, message: String, hint: &str| {
-            problems.note(
-                Problem::new("config_value", message)
-                    .at(location)
-                    .hint(hint),
-            );
-            None
-        };
         const EXAMPLE: &str =
             "for example { caller = \"API key of the CRM\", prefix = \"Bearer \" }";
-        if let Some(other) = node
-            .entries()
-            .iter()
-            .find(|entry| ![CALLER, PREFIX].contains(&entry.key.as_str()))
-        {
-            return wrong(
-                &other.location,
-                format!("`{key}` has both `caller` and `{}`", other.key),
-                EXAMPLE,
-            );
+        for entry in node.entries() {
+            if ![CALLER, PREFIX].contains(&entry.key.as_str()) {
+                let message = format!("`{key}` has both `caller` and `{}`", entry.key);
+                problems.note_value(&entry.location, message, EXAMPLE);
+                return None;
+            }
         }
-        let is_good = |text: &&str| {
-            !text.trim().is_empty()
-                && text.chars().count() <= KEY_LABEL_CHARS_MAX
-                && !text.chars().any(json::visible::is_hidden)
-        };
-        let Some(text) = label.text().filter(is_good) else {
+        let text = label.text().unwrap_or_default();
+        if !is_key_label(text) {
             let message = format!(
                 "`{key}.caller` must say in at most {KEY_LABEL_CHARS_MAX} characters what the key is called"
             );
-            return wrong(&label.location, message, EXAMPLE);
-        };
-        let prefix = match node.get(PREFIX).map(|prefix| (prefix, prefix.text())) {
+            problems.note_value(&label.location, message, EXAMPLE);
+            return None;
+        }
+        let prefix = match node.get(PREFIX) {
             None => "",
-            Some((_, Some(prefix))) => prefix,
-            Some((prefix, None)) => {
-                return wrong(
-                    &prefix.location,
-                    format!("`{key}.prefix` must be a text"),
-                    EXAMPLE,
-                );
-            }
+            Some(prefix) => match prefix.text() {
+                Some(text) => text,
+                None => {
+                    let message = format!("`{key}.prefix` must be a text");
+                    problems.note_value(&prefix.location, message, EXAMPLE);
+                    return None;
+                }
+            },
         };
         let mut known = self.key_label.borrow_mut();
         if known.as_ref().is_some_and(|known| known != text) {
+            let message = format!("`{key}.caller`: the server has another key of each caller");
             let hint = "each caller enters one key for a server: give all its places the same text";
-            return wrong(
-                &label.location,
-                format!("`{key}.caller`: the server has another key of each caller"),
-                hint,
-            );
+            problems.note_value(&label.location, message, hint);
+            return None;
         }
         *known = Some(text.to_owned());
         Some(Secret::of_caller(prefix, inline_in_full(node)))
@@ -164,30 +147,23 @@ impl<'a> Variables<'a> {
 
     /// The secret that a table names, and the table as it is written. Until secrets are read, for a
     /// disabled server, and for one that cannot be read, the text is empty.
-    pub(crate) fn named(
-        &self,
-        node: &Node,
-        key: &str,
-        problems: &Problems,
-    ) -> Option<(String, String)> {
+    pub(crate) fn named(&self, node: &Node, key: &str, problems: &Problems) -> Option<Secret> {
         let Some(outside) = self.outside else {
-            return Some((String::new(), String::new()));
+            return Some(Secret::new(""));
         };
         let NamedValue { written, text } = outside.secret(node, key, problems)?;
-        let text = match text {
-            None => String::new(),
-            Some(Ok(secret)) => secret.expose().to_owned(),
+        match text {
+            None => Some(Secret::expanded("", written)),
+            Some(Ok(secret)) => Some(Secret::expanded(secret.expose(), written)),
             Some(Err(no_secret)) => {
-                let location = node.location.clone();
                 self.unread.borrow_mut().push(Unread {
                     key: key.to_owned(),
                     no_secret,
-                    location,
+                    location: node.location.clone(),
                 });
-                String::new()
+                Some(Secret::expanded("", written))
             }
-        };
-        Some((text, written))
+        }
     }
 
     /// Expands a text; it stays unexpanded if a variable is not set, or after a problem.
@@ -223,7 +199,8 @@ impl<'a> Variables<'a> {
     /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their
     /// spelling; a table names a secret.
     pub(crate) fn secrets_at(&self, table: &Table<'_>, key: &'static str) -> Vec<(String, Secret)> {
-        let one = |entry: &crate::node::TreeEntry| {
+        let mut secrets = Vec::new();
+        for entry in table.entries(key) {
             let full = format!("{}.{}", table.full(key), entry.key);
             let text = match &entry.node.value {
                 Value::Text(text) => text.clone(),
@@ -231,26 +208,25 @@ impl<'a> Variables<'a> {
                 Value::Decimal(number) => number.to_string(),
                 Value::Flag(flag) => flag.to_string(),
                 Value::Table(_) => {
-                    if let Some(label) = entry.node.get(CALLER).filter(|_| KEYED.contains(&key)) {
-                        let secret = self.of_caller(label, &entry.node, &full, table.problems())?;
-                        return Some((entry.key.clone(), secret));
-                    }
-                    let (text, written) = self.named(&entry.node, &full, table.problems())?;
-                    return Some((entry.key.clone(), Secret::expanded(text, written)));
+                    let named = match entry.node.get(CALLER) {
+                        Some(label) if KEYED.contains(&key) => {
+                            self.of_caller(label, &entry.node, &full, table.problems())
+                        }
+                        _ => self.named(&entry.node, &full, table.problems()),
+                    };
+                    secrets.extend(named.map(|secret| (entry.key.clone(), secret)));
+                    continue;
                 }
                 Value::List(_) => {
                     let message = format!("`{full}` must be a text, or name a secret");
-                    let problem = Problem::new("config_value", message).at(&entry.location);
-                    table.problems().note(problem.hint(FORMS));
-                    return None;
+                    table.problems().note_value(&entry.location, message, FORMS);
+                    continue;
                 }
             };
-            Some((
-                entry.key.clone(),
-                self.secret(&text, full, &entry.node.location, table.problems()),
-            ))
-        };
-        table.entries(key).iter().filter_map(one).collect()
+            let secret = self.secret(&text, full, &entry.node.location, table.problems());
+            secrets.push((entry.key.clone(), secret));
+        }
+        secrets
     }
 
     /// A text after its expansion; as it is written if that failed, which is noted.
@@ -275,6 +251,13 @@ impl<'a> Variables<'a> {
         }
         Secret::new(text)
     }
+}
+
+/// Whether people can be asked for a key by this text.
+fn is_key_label(text: &str) -> bool {
+    !text.trim().is_empty()
+        && text.chars().count() <= KEY_LABEL_CHARS_MAX
+        && !text.chars().any(json::visible::is_hidden)
 }
 
 /// Notes that a text cannot be expanded.
@@ -361,18 +344,17 @@ pub(crate) fn result_bytes_max(table: &Table<'_>) -> Option<usize> {
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.
 pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<RateLimit> {
     let node = table.get(key)?;
-    let (limit, burst) = match &node.value {
-        Value::Text(limit) => (Some(limit.as_str()), None),
+    let rate = match &node.value {
+        Value::Text(limit) => parse_rate(limit, None),
         Value::Table(_) => {
             let inner = table.table(key)?;
             let limit = inner.text("limit");
             let burst = inner.count("burst");
             inner.finish();
-            (limit, burst)
+            limit.and_then(|limit| parse_rate(limit, burst))
         }
-        Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) => (None, None),
+        Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) => None,
     };
-    let rate = limit.and_then(|limit| parse_rate(limit, burst));
     if rate.is_none() {
         let message = format!("`{}` is not a rate", table.full(key));
         let hint = "write \"100/s\", \"600/min\", or { limit = \"100/s\", burst = 200 }";
@@ -383,73 +365,105 @@ pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<RateLimit> {
 
 fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
     let (number, unit) = limit.split_once('/')?;
-    let number: u32 = number.trim().parse().ok().filter(|number| *number > 0)?;
+    let number: u32 = number.trim().parse().ok()?;
     let per_minute = match unit.trim() {
         "s" => number.checked_mul(60)?,
         "m" | "min" => number,
         _ => return None,
     };
-    let burst = burst.map_or(Some(number), |burst| {
-        u32::try_from(burst).ok().filter(|burst| *burst > 0)
-    })?;
-    Some(RateLimit { per_minute, burst })
+    let burst = match burst {
+        Some(burst) => u32::try_from(burst).ok()?,
+        None => number,
+    };
+    // A rate or a burst of 0 would admit no call at all.
+    (number > 0 && burst > 0).then_some(RateLimit { per_minute, burst })
+}
+
+/// A capability as it is written: a text, or a table with addressees.
+struct WrittenCapability<'a> {
+    kind: &'a str,
+    to: Option<&'a Node>,
 }
 
 /// The capabilities that a value is: one, or those of a set.
 fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
-    let wrong = |message: String| {
-        let message = format!("`{}`: {message}", table.full("capabilities"));
-        let problem = Problem::new("config_capability", message).at(&item.location);
-        table
-            .problems()
-            .note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
+    let written = match written_capability(item) {
+        Ok(written) => written,
+        Err(message) => {
+            note_capability(table, item, &message);
+            return Vec::new();
+        }
     };
-    let (kind, to) = match &item.value {
-        Value::Text(kind) => (kind.as_str(), None),
+    let Some((act, name)) = sets::named(written.kind) else {
+        return parse_capability(table, item, written.kind, written.to)
+            .into_iter()
+            .collect();
+    };
+    sets::of(sets, name, table, "capabilities", &item.location)
+        .iter()
+        .filter_map(|pattern| parse_capability(table, item, &format!("{act}{pattern}"), written.to))
+        .collect()
+}
+
+/// The parts of a capability that a value is.
+///
+/// # Errors
+/// The message, if it has another form.
+fn written_capability(item: &Node) -> Result<WrittenCapability<'_>, String> {
+    match &item.value {
+        Value::Text(kind) => Ok(WrittenCapability { kind, to: None }),
         Value::Table(entries) => {
             let unknown = entries
                 .iter()
                 .find(|entry| entry.key != "kind" && entry.key != "to");
             if let Some(entry) = unknown {
-                wrong(format!(
+                return Err(format!(
                     "unknown key `{}` in a capability: it has `kind` and `to`",
                     entry.key
                 ));
-                return Vec::new();
             }
-            let Some(kind) = item.get("kind").and_then(Node::text) else {
-                wrong("a capability table needs a `kind`".into());
-                return Vec::new();
-            };
-            (kind, item.get("to"))
+            match item.get("kind").and_then(Node::text) {
+                Some(kind) => Ok(WrittenCapability {
+                    kind,
+                    to: item.get("to"),
+                }),
+                None => Err("a capability table needs a `kind`".to_owned()),
+            }
         }
-        other => {
-            wrong(format!(
-                "a capability is a text or {{ kind, to }}, not {}",
-                other.what()
-            ));
-            return Vec::new();
-        }
+        other => Err(format!(
+            "a capability is a text or {{ kind, to }}, not {}",
+            other.what()
+        )),
+    }
+}
+
+/// The capability of this kind, for these addressees; notes a problem if there is none.
+fn parse_capability(
+    table: &Table<'_>,
+    item: &Node,
+    kind: &str,
+    to: Option<&Node>,
+) -> Option<Capability> {
+    let parsed = match to {
+        None => Capability::parse(kind),
+        Some(to) => Capability::parse(kind).and_then(|capability| capability.to(addressees(to))),
     };
-    let parse = |kind: &str| {
-        let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
-            None => Ok(capability),
-            Some(names) => capability.to(names),
-        });
-        parsed
-            .map_err(|error| wrong(format!("`{kind}` is not a capability: {error}")))
-            .ok()
-    };
-    match sets::named(kind) {
-        None => parse(kind).into_iter().collect(),
-        Some((act, name)) => {
-            let patterns = sets::of(sets, name, table, ("capabilities", &item.location));
-            patterns
-                .iter()
-                .filter_map(|pattern| parse(&format!("{act}{pattern}")))
-                .collect()
+    match parsed {
+        Ok(capability) => Some(capability),
+        Err(error) => {
+            let message = format!("`{kind}` is not a capability: {error}");
+            note_capability(table, item, &message);
+            None
         }
     }
+}
+
+fn note_capability(table: &Table<'_>, item: &Node, message: &str) {
+    let message = format!("`{}`: {message}", table.full("capabilities"));
+    let problem = Problem::new("config_capability", message).at(&item.location);
+    table
+        .problems()
+        .note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
 }
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not
@@ -465,20 +479,19 @@ fn addressees(node: &Node) -> Vec<&str> {
     }
 }
 
+/// The parsed name; notes a problem if it is not valid.
 fn noted<T>(
     parsed: Result<T, IdError>,
     name: &str,
     location: &Location,
     problems: &Problems,
 ) -> Option<T> {
-    let note = |error| {
-        problems.note(
-            Problem::new(
-                "config_name",
-                format!("`{}` is not a valid name: {error}", name.escape_debug()),
-            )
-            .at(location),
-        );
-    };
-    parsed.map_err(note).ok()
+    match parsed {
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            let message = format!("`{}` is not a valid name: {error}", name.escape_debug());
+            problems.note(Problem::new("config_name", message).at(location));
+            None
+        }
+    }
 }

@@ -153,78 +153,98 @@ impl Reader<'_> {
         }
     }
 
+    /// How a server is reached; `None` if it is left out, which is noted.
     fn transport(&mut self, kind: &str) -> Option<NewTransport> {
         // An older form of Zed: the command is a table.
-        let nested = self.map.get("command").and_then(Value::as_object);
-        if let Some(inner) = nested {
-            let map = inner.clone();
-            self.known.push("command");
-            let mut reader = Reader {
-                map: &map,
-                notes: Vec::new(),
-                known: Vec::new(),
-                ..*self
-            };
-            let command = reader.text("path");
-            let args = reader.texts("args");
-            let env = reader.pairs("env");
-            self.notes.append(&mut reader.notes);
-            return Some(NewTransport::Command {
-                command: command?,
-                args,
-                env,
-                cwd: None,
-            });
+        let map = self.map;
+        if let Some(inner) = map.get("command").and_then(Value::as_object) {
+            return self.nested_command(inner);
         }
-        let command = self.text("command").or_else(|| self.text("cmd"));
-        let urls = ["httpUrl", "url", "serverUrl", "uri"];
-        let (key, url) = urls
-            .into_iter()
-            .find_map(|key| Some((key, self.text(key)?)))
-            .unzip();
-        let url = url.filter(|url: &String| !url.is_empty());
-        match (command.filter(|command| !command.is_empty()), url) {
-            (Some(command), _) => {
-                let (command, mut args) = self.program(command)?;
-                args.extend(self.texts("args"));
-                let mut env = self.pairs("env");
-                env.extend(self.pairs("envs"));
-                if self.map.contains_key("envFile") {
-                    self.notes.push(format!(
-                        "`{}`: `envFile` is not read: set its variables where the gateway starts",
-                        self.name
-                    ));
-                    self.known.push("envFile");
-                }
-                let cwd = self.directory(&command);
-                Some(NewTransport::Command {
-                    command,
-                    args,
-                    env,
-                    cwd,
-                })
-            }
-            (None, Some(url)) => {
-                let mut headers = self.pairs("headers");
-                headers.extend(self.pairs("http_headers"));
-                headers.extend(self.options());
-                headers.extend(self.token());
-                self.known.push("envs");
-                let bare = self.shape.bare_url_is_sse && key == Some("url") && kind.is_empty();
-                Some(NewTransport::Url {
-                    url,
-                    headers,
-                    is_sse: kind == "sse" || bare,
-                })
-            }
-            (None, None) => {
-                self.notes.push(format!(
-                    "`{}` has neither a command nor a URL: left out",
-                    self.name
-                ));
-                None
+        let command = self
+            .text("command")
+            .or_else(|| self.text("cmd"))
+            .filter(|command| !command.is_empty());
+        let url = self.url();
+        if let Some(command) = command {
+            return self.command(command);
+        }
+        let Some((key, url)) = url else {
+            self.notes.push(format!(
+                "`{}` has neither a command nor a URL: left out",
+                self.name
+            ));
+            return None;
+        };
+        let mut headers = self.pairs("headers");
+        headers.extend(self.pairs("http_headers"));
+        headers.extend(self.options());
+        headers.extend(self.token());
+        self.known.push("envs");
+        // Some clients mean SSE by a bare `url`, and have another key for Streamable HTTP.
+        let is_bare = self.shape.bare_url_is_sse && key == "url" && kind.is_empty();
+        Some(NewTransport::Url {
+            url,
+            headers,
+            is_sse: kind == "sse" || is_bare,
+        })
+    }
+
+    /// A command that is a table of its own.
+    fn nested_command(&mut self, inner: &Map<String, Value>) -> Option<NewTransport> {
+        self.known.push("command");
+        let mut reader = Reader {
+            map: inner,
+            notes: Vec::new(),
+            known: Vec::new(),
+            ..*self
+        };
+        let command = reader.text("path");
+        let args = reader.texts("args");
+        let env = reader.pairs("env");
+        let notes = reader.notes;
+        self.notes.extend(notes);
+        Some(NewTransport::Command {
+            command: command?,
+            args,
+            env,
+            cwd: None,
+        })
+    }
+
+    /// A program with its arguments and variables.
+    fn command(&mut self, command: String) -> Option<NewTransport> {
+        let (command, mut args) = self.program(command)?;
+        args.extend(self.texts("args"));
+        let mut env = self.pairs("env");
+        env.extend(self.pairs("envs"));
+        if self.map.contains_key("envFile") {
+            self.notes.push(format!(
+                "`{}`: `envFile` is not read: set its variables where the gateway starts",
+                self.name
+            ));
+            self.known.push("envFile");
+        }
+        let cwd = self.directory(&command);
+        Some(NewTransport::Command {
+            command,
+            args,
+            env,
+            cwd,
+        })
+    }
+
+    /// The URL of a server, and the key that has it.
+    fn url(&mut self) -> Option<(&'static str, String)> {
+        for key in ["httpUrl", "url", "serverUrl", "uri"] {
+            if let Some(url) = self.text(key) {
+                return if url.is_empty() {
+                    None
+                } else {
+                    Some((key, url))
+                };
             }
         }
+        None
     }
 
     /// A program and the arguments that are written behind it in the same text. `None` if it is not

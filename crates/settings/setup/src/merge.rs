@@ -65,17 +65,21 @@ pub fn found(
             count: entries.len(),
         });
     }
-    let (mut servers, mut notes): (Vec<NewServer>, Vec<String>) = (Vec::new(), Vec::new());
-    for entry in entries
-        .iter()
-        .filter(|entry| !is_gateway(entry, &spot.shape))
-    {
+    let mut servers: Vec<NewServer> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
+    for entry in &entries {
+        // The gateway would be a server of its own.
+        if is_gateway(entry, &spot.shape) {
+            continue;
+        }
         let imported = read(entry, &spot.shape, at.project);
         notes.extend(imported.notes);
-        let new = imported
-            .server
-            .filter(|one| !servers.iter().any(|known| known.name == one.name));
-        servers.extend(new);
+        // Two names may become the same one: the first entry has it.
+        if let Some(server) = imported.server
+            && !servers.iter().any(|known| known.name == server.name)
+        {
+            servers.push(server);
+        }
     }
     Ok(ClientServers {
         client,
@@ -91,7 +95,9 @@ pub fn found(
 /// When the configuration file is broken or cannot be edited.
 pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<MergedFile, SetupError> {
     let known = own::entries(&file)?;
-    let (mut new, mut there, mut notes) = (Vec::new(), Vec::new(), found.notes);
+    let mut new = Vec::new();
+    let mut there = Vec::new();
+    let mut notes = found.notes;
     let mut kept = Vec::new();
     for mut server in found.servers {
         let variables = if how.hide_secrets {
@@ -113,9 +119,11 @@ pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<MergedF
             continue;
         }
         let path = found.file.path.display();
-        notes.extend(variables.iter().map(|variable| {
-            format!("`{name}`: set {variable} where the gateway starts; its value is in {path}")
-        }));
+        for variable in &variables {
+            notes.push(format!(
+                "`{name}`: set {variable} where the gateway starts; its value is in {path}"
+            ));
+        }
         kept.extend(server.secrets());
         there.push(name);
         new.push(server);

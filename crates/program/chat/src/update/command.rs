@@ -34,13 +34,16 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             }]
         }
         ChatCommand::Help => {
-            HELP.lines()
-                .for_each(|line| state.push(Entry::new(Tone::Note, line)));
+            for line in HELP.lines() {
+                state.push(Entry::new(Tone::Note, line));
+            }
             Vec::new()
         }
         ChatCommand::Who => {
             let all = show::people(&state.me, state.others.values());
-            all.into_iter().for_each(|entry| state.push(entry));
+            for entry in all {
+                state.push(entry);
+            }
             Vec::new()
         }
         ChatCommand::Calls => {
@@ -83,7 +86,8 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             if state.mode != ScreenMode::Screen
                 && let Some(item) = state.inbox.get(id)
             {
-                let text = format!("? {}", state.lines_text(&state.card(item).0));
+                let (lines, _) = state.card(item);
+                let text = format!("? {}", state.lines_text(&lines));
                 state.push(Entry::new(Tone::Outcome, text));
             }
             Vec::new()
@@ -160,7 +164,8 @@ fn proposals(state: &mut ChatState) {
         return state.tell("No proposal waits for a decision.");
     }
     for item in &items {
-        let text = format!("? {}", state.lines_text(&state.card(item).0));
+        let (lines, _) = state.card(item);
+        let text = format!("? {}", state.lines_text(&lines));
         state.push(Entry::new(Tone::Outcome, text));
     }
 }

@@ -1,7 +1,7 @@
 //! Events of the topic and of the inbox.
 
 use json::visible;
-use participant::{Event as TopicEvent, ProposalState};
+use participant::{Event as TopicEvent, IncomingProposal, ParticipantInfo, ProposalState};
 
 use crate::api::{ApiRefusal, ProposalDetails};
 use crate::entry::{Entry, Tone};
@@ -16,23 +16,13 @@ const ANNOUNCED_MS: u64 = 2_000;
 /// Interval at which the inbox is read when nothing happens, in milliseconds.
 pub const REFRESH_MS: u64 = 10_000;
 
+/// Something happened in the topic.
 pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> {
     let mut actions = Vec::new();
-    let mut closed = Vec::new();
     let was_lost = state.welcomed && state.connection == Connection::Lost;
     match &event {
         TopicEvent::Welcomed { you, others } => {
-            state.others = others
-                .iter()
-                .map(|seen| (seen.id.clone(), seen.clone()))
-                .collect();
-            state.me = you.clone();
-            let was = std::mem::replace(&mut state.connection, Connection::Connected);
-            if !state.welcomed {
-                enter(state);
-            } else if was != Connection::Connected {
-                state.push(Entry::new(Tone::Note, "* connected again").of_topic());
-            }
+            welcomed(state, you, others);
             actions.extend(state.refresh());
         }
         TopicEvent::History { past, is_cut } => recall(state, past, *is_cut),
@@ -44,35 +34,16 @@ pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> 
         }
         TopicEvent::Left(seen) => drop(state.others.remove(&seen.id)),
         TopicEvent::Proposal(proposed) => {
-            if state.announced.len() < ANNOUNCED_MAX {
-                let by = proposed.from().to_owned();
-                let envelope = proposed.id().to_owned();
-                let entry = show::proposed(proposed);
-                let at_ms = state.now_ms;
-                state.announced.push(Announced {
-                    by,
-                    envelope,
-                    entry,
-                    at_ms,
-                    is_known: false,
-                });
-            }
+            announce(state, proposed);
             actions.extend(state.refresh());
         }
-        TopicEvent::ProposalState {
-            proposal,
-            to,
-            state: now,
-            ..
-        } => {
-            let announced = state.announced.iter_mut();
-            announced
-                .filter(|one| one.by == *to && one.envelope == *proposal)
-                .for_each(|one| one.is_known = true);
-            actions.extend(state.refresh());
-            if *now != ProposalState::Pending {
-                closed.push((to.clone(), proposal.clone()));
+        TopicEvent::ProposalState { proposal, to, .. } => {
+            for one in &mut state.announced {
+                if one.by == *to && one.envelope == *proposal {
+                    one.is_known = true;
+                }
             }
+            actions.extend(state.refresh());
         }
         TopicEvent::Disconnected { why, is_final } => {
             state.connection = if *is_final {
@@ -87,48 +58,90 @@ pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> 
         | TopicEvent::Violation { .. }
         | TopicEvent::Lagged(_) => {}
     }
-    let again = matches!(
-        &event,
-        TopicEvent::Disconnected {
-            is_final: false,
-            ..
-        }
-    ) && was_lost;
     // Of attempts that fail one after the other, the first has an entry; the status shows the rest.
-    if let Some(entry) = entry_of(state, &event).filter(|_| !again) {
-        let calls_person = match entry.tone {
-            Tone::Mention => true,
-            Tone::Private => is_to_me(state, &event),
-            Tone::Said
-            | Tone::Own
-            | Tone::Note
-            | Tone::Proposal
-            | Tone::Call
-            | Tone::Outcome
-            | Tone::Trouble => false,
-        };
-        if calls_person {
+    let fails_again = was_lost
+        && matches!(
+            &event,
+            TopicEvent::Disconnected {
+                is_final: false,
+                ..
+            }
+        );
+    if !fails_again && let Some(entry) = entry_of(state, &event) {
+        if calls_person(state, &entry, &event) {
             actions.push(Action::Bell);
         }
         state.push(entry);
     }
-    for (by, envelope) in closed {
-        state.inbox.close(&by, &envelope, state.now_ms);
+    if let TopicEvent::ProposalState {
+        proposal,
+        to,
+        state: now,
+        ..
+    } = &event
+        && *now != ProposalState::Pending
+    {
+        state.inbox.close(to, proposal, state.now_ms);
         drop_stale_prompt(state);
     }
     actions
+}
+
+/// The connection is there, for the first time or again.
+fn welcomed(state: &mut ChatState, you: &ParticipantInfo, others: &[ParticipantInfo]) {
+    state.others = others
+        .iter()
+        .map(|seen| (seen.id.clone(), seen.clone()))
+        .collect();
+    state.me = you.clone();
+    let was = std::mem::replace(&mut state.connection, Connection::Connected);
+    if !state.welcomed {
+        enter(state);
+    } else if was != Connection::Connected {
+        state.push(Entry::new(Tone::Note, "* connected again").of_topic());
+    }
+}
+
+/// Keeps an announced proposal until the inbox has said whether the person can decide about it.
+fn announce(state: &mut ChatState, proposed: &IncomingProposal) {
+    if state.announced.len() < ANNOUNCED_MAX {
+        state.announced.push(Announced {
+            by: proposed.from().to_owned(),
+            envelope: proposed.id().to_owned(),
+            entry: show::proposed(proposed),
+            at_ms: state.now_ms,
+            is_known: false,
+        });
+    }
+}
+
+/// Whether the bell rings for an entry.
+fn calls_person(state: &ChatState, entry: &Entry, event: &TopicEvent) -> bool {
+    match entry.tone {
+        Tone::Mention => true,
+        Tone::Private => is_to_me(state, event),
+        Tone::Said
+        | Tone::Own
+        | Tone::Note
+        | Tone::Proposal
+        | Tone::Call
+        | Tone::Outcome
+        | Tone::Trouble => false,
+    }
 }
 
 /// Looks at the inbox from time to time, and soon after an announcement about which no report
 /// comes.
 pub(super) fn tick(state: &mut ChatState) -> Vec<Action> {
     let now_ms = state.now_ms;
-    let is_late = |one: &Announced| !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS;
-    let mut late = false;
-    for one in state.announced.iter_mut().filter(|one| is_late(one)) {
-        (one.is_known, late) = (true, true);
+    let mut is_late = false;
+    for one in &mut state.announced {
+        if !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS {
+            one.is_known = true;
+            is_late = true;
+        }
     }
-    if late || now_ms >= state.refreshed_ms + REFRESH_MS {
+    if is_late || now_ms >= state.refreshed_ms + REFRESH_MS {
         state.refresh()
     } else {
         Vec::new()
@@ -190,23 +203,27 @@ fn recall(state: &mut ChatState, past: &[TopicEvent], is_cut: bool) {
             .of_topic(),
         );
     }
-    let entries: Vec<Entry> = past
-        .iter()
-        .filter_map(|event| {
-            let entry = entry_of(state, event)
-                .filter(|entry| entry.speaker.is_some() || entry.tone == Tone::Call)?;
-            // The time is the sender's claim: it is not later than now.
-            let at_ms = show::claimed_ms(event)
-                .unwrap_or(state.now_ms)
-                .min(state.now_ms);
-            Some(Entry { at_ms, ..entry })
-        })
-        .collect();
+    let mut entries = Vec::new();
+    for event in past {
+        let Some(entry) = entry_of(state, event) else {
+            continue;
+        };
+        if entry.speaker.is_none() && entry.tone != Tone::Call {
+            continue;
+        }
+        // The time is the sender's claim: it is not later than now.
+        let at_ms = show::claimed_ms(event)
+            .unwrap_or(state.now_ms)
+            .min(state.now_ms);
+        entries.push(Entry { at_ms, ..entry });
+    }
     if entries.is_empty() {
         return;
     }
     state.push(Entry::new(Tone::Note, "* earlier messages:").of_topic());
-    entries.into_iter().for_each(|entry| state.push(entry));
+    for entry in entries {
+        state.push(entry);
+    }
     state.push(Entry::new(Tone::Note, "* end of the earlier messages").of_topic());
 }
 
@@ -270,7 +287,10 @@ fn arrived(state: &mut ChatState, item: &InboxItem) {
                 visible::line(by)
             )
         }
-        ScreenMode::Lines(_) => format!("? {}", state.lines_text(&state.card(item).0)),
+        ScreenMode::Lines(_) => {
+            let (lines, _) = state.card(item);
+            format!("? {}", state.lines_text(&lines))
+        }
     };
     state.push(Entry::new(Tone::Proposal, text).of_topic());
 }

@@ -453,7 +453,7 @@ impl Live {
     }
 }
 
-/// What to do about a server that fails in the running gateway.
+/// Advice about a server that fails in the running gateway.
 fn fix_of(server: &Value, has_process: bool) -> String {
     let name = cell(server, "name");
     if let Some(hint) = server.get("hint").and_then(Value::as_str) {
@@ -671,7 +671,7 @@ fn report(checks: &[Check], healthy: bool, output: Output) {
         let padded = format!("{:7}", check.severity.word());
         let word = output.painted_result(&padded, check.severity.color());
         let text = format!("{padded} {}: {}", check.what, found.join("\n        "));
-        output.indented_with(&text, 8, (&padded, &word));
+        output.indented_with(&text, 8, &padded, &word);
         if let Some(fix) = &check.fix {
             output.indented(&format!("        fix: {}", json::visible::lines(fix)), 13);
         }

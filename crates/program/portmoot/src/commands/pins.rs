@@ -23,7 +23,7 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::get(&endpoint, &["pins"], &[]).await?.read()?;
             let none = "nothing is pinned: servers are watched with pins = \"warn\" or \"block\" in their table or in [server]";
-            output.listing_or(&answer, "pins", (&COLUMNS, none), row);
+            output.listing_or(&answer, "pins", &COLUMNS, none, row);
         }
         PinsCommand::Show { server, gateway } => {
             let answer = pins_of(&server, &gateway, output).await?;
@@ -31,59 +31,18 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
                 output.result_json(&answer);
                 return Ok(Exit::Ok);
             }
-            let waiting: Vec<String> = pins(&answer)
-                .filter(|pin| pin.get("waiting").is_some())
-                .map(shown)
-                .collect();
-            if waiting.is_empty() {
+            let changes: Vec<String> = waiting(&answer).map(shown).collect();
+            if changes.is_empty() {
                 output.message(&format!("nothing of `{server}` waits for an approval"))
             } else {
-                output.result(&waiting.join("\n\n"))
+                output.result(&changes.join("\n\n"))
             }
         }
         PinsCommand::Approve {
             server,
             names,
             gateway,
-        } => {
-            let seen = pins_of(&server, &gateway, output).await?;
-            let meant = |pin: &&Value| names.is_empty() || names.contains(&cell(pin, "name"));
-            let waiting: Vec<&Value> = pins(&seen)
-                .filter(|pin| pin.get("waiting").is_some())
-                .filter(meant)
-                .collect();
-            let is_there = |name: &&String| !waiting.iter().any(|pin| cell(pin, "name") == **name);
-            if let Some(unknown) = names.iter().find(is_there) {
-                let message = format!(
-                    "no change of `{}` of `{server}` waits",
-                    visible::line(unknown)
-                );
-                return Err(Failure::new(Exit::NotFound, "unknown_target", message)
-                    .hint(format!("see what does: portmoot pins show {server}")));
-            }
-            if waiting.is_empty() {
-                output.message(&format!("nothing of `{server}` waits for an approval"));
-                return Ok(Exit::Ok);
-            }
-            let digests: Vec<String> = waiting.iter().map(|pin| cell(pin, "waiting")).collect();
-            // What is approved is what is printed here: the gateway compares the digests.
-            if !output.json {
-                waiting.iter().for_each(|pin| output.result(&shown(pin)));
-            }
-            let endpoint = running_endpoint(&gateway, output)?;
-            let body = json!({ "digests": digests }).to_string();
-            let answer: Value = api::post(&endpoint, &["pins", &server, "approve"], &[], body)
-                .await?
-                .read()?;
-            if output.json {
-                output.result_json(&answer)
-            } else {
-                output.message(&format!(
-                    "approved: {} of `{server}`",
-                    cell(&answer, "approved")
-                ))
-            }
-        }
+        } => approve(&server, &names, &gateway, output).await?,
         PinsCommand::Reset { server, gateway } => {
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::delete(&endpoint, &["pins", &server]).await?.read()?;
@@ -97,17 +56,64 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
+/// Approves changes of a server's definitions: those of these names, or all.
+async fn approve(
+    server: &str,
+    names: &[String],
+    gateway: &RunningArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let seen = pins_of(server, gateway, output).await?;
+    let meant: Vec<&Value> = waiting(&seen)
+        .filter(|pin| names.is_empty() || names.contains(&cell(pin, "name")))
+        .collect();
+    for name in names {
+        if !meant.iter().any(|pin| cell(pin, "name") == *name) {
+            let message = format!("no change of `{}` of `{server}` waits", visible::line(name));
+            return Err(Failure::new(Exit::NotFound, "unknown_target", message)
+                .hint(format!("see what does: portmoot pins show {server}")));
+        }
+    }
+    if meant.is_empty() {
+        output.message(&format!("nothing of `{server}` waits for an approval"));
+        return Ok(());
+    }
+    let digests: Vec<String> = meant.iter().map(|pin| cell(pin, "waiting")).collect();
+    // What is approved is what is printed here: the gateway compares the digests.
+    if !output.json {
+        for pin in meant {
+            output.result(&shown(pin));
+        }
+    }
+    let endpoint = running_endpoint(gateway, output)?;
+    let body = json!({ "digests": digests }).to_string();
+    let answer: Value = api::post(&endpoint, &["pins", server, "approve"], &[], body)
+        .await?
+        .read()?;
+    if output.json {
+        output.result_json(&answer)
+    } else {
+        output.message(&format!(
+            "approved: {} of `{server}`",
+            cell(&answer, "approved")
+        ))
+    }
+    Ok(())
+}
+
 async fn pins_of(server: &str, gateway: &RunningArgs, output: Output) -> Result<Value, Failure> {
     let endpoint = running_endpoint(gateway, output)?;
     api::get(&endpoint, &["pins", server], &[]).await?.read()
 }
 
-fn pins(answer: &Value) -> impl Iterator<Item = &Value> {
+/// The pins that wait for an approval.
+fn waiting(answer: &Value) -> impl Iterator<Item = &Value> {
     answer
         .get("pins")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
+        .filter(|pin| pin.get("waiting").is_some())
 }
 
 fn row(row: &Value) -> Vec<String> {

@@ -75,29 +75,30 @@ pub(crate) async fn run(
 }
 
 fn row(entry: &Value) -> Vec<String> {
-    let verdict = |wire: &str| match entry.get(wire) {
-        Some(Value::Object(_)) => {
-            let part = |name: &str| {
-                entry
-                    .pointer(&format!("/{wire}/{name}"))
-                    .and_then(Value::as_str)
-            };
-            format!(
-                "{}: {}",
-                part("verdict").unwrap_or_default(),
-                part("capability").unwrap_or_default()
-            )
-        }
-        _ => "-".to_owned(),
-    };
-    let own = format!("{} of {}", cell(entry, "own"), cell(entry, "server"));
+    let name_in_rooms = format!("{} of {}", cell(entry, "own"), cell(entry, "server"));
     vec![
         cell(entry, "topic"),
         cell(entry, "name"),
-        verdict("mcp"),
-        own,
-        verdict("ws"),
+        verdict(entry, "mcp"),
+        name_in_rooms,
+        verdict(entry, "ws"),
     ]
+}
+
+/// Whether an entry may be used on a wire, and the capability that says so.
+fn verdict(entry: &Value, wire: &str) -> String {
+    match entry.get(wire) {
+        Some(way @ Value::Object(_)) => {
+            let verdict = way.get("verdict").and_then(Value::as_str);
+            let capability = way.get("capability").and_then(Value::as_str);
+            format!(
+                "{}: {}",
+                verdict.unwrap_or_default(),
+                capability.unwrap_or_default()
+            )
+        }
+        _ => "-".to_owned(),
+    }
 }
 
 fn may(entry: &Value, wire: &str) -> bool {
@@ -121,8 +122,10 @@ fn is_pattern(pattern: &str, name: &str) -> bool {
 /// The method and the name of a kind such as `mcp/request:tools/call:read`.
 fn method_and_name(act: &str) -> Option<(Option<&str>, &str)> {
     let mut parts = act.splitn(3, ':');
-    let head = parts.next().filter(|head| head.starts_with("mcp/"));
-    head.and(Some((Some(parts.next()?), parts.next()?)))
+    if !parts.next()?.starts_with("mcp/") {
+        return None;
+    }
+    Some((Some(parts.next()?), parts.next()?))
 }
 
 /// Whether an act that names no entry of a server, such as `chat` or `portmoot/tokens`, is admitted

@@ -99,7 +99,7 @@ fn list(args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
     };
     let answer = json!({ "secrets": kept.iter().map(row).collect::<Vec<_>>() });
     let none = "no secret is kept; to keep one: portmoot secret set NAME";
-    output.listing_or(&answer, "secrets", (&COLUMNS, none), |one| {
+    output.listing_or(&answer, "secrets", &COLUMNS, none, |one| {
         let at_ms = one
             .get("set_ms")
             .and_then(Value::as_u64)

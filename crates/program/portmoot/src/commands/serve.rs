@@ -72,7 +72,7 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
     consent::show_secret_commands(&loaded, output);
     let secrets = Secrets::default();
     read_secrets(&mut loaded, &secrets, output)?;
-    run::serve(loaded, (sources, secrets), output).await
+    run::serve(loaded, sources, secrets, output).await
 }
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {

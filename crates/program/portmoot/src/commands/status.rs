@@ -15,7 +15,7 @@ use terminal::output::Output;
 /// Prints the state of the running gateway. Exit code 1 if it is not ready.
 pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {
     let running = running(gateway, output)?;
-    let failed = running
+    let reload_failed = running
         .owner
         .as_ref()
         .and_then(|owner| owner.reload_failed.clone());
@@ -26,6 +26,7 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
     let is_ready = ready.get("ready") == Some(&Value::Bool(true));
     let servers = list(api::get(&endpoint, &["servers"], &[]).await, "servers");
     let proposals = list(api::get(&endpoint, &["proposals"], &[]).await, "proposals");
+    let exit = if is_ready { Exit::Ok } else { Exit::Failed };
     if output.json {
         let status = json!({
             "url": url,
@@ -34,29 +35,15 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
             "audit": ready.get("audit"),
             "servers": servers,
             "open_proposals": proposals.as_ref().map(Vec::len),
-            "reload_failed": failed,
+            "reload_failed": reload_failed,
         });
         output.result_json(&status);
-        return Ok(if is_ready { Exit::Ok } else { Exit::Failed });
+        return Ok(exit);
     }
-    let none_up = servers
-        .as_ref()
-        .is_some_and(|all| !all.is_empty() && !all.iter().any(is_up));
+    let version = visible::line(&cell(&health, "version"));
     let mut lines = vec![
-        format!(
-            "gateway    {url}, portmoot {}",
-            visible::line(&cell(&health, "version"))
-        ),
-        format!(
-            "ready      {}",
-            if !is_ready {
-                "no"
-            } else if none_up {
-                "yes, without any of its servers"
-            } else {
-                "yes"
-            }
-        ),
+        format!("gateway    {url}, portmoot {version}"),
+        format!("ready      {}", readiness(is_ready, servers.as_deref())),
     ];
     if ready.get("audit").is_some_and(|audit| !audit.is_null()) {
         lines.push(
@@ -64,74 +51,87 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
         );
     }
     match &servers {
+        // The number alone is in `/readyz`, which anyone may read.
         None => lines.push(format!(
             "servers    {} not ready (their names need the capability portmoot/servers)",
             cell(&ready, "servers_not_ready")
         )),
-        Some(servers) => {
-            let up = servers.iter().filter(|server| is_up(server)).count();
-            let idle = servers.iter().filter(|server| is(server, "idle")).count();
-            let idle = if idle == 0 {
-                String::new()
-            } else {
-                format!(", {idle} of them idle until they are used")
-            };
-            lines.push(format!("servers    {up} of {} ready{idle}", servers.len()));
-            let down = servers.iter().filter(|server| !is_up(server));
-            lines.extend(down.map(|server| {
-                let name = cell(server, "name");
-                let state = cell(server, "state");
-                format!(
-                    "           {}",
-                    visible::line(&format!(
-                        "{name} is {state}: {}",
-                        why_and_what_to_do(server)
-                    ))
-                )
-            }));
-            let sum = |member| {
-                servers
-                    .iter()
-                    .filter_map(|server| server.get(member)?.as_u64())
-                    .sum::<u64>()
-            };
-            let sessions = sum("sessions");
-            let processes = sum("processes");
-            let bytes = sum("memory_bytes");
-            let counted = |count, one: &str, many: &str| match count {
-                1 => format!("1 {one}"),
-                _ => format!("{count} {many}"),
-            };
-            lines.push(format!(
-                "sessions   {} at the servers; {}{}",
-                counted(sessions, "session", "sessions"),
-                counted(processes, "process", "processes"),
-                if processes == 0 {
-                    String::new()
-                } else {
-                    format!(", {}", memory(Some(bytes)))
-                }
-            ));
-        }
+        Some(servers) => lines.extend(server_lines(servers)),
     }
     match proposals.map(|proposals| proposals.len()) {
         None => {}
         Some(0) => lines.push("proposals  none open".to_owned()),
         Some(open) => lines.push(format!("proposals  {open} open: portmoot proposals ls")),
     }
-    if let Some(failed) = &failed {
+    if let Some(failed) = &reload_failed {
         lines.push(
             "reload     failed: the gateway goes on with the configuration before; fix the file:"
                 .to_owned(),
         );
-        lines.extend(
-            failed
-                .lines()
-                .map(|line| format!("           {}", visible::line(line))),
-        );
+        for line in failed.lines() {
+            lines.push(format!("           {}", visible::line(line)));
+        }
     }
     output.indented(&lines.join("\n"), 11);
-    Ok(if is_ready { Exit::Ok } else { Exit::Failed })
+    Ok(exit)
+}
+
+/// Whether the gateway is ready, in words. It is so without its servers too: they may come later.
+fn readiness(is_ready: bool, servers: Option<&[Value]>) -> &'static str {
+    let none_up = servers.is_some_and(|all| !all.is_empty() && !all.iter().any(is_up));
+    if !is_ready {
+        "no"
+    } else if none_up {
+        "yes, without any of its servers"
+    } else {
+        "yes"
+    }
+}
+
+/// How many servers are up, why each of the others is not, and what they all take.
+fn server_lines(servers: &[Value]) -> Vec<String> {
+    let up = servers.iter().filter(|server| is_up(server)).count();
+    let idle = servers.iter().filter(|server| is(server, "idle")).count();
+    let idle = if idle == 0 {
+        String::new()
+    } else {
+        format!(", {idle} of them idle until they are used")
+    };
+    let mut lines = vec![format!("servers    {up} of {} ready{idle}", servers.len())];
+    for server in servers.iter().filter(|server| !is_up(server)) {
+        let name = cell(server, "name");
+        let state = cell(server, "state");
+        let why = why_and_what_to_do(server);
+        let text = visible::line(&format!("{name} is {state}: {why}"));
+        lines.push(format!("           {text}"));
+    }
+    let processes = sum(servers, "processes");
+    let takes = if processes == 0 {
+        String::new()
+    } else {
+        format!(", {}", memory(Some(sum(servers, "memory_bytes"))))
+    };
+    lines.push(format!(
+        "sessions   {} at the servers; {}{takes}",
+        counted(sum(servers, "sessions"), "session", "sessions"),
+        counted(processes, "process", "processes"),
+    ));
+    lines
+}
+
+/// The sum of a number that each server has.
+fn sum(servers: &[Value], member: &str) -> u64 {
+    servers
+        .iter()
+        .filter_map(|server| server.get(member)?.as_u64())
+        .sum()
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {many}"),
+    }
 }
 
 /// Whether a server has a state.

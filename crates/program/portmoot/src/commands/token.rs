@@ -41,17 +41,14 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
             gateway,
         } => {
             note_unmatched(&capabilities, output);
-            let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
-            let lifetime = expires
-                .as_deref()
-                .map(|text| duration_of("--expires", text))
-                .transpose()?;
-            let lifetime_ms =
-                lifetime.and_then(|lifetime| u64::try_from(lifetime.as_millis()).ok());
+            let lifetime_ms = match expires {
+                Some(text) => u64::try_from(duration_of("--expires", &text)?.as_millis()).ok(),
+                None => None,
+            };
             let request = TokenRequest {
                 name,
-                capabilities: some(capabilities),
-                topics: some(topics),
+                capabilities: written(capabilities),
+                topics: written(topics),
                 lifetime_ms,
             };
             print(&new(token_store(&gateway, output)?, request).await?, output);
@@ -63,10 +60,8 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
         } => {
             let lasts = duration_of("--overlap", &overlap)?;
             let overlap_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
-            print(
-                &rotated(token_store(&gateway, output)?, &name, overlap_ms).await?,
-                output,
-            );
+            let answer = rotated(token_store(&gateway, output)?, &name, overlap_ms).await?;
+            print(&answer, output);
             output.message(&format!(
                 "the token before is valid for another {overlap} at most"
             ));
@@ -74,12 +69,8 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
         TokenCommand::Ls { gateway, .. } => {
             let answer = ls(token_store(&gateway, output)?).await?;
             let none = "no token is issued; to issue one: portmoot token new NAME";
-            output.listing_or(&answer, "tokens", (&COLUMNS, none), row);
-            let is_any = answer
-                .get("tokens")
-                .and_then(Value::as_array)
-                .is_some_and(|all| !all.is_empty());
-            if is_any && !output.json {
+            output.listing_or(&answer, "tokens", &COLUMNS, none, row);
+            if has_tokens(&answer) == Some(true) && !output.json {
                 output.message(
                     "when one was last used: portmoot audit query --participant NAME --last 1",
                 );
@@ -87,46 +78,59 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
         }
         TokenCommand::Revoke { name, gateway } => {
             let answer = revoke_tokens(token_store(&gateway, output)?, &name).await?;
+            // Only for a message: a list that cannot be had says nothing.
             let left = match token_store(&gateway, output) {
                 Ok(store) => ls(store).await.ok(),
                 Err(_) => None,
             };
-            let is_last = left
-                .and_then(|left| Some(left.get("tokens")?.as_array()?.is_empty()))
-                .unwrap_or_default();
-            let count = |member: &str| {
-                answer
-                    .get(member)
-                    .and_then(Value::as_u64)
-                    .unwrap_or_default()
-            };
-            let ended = count("grants_ended");
-            let kept = count("grants_kept");
-            if output.json {
-                output.result_json(
-                    &json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }),
-                );
-            } else {
-                output.message(&format!("all tokens of `{name}` are revoked"));
-                if is_last {
-                    output.message(
-                        "it was the last token that was issued: callers need a token until the gateway starts again, if it runs",
-                    );
-                }
-                if ended > 0 {
-                    output.message(&format!(
-                        "{ended} changes of its capabilities have ended: the next `{name}` does not get them"
-                    ));
-                }
-                if kept > 0 {
-                    output.message(&format!(
-                        "`{name}` is configured: {kept} changes of its capabilities stay; to end them, clear its grants"
-                    ));
-                }
-            }
+            let was_last = left.is_some_and(|left| has_tokens(&left) == Some(false));
+            print_revoked(&name, &answer, was_last, output);
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A list of flags; `None` if there is none of them.
+fn written(list: Vec<String>) -> Option<Vec<String>> {
+    if list.is_empty() { None } else { Some(list) }
+}
+
+/// Whether a list of tokens has any; `None` if it is no list.
+fn has_tokens(answer: &Value) -> Option<bool> {
+    Some(!answer.get("tokens")?.as_array()?.is_empty())
+}
+
+/// Prints what ended with the tokens of a participant.
+fn print_revoked(name: &str, answer: &Value, was_last: bool, output: Output) {
+    let ended = count(answer, "grants_ended");
+    let kept = count(answer, "grants_kept");
+    if output.json {
+        output.result_json(&json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }));
+        return;
+    }
+    output.message(&format!("all tokens of `{name}` are revoked"));
+    if was_last {
+        output.message(
+            "it was the last token that was issued: callers need a token until the gateway starts again, if it runs",
+        );
+    }
+    if ended > 0 {
+        output.message(&format!(
+            "{ended} changes of its capabilities have ended: the next `{name}` does not get them"
+        ));
+    }
+    if kept > 0 {
+        output.message(&format!(
+            "`{name}` is configured: {kept} changes of its capabilities stay; to end them, clear its grants"
+        ));
+    }
+}
+
+fn count(answer: &Value, member: &str) -> u64 {
+    answer
+        .get(member)
+        .and_then(Value::as_u64)
+        .unwrap_or_default()
 }
 
 fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure> {
@@ -248,22 +252,26 @@ async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<Value, Fai
 }
 
 fn row(token: &Value) -> Vec<String> {
-    let list = |name: &str| match token.get(name) {
-        None | Some(Value::Null) => "(configured)".to_owned(),
-        Some(_) => texts(token, name).join(", "),
-    };
-    let time = |name: &str| token.get(name).and_then(Value::as_u64);
-    let expires = match time("expires_ms") {
+    let created_ms = token.get("created_ms").and_then(Value::as_u64);
+    let expires_ms = token.get("expires_ms").and_then(Value::as_u64);
+    let expires = match expires_ms {
         None => "never".to_owned(),
         Some(end) if end <= unix_ms() => format!("expired {}", minute(end)),
         Some(end) => minute(end),
     };
-    let created = time("created_ms").map(minute).unwrap_or_default();
     vec![
         cell(token, "name"),
-        list("capabilities"),
-        list("topics"),
-        created,
+        narrowed(token, "capabilities"),
+        narrowed(token, "topics"),
+        created_ms.map(minute).unwrap_or_default(),
         expires,
     ]
+}
+
+/// A list of the token's own; without one, that of its participant in the configuration counts.
+fn narrowed(token: &Value, member: &str) -> String {
+    match token.get(member) {
+        None | Some(Value::Null) => "(configured)".to_owned(),
+        Some(_) => texts(token, member).join(", "),
+    }
 }

@@ -196,7 +196,7 @@ fn percent_saved(full: usize, tokens: usize) -> f64 {
     100.0 - tokens as f64 * 100.0 / full.max(1) as f64
 }
 
-/// What the figures mean.
+/// The figures in a sentence.
 fn verdict(tools: usize, full: usize, forms: &[Form]) -> String {
     let least = forms
         .iter()

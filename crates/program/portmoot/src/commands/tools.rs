@@ -43,7 +43,7 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
                 tools.retain(|tool| is_named(&cell(tool, "name"), &pattern));
             }
             let none = "no tool is listed; to see why: portmoot servers ls";
-            output.listing_or(&answer, "tools", (&COLUMNS, none), row);
+            output.listing_or(&answer, "tools", &COLUMNS, none, row);
             Ok(Exit::Ok)
         }
         ToolsCommand::Show { name, gateway } => {

@@ -106,50 +106,44 @@ pub(crate) fn loads_code(variable: &str) -> bool {
 pub(crate) fn dangers(words: &[&str]) -> Vec<&'static str> {
     let tokens: Vec<String> = words.iter().flat_map(|word| tokens(word)).collect();
     let names: Vec<&str> = tokens.iter().map(|token| program(token)).collect();
-    let any = |programs: &[&str]| names.iter().any(|name| programs.contains(name));
     let mut found = Vec::new();
-    let mut mark = |is: bool, text: &'static str| {
-        if is {
-            found.push(text);
-        }
-    };
-    mark(
-        any(&ROOT),
-        "runs with another user's rights (sudo or the like)",
-    );
-    mark(
-        removes(&names, &tokens),
-        "removes files without asking (rm -r or -f)",
-    );
-    mark(any(&WIPE), "can overwrite disks (dd, mkfs or the like)");
-    mark(
-        words.iter().any(|word| pipes_into_shell(word)),
-        "runs what it downloads (curl | sh)",
-    );
-    mark(
-        any(&NETWORK),
-        "uses a network tool (nc, ssh, curl or the like)",
-    );
-    mark(
-        shell_text(&names, &tokens),
-        "runs a shell script from its arguments (-c)",
-    );
-    mark(inline_code(&names, &tokens), "runs code from its arguments");
-    mark(
-        any(&["eval", "base64"]),
-        "hides what it runs (eval, base64)",
-    );
-    mark(
-        tokens.iter().any(|token| token == "--privileged"),
-        "gives a container all privileges (--privileged)",
-    );
+    if any_of(&names, &ROOT) {
+        found.push("runs with another user's rights (sudo or the like)");
+    }
+    if removes(&names, &tokens) {
+        found.push("removes files without asking (rm -r or -f)");
+    }
+    if any_of(&names, &WIPE) {
+        found.push("can overwrite disks (dd, mkfs or the like)");
+    }
+    if words.iter().any(|word| pipes_into_shell(word)) {
+        found.push("runs what it downloads (curl | sh)");
+    }
+    if any_of(&names, &NETWORK) {
+        found.push("uses a network tool (nc, ssh, curl or the like)");
+    }
+    if shell_text(&names, &tokens) {
+        found.push("runs a shell script from its arguments (-c)");
+    }
+    if inline_code(&names, &tokens) {
+        found.push("runs code from its arguments");
+    }
+    if any_of(&names, &["eval", "base64"]) {
+        found.push("hides what it runs (eval, base64)");
+    }
+    if tokens.iter().any(|token| token == "--privileged") {
+        found.push("gives a container all privileges (--privileged)");
+    }
     found
+}
+
+fn any_of(names: &[&str], programs: &[&str]) -> bool {
+    names.iter().any(|name| programs.contains(name))
 }
 
 /// Splits an argument into tokens: a shell script in one argument holds many.
 fn tokens(word: &str) -> Vec<String> {
-    let cut = |c: char| c.is_whitespace() || ";|&()`<>\"'$={}".contains(c);
-    word.split(cut)
+    word.split(|c: char| c.is_whitespace() || ";|&()`<>\"'$={}".contains(c))
         .filter(|token| !token.is_empty())
         .map(str::to_owned)
         .collect()
@@ -162,21 +156,30 @@ fn program(token: &str) -> &str {
 }
 
 fn removes(names: &[&str], tokens: &[String]) -> bool {
-    let flag = |token: &String| {
-        let short =
-            token.starts_with('-') && !token.starts_with("--") && token.contains(['r', 'R', 'f']);
-        short || token == "--recursive" || token == "--force"
-    };
-    after(names, tokens, &["rm"]).any(flag) || names.contains(&"rmdir")
+    let mut options = after(names, tokens, &["rm"]);
+    options.any(|option| removes_without_asking(option)) || names.contains(&"rmdir")
+}
+
+fn removes_without_asking(option: &str) -> bool {
+    let is_short = option.starts_with('-') && !option.starts_with("--");
+    is_short && option.contains(['r', 'R', 'f']) || option == "--recursive" || option == "--force"
 }
 
 fn shell_text(names: &[&str], tokens: &[String]) -> bool {
-    let flag = |token: &String| {
-        let token = token.to_lowercase();
-        let short = token.starts_with('-') && !token.starts_with("--") && token.contains('c');
-        short || token == "/c" || token == "/k" || token == "--command" || token.starts_with("-enc")
-    };
-    after(names, tokens, &SHELLS).any(flag) || calls_by_runner(names, tokens)
+    let mut options = after(names, tokens, &SHELLS);
+    options.any(|option| announces_script(option)) || calls_by_runner(names, tokens)
+}
+
+/// Whether the argument behind an option of a shell is a script: `-c`, also among other letters;
+/// `/c` and `/k` of `cmd`; `-EncodedCommand`, as far as it is written, of PowerShell.
+fn announces_script(option: &str) -> bool {
+    let option = option.to_lowercase();
+    let is_short = option.starts_with('-') && !option.starts_with("--");
+    is_short && option.contains('c')
+        || option == "/c"
+        || option == "/k"
+        || option == "--command"
+        || option.starts_with("-enc")
 }
 
 /// Whether a runner of packages, such as `npx`, gets a script for a shell among its own options,
@@ -221,15 +224,19 @@ fn after<'a>(
 
 fn pipes_into_shell(word: &str) -> bool {
     let mut parts = word.split('|').map(tokens);
-    let downloads = |part: &[String]| {
-        part.iter()
-            .any(|token| ["curl", "wget", "fetch"].contains(&program(token)))
-    };
-    let runs = |part: &[String]| {
-        part.iter()
-            .any(|token| SHELLS.contains(&program(token)) || program(token) == "python")
-    };
-    parts.any(|part| downloads(&part)) && parts.any(|part| runs(&part))
+    // The second `any` goes on behind the part where the first one stopped.
+    parts.any(|part| downloads(&part)) && parts.any(|part| runs_input(&part))
+}
+
+fn downloads(part: &[String]) -> bool {
+    part.iter()
+        .any(|token| ["curl", "wget", "fetch"].contains(&program(token)))
+}
+
+/// Whether a program that runs its input is in a part of a pipe.
+fn runs_input(part: &[String]) -> bool {
+    part.iter()
+        .any(|token| SHELLS.contains(&program(token)) || program(token) == "python")
 }
 
 #[cfg(test)]

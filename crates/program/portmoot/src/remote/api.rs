@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use client::{ApiAnswer, LinkError};
 use http::{Method, Request, StatusCode};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use crate::remote::endpoint::Endpoint;
@@ -149,46 +149,50 @@ async fn exchange(
 }
 
 /// Maps an error status to a failure, with the gateway's own message and hint if the body has them.
-fn failure(status: StatusCode, body: &[u8], sent: bool) -> Failure {
+fn failure(status: StatusCode, body: &[u8], sent_token: bool) -> Failure {
     let exit = match status.as_u16() {
         401 => Exit::Unauthenticated,
         403 | 409 | 429 => Exit::Refused,
         404 => Exit::NotFound,
         _ => Exit::Failed,
     };
-    let plain = body;
-    let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    // A door refuses before the request reaches the API: as JSON-RPC, or in plain words.
-    let error = body.as_ref().and_then(|body| body.get("error"));
-    let text = |name: &str| {
-        let data = || error?.get("data")?.get(name);
-        let found = body
-            .as_ref()
-            .and_then(|body| body.get(name))
-            .or_else(|| error?.get(name))
-            .filter(|one| one.is_string());
-        Some(found.or_else(data)?.as_str()?.to_owned())
-    };
-    let words = || {
-        let plain = std::str::from_utf8(plain).ok()?.trim();
-        let is_short = !plain.is_empty() && plain.len() <= PLAIN_BYTES_MAX && !plain.contains('<');
-        is_short.then(|| plain.to_owned())
-    };
-    let message = text("message")
-        .or_else(words)
-        .unwrap_or_else(|| format!("the gateway answered with status {status}"));
-    let failure = Failure::new(
-        exit,
-        &text("code").unwrap_or_else(|| "gateway_status".into()),
-        message,
-    );
-    match text("hint") {
+    let refusal: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let code = member(&refusal, "code").unwrap_or("gateway_status");
+    let message = member(&refusal, "message")
+        .or_else(|| plain_words(body))
+        .map_or_else(
+            || format!("the gateway answered with status {status}"),
+            str::to_owned,
+        );
+    let failure = Failure::new(exit, code, message);
+    match member(&refusal, "hint") {
         // The gateway's own answer says more about a token that was sent.
-        Some(hint) if exit == Exit::Unauthenticated && sent => failure.hint(hint),
+        Some(hint) if exit == Exit::Unauthenticated && sent_token => failure.hint(hint),
         _ if exit == Exit::Unauthenticated => failure.needs_token(),
         Some(hint) => failure.hint(hint),
         None => failure,
     }
+}
+
+/// A text of a refusal. A door refuses before the request reaches the API: then it is in the error
+/// of JSON-RPC, or in the data of that, whose own `code` is a number.
+fn member<'a>(refusal: &'a serde_json::Value, name: &str) -> Option<&'a str> {
+    let error = refusal.get("error");
+    let first = match refusal.get(name) {
+        Some(found) => Some(found),
+        None => error.and_then(|error| error.get(name)),
+    };
+    if let Some(text) = first.and_then(serde_json::Value::as_str) {
+        return Some(text);
+    }
+    error?.get("data")?.get(name)?.as_str()
+}
+
+/// A refusal in plain words, such as a door's, and not a page of a proxy.
+fn plain_words(body: &[u8]) -> Option<&str> {
+    let words = std::str::from_utf8(body).ok()?.trim();
+    let is_short = !words.is_empty() && words.len() <= PLAIN_BYTES_MAX && !words.contains('<');
+    is_short.then_some(words)
 }
 
 /// The connection to the gateway broke.
@@ -219,17 +223,19 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
-    let encode = |text| utf8_percent_encode(text, RESERVED);
-    let segments: String = segments
-        .iter()
-        .map(|segment| format!("/{}", encode(segment)))
-        .collect();
-    let query: Vec<String> = query
-        .iter()
-        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
-        .collect();
-    let mark = if query.is_empty() { "" } else { "?" };
-    format!("{BASE}{segments}{mark}{}", query.join("&"))
+    let mut path = BASE.to_owned();
+    for segment in segments {
+        path += &format!("/{}", encoded(segment));
+    }
+    for (index, (name, value)) in query.iter().enumerate() {
+        let mark = if index == 0 { '?' } else { '&' };
+        path += &format!("{mark}{}={}", encoded(name), encoded(value));
+    }
+    path
+}
+
+fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
 #[cfg(test)]

@@ -68,28 +68,24 @@ impl Remote {
     /// # Errors
     /// When the URL is of another scheme, or has a user or password.
     pub(crate) fn new(url: &str, token: Option<String>, tls: ClientTls) -> Result<Remote, Failure> {
-        let wrong = |message: String| {
-            Failure::new(Exit::Usage, "bad_url", message)
-                .hint("for example --url http://127.0.0.1:7070")
-        };
         let uri: hyper::Uri = url
             .parse()
-            .map_err(|_| wrong(format!("`{url}` is not a URL")))?;
+            .map_err(|_| bad_url(format!("`{url}` is not a URL")))?;
         let scheme = match uri.scheme_str() {
             Some("http" | "ws") => "http",
             Some("https" | "wss") => "https",
             Some(_) | None => {
-                return Err(wrong(format!(
+                return Err(bad_url(format!(
                     "`{url}` does not begin with http:// or https://"
                 )));
             }
         };
         let authority = uri
             .authority()
-            .ok_or_else(|| wrong(format!("`{url}` has no host")))?;
+            .ok_or_else(|| bad_url(format!("`{url}` has no host")))?;
         if authority.as_str().contains('@') {
             return Err(
-                wrong("a gateway URL must not contain a user or password".into())
+                bad_url("a gateway URL must not contain a user or password".into())
                     .hint("pass a token with --token"),
             );
         }
@@ -162,6 +158,10 @@ impl Endpoint for Remote {
     fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
+}
+
+fn bad_url(message: String) -> Failure {
+    Failure::new(Exit::Usage, "bad_url", message).hint("for example --url http://127.0.0.1:7070")
 }
 
 /// The pipe to an MCP client broke.

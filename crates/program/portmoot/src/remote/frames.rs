@@ -30,26 +30,25 @@ pub(crate) async fn list_bytes(
         connection: endpoint.connect().await?,
         frames: Frames::new(FRAME_BYTES_MAX, BytesMut::new()),
     };
-    let token = endpoint
-        .token()
-        .map(|token| ("token".to_owned(), token.to_owned()));
-    let metadata = token
-        .into_iter()
-        .chain([("mcp.topic".to_owned(), topic.to_owned())])
-        .collect();
-    let capabilities = Some(ClientCapabilities {
-        supports_bsr_refs: !inline,
-        ..Default::default()
-    });
-    let hello = InitializeRequest {
+    let mut hello = InitializeRequest {
         protocol_version: VERSION.to_owned(),
-        capabilities,
-        metadata,
+        capabilities: Some(ClientCapabilities {
+            supports_bsr_refs: !inline,
+            ..Default::default()
+        }),
+        ..InitializeRequest::default()
     };
-    let (_, hello) = peer.ask(Kind::InitializeRequest, &hello).await?;
-    let declared = InitializeResponse::decode(hello)
+    // On a bare connection there are no headers and no path: the metadata has what they would.
+    if let Some(token) = endpoint.token() {
+        hello.metadata.insert("token".to_owned(), token.to_owned());
+    }
+    hello
+        .metadata
+        .insert("mcp.topic".to_owned(), topic.to_owned());
+    let (_, answer) = peer.ask(Kind::InitializeRequest, &hello).await?;
+    let declared = InitializeResponse::decode(answer)
         .ok()
-        .and_then(|hello| hello.capabilities);
+        .and_then(|answer| answer.capabilities);
     if !inline && !declared.is_some_and(|declared| declared.supports_bsr_refs) {
         return Ok(None);
     }
@@ -63,12 +62,11 @@ pub(crate) async fn list_bytes(
         };
         let (kind, page) = peer.ask(Kind::ListToolsRequest, &list).await?;
         bytes += page.len();
-        let page = ListToolsResponse::decode(page)
-            .ok()
-            .filter(|_| kind == Kind::ListToolsResponse);
-        cursor = page
-            .ok_or_else(|| broken("the answer is no list"))?
-            .next_cursor;
+        if kind != Kind::ListToolsResponse {
+            return Err(broken("the answer is no list"));
+        }
+        let page = ListToolsResponse::decode(page).map_err(|_| broken("the answer is no list"))?;
+        cursor = page.next_cursor;
         if cursor.is_empty() {
             break;
         }
@@ -89,8 +87,10 @@ impl Peer {
         request: &impl prost::Message,
     ) -> Result<(Kind, bytes::Bytes), Failure> {
         let frame = of_field(1, &kind.field_of(request)).unwrap_or_default();
-        let lost = |error: std::io::Error| broken(&error.to_string());
-        self.connection.write_all(&frame).await.map_err(lost)?;
+        self.connection
+            .write_all(&frame)
+            .await
+            .map_err(|error| broken(&error.to_string()))?;
         loop {
             while let Some(frame) = self.frames.next_frame() {
                 let Frame::Message(message) = frame else {
@@ -113,14 +113,10 @@ impl Peer {
                 }
                 return Ok((kind, answer));
             }
-            if self
-                .connection
-                .read_buf(self.frames.buffer())
-                .await
-                .map_err(lost)?
-                == 0
-            {
-                return Err(broken("it was closed"));
+            match self.connection.read_buf(self.frames.buffer()).await {
+                Ok(0) => return Err(broken("it was closed")),
+                Ok(_) => {}
+                Err(error) => return Err(broken(&error.to_string())),
             }
         }
     }

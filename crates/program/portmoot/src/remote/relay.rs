@@ -41,6 +41,13 @@ struct PendingRequest {
     modern: bool,
 }
 
+/// A request that the client cancels.
+struct CancelledRequest {
+    number: u64,
+    /// Over HTTP, closing the stream cancels a modern request (2026-07-28, "Cancellation").
+    modern: bool,
+}
+
 const LISTEN: &str = "subscriptions/listen";
 
 /// For a person who reads a client's log.
@@ -69,17 +76,16 @@ impl ClientSide {
         Some(open)
     }
 
-    /// The number of the request that a `notifications/cancelled` names, and whether it is modern.
-    /// Over HTTP, closing the stream cancels a modern request (2026-07-28, "Cancellation").
-    fn cancelled_request(&self, message: &Message) -> Option<(u64, bool)> {
+    /// The request that a `notifications/cancelled` names, if its answer is awaited.
+    fn cancelled_request(&self, message: &Message) -> Option<CancelledRequest> {
         let params = Params::read(message).ok()?;
         let id = params.request_id()?;
         let state = self.state();
-        state
-            .pending
-            .iter()
-            .find(|(_, open)| open.id == id)
-            .map(|(number, open)| (*number, open.modern))
+        let (number, open) = state.pending.iter().find(|(_, open)| open.id == id)?;
+        Some(CancelledRequest {
+            number: *number,
+            modern: open.modern,
+        })
     }
 
     /// Whether the client awaits an answer. A listen request is answered only when it ends.
@@ -115,10 +121,10 @@ impl ClientSide {
         };
         let mut state = self.state();
         for item in page.items {
-            let params = item
-                .get("inputSchema")
-                .and_then(|schema| header::annotations(&schema).ok());
-            if let Some(params) = params.filter(|params| !params.is_empty()) {
+            if let Some(schema) = item.get("inputSchema")
+                && let Ok(params) = header::annotations(&schema)
+                && !params.is_empty()
+            {
                 state.mirrored.insert(item.key, params);
             }
         }
@@ -127,15 +133,17 @@ impl ClientSide {
 
 impl Inbox for ClientSide {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
-        let answered = Message::read(frame.clone())
-            .ok()
-            .filter(|m| matches!(m.shape(), MessageKind::Result | MessageKind::Error));
+        let message = Message::read(frame.clone());
         self.send(frame);
-        let (Some(message), Some(about)) = (answered, about) else {
+        let (Ok(message), Some(request)) = (message, about) else {
             return Flow::Open;
         };
-        let open = self.settle(about);
-        if open.is_some_and(|open| open.method == "tools/list") {
+        if !matches!(message.shape(), MessageKind::Result | MessageKind::Error) {
+            return Flow::Open;
+        }
+        if let Some(open) = self.settle(request)
+            && open.method == "tools/list"
+        {
             self.learn_headers(&message);
         }
         Flow::Settled
@@ -157,15 +165,16 @@ impl Inbox for ClientSide {
                 error.data,
             ));
         }
-        let (why, data): (_, &[u8]) = match failure {
+        let why = match &failure {
             LinkError::Unauthorized => {
                 tracing::warn!("{NEEDS_TOKEN}");
-                (NEEDS_TOKEN.to_owned(), br#"{"code":"unauthenticated"}"#)
+                NEEDS_TOKEN.to_owned()
             }
-            _ => (
-                format!("the gateway did not answer: {failure}"),
-                br#"{"code":"gateway_broken"}"#,
-            ),
+            _ => format!("the gateway did not answer: {failure}"),
+        };
+        let data: &[u8] = match &failure {
+            LinkError::Unauthorized => br#"{"code":"unauthenticated"}"#,
+            _ => br#"{"code":"gateway_broken"}"#,
         };
         self.send(rpc::error(
             Some(&open.id),
@@ -228,18 +237,23 @@ impl Remote {
         })?;
         let read = read(begun, input, &link, &client).await;
         link.close().await;
-        drop((link, client));
+        // They have the senders of its queue: the writer ends with the last one.
+        drop(link);
+        drop(client);
         let written = writer.await;
         read.and(written.unwrap_or(Ok(()))).map_err(broken_pipe)
     }
 }
 
+/// The headers of every request: the token, if there is one that a header can have.
 fn authorization(token: Option<&str>) -> HeaderMap {
-    let value = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
-    value
-        .map(|value| (http::header::AUTHORIZATION, value))
-        .into_iter()
-        .collect()
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token
+        && let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}"))
+    {
+        headers.insert(http::header::AUTHORIZATION, value);
+    }
+    headers
 }
 
 async fn write(
@@ -298,54 +312,50 @@ async fn read(
     Ok(())
 }
 
+/// Sends a line of the client; `number` is its place among them, by which its answer is known.
 fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
     let message = match line {
-        Line::Whole(line) => Message::read(line).map_err(|malformed| malformed.answer()),
-        Line::Overlong(_) => Err(rpc::error(
-            None,
-            code::INVALID_REQUEST,
-            "the line is too long",
-            None,
-        )),
-    };
-    let message = match message {
-        Ok(message) => message,
-        Err(error) => return client.send(error),
+        Line::Whole(line) => match Message::read(line) {
+            Ok(message) => message,
+            Err(malformed) => return client.send(malformed.answer()),
+        },
+        Line::Overlong(_) => {
+            let why = "the line is too long";
+            return client.send(rpc::error(None, code::INVALID_REQUEST, why, None));
+        }
     };
     if message.method() == "notifications/cancelled"
-        && let Some((number, modern)) = client.cancelled_request(&message)
+        && let Some(cancelled) = client.cancelled_request(&message)
     {
-        if modern {
-            return cancel(link, client, number);
+        if cancelled.modern {
+            return cancel(link, client, cancelled.number);
         }
         // The client awaits no answer to it any more.
-        client.settle(number);
+        client.settle(cancelled.number);
     }
-    let request = message
-        .id()
-        .filter(|_| message.shape() == MessageKind::Request);
-    let headers = headers(client, &message);
-    let modern = headers.is_some();
-    let method = message.method().to_owned();
-    let meta = SendMeta {
-        request: request.map(|_| number),
-        headers,
-        ..SendMeta::default()
+    let request = match message.shape() {
+        MessageKind::Request => message.id(),
+        MessageKind::Notification | MessageKind::Result | MessageKind::Error => None,
     };
+    let headers = headers(client, &message);
+    // Before it is sent: its answer may come at once.
     if let Some(id) = request {
-        client.state().pending.insert(
-            number,
-            PendingRequest {
-                id: id.clone(),
-                method,
-                modern,
-            },
-        );
+        let open = PendingRequest {
+            id: id.clone(),
+            method: message.method().to_owned(),
+            modern: headers.is_some(),
+        };
+        client.state().pending.insert(number, open);
     }
     if message.method() == "notifications/initialized" {
         // Not waited for: the gateway keeps what it sends until the stream is open.
         drop(link.listen());
     }
+    let meta = SendMeta {
+        request: request.map(|_| number),
+        headers,
+        ..SendMeta::default()
+    };
     if let Err(unsent) = link.send(message.frame().clone(), meta) {
         client.failed(number, LinkError::Broken(unsent.to_string()));
     }
@@ -354,13 +364,14 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
 /// Cancels a modern request for the client. A listen request is answered with its final result.
 fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
     link.cancel(number);
-    let Some(open) = client.settle(number).filter(|open| open.method == LISTEN) else {
-        return;
-    };
-    client.send(rpc::result(&open.id, &listen::ended(&open.id)));
+    if let Some(open) = client.settle(number)
+        && open.method == LISTEN
+    {
+        client.send(rpc::result(&open.id, &listen::ended(&open.id)));
+    }
 }
 
-/// The headers that mirror the body of a modern request.
+/// The headers that mirror the body of a modern request; `None` of any other message.
 fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
     let params = Params::read(message).ok().filter(Params::is_modern)?;
     let target = params.target();
@@ -377,10 +388,16 @@ fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
         .into_iter()
         .chain(of_arguments)
     {
-        let header = HeaderName::try_from(name)
-            .ok()
-            .zip(HeaderValue::try_from(value).ok());
-        headers.extend(header);
+        // What no header can have is left out: the gateway says what it misses.
+        if let Ok(name) = HeaderName::try_from(name)
+            && let Ok(value) = HeaderValue::try_from(value)
+        {
+            headers.append(name, value);
+        }
     }
-    (!headers.is_empty()).then(|| Box::new(headers))
+    if headers.is_empty() {
+        None
+    } else {
+        Some(Box::new(headers))
+    }
 }

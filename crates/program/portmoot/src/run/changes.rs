@@ -1,7 +1,6 @@
 //! Changes of a reloaded configuration, by the names of what changed.
 
 use access::config::{Config, TopicConfig};
-use model::ParticipantId;
 
 use terminal::output::LOG_TARGET;
 
@@ -52,66 +51,69 @@ fn changes(before: &Config, after: &Config) -> Changes {
         &topics(after, before),
         |one| one.name.to_string(),
     );
-    let settings = |config: &Config| Config {
-        servers: Vec::new(),
-        participants: Vec::new(),
-        topics: Vec::new(),
-        auth: Vec::new(),
-        ..config.clone()
-    };
     if settings(before) != settings(after) {
         changes.changed.push("settings of [server]".to_owned());
     }
     changes
 }
 
+/// A configuration without the parts whose changes are named one by one.
+fn settings(config: &Config) -> Config {
+    Config {
+        servers: Vec::new(),
+        participants: Vec::new(),
+        topics: Vec::new(),
+        auth: Vec::new(),
+        ..config.clone()
+    }
+}
+
 /// The topics of a configuration, with only those of their servers that the other one has too: `*`
 /// means all servers, so an added server alone is no change of a topic.
 fn topics(of: &Config, other: &Config) -> Vec<TopicConfig> {
-    let kept = |topic: &TopicConfig| {
-        let stays =
-            |name: &&ParticipantId| other.servers.iter().any(|server| server.name == **name);
-        let mut servers: Vec<ParticipantId> = topic.servers.iter().filter(stays).cloned().collect();
-        servers.sort_unstable();
-        TopicConfig {
-            servers,
-            ..topic.clone()
-        }
-    };
-    of.topics.iter().map(kept).collect()
+    let mut topics = of.topics.clone();
+    for topic in &mut topics {
+        topic
+            .servers
+            .retain(|name| other.servers.iter().any(|server| server.name == *name));
+        // Their order is that of the configuration, whose changes are named on their own.
+        topic.servers.sort_unstable();
+    }
+    topics
 }
 
 impl Changes {
+    /// Compares the parts of one kind, by their names.
     fn compare<T: PartialEq>(
         &mut self,
-        what: &str,
+        kind: &str,
         before: &[T],
         after: &[T],
         name: impl Fn(&T) -> String,
     ) {
-        let find = |all: &[T], wanted: &T| all.iter().position(|one| name(one) == name(wanted));
-        let text = |one: &T| format!("{what} {}", name(one));
-        for one in after {
-            match find(before, one).and_then(|at| before.get(at)) {
-                None => self.added.push(text(one)),
-                Some(old) if old != one => self.changed.push(text(one)),
+        let names_before: Vec<String> = before.iter().map(&name).collect();
+        let names_after: Vec<String> = after.iter().map(&name).collect();
+        for (one, name) in after.iter().zip(&names_after) {
+            let old = names_before.iter().position(|known| known == name);
+            match old.and_then(|index| before.get(index)) {
+                None => self.added.push(format!("{kind} {name}")),
+                Some(old) if old != one => self.changed.push(format!("{kind} {name}")),
                 Some(_) => {}
             }
         }
-        self.removed.extend(
-            before
-                .iter()
-                .filter(|one| find(after, one).is_none())
-                .map(text),
-        );
-        let kept = |all: &[T], other: &[T]| -> Vec<String> {
-            all.iter()
-                .filter(|one| find(other, one).is_some())
-                .map(&name)
-                .collect()
-        };
-        if kept(before, after) != kept(after, before) {
-            self.changed.push(format!("order of {what}s"));
+        for name in &names_before {
+            if !names_after.contains(name) {
+                self.removed.push(format!("{kind} {name}"));
+            }
+        }
+        let stayed_before = names_before
+            .iter()
+            .filter(|name| names_after.contains(name));
+        let stayed_after = names_after
+            .iter()
+            .filter(|name| names_before.contains(name));
+        if !stayed_before.eq(stayed_after) {
+            self.changed.push(format!("order of {kind}s"));
         }
     }
 }

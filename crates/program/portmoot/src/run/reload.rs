@@ -12,47 +12,61 @@ use json::visible;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did
-/// not name, as the operator consented to it; `is_open` is whether callers need no token. Its
-/// secrets are read anew. Settings that need a restart stay as they are. Returns the files to watch
-/// too.
-///
-/// # Errors
-/// The problems of the new configuration, or a change without consent; the gateway keeps the
-/// current configuration.
-pub(super) fn reload(
-    (sources, secrets): (&ConfigSources, &Secrets),
-    before: &Config,
-    agreed: Option<&FoundFile>,
-    is_open: bool,
-    output: Output,
-) -> Result<(Config, Vec<PathBuf>), Failure> {
-    let mut loaded = sources
-        .load(&env)
-        .map_err(|problems| Failure::configuration(&problems))?;
-    consent::carry_over(agreed, &loaded)?;
-    if let Some(problem) = without_guests(&loaded).filter(|_| is_open) {
-        return Err(Failure::configuration(&[problem]));
+/// Reads the configuration of a running gateway again.
+pub(super) struct ConfigReader {
+    pub(super) sources: ConfigSources,
+    pub(super) secrets: Secrets,
+    /// The file that the operator did not name, as the operator consented to it.
+    pub(super) agreed: Option<FoundFile>,
+    pub(super) output: Output,
+}
+
+/// A configuration that was read again.
+pub(super) struct ReloadedConfig {
+    pub(super) config: Config,
+    /// The files to watch from now on.
+    pub(super) watched: Vec<PathBuf>,
+}
+
+impl ConfigReader {
+    /// Loads the configuration again, whole or not at all. `is_open` is whether callers need no
+    /// token. Secrets are read anew. Settings that need a restart stay as they are. Blocks.
+    ///
+    /// # Errors
+    /// The problems of the new configuration, or a change without consent; the gateway keeps the
+    /// current configuration.
+    pub(super) fn reload(&self, before: &Config, is_open: bool) -> Result<ReloadedConfig, Failure> {
+        let mut loaded = self
+            .sources
+            .load(&env)
+            .map_err(|problems| Failure::configuration(&problems))?;
+        // Before any secret is read: that runs commands which the files name.
+        consent::carry_over(self.agreed.as_ref(), &loaded)?;
+        if is_open && let Some(problem) = without_guests(&loaded) {
+            return Err(Failure::configuration(&[problem]));
+        }
+        let unread = loaded
+            .read_secrets(&env, &self.secrets)
+            .map_err(|problems| Failure::configuration(&problems))?;
+        for notice in &unread {
+            self.output.warn(&visible::lines(notice));
+        }
+        let mut after = loaded.config.clone();
+        for key in keep_fixed(before, &mut after) {
+            self.output.warn(&format!(
+                "`{key}` has changed: this takes effect when the gateway is restarted"
+            ));
+        }
+        for server in &after.servers {
+            if server.enabled && !before.servers.contains(server) {
+                self.output.message(&consent::describe(server));
+            }
+        }
+        Ok(ReloadedConfig {
+            config: after,
+            watched: loaded.watched(),
+        })
     }
-    let unread = loaded
-        .read_secrets(&env, secrets)
-        .map_err(|problems| Failure::configuration(&problems))?;
-    unread
-        .iter()
-        .for_each(|notice| output.warn(&visible::lines(notice)));
-    let mut after = loaded.config.clone();
-    for key in keep_fixed(before, &mut after) {
-        output.warn(&format!(
-            "`{key}` has changed: this takes effect when the gateway is restarted"
-        ));
-    }
-    let started = after
-        .servers
-        .iter()
-        .filter(|server| server.enabled && !before.servers.contains(server));
-    started.for_each(|server| output.message(&consent::describe(server)));
-    let watched = loaded.watched();
-    Ok((after, watched))
 }
 
 /// Puts back the settings that a running gateway cannot change. Returns the keys of those that

@@ -42,6 +42,56 @@ pub(crate) struct Gateway {
     announced: Mutex<DirectoryOwner>,
 }
 
+/// The journal of a data directory, and what depends on the state that it had at the start.
+struct OpenedJournal {
+    /// `None` without a data directory.
+    writer: Option<JournalWriter>,
+    /// The part of tokens, grants and sign-ins in it.
+    ledger: Option<Ledger<AccessState>>,
+    sealer: Sealer,
+    /// Whether callers need a token.
+    requires_token: bool,
+}
+
+impl OpenedJournal {
+    fn of(config: &Config) -> Result<Self, Failure> {
+        let Some(data_dir) = &config.data_dir else {
+            return Ok(Self {
+                writer: None,
+                ledger: None,
+                // Nothing that it seals is read after the end of the process.
+                sealer: Sealer::new(&random(), None),
+                requires_token: tokens_configured(config, &AccessState::default()),
+            });
+        };
+        let writer = JournalWriter::open(data_dir)?;
+        let ledger: Ledger<AccessState> = writer.ledger()?;
+        let sealer = access::sealer(&writer, &random(), unix_ms())?;
+        if config.login.is_some() {
+            make_login_key(&ledger, &random(), unix_ms())?;
+        }
+        let requires_token = ledger.state(|state| tokens_configured(config, state));
+        writer.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
+        Ok(Self {
+            writer: Some(writer),
+            ledger: Some(ledger),
+            sealer,
+            requires_token,
+        })
+    }
+}
+
+/// The process that ends children of a gateway that was killed. The gateway runs without it too.
+fn start_guard(exe: PathBuf) -> Option<Guard> {
+    match Guard::start(exe) {
+        Ok(guard) => Some(guard),
+        Err(error) => {
+            tracing::warn!(%error, "the guard of child processes cannot be started");
+            None
+        }
+    }
+}
+
 /// A new operator key, written into the data directory; its hash.
 fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failure> {
     if !config.operator_key {
@@ -96,47 +146,25 @@ impl Gateway {
         exe: Option<PathBuf>,
         file: Option<Arc<ConfigFile>>,
     ) -> Result<Self, Failure> {
+        // First: limits that the process cannot keep would be in all that follows.
         let descriptors = Descriptors::fit(&mut config);
-        let journal = config
-            .data_dir
-            .as_deref()
-            .map(JournalWriter::open)
-            .transpose()?;
-        let ledger: Option<Ledger<AccessState>> =
-            journal.as_ref().map(JournalWriter::ledger).transpose()?;
-        let sealer = match &journal {
-            Some(journal) => access::sealer(journal, &random(), unix_ms())?,
-            None => Sealer::new(&random(), None),
-        };
-        if let (Some(ledger), Some(_)) = (&ledger, &config.login) {
-            make_login_key(ledger, &random(), unix_ms())?;
-        }
-        let requires_token = match &ledger {
-            Some(ledger) => ledger.state(|state| tokens_configured(&config, state)),
-            None => tokens_configured(&config, &AccessState::default()),
-        };
-        if let Some(journal) = &journal {
-            journal
-                .on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
-        }
+        let OpenedJournal {
+            writer: journal,
+            ledger,
+            sealer,
+            requires_token,
+        } = OpenedJournal::of(&config)?;
         let audit = Recorder::open(config.audit.policy(), journal.as_ref())?;
-        let operator = config
-            .data_dir
-            .as_deref()
-            .map(|dir| operator_key(&config, dir))
-            .transpose()?;
-        let access = AccessJournal::new(ledger, requires_token).with_operator(operator.flatten());
+        let operator = match &config.data_dir {
+            Some(dir) => operator_key(&config, dir)?,
+            None => None,
+        };
+        let access = AccessJournal::new(ledger, requires_token).with_operator(operator);
         let access = Arc::new(access);
         let identities = access.identities(&config);
         let grants = access.grants(&config);
         log_not_applied(&grants);
-        let guard = exe.and_then(|exe| match Guard::start(exe) {
-            Ok(guard) => Some(guard),
-            Err(error) => {
-                tracing::warn!(%error, "the guard of child processes cannot be started");
-                None
-            }
-        });
+        let guard = exe.and_then(start_guard);
         let accounts = accounts(&config, journal.as_ref(), &audit)?;
         let sign_ins = access.sign_ins(&config);
         if config.login.is_some() && journal.is_none() {
@@ -156,11 +184,11 @@ impl Gateway {
         let registry = Registry::start(start)?;
         let sign_in = sign_in(&registry, &access);
         let connect = connect(&registry, &access, sign_in.as_ref());
-        let pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
-        let pages = pages.merge(signin::connect_router(connect));
-        let pages = sign_in
-            .into_iter()
-            .fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
+        let mut pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
+        pages = pages.merge(signin::connect_router(connect));
+        if let Some(sign_in) = sign_in {
+            pages = pages.merge(signin::router(sign_in));
+        }
         let doors = Doors::new(Arc::clone(&registry), pages)?;
         Ok(Self {
             registry,
@@ -228,7 +256,8 @@ impl Gateway {
             .collect();
         {
             let mut announced = self.announced.lock();
-            (announced.files, announced.reload_failed) = (files, failed.map(Failure::lines));
+            announced.files = files;
+            announced.reload_failed = failed.map(Failure::lines);
         }
         self.announce()
     }
@@ -252,12 +281,13 @@ impl Gateway {
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), Failure> {
-        let unknown = || {
-            let code = RefusalCode::UnknownTarget.as_str();
-            Failure::new(Exit::NotFound, code, format!("there is no topic `{topic}`"))
-        };
-        let name = TopicName::new(topic).map_err(|_| unknown())?;
-        let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
+        let name = TopicName::new(topic).ok();
+        let dispatch = name
+            .and_then(|name| self.registry.topic(&name))
+            .ok_or_else(|| {
+                let code = RefusalCode::UnknownTarget.as_str();
+                Failure::new(Exit::NotFound, code, format!("there is no topic `{topic}`"))
+            })?;
         // The process that starts the gateway on a pipe is its user.
         let user = self.registry.pipe_user();
         self.doors

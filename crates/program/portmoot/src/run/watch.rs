@@ -1,15 +1,22 @@
 //! Change detection for configuration files and those of TLS, by polling.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Poll interval. Polling works on every file system; change events do not.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The time and size of a file: a change that keeps both is not seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    bytes: u64,
+}
+
 /// The files of a configuration, with their last known time and size.
 pub(super) struct WatchedFiles {
     paths: Vec<PathBuf>,
-    known: Vec<Option<(SystemTime, u64)>>,
+    known: Vec<Option<Stamp>>,
 }
 
 impl WatchedFiles {
@@ -25,14 +32,15 @@ impl WatchedFiles {
 
     /// Watches these files from now on. Those that were watched before stay as they were known.
     pub(super) fn watch(&mut self, paths: Vec<PathBuf>) {
-        let now = stamps(&paths);
-        let known = paths.iter().zip(now).map(|(path, now)| {
-            let before = self.paths.iter().position(|known| known == path);
-            before
-                .and_then(|at| self.known.get(at).copied())
-                .unwrap_or(now)
-        });
-        self.known = known.collect();
+        let mut known = stamps(&paths);
+        for (path, stamp) in paths.iter().zip(&mut known) {
+            // One that changes again while it is read is changed once more.
+            let before = self.paths.iter().position(|watched| watched == path);
+            if let Some(before) = before.and_then(|index| self.known.get(index)) {
+                *stamp = *before;
+            }
+        }
+        self.known = known;
         self.paths = paths;
     }
 
@@ -49,10 +57,15 @@ impl WatchedFiles {
     }
 }
 
-fn stamps(paths: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
-    let stamp = |path: &PathBuf| {
-        let meta = std::fs::metadata(path).ok()?;
-        Some((meta.modified().ok()?, meta.len()))
-    };
-    paths.iter().map(stamp).collect()
+/// The stamp of each file; `None` for one that is not there.
+fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
+    paths.iter().map(|path| stamp(path)).collect()
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(Stamp {
+        modified: metadata.modified().ok()?,
+        bytes: metadata.len(),
+    })
 }

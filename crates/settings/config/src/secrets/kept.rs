@@ -159,12 +159,11 @@ impl SealingKey<'_> {
     /// The key, if one is configured.
     fn sealer(&self) -> Option<Result<&Sealer, String>> {
         let source = self.source?;
-        let read = || {
-            key::read(source)
-                .map(|key| Sealer::new(&key, None))
-                .map_err(|error| error.to_string())
-        };
-        Some(self.sealer.get_or_init(read).as_ref().map_err(Clone::clone))
+        let sealer = self.sealer.get_or_init(|| match key::read(source) {
+            Ok(key) => Ok(Sealer::new(&key, None)),
+            Err(error) => Err(error.to_string()),
+        });
+        Some(sealer.as_ref().map_err(Clone::clone))
     }
 }
 
@@ -213,33 +212,12 @@ impl KeptSecrets {
             Err(NoRecord::Unset) => return Err(NoSecret::unset(name)),
             Err(NoRecord::Unreadable(why)) => return Err(NoSecret::unread(why)),
         };
-        let again = |why: String| {
-            NoSecret::unread(why).fix(format!("set it again: portmoot secret set {name}"))
-        };
         match record.place {
-            Place::Keyring(id) => self.keyring.get(&id).map_err(|error| {
-                let fix = match &error {
-                    KeyringError::Locked => "unlock the keyring; SIGHUP has the gateway read it again".to_owned(),
-                    KeyringError::Unknown => format!("set it again: portmoot secret set {name}"),
-                    KeyringError::Absent(_) | KeyringError::Late(_) | KeyringError::Refused(_) => format!(
-                        "a gateway that does not run in your session needs it in a sealed file: portmoot secret set {name} --in file"
-                    ),
-                };
-                NoSecret::unread(error.to_string()).fix(fix)
-            }),
-            Place::Sealed(sealed) => {
-                let sealer = match key.sealer() {
-                    Some(Ok(sealer)) => sealer,
-                    Some(Err(why)) => return Err(NoSecret::unread(why)),
-                    None => {
-                        let why = "it is sealed, and the gateway has no key".to_owned();
-                        return Err(NoSecret::unread(why).fix("set `key_file` or `key_command` in [server], with the key of before".to_owned()));
-                    }
-                };
-                let opened = sealer.open(PURPOSE, name.as_str(), unix_ms(), &sealed);
-                let opened = opened.map_err(|_| again("it was sealed with another key, or changed".to_owned()))?;
-                text_of(&zeroize::Zeroizing::new(opened)).map_err(again)
-            }
+            Place::Keyring(id) => self
+                .keyring
+                .get(&id)
+                .map_err(|error| not_in_keyring(name, &error)),
+            Place::Sealed(sealed) => opened(name, &sealed, key),
         }
     }
 
@@ -290,7 +268,10 @@ impl KeptSecrets {
             self.forget(&record.place);
             return Err(failed(&path, why));
         }
-        before.iter().for_each(|before| self.forget(&before.place));
+        // Last: until the new record is on disk, the one before leads to this value.
+        if let Some(before) = before {
+            self.forget(&before.place);
+        }
         Ok(kept_in)
     }
 
@@ -327,33 +308,30 @@ impl KeptSecrets {
         let folder = self.folder.as_deref().ok_or(KeepError::NoDirectory)?;
         let mut names = names(folder).map_err(|why| failed(folder, why))?;
         names.sort();
-        let one = |name: SecretName| match self.record(&name) {
-            Ok(record) => KeptSecret {
+        let mut kept = Vec::with_capacity(names.len());
+        for name in names {
+            let record = self.record(&name).ok();
+            kept.push(KeptSecret {
                 name,
-                kept_in: Some(record.place.kept_in()),
-                at_ms: record.at_ms,
-            },
-            Err(_) => KeptSecret {
-                name,
-                kept_in: None,
-                at_ms: 0,
-            },
-        };
-        Ok(names.into_iter().map(one).collect())
+                kept_in: record.as_ref().map(|record| record.place.kept_in()),
+                at_ms: record.map_or(0, |record| record.at_ms),
+            });
+        }
+        Ok(kept)
     }
 
     fn record(&self, name: &SecretName) -> Result<SecretRecord, NoRecord> {
         let Some(path) = self.file(name) else {
             return Err(NoRecord::Unset);
         };
-        let unreadable = |why: String| NoRecord::Unreadable(why);
+        // A link could lead to a file of another person's choice. The folder counts too.
         for part in path.parent().into_iter().chain([path.as_path()]) {
             match part.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(NoRecord::Unset);
                 }
                 Ok(found) if found.is_symlink() => {
-                    return Err(unreadable(format!(
+                    return Err(NoRecord::Unreadable(format!(
                         "{} is a link, which is not followed",
                         part.display()
                     )));
@@ -365,12 +343,15 @@ impl KeptSecrets {
             Err(OutsideError::File { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
                 return Err(NoRecord::Unset);
             }
-            read => read.map_err(|error| unreadable(error.to_string()))?,
+            read => read.map_err(|error| NoRecord::Unreadable(error.to_string()))?,
         };
-        let record: Option<SecretRecord> = serde_json::from_slice(&bytes).ok();
-        record
-            .filter(|record| record.format == FORMAT)
-            .ok_or_else(|| unreadable(format!("{} is no record of a secret", path.display())))
+        match serde_json::from_slice::<SecretRecord>(&bytes) {
+            Ok(record) if record.format == FORMAT => Ok(record),
+            _ => Err(NoRecord::Unreadable(format!(
+                "{} is no record of a secret",
+                path.display()
+            ))),
+        }
     }
 
     /// The folder, made if it is not there, which its owner alone may enter.
@@ -440,6 +421,42 @@ impl Place {
             Self::Keyring(_) => KeptIn::Keyring,
         }
     }
+}
+
+/// Why a value that is in the keyring cannot be had from it.
+fn not_in_keyring(name: &SecretName, error: &KeyringError) -> NoSecret {
+    let fix = match error {
+        KeyringError::Locked => {
+            "unlock the keyring; SIGHUP has the gateway read it again".to_owned()
+        }
+        KeyringError::Unknown => format!("set it again: portmoot secret set {name}"),
+        KeyringError::Absent(_) | KeyringError::Late(_) | KeyringError::Refused(_) => format!(
+            "a gateway that does not run in your session needs it in a sealed file: portmoot secret set {name} --in file"
+        ),
+    };
+    NoSecret::unread(error.to_string()).fix(fix)
+}
+
+/// The value of a sealed file.
+fn opened(name: &SecretName, sealed: &str, key: &SealingKey<'_>) -> Result<Secret, NoSecret> {
+    let sealer = match key.sealer() {
+        Some(Ok(sealer)) => sealer,
+        Some(Err(why)) => return Err(NoSecret::unread(why)),
+        None => {
+            let why = "it is sealed, and the gateway has no key".to_owned();
+            return Err(NoSecret::unread(why).fix(
+                "set `key_file` or `key_command` in [server], with the key of before".to_owned(),
+            ));
+        }
+    };
+    let text = match sealer.open(PURPOSE, name.as_str(), unix_ms(), sealed) {
+        // Zeroizing: the bytes are the value.
+        Ok(bytes) => text_of(&zeroize::Zeroizing::new(bytes)),
+        Err(_) => Err("it was sealed with another key, or changed".to_owned()),
+    };
+    text.map_err(|why| {
+        NoSecret::unread(why).fix(format!("set it again: portmoot secret set {name}"))
+    })
 }
 
 /// The names of the files in the folder that are names of secrets; none if it is not there.

@@ -11,7 +11,7 @@ use oauth::dialer::{Subnet, parse_url};
 use oauth::jwt::SigningKey;
 use oauth::key::KeySource;
 use platform::open_regular;
-use upstream::config::Transport;
+use upstream::config::{HttpConfig, Transport};
 
 use crate::expand::expand_home;
 use crate::node::{Node, Value};
@@ -57,18 +57,8 @@ pub(super) fn read(
     {
         return keyed(server, label);
     }
-    let (http, is_api) = match transport {
-        Some(Transport::Http(http) | Transport::Sse(http)) => (Some(http), false),
-        Some(Transport::OpenApi(api)) => (Some(&api.http), true),
-        Some(
-            Transport::Stdio(_)
-            | Transport::Proto(_)
-            | Transport::Demo
-            | Transport::Participant
-            | Transport::Unusable { .. },
-        )
-        | None => (None, false),
-    };
+    let http = transport.and_then(http_of);
+    let is_api = matches!(transport, Some(Transport::OpenApi(_)));
     let has_header = http.is_some_and(|http| {
         http.headers
             .iter()
@@ -109,14 +99,25 @@ pub(super) fn read(
         allow_private: subnets(&table),
         legacy_discovery: table.flag("legacy_discovery").unwrap_or_default(),
     };
-    check(
-        &table,
-        &config,
-        http.is_some() || transport.is_none(),
-        has_header,
-    );
+    // Without a transport, which is a problem of its own, it may be one over HTTP.
+    let is_over_http = http.is_some() || transport.is_none();
+    check_requests(&table, &config, is_over_http, has_header);
+    check_client(&table, &config);
     table.finish();
     config
+}
+
+/// The address of a server over HTTP.
+fn http_of(transport: &Transport) -> Option<&HttpConfig> {
+    match transport {
+        Transport::Http(http) | Transport::Sse(http) => Some(http),
+        Transport::OpenApi(api) => Some(&api.http),
+        Transport::Stdio(_)
+        | Transport::Proto(_)
+        | Transport::Demo
+        | Transport::Participant
+        | Transport::Unusable { .. } => None,
+    }
 }
 
 /// A server to which each caller enters a key: of `auth` it has the keys `list`, and those that say
@@ -132,36 +133,39 @@ fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
     let Some(table) = server.table("auth") else {
         return keyed;
     };
-    let other = |key: &'static str, what: &str| {
-        let message = format!(
-            "{}: each caller enters a key for the server, and has no {what} there",
-            table.name()
-        );
-        table.note_at(
-            key,
-            "config_auth",
-            message,
-            "remove it, or the `{ caller = ... }` in `env` or `headers`",
-        );
-    };
+    // A key is sent in a header, which `headers` says too.
     if table
         .choice("kind", &KINDS)
         .is_some_and(|kind| kind != Kind::Headers)
     {
-        other("kind", "other account");
+        note_keyed(&table, "kind", "other account");
     }
     if table.choice("account", &ACCOUNTS) == Some(Account::Shared) {
-        other("account", "share of another one");
+        note_keyed(&table, "account", "share of another one");
     }
     let list = table.choice("list", &LISTS).unwrap_or_default();
     table.finish();
     AuthConfig { list, ..keyed }
 }
 
-/// Checks what goes together.
-fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bool) {
+/// Notes a key that has no meaning beside callers' own keys.
+fn note_keyed(table: &Table<'_>, key: &str, what: &str) {
+    let message = format!(
+        "{}: each caller enters a key for the server, and has no {what} there",
+        table.name()
+    );
+    table.note_at(
+        key,
+        "config_auth",
+        message,
+        "remove it, or the `{ caller = ... }` in `env` or `headers`",
+    );
+}
+
+/// Checks that requests to the server can have tokens, and have no other authorization.
+fn check_requests(table: &Table<'_>, config: &AuthConfig, is_over_http: bool, has_header: bool) {
     let wants_tokens = !matches!(config.kind, Kind::None | Kind::Headers);
-    if wants_tokens && !over_http {
+    if wants_tokens && !is_over_http {
         let message = format!("{}: only servers over HTTP have accounts", table.name());
         table.wrong(
             "config_auth",
@@ -180,6 +184,10 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
             "remove one of them: `kind = \"headers\"` keeps the header",
         );
     }
+}
+
+/// Checks the credentials with which the gateway is a client of the authorization server.
+fn check_client(table: &Table<'_>, config: &AuthConfig) {
     // A key alone may do: it signs for the client whose document the gateway serves itself.
     if config.client_secret.is_some()
         && config.client_id.is_none()
@@ -252,20 +260,16 @@ pub(crate) fn key(server: &Table<'_>, env: Env<'_>) -> Option<KeySource> {
             "for example [\"pass\", \"show\", \"portmoot\"]",
         );
     }
-    let program = |(at, (word, _)): (usize, &(&str, _))| match at {
-        0 => expand_home(word, env).unwrap_or_else(|_| (*word).to_owned()),
-        _ => (*word).to_owned(),
-    };
-    let words = command.map(|words| {
-        words
-            .iter()
-            .enumerate()
-            .map(program)
-            .collect::<Vec<String>>()
-    });
-    file.map(KeySource::File).or(words
-        .filter(|words| !words.is_empty())
-        .map(KeySource::Command))
+    if let Some(file) = file {
+        return Some(KeySource::File(file));
+    }
+    let mut words: Vec<String> = command?.iter().map(|one| one.text.to_owned()).collect();
+    // Its arguments are the program's: it may mean something else by `~`.
+    let program = words.first_mut()?;
+    if let Ok(full) = expand_home(program, env) {
+        *program = full;
+    }
+    Some(KeySource::Command(words))
 }
 
 fn url(table: &Table<'_>, key: &'static str) -> Option<String> {
@@ -297,6 +301,7 @@ fn callback_port(table: &Table<'_>) -> Option<u16> {
     port
 }
 
+/// The secret of the gateway as a client of the authorization server.
 fn client_secret(table: &Table<'_>, variables: &Variables<'_>) -> Option<Secret> {
     let variable = table.text("client_secret_env");
     if let Some(node) = table.get("client_secret") {
@@ -316,7 +321,7 @@ fn client_secret(table: &Table<'_>, variables: &Variables<'_>) -> Option<Secret>
             return None;
         };
         let named = variables.named(node, &table.full("client_secret"), table.problems())?;
-        return Some(Secret::new(named.0));
+        return Some(Secret::new(named.expose().to_owned()));
     }
     let name = variable?;
     match (variables.env())(name) {
@@ -368,14 +373,8 @@ fn read_key(path: &Path) -> Result<SigningKey, String> {
 
 /// Scopes are of printable characters, without quotes and backslashes (RFC 6749 section 3.3).
 fn scopes(table: &Table<'_>) -> Vec<String> {
-    let scopes = table.texts("scopes").unwrap_or_default();
-    let fits = |scope: &str| {
-        !scope.is_empty()
-            && scope
-                .bytes()
-                .all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
-    };
-    if let Some((wrong, _)) = scopes.iter().find(|(scope, _)| !fits(scope)) {
+    let scopes = table.plain_texts("scopes");
+    if let Some(wrong) = scopes.iter().find(|scope| !is_scope(scope)) {
         let message = format!(
             "`{}`: `{}` is no scope",
             table.full("scopes"),
@@ -384,9 +383,13 @@ fn scopes(table: &Table<'_>) -> Vec<String> {
         table.note_value("scopes", message, "write each scope as a text of its own");
     }
     scopes
-        .into_iter()
-        .map(|(scope, _)| scope.to_owned())
-        .collect()
+}
+
+fn is_scope(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
 }
 
 fn params(table: &Table<'_>) -> Vec<(String, String)> {
@@ -458,18 +461,21 @@ pub(crate) fn without_resource(tree: &Node) -> Vec<String> {
     found
 }
 
+/// The private networks in which the authorization server may be.
 fn subnets(table: &Table<'_>) -> Vec<Subnet> {
-    let texts = table.texts("allow_private").unwrap_or_default();
-    let read = |(text, _): (&str, _)| {
-        let wrong = |error: &oauth::dialer::SubnetError| {
-            let message = format!("`{}`: {error}", table.full("allow_private"));
-            table.note_value(
-                "allow_private",
-                message,
-                "a range of addresses, or one address",
-            );
-        };
-        text.parse::<Subnet>().inspect_err(wrong).ok()
-    };
-    texts.into_iter().filter_map(read).collect()
+    let mut subnets = Vec::new();
+    for text in table.plain_texts("allow_private") {
+        match text.parse::<Subnet>() {
+            Ok(subnet) => subnets.push(subnet),
+            Err(error) => {
+                let message = format!("`{}`: {error}", table.full("allow_private"));
+                table.note_value(
+                    "allow_private",
+                    message,
+                    "a range of addresses, or one address",
+                );
+            }
+        }
+    }
+    subnets
 }

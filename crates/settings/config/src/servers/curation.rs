@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::NameFilter;
 use upstream::curation::{CuratedTool, Curation};
 
-use crate::node::{Node, TreeEntry, Value};
+use crate::node::{Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::sets::name_filter;
@@ -34,14 +34,11 @@ pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
     };
     for (entry, inner) in table.tables("tool") {
         let tool = tool(&inner);
-        let twin = tool.name.as_ref().and_then(|name| {
-            curation
-                .tools
-                .iter()
-                .find(|(_, other)| other.name.as_ref() == Some(name))
-                .map(|(own, _)| own)
-        });
-        if let Some(twin) = twin {
+        let twin = curation
+            .tools
+            .iter()
+            .find(|(_, other)| tool.name.is_some() && other.name == tool.name);
+        if let Some((twin, _)) = twin {
             let message = format!("{}: `{twin}` has this `name` too", inner.name());
             inner.note_at(
                 "name",
@@ -57,20 +54,13 @@ pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
 }
 
 fn tool(table: &Table<'_>) -> CuratedTool {
-    let texts = |key| {
-        table
-            .texts(key)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(text, _)| text.to_owned())
-    };
     let tool = CuratedTool {
         name: name(table),
         title: table.text("title").map(str::to_owned),
         description: table.text("description").map(str::to_owned),
         annotations: values(table, "annotations"),
         preset: values(table, "preset"),
-        hidden_arguments: texts("hide_arguments").collect(),
+        hidden_arguments: table.plain_texts("hide_arguments"),
     };
     if let Some((name, _)) = tool
         .preset
@@ -113,11 +103,13 @@ fn fits_name(c: char) -> bool {
 
 /// The values of a table, in JSON.
 fn values(table: &Table<'_>, key: &'static str) -> Vec<(String, String)> {
-    let json = |entry: &TreeEntry| {
-        let value = to_json(&entry.node, table.problems())?;
-        Some((entry.key.clone(), value.to_string()))
-    };
-    table.entries(key).iter().filter_map(json).collect()
+    let mut values = Vec::new();
+    for entry in table.entries(key) {
+        if let Some(value) = to_json(&entry.node, table.problems()) {
+            values.push((entry.key.clone(), value.to_string()));
+        }
+    }
+    values
 }
 
 fn to_json(node: &Node, problems: &Problems) -> Option<serde_json::Value> {
@@ -139,9 +131,11 @@ fn to_json(node: &Node, problems: &Problems) -> Option<serde_json::Value> {
             .collect::<Option<Vec<_>>>()?
             .into(),
         Value::Table(entries) => {
-            let entry =
-                |entry: &TreeEntry| Some((entry.key.clone(), to_json(&entry.node, problems)?));
-            serde_json::Value::Object(entries.iter().map(entry).collect::<Option<_>>()?)
+            let mut object = serde_json::Map::with_capacity(entries.len());
+            for entry in entries {
+                object.insert(entry.key.clone(), to_json(&entry.node, problems)?);
+            }
+            object.into()
         }
     })
 }

@@ -28,7 +28,8 @@ pub(super) fn is_url(description: &Secret) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// Reads the description of a server, if it is a file.
+/// Reads the description of a server, if it is a file. One that is a URL is fetched when the server
+/// starts.
 pub(super) fn read(
     table: &Table<'_>,
     description: &Secret,
@@ -41,16 +42,15 @@ pub(super) fn read(
         query,
         reads,
     } = given;
-    let is_base = url.is_some() || !is_url(description);
     if is_url(description) {
+        let is_base = url.is_some();
         let http = HttpConfig {
             url: url.unwrap_or_else(|| description.clone()),
             headers,
             tls,
         };
-        let description = Description::Url(description.clone());
         return Some(Transport::OpenApi(OpenApiConfig {
-            description,
+            description: Description::Url(description.clone()),
             http,
             is_base,
             query,
@@ -69,7 +69,6 @@ pub(super) fn read(
         );
         return None;
     }
-    let path = PathBuf::from(description.expose());
     let mut http = HttpConfig {
         url: url.clone().unwrap_or_else(|| Secret::new("")),
         headers,
@@ -77,46 +76,58 @@ pub(super) fn read(
     };
     let mut operations = Operations::default();
     if reads {
-        let wrong =
-            |message: String, hint: &str| table.note_value("openapi", message, hint.to_owned());
-        let shown = description.written();
-        let text = read_file(&path).map_err(|why| {
-            wrong(
-                format!("`{}`: {shown} cannot be read: {why}", table.full("openapi")),
-                "name a file, or an https URL",
-            );
-        });
-        let document = Document::read(text.ok()?.as_bytes()).map_err(|why| {
-            wrong(
-                format!("`{}`: {shown}: {why}", table.full("openapi")),
-                "use a description in OpenAPI 3.0 or 3.1, JSON or YAML",
-            );
-        });
-        let document = document.ok()?;
-        let base = match &url {
-            Some(url) => Url::parse(url.expose()).ok(),
-            None => document.base(None),
-        };
-        let Some(base) = base else {
-            wrong(
-                format!("{}: {}", table.name(), upstream::openapi::NO_SERVER),
-                "for example url = \"https://api.example.com/v1\"",
-            );
-            return None;
-        };
+        let document = document(table, description)?;
+        let base = base(table, url.as_ref(), &document)?;
         if url.is_none() {
             http.url = Secret::new(base.as_str());
         }
         operations = document.operations(&base, &upstream::openapi::configured(&http, &query));
     }
     let description = Description::File {
-        path,
+        path: PathBuf::from(description.expose()),
         operations: Arc::new(operations),
     };
     Some(Transport::OpenApi(OpenApiConfig {
         description,
         http,
-        is_base,
+        is_base: true,
         query,
     }))
+}
+
+/// Reads the description in a file; notes a problem if there is none.
+fn document(table: &Table<'_>, description: &Secret) -> Option<Document> {
+    // Unexpanded: its variables may be secrets.
+    let shown = description.written();
+    let text = match read_file(PathBuf::from(description.expose())) {
+        Ok(text) => text,
+        Err(why) => {
+            let message = format!("`{}`: {shown} cannot be read: {why}", table.full("openapi"));
+            table.note_value("openapi", message, "name a file, or an https URL");
+            return None;
+        }
+    };
+    match Document::read(text.as_bytes()) {
+        Ok(document) => Some(document),
+        Err(why) => {
+            let message = format!("`{}`: {shown}: {why}", table.full("openapi"));
+            let hint = "use a description in OpenAPI 3.0 or 3.1, JSON or YAML";
+            table.note_value("openapi", message, hint);
+            None
+        }
+    }
+}
+
+/// The address of an API: the written one, else that of its description.
+fn base(table: &Table<'_>, url: Option<&Secret>, document: &Document) -> Option<Url> {
+    let base = match url {
+        Some(url) => Url::parse(url.expose()).ok(),
+        None => document.base(None),
+    };
+    if base.is_none() {
+        let message = format!("{}: {}", table.name(), upstream::openapi::NO_SERVER);
+        let hint = "for example url = \"https://api.example.com/v1\"";
+        table.note_value("openapi", message, hint);
+    }
+    base
 }

@@ -6,7 +6,7 @@ use upstream::config::{Confinement, FileAccess, ProcessLimits, Support, support}
 
 use crate::expand::expand_path;
 use crate::node::SourceOrigin;
-use crate::reader::Table;
+use crate::reader::{ListedText, Table};
 use crate::values::Variables;
 
 /// Values of `sandbox`.
@@ -29,9 +29,9 @@ pub(super) fn read(
 ) -> Confinement {
     let written = table.choice("sandbox", &SANDBOXES);
     let is_found = table.location().layer.origin == SourceOrigin::Found;
-    // The operator consents to a found file, and is shown what of it is not confined.
-    let confines = || matches!(support(), Support::Files(_));
-    let standard = if is_found && confines() {
+    // The operator consents to a found file, and is shown what of it is not confined. `support`
+    // asks the kernel, so only where the answer counts.
+    let standard = if is_found && matches!(support(), Support::Files(_)) {
         Sandbox::Files
     } else {
         standard
@@ -52,53 +52,52 @@ pub(super) fn read(
             table.note_value(key, message, "add sandbox = \"files\"");
         }
     }
-    let files = (has_process && sandbox == Sandbox::Files).then(|| FileAccess {
+    if !has_process {
+        return Confinement::default();
+    }
+    let files = (sandbox == Sandbox::Files).then_some(FileAccess {
         read,
         write,
+        // The gateway's own folders, once the whole configuration says where they are.
         never: Vec::new(),
     });
-    Confinement {
-        files,
-        limits: if has_process {
-            limits
-        } else {
-            ProcessLimits::default()
-        },
-    }
+    Confinement { files, limits }
 }
 
 fn paths(table: &Table<'_>, key: &'static str, variables: &Variables<'_>) -> Vec<PathBuf> {
-    let texts = table.texts(key).unwrap_or_default();
-    let path = |(text, location): (&str, _)| {
+    let mut paths = Vec::new();
+    for ListedText { text, location } in table.texts(key).unwrap_or_default() {
         let expanded = expand_path(text, variables.env());
-        let secret =
-            variables.expanded(expanded, text, table.full(key), location, table.problems());
-        if secret.expose().is_empty() {
+        let path = variables.expanded(expanded, text, table.full(key), location, table.problems());
+        if path.expose().is_empty() {
             let message = format!("{} lists an empty path", table.full(key));
             table.note_value(key, message, "write a file or a directory");
         }
-        PathBuf::from(secret.expose())
-    };
-    texts.into_iter().map(path).collect()
+        paths.push(PathBuf::from(path.expose()));
+    }
+    paths
 }
 
 fn limits(table: Table<'_>) -> ProcessLimits {
-    let above_zero = |key: &'static str, value: Option<u64>| {
-        if value == Some(0) {
-            let message = format!("{} must be more than 0", table.full(key));
-            table.note_value(key, message, "remove it for no limit");
-        }
-        value
-    };
     let bytes = table.bytes("memory_bytes_max").map(|bytes| bytes as u64);
     let time = table.duration("cpu_time_max");
-    above_zero("cpu_time_max", time.map(|time| time.as_secs()));
+    // The kernel counts whole seconds: it could not keep a limit of less than one.
+    above_zero(&table, "cpu_time_max", time.map(|time| time.as_secs()));
     let limits = ProcessLimits {
-        memory_bytes_max: above_zero("memory_bytes_max", bytes),
-        processes_max: above_zero("processes_max", table.count("processes_max")),
-        open_files_max: above_zero("open_files_max", table.count("open_files_max")),
+        memory_bytes_max: above_zero(&table, "memory_bytes_max", bytes),
+        processes_max: above_zero(&table, "processes_max", table.count("processes_max")),
+        open_files_max: above_zero(&table, "open_files_max", table.count("open_files_max")),
         cpu_time_max: time,
     };
     table.finish();
     limits
+}
+
+/// Notes a problem if a limit is 0.
+fn above_zero(table: &Table<'_>, key: &'static str, value: Option<u64>) -> Option<u64> {
+    if value == Some(0) {
+        let message = format!("{} must be more than 0", table.full(key));
+        table.note_value(key, message, "remove it for no limit");
+    }
+    value
 }

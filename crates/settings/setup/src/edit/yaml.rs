@@ -27,10 +27,13 @@ struct Node {
     is_flow: bool,
 }
 
+/// The entries of a table: the name of each, its key, its value.
+type Entries = Vec<(String, Node, Node)>;
+
 #[derive(Debug, Clone)]
 enum Kind {
     Scalar(Value),
-    Map(Vec<(String, Node, Node)>),
+    Map(Entries),
     List(Vec<Node>),
 }
 
@@ -97,6 +100,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The value that begins with an event.
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, EditError> {
         self.values += 1;
         if depth > DEPTH_MAX || self.values > VALUES_MAX {
@@ -107,100 +111,32 @@ impl<'a> Reader<'a> {
         }
         let line = span.start.line().saturating_sub(1);
         let column = span.start.col();
-        // Looked at of collections alone: the lines of others' files may be long.
-        let is_flow = matches!(event, Event::SequenceStart(..) | Event::MappingStart(..))
-            && self.lines.get(line).is_some_and(|line| {
-                line.text
-                    .chars()
-                    .nth(column)
-                    .is_some_and(|first| first == '{' || first == '[')
-            });
-        let last = self.last(span);
-        let node = |kind, last: usize| Node {
-            kind,
-            line,
-            column,
-            last: last.max(line),
-            is_flow,
-        };
-        let (read, anchor) = match event {
+        let is_flow = self.is_flow(&event, span);
+        let end = self.last(span);
+        let (kind, last, anchor) = match event {
             Event::Alias(id) => {
                 let known = self.anchors.get(&id).cloned();
                 let known = known.ok_or_else(|| Self::wrong(span, "an alias has no anchor"))?;
+                // An alias counts as all that it stands for: a few of them could be millions.
                 self.values += count(&known.kind);
-                return Ok(node(known.kind, last));
+                (known.kind, end, 0)
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let plain = style == ScalarStyle::Plain && tag.is_none();
-                let value = if plain {
+                let is_plain = style == ScalarStyle::Plain && tag.is_none();
+                let value = if is_plain {
                     plain_scalar(&text)
                 } else {
                     Value::String(text.into_owned())
                 };
-                (node(Kind::Scalar(value), last), anchor)
+                (Kind::Scalar(value), end, anchor)
             }
             Event::SequenceStart(anchor, _) => {
-                let mut items = Vec::new();
-                let mut last = line;
-                loop {
-                    let (event, span) = self.next()?;
-                    if matches!(event, Event::SequenceEnd) {
-                        last = if is_flow {
-                            span.end.line().saturating_sub(1)
-                        } else {
-                            last
-                        };
-                        break;
-                    }
-                    let item = self.node(event, span, depth + 1)?;
-                    last = item.last;
-                    items.push(item);
-                }
-                (node(Kind::List(items), last), anchor)
+                let (items, last) = self.items(line, is_flow, depth)?;
+                (Kind::List(items), last, anchor)
             }
             Event::MappingStart(anchor, _) => {
-                let mut entries = Vec::new();
-                let mut last = line;
-                loop {
-                    let (event, span) = self.next()?;
-                    if matches!(event, Event::MappingEnd) {
-                        last = if is_flow {
-                            span.end.line().saturating_sub(1)
-                        } else {
-                            last
-                        };
-                        break;
-                    }
-                    let key = self.node(event, span, depth + 1)?;
-                    let (event, span) = self.next()?;
-                    let value = self.node(event, span, depth + 1)?;
-                    // What is left out has no place of its own.
-                    let is_absent =
-                        matches!(value.kind, Kind::Scalar(Value::Null)) && value.line != key.line;
-                    last = if is_absent {
-                        key.last
-                    } else {
-                        value.last.max(key.last)
-                    };
-                    let value = if is_absent {
-                        Node {
-                            line: key.line,
-                            last: key.last,
-                            ..value
-                        }
-                    } else {
-                        value
-                    };
-                    let name = match &key.kind {
-                        Kind::Scalar(Value::String(name)) => name.clone(),
-                        Kind::Scalar(other) => other.to_string(),
-                        Kind::Map(_) | Kind::List(_) => {
-                            return Err(Self::wrong(span, "a key is not a text"));
-                        }
-                    };
-                    entries.push((name, key, value));
-                }
-                (node(Kind::Map(entries), last), anchor)
+                let (entries, last) = self.entries(line, is_flow, depth)?;
+                (Kind::Map(entries), last, anchor)
             }
             Event::Nothing
             | Event::StreamStart
@@ -210,10 +146,93 @@ impl<'a> Reader<'a> {
             | Event::SequenceEnd
             | Event::MappingEnd => return Err(Self::wrong(span, "a value is missing")),
         };
+        let node = Node {
+            kind,
+            line,
+            column,
+            last: last.max(line),
+            is_flow,
+        };
+        // The parser numbers anchors from 1.
         if anchor > 0 {
-            self.anchors.insert(anchor, read.clone());
+            self.anchors.insert(anchor, node.clone());
         }
-        Ok(read)
+        Ok(node)
+    }
+
+    /// Whether a collection is written in brackets. Looked at of collections alone: the lines of
+    /// others' files may be long.
+    fn is_flow(&self, event: &Event<'a>, span: Span) -> bool {
+        if !matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) {
+            return false;
+        }
+        let line = self.lines.get(span.start.line().saturating_sub(1));
+        line.and_then(|line| line.text.chars().nth(span.start.col()))
+            .is_some_and(|first| first == '{' || first == '[')
+    }
+
+    /// The items of a list that begins on this line, and its last line.
+    fn items(
+        &mut self,
+        line: usize,
+        is_flow: bool,
+        depth: usize,
+    ) -> Result<(Vec<Node>, usize), EditError> {
+        let mut items = Vec::new();
+        let mut last = line;
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                return Ok((items, Self::end_of(span, is_flow, last)));
+            }
+            let item = self.node(event, span, depth + 1)?;
+            last = item.last;
+            items.push(item);
+        }
+    }
+
+    /// The entries of a table that begins on this line, each with its key, and its last line.
+    fn entries(
+        &mut self,
+        line: usize,
+        is_flow: bool,
+        depth: usize,
+    ) -> Result<(Entries, usize), EditError> {
+        let mut entries = Entries::new();
+        let mut last = line;
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                return Ok((entries, Self::end_of(span, is_flow, last)));
+            }
+            let key = self.node(event, span, depth + 1)?;
+            let (event, span) = self.next()?;
+            let mut value = self.node(event, span, depth + 1)?;
+            // A value that is left out has no place of its own.
+            if matches!(value.kind, Kind::Scalar(Value::Null)) && value.line != key.line {
+                value.line = key.line;
+                value.last = key.last;
+            }
+            last = value.last.max(key.last);
+            let name = match &key.kind {
+                Kind::Scalar(Value::String(name)) => name.clone(),
+                Kind::Scalar(other) => other.to_string(),
+                Kind::Map(_) | Kind::List(_) => {
+                    return Err(Self::wrong(span, "a key is not a text"));
+                }
+            };
+            entries.push((name, key, value));
+        }
+    }
+
+    /// The last line of a collection: that of its closing bracket, else that of its last part. The
+    /// parser ends one without brackets only at what follows it.
+    fn end_of(span: Span, is_flow: bool, last: usize) -> usize {
+        if is_flow {
+            span.end.line().saturating_sub(1)
+        } else {
+            last
+        }
     }
 
     /// The last line of a value. What ends behind the white space of a line ends before that line;
@@ -221,25 +240,32 @@ impl<'a> Reader<'a> {
     fn last(&self, span: Span) -> usize {
         let start = span.start.line().saturating_sub(1);
         let end = span.end.line().saturating_sub(1);
-        let text = |at: usize| self.lines.get(at).map_or("", |line| line.text);
-        let is_before = text(end)
+        let ends_before = self
+            .text(end)
             .chars()
             .take(span.end.col())
             .all(char::is_whitespace);
-        let mut last = if is_before && end > start {
+        let mut last = if ends_before && end > start {
             end - 1
         } else {
             end
         };
-        let is_other = |at: usize| {
-            let indent = text(at).chars().take_while(|c| *c == ' ').count();
-            text(at).trim().is_empty()
-                || (text(at).trim_start().starts_with('#') && indent < span.start.col())
-        };
-        while last > start && is_other(last) {
+        while last > start && self.is_outside(last, span.start.col()) {
             last -= 1;
         }
         last
+    }
+
+    /// Whether a line at the end of a text that begins in a column is no part of it.
+    fn is_outside(&self, line: usize, column: usize) -> bool {
+        let text = self.text(line);
+        let indent = text.chars().take_while(|c| *c == ' ').count();
+        let is_comment = text.trim_start().starts_with('#');
+        text.trim().is_empty() || (is_comment && indent < column)
+    }
+
+    fn text(&self, line: usize) -> &str {
+        self.lines.get(line).map_or("", |line| line.text)
     }
 }
 

@@ -89,18 +89,17 @@ pub(super) async fn call(
     };
     session.close().await;
     drop(spinner);
-    let (result, pending) = or_similar(end, name, topic, &*endpoint).await?;
+    let CallEnd { result, is_pending } = or_similar(end, name, topic, &*endpoint).await?;
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
-    if output.json {
-        output.result_json_text(&result);
-    } else if let Some(text) = parsed
-        .pointer(IMMEDIATE)
-        .and_then(Value::as_str)
-        .filter(|_| pending)
-    {
-        output.result(&visible::lines(text));
+    let text = if is_pending {
+        parsed.pointer(IMMEDIATE).and_then(Value::as_str)
     } else {
-        output.result(&content::text(&parsed));
+        None
+    };
+    match text {
+        _ if output.json => output.result_json_text(&result),
+        Some(text) => output.result(&visible::lines(text)),
+        None => output.result(&content::text(&parsed)),
     }
     match (file, blob(&parsed)) {
         (Some(file), Some(blob)) => write(file, &blob, output)?,
@@ -110,19 +109,30 @@ pub(super) async fn call(
         (None, Some(_)) if !output.json => output.message("to write it to a file: -o FILE"),
         (None, _) => {}
     }
-    let failed = parsed
-        .get("isError")
-        .and_then(Value::as_bool)
-        .unwrap_or(false);
+    Ok(exit_of(&parsed, is_pending))
+}
+
+/// The exit code that says how a call ended.
+fn exit_of(result: &Value, is_pending: bool) -> Exit {
     // Also a call whose tool is not listed may need approval: its result names the proposal.
-    let proposal = parsed
+    let is_proposed = result
         .get("_meta")
         .is_some_and(|meta| meta.get("portmoot/proposal").is_some());
-    Ok(match (failed, pending || proposal) {
-        (_, true) => Exit::Held,
-        (true, false) => Exit::Failed,
-        (false, false) => Exit::Ok,
-    })
+    if is_pending || is_proposed {
+        return Exit::Held;
+    }
+    match result.get("isError") {
+        Some(Value::Bool(true)) => Exit::Failed,
+        _ => Exit::Ok,
+    }
+}
+
+/// How far a call has come when the command ends.
+struct CallEnd {
+    /// The result as the server spelled it; of a call that waits, its task.
+    result: String,
+    /// Whether it waits for a decision still.
+    is_pending: bool,
 }
 
 /// The first image, audio or file of a result, in base64.
@@ -137,14 +147,13 @@ fn blob(result: &Value) -> Option<String> {
 }
 
 fn write(file: &Path, blob: &str, output: Output) -> Result<(), Failure> {
-    let wrong = |_| {
+    let bytes = STANDARD.decode(blob).map_err(|_| {
         Failure::new(
             Exit::Failed,
             "malformed",
             "what the tool returned is not base64",
         )
-    };
-    let bytes = STANDARD.decode(blob).map_err(wrong)?;
+    })?;
     std::fs::write(file, &bytes).map_err(|error| {
         Failure::new(
             Exit::Failed,
@@ -160,16 +169,20 @@ fn write(file: &Path, blob: &str, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The result of a call, after its task, if it became one; true if it waits for a decision still.
+/// The end of a call, after its task, if it became one. `held` is the time to wait for the decision
+/// about a call that needs approval.
 async fn follow(
     session: &mut ClientSession<'_>,
     result: String,
     held: Option<Duration>,
     output: Output,
-) -> Result<(String, bool), Failure> {
+) -> Result<CallEnd, Failure> {
     let created: Value = serde_json::from_str(&result).unwrap_or_default();
     let Some(id) = created.pointer("/task/taskId").and_then(Value::as_str) else {
-        return Ok((result, false));
+        return Ok(CallEnd {
+            result,
+            is_pending: false,
+        });
     };
     let params = json!({ "taskId": id }).to_string();
     let Some(wait) = held else {
@@ -177,20 +190,29 @@ async fn follow(
             "the server runs this call as a task, {}: waiting",
             visible::line(id)
         ));
-        return Ok((session.request("tasks/result", &params).await?, false));
+        return Ok(CallEnd {
+            result: session.request("tasks/result", &params).await?,
+            is_pending: false,
+        });
     };
     let show = format!("portmoot proposals show {id}");
     output.message(&format!(
         "this call needs approval: it is proposed as {id} ({show}); waiting for a decision"
     ));
     match timeout(wait, session.request("tasks/result", &params)).await {
-        Ok(end) => Ok((end?, false)),
+        Ok(end) => Ok(CallEnd {
+            result: end?,
+            is_pending: false,
+        }),
         Err(_) => {
             session.cancel().await;
             output.message(&format!(
                 "no decision yet: the proposal goes on; to look at it: {show}"
             ));
-            Ok((result, true))
+            Ok(CallEnd {
+                result,
+                is_pending: true,
+            })
         }
     }
 }

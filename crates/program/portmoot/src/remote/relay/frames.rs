@@ -73,7 +73,7 @@ impl Remote {
         };
         let ended = tokio::select! {
             ended = reads => ended,
-            ended = write_frames(stream, output, &open, (&too_long, bytes_max)) => ended,
+            ended = write_frames(stream, output, &open, &too_long, bytes_max) => ended,
         };
         if let Ok(End::TooLong) = ended {
             // A client that is still writing reads its answer afterwards.
@@ -85,7 +85,6 @@ impl Remote {
     /// A WebSocket to the gateway, and how long a message there may be, in bytes.
     async fn websocket(&self, topic: &str) -> Result<(Socket, usize), Failure> {
         let connection = self.connect().await?;
-        let failed = |why: &str| Failure::new(Exit::Failed, "gateway_unreachable", why.to_owned());
         let url = format!(
             "{}://{}/proto/{topic}",
             self.scheme().replacen("http", "ws", 1),
@@ -93,18 +92,16 @@ impl Remote {
         );
         let mut request = url
             .into_client_request()
-            .map_err(|error| failed(&error.to_string()))?;
+            .map_err(|error| unreachable(error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(
             SEC_WEBSOCKET_PROTOCOL,
             HeaderValue::from_static(SUBPROTOCOL),
         );
         if let Some(token) = self.token() {
-            let bearer = HeaderValue::from_str(&format!("Bearer {token}"));
-            headers.insert(
-                AUTHORIZATION,
-                bearer.map_err(|_| failed("the token is no header value"))?,
-            );
+            let bearer = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| unreachable("the token is no header value".to_owned()))?;
+            headers.insert(AUTHORIZATION, bearer);
         }
         let longest = Some(FRAME_BYTES_MAX + PREFIX);
         let config = WebSocketConfig::default()
@@ -112,9 +109,12 @@ impl Remote {
             .max_frame_size(longest);
         match tokio_tungstenite::client_async_with_config(request, connection, Some(config)).await {
             Ok((socket, response)) => {
-                let announced = response.headers().get(MESSAGE_BYTES_HEADER);
-                let announced = announced.and_then(|text| text.to_str().ok()?.parse().ok());
-                Ok((socket, announced.unwrap_or(FRAME_BYTES_MAX)))
+                let bytes_max = response
+                    .headers()
+                    .get(MESSAGE_BYTES_HEADER)
+                    .and_then(|text| text.to_str().ok()?.parse().ok())
+                    .unwrap_or(FRAME_BYTES_MAX);
+                Ok((socket, bytes_max))
             }
             Err(Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
                 Err(Failure::new(
@@ -136,11 +136,15 @@ impl Remote {
                 );
                 Err(Failure::new(Exit::Failed, "gateway_broken", why))
             }
-            Err(error) => Err(failed(&format!(
+            Err(error) => Err(unreachable(format!(
                 "the gateway does not speak proto-mcp: {error}"
             ))),
         }
     }
+}
+
+fn unreachable(why: String) -> Failure {
+    Failure::new(Exit::Failed, "gateway_unreachable", why)
 }
 
 /// Sends each message of the client until it closes its side and has its answers. Returns whether a
@@ -186,7 +190,8 @@ async fn write_frames(
     mut stream: SplitStream<Socket>,
     mut output: impl AsyncWrite + Unpin,
     open: &Open,
-    (too_long, bytes_max): (&Notify, usize),
+    too_long: &Notify,
+    bytes_max: usize,
 ) -> Result<End, Failure> {
     loop {
         let message = tokio::select! {
