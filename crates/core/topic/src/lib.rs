@@ -20,8 +20,8 @@
 //!   a time, and in the mailbox's order. So the effects of one addressee take place in the order in
 //!   which the topic made them, whichever threads step. Mailboxes have no order between them: where
 //!   two addressees must be in order, a step waits for the other's, as [`Event::Written`] does.
-//! - A verdict ([`Effects::verdict`]) is recorded by the thread that stepped before it carries out
-//!   any of the step's effects. [`Effects::refusal`] is for a sender that waits for it.
+//! - A verdict ([`Effects::verdict`]) is recorded by the thread that stepped, before that thread
+//!   carries out any of the step's effects. [`Effects::refusal`] is for a sender that waits for it.
 //! - Carrying out an effect may step again. What that step gives to a mailbox that is being emptied
 //!   waits in it; the shell does not begin a second time with it.
 //! - Carrying out never waits. What has to (a session that opens, a file) goes on elsewhere, and comes
