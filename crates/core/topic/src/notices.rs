@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::method::SUBSCRIBE;
 use model::{LinkId, ListenFilter, LogLevel, OperationId, Outcome, ParticipantId};
 
 use crate::{
@@ -100,7 +101,7 @@ impl<H: Handles> Topic<H> {
             let may = |(_, by): (&Link<H>, &Member<H>)| {
                 admits(
                     &by.capabilities,
-                    "resources/subscribe",
+                    SUBSCRIBE.name,
                     Some(public),
                     server.as_str(),
                 )
@@ -260,7 +261,7 @@ impl<H: Handles> Topic<H> {
         // whether they exist.
         filter
             .resources
-            .retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
+            .retain(|uri| self.admits(link, SUBSCRIBE.name, Some(Target::Uri(uri))));
         let mut at = Vec::new();
         for public in &filter.resources {
             let Some(route) = self.lookup(link, Target::Uri(public)) else {

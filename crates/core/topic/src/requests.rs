@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, LogLevel, Method, OperationId, Outcome, ParticipantId, Refusal};
+use model::method::{CALL_TOOL, TASK_RESULT};
+use model::{LinkId, ListKind, LogLevel, Method, OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
     BuiltinTool, Handles, Topic,
@@ -20,7 +21,7 @@ use crate::{
 
 /// The method under which a request about the caller's own proposals, or its own kept results, is
 /// judged.
-pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
+pub(crate) const OWN_PROPOSAL: Method = Method::Known(TASK_RESULT.name);
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn request(&mut self, request: Request<'_, H>) {
@@ -71,7 +72,8 @@ impl<H: Handles> Topic<H> {
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
         let (to, named) = (route.upstream.clone(), own.clone());
-        let reads_app = method.as_str() == "resources/read" && route.own.starts_with(APP_SCHEME);
+        let reads_app = method.facts().acts_on == Some(ListKind::Resources)
+            && route.own.starts_with(APP_SCHEME);
         let app = (reads_app && rule.is_some()).then_some(route.index);
         let (state, verdict) = match rule {
             Some(rule) => (
@@ -123,7 +125,7 @@ impl<H: Handles> Topic<H> {
         };
         let sees = |server: &ParticipantId, entry: &OfferedEntry| {
             looker
-                .holds("tools/call", &entry.ruled, server.as_str())
+                .holds(CALL_TOOL.name, &entry.ruled, server.as_str())
                 .is_some()
         };
         let read = own.own.as_ref().map_or(&[][..], |own| &own.apps);
@@ -186,7 +188,7 @@ impl<H: Handles> Topic<H> {
         if target == Some(Target::Kept) {
             return true;
         }
-        let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else {
+        let Some(Target::Tool(name)) = target.filter(|_| method.facts().calls_tool()) else {
             return false;
         };
         let is_server =

@@ -16,7 +16,7 @@ pub(crate) fn name_publicly(dispatch: &Dispatch, link: &Link, incoming: &mut Inc
     let Some(Target::Tool(name)) = &incoming.request.target else {
         return;
     };
-    if incoming.request.method.as_str() != "tools/call" || !client.shows_apps() {
+    if !incoming.request.calls_tool() || !client.shows_apps() {
         return;
     }
     let public = dispatch.with(|topic| topic.named_by_app(link.id, name));

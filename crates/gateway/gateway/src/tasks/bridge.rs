@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::method::TASK_RESULT;
 use model::{Answer, Form};
 use upstream::CallEvents;
 use upstream::tasks::Task;
@@ -34,7 +35,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
         let done = match task.origin.form {
             Form::Legacy => at_legacy(&dispatch, &call, &task).await,
             Form::Modern => {
-                if call.request.method.as_str() == "tasks/result" {
+                if call.request.method.as_str() == TASK_RESULT.name {
                     // From now on questions about the task go to this request.
                     task.awaited_by(call.id);
                 }
@@ -86,5 +87,5 @@ async fn at_legacy(
         }
         _ => return Err(answers::unknown().into()),
     };
-    Ok(task::answer(form, &body))
+    Ok(task::answer(form, body))
 }
