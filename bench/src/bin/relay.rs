@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bytes::Bytes;
-use model::Form;
+use model::{Coding, Form};
 use portmoot_bench::flags::Flags;
 use schema::{Module, Numbers, Tool, ToolSchema};
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ fn spliced(call: &Bytes, answer: &Bytes) {
         related_task: None,
         tasks: false,
     };
-    black_box(relay::encode_request(&request, &out).expect("it is written"));
+    black_box(relay::encode_request(&request, Coding::Json, &out).expect("it is written"));
     let message = Message::read(answer.clone()).expect("it is a message");
     let answer = relay::decode_answer(&message, Form::Legacy);
     black_box(relay::encode_answer(

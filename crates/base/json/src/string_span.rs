@@ -46,6 +46,17 @@ impl StringSpan {
         Some(Self { span, unescaped })
     }
 
+    /// A string that was just written at `whole`, quotes included.
+    pub(crate) fn written(whole: Span, text: &str) -> Self {
+        let span = Span {
+            start: whole.start + 1,
+            end: whole.end.saturating_sub(1),
+        };
+        // Every escape is longer than what it stands for.
+        let unescaped = (span.len() != text.len()).then(|| text.into());
+        Self { span, unescaped }
+    }
+
     /// The length of the text in bytes, unescaped.
     #[inline]
     #[must_use]

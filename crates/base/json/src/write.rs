@@ -1,6 +1,7 @@
 //! Writer: objects member by member and arrays element by element, into one buffer.
 
 use crate::escape::{Buffer, put_joined, put_text};
+use crate::{Span, StringSpan};
 
 /// Room that [`object`] begins with, in bytes.
 const ROOM_BYTES: usize = 128;
@@ -24,16 +25,17 @@ pub struct Object<'o> {
 }
 
 impl<'o> Object<'o> {
-    /// Appends an object to `out`.
+    /// Appends an object to `out`, and returns what the closure returns.
     #[inline]
-    pub fn write(out: &'o mut Vec<u8>, members: impl FnOnce(&mut Self)) {
+    pub fn write<T>(out: &'o mut Vec<u8>, members: impl FnOnce(&mut Self) -> T) -> T {
         out.put("{");
         let mut object = Self {
             out,
             is_empty: true,
         };
-        members(&mut object);
+        let returned = members(&mut object);
         object.out.put("}");
+        returned
     }
 
     /// Appends members without braces, for an object whose other parts the caller writes.
@@ -56,6 +58,24 @@ impl<'o> Object<'o> {
     pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
         put_text(self.key(key), text);
         self
+    }
+
+    /// Adds a string, and returns its place in the bytes.
+    #[inline]
+    pub fn placed_text(&mut self, key: &str, text: &str) -> StringSpan {
+        place_text(self.key(key), text)
+    }
+
+    /// Adds JSON that was written before, and returns its place in the bytes.
+    #[inline]
+    pub fn placed_raw(&mut self, key: &str, raw: &[u8]) -> Span {
+        let out = self.key(key);
+        let start = out.len();
+        out.extend_from_slice(raw);
+        Span {
+            start,
+            end: out.len(),
+        }
     }
 
     /// Adds a string, if there is one.
@@ -172,6 +192,12 @@ impl<'o> Array<'o> {
         self
     }
 
+    /// Adds a string, and returns its place in the bytes.
+    #[inline]
+    pub fn placed_text(&mut self, text: &str) -> StringSpan {
+        place_text(self.element(), text)
+    }
+
     /// Adds JSON that was written before.
     pub fn raw(&mut self, raw: &[u8]) -> &mut Self {
         self.element().extend_from_slice(raw);
@@ -192,4 +218,15 @@ impl<'o> Array<'o> {
         self.is_empty = false;
         self.out
     }
+}
+
+/// Appends a string and returns its place.
+fn place_text(out: &mut Vec<u8>, text: &str) -> StringSpan {
+    let start = out.len();
+    put_text(out, text);
+    let whole = Span {
+        start,
+        end: out.len(),
+    };
+    StringSpan::written(whole, text)
 }

@@ -13,6 +13,7 @@
 //! - [`Latest`]: what is kept of many participants, none of which pushes out what others have.
 //! - [`ListKind`], [`ListenFilter`], [`LogLevel`], [`RateLimit`], [`DeliveryMode`]: types that
 //!   several crates share.
+//! - [`method`]: what each method of MCP is to the topic and to the gateway.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is
 //!   bound to.
 //! - [`NameFilter`], [`NamePattern`]: names that a configuration chooses by patterns.
@@ -27,6 +28,7 @@ mod kind;
 mod latest;
 mod list;
 mod log_level;
+pub mod method;
 mod name_filter;
 mod narrowing;
 mod pattern;
@@ -47,6 +49,7 @@ pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
 pub use latest::Latest;
 pub use list::{ListKind, ListenFilter};
 pub use log_level::LogLevel;
+pub use method::MethodFacts;
 pub use name_filter::{NAME_PATTERN_BYTES_MAX, NameFilter, NamePattern, NamePatternError};
 pub use narrowing::{Narrowing, Scope, Scopes};
 pub use pattern::overlap;

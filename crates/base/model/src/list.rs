@@ -27,6 +27,14 @@ impl ListKind {
         Self::Skills,
     ];
 
+    /// Whether its entries have names, which the gateway prefixes; else they have URIs.
+    pub fn has_names(self) -> bool {
+        match self {
+            Self::Tools | Self::Prompts => true,
+            Self::Resources | Self::Templates | Self::Skills => false,
+        }
+    }
+
     /// The list whose change a client is notified of: templates and skills change with resources.
     pub fn notified(self) -> Self {
         match self {

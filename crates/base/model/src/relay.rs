@@ -6,6 +6,8 @@
 use bytes::Bytes;
 use bytestring::ByteString;
 
+use crate::MethodFacts;
+
 /// The form in which the bytes of a [`Payload`] are written: that of one of MCP's two eras.
 #[derive(
     Debug,
@@ -103,6 +105,10 @@ pub struct Payload {
     pub form: Form,
     /// Coding of the bytes.
     pub coding: Coding,
+    /// Whether the gateway itself wrote the bytes for their reader. An encoder adds nothing but an
+    /// envelope to such an answer; any other one it converts to the reader's form, with URIs as the
+    /// reader knows them.
+    pub is_fitted: bool,
     /// The bytes: a whole message, or a body alone (see [`Marks::id`]).
     pub bytes: Bytes,
     /// The places of the replaceable parts.
@@ -112,11 +118,20 @@ pub struct Payload {
 impl Payload {
     /// A body without an envelope, written by the gateway itself.
     pub fn body(form: Form, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            is_fitted: true,
+            ..Self::relayed(form, bytes)
+        }
+    }
+
+    /// A body as a participant wrote it, without its envelope.
+    pub fn relayed(form: Form, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let body = Range::new(0, bytes.len()).unwrap_or_default();
         Self {
             form,
             coding: Coding::Json,
+            is_fitted: false,
             bytes,
             marks: Marks {
                 body,
@@ -135,6 +150,7 @@ impl Payload {
         Self {
             form: Form::Legacy,
             coding: Coding::Proto,
+            is_fitted: false,
             bytes: field,
             marks,
         }
@@ -210,6 +226,11 @@ impl Method {
             Self::Other(text) => text,
         }
     }
+
+    /// What the method is to the topic and to the gateway.
+    pub fn facts(&self) -> &'static MethodFacts {
+        MethodFacts::of(self.as_str())
+    }
 }
 
 impl PartialEq for Method {
@@ -243,6 +264,13 @@ pub struct Request {
     pub progress: Option<Bytes>,
     /// The params, as the caller wrote them.
     pub payload: Payload,
+}
+
+impl Request {
+    /// Whether it calls a tool.
+    pub fn calls_tool(&self) -> bool {
+        self.method.facts().calls_tool()
+    }
 }
 
 /// The end of a request.

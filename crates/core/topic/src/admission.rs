@@ -1,7 +1,7 @@
 //! Admission of one request: the capability that admits it, and for the gateway's own tools their
 //! effects.
 
-use model::{Capabilities, GATEWAY, KindRef, PROPOSAL, REQUEST};
+use model::{Capabilities, GATEWAY, KindRef, MethodFacts, PROPOSAL, REQUEST};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::Cause;
@@ -30,21 +30,17 @@ pub(crate) fn judge(
             .ok()
             .and_then(|kind| capabilities.position(kind, &[server]))
     };
-    // A completion shows that a prompt or template exists, so it needs the right to use that as
-    // well.
-    if method == "completion/complete"
-        && may("prompts/get").is_none()
-        && may("resources/read").is_none()
-    {
+    let facts = MethodFacts::of(method);
+    let needed = facts.also_needs;
+    if !needed.is_empty() && !needed.iter().any(|other| may(other).is_some()) {
         return Err(Cause::NotAdmitted);
     }
-    if needs_no_capability(method, context) {
+    // With a context it names a target, and is judged like all others.
+    if facts.is_free && context.is_none() {
         return Ok(None);
     }
     let rule = capabilities.position(kind, &[server]);
-    // A caller that may subscribe may also unsubscribe.
-    let rule =
-        rule.or_else(|| may("resources/subscribe").filter(|_| method == "resources/unsubscribe"));
+    let rule = rule.or_else(|| may(facts.implied_by?));
     rule.map(Some).ok_or(Cause::NotAdmitted)
 }
 
@@ -70,7 +66,7 @@ pub(crate) fn judge_kind(
     to: &[&str],
 ) -> Result<Option<usize>, Cause> {
     let own = || match (kind.head(), kind.method(), to) {
-        (REQUEST, Some("tools/call"), [GATEWAY]) => kind
+        (REQUEST, Some(method), [GATEWAY]) if MethodFacts::of(method).calls_tool() => kind
             .context()
             .and_then(BuiltinTool::of)
             .is_some_and(|tool| tool.serves_own() && tool.is_for(capabilities)),
@@ -102,7 +98,7 @@ pub(crate) fn proposes(
     context: Option<&str>,
     server: &str,
 ) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+    MethodFacts::of(method).is_proposable
         && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[server]))
 }
 
@@ -145,23 +141,11 @@ impl Looker<'_> {
 
 /// The built-in tool that a request calls: its effects decide which callers may use it.
 fn built_in(method: &str, context: Option<&str>, server: &str) -> Option<BuiltinTool> {
-    if server == GATEWAY && method == "tools/call" {
+    if server == GATEWAY && MethodFacts::of(method).calls_tool() {
         BuiltinTool::of(context?)
     } else {
         None
     }
-}
-
-/// Handshake, ping and lists (which are filtered), and the methods about the caller's own
-/// operations. They name no target, so with a context they are judged like all others.
-fn needs_no_capability(method: &str, context: Option<&str>) -> bool {
-    context.is_none()
-        && match method {
-            "initialize" | "ping" | "server/discover" | "subscriptions/listen" => true,
-            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => true,
-            "skills/list" => true,
-            _ => method.starts_with("tasks/"),
-        }
 }
 
 /// A tool of the gateway's own participant.

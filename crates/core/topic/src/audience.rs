@@ -1,6 +1,7 @@
 //! Receivers of a room's message: delivery modes of listeners and audiences of messages.
 
 use model::{DeliveryMode, KindRef, LinkId, PROPOSAL, ParticipantId};
+use smallvec::{SmallVec, smallvec};
 
 /// The way in which a link listens to its topic's room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +33,7 @@ pub struct Audience {
     /// The link that sent it, if one did.
     pub from: Option<LinkId>,
     /// The addressees; a message without addressees is for all participants.
-    pub to: Box<[Box<str>]>,
+    pub to: SmallVec<[Box<str>; 1]>,
     /// Whether it is a proposal.
     pub proposes: bool,
     /// The listeners that it reaches.
@@ -44,7 +45,7 @@ impl Audience {
     pub fn broadcast() -> Self {
         Self {
             from: None,
-            to: Box::default(),
+            to: SmallVec::new(),
             proposes: false,
             reach: Reach::Listeners,
         }
@@ -57,7 +58,7 @@ impl Audience {
         };
         Self {
             from: None,
-            to: Box::new([to.as_str().into()]),
+            to: smallvec![to.as_str().into()],
             proposes: false,
             reach,
         }

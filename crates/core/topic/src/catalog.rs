@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use model::{ListKind, ParticipantId, overlap};
+use model::{ListKind, MethodFacts, ParticipantId, overlap};
 
 use crate::{
     BuiltinTool,
@@ -161,13 +161,9 @@ impl Catalog {
         let Some(names) = self.names(index).filter(|names| !names.builtin) else {
             return ClientName::None;
         };
-        let list = match method {
-            "tools/call" => ListKind::Tools,
-            "prompts/get" => ListKind::Prompts,
-            _ => {
-                let respelled = self.respelled(&Overrides::default(), index, own);
-                return ClientName::Public(respelled.unwrap_or_else(|| own.to_owned()));
-            }
+        let Some(list) = MethodFacts::of(method).names_in() else {
+            let respelled = self.respelled(&Overrides::default(), index, own);
+            return ClientName::Public(respelled.unwrap_or_else(|| own.to_owned()));
         };
         let naming = self.naming(index).filter(|_| names.prefix.is_empty());
         if naming.is_some_and(|naming| naming.is_anothers(list, own)) {
@@ -192,13 +188,10 @@ impl Catalog {
         let Some(view) = overrides.get(&index).or_else(|| self.shared(index)) else {
             return false;
         };
-        match method {
-            "tools/call" => view.withholds(ListKind::Tools, own),
-            "prompts/get" => view.withholds(ListKind::Prompts, own),
-            "skills/get" | "resources/read" | "resources/directory/read" => {
-                view.withholds_skill_around(own)
-            }
-            _ => false,
+        let facts = MethodFacts::of(method);
+        match facts.names_in() {
+            Some(list) => view.withholds(list, own),
+            None => facts.reads_skills && view.withholds_skill_around(own),
         }
     }
 
@@ -372,7 +365,7 @@ impl Catalog {
 
     /// Whether the topic offers what a request of this method names at a server, by its own name.
     pub(crate) fn offers(&self, server: &ParticipantId, method: &str, own: &str) -> bool {
-        method != "tools/call"
+        !MethodFacts::of(method).calls_tool()
             || self
                 .names_of(server)
                 .is_none_or(|names| names.offers(ListKind::Tools, own))

@@ -185,7 +185,7 @@ impl<H: Handles> Topic<H> {
         let (terms, method) = (&proposal.terms, proposal.terms.method.as_str());
         let own = terms.context.as_deref();
         // A held call without another spelling was made under this one.
-        let is_uri = !matches!(method, "tools/call" | "prompts/get");
+        let is_uri = terms.method.facts().names_in().is_none();
         let held = proposal
             .public
             .as_deref()

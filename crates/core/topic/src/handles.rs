@@ -21,7 +21,7 @@ pub trait Handles: Clone + Debug + 'static {
     type Answer: Clone + Debug;
     /// A notification's payload.
     type Notice: Clone + Debug;
-    /// A room's message: the sender's bytes.
+    /// A room's message, as its sender wrote it. Cloned for each effect and each reader.
     type Message: Clone + Debug;
     /// A proposal in full, as reviewers see it.
     type Content: Clone + Debug;

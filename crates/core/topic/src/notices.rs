@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::method::SUBSCRIBE;
 use model::{LinkId, ListenFilter, LogLevel, Narrowing, OperationId, Outcome, ParticipantId};
 
 use crate::{
@@ -101,7 +102,7 @@ impl<H: Handles> Topic<H> {
             let may = |(_, by): (&Link<H>, &Member<H>)| {
                 admits(
                     &by.capabilities,
-                    "resources/subscribe",
+                    SUBSCRIBE.name,
                     Some(public),
                     server.as_str(),
                 )
@@ -266,7 +267,7 @@ impl<H: Handles> Topic<H> {
         // whether they exist.
         filter.resources.retain(|uri| {
             let target = Some(Target::Uri(uri));
-            self.admits(link, narrowing, "resources/subscribe", target)
+            self.admits(link, narrowing, SUBSCRIBE.name, target)
         });
         let mut at = Vec::new();
         for public in &filter.resources {

@@ -19,9 +19,6 @@ use crate::{
     refusals,
 };
 
-/// The methods whose results may be questions (MCP 2026-07-28, "Multi Round-Trip Requests").
-const PAUSABLE: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
-
 /// Notifications about a paused call that are kept for its caller. Of more, the oldest are dropped.
 pub const MISSED_NOTICES_MAX: usize = 64;
 /// Bytes of these notifications.
@@ -40,7 +37,7 @@ pub(crate) fn miss<H: Handles>(paused: &mut Operation<H>, notice: H::Notice) {
 impl<H: Handles> Topic<H> {
     /// Whether the caller of this method on this link is asked by answers for now.
     pub(crate) fn is_asked_by_answers(&self, link: LinkId, method: &Method) -> bool {
-        self.members.link(link).is_some_and(|own| own.pauses) && PAUSABLE.contains(&method.as_str())
+        self.members.link(link).is_some_and(|own| own.pauses) && method.facts().is_pausable
     }
 
     /// Whether the caller of an open call is asked by answers for now.

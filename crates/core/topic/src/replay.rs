@@ -331,7 +331,7 @@ mod tests {
     fn messages_are_chosen_by_audience() {
         let mut ring: Ring<u64> = ring(9, false, 0);
         let to_bob = Audience {
-            to: Box::new(["bob".into()]),
+            to: smallvec::smallvec!["bob".into()],
             ..Audience::broadcast()
         };
         ring.push(&0, &to_bob, 1);
@@ -350,7 +350,7 @@ mod tests {
             },
         );
         let to = |name: &str| Audience {
-            to: Box::new([name.into()]),
+            to: smallvec::smallvec![name.into()],
             ..Audience::broadcast()
         };
         ring.disown("none");

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal};
+use model::method::{CALL_TOOL, TASK_RESULT};
+use model::{
+    LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
+};
 
 use crate::{
     BuiltinTool, Handles, Topic,
@@ -20,7 +23,7 @@ use crate::{
 
 /// The method under which a request about the caller's own proposals, or its own kept results, is
 /// judged.
-pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
+pub(crate) const OWN_PROPOSAL: Method = Method::Known(TASK_RESULT.name);
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn request(&mut self, request: Request<'_, H>) {
@@ -84,7 +87,8 @@ impl<H: Handles> Topic<H> {
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
         let (to, named) = (route.upstream.clone(), own.clone());
-        let reads_app = method.as_str() == "resources/read" && route.own.starts_with(APP_SCHEME);
+        let reads_app = method.facts().acts_on == Some(ListKind::Resources)
+            && route.own.starts_with(APP_SCHEME);
         let app = (reads_app && rule.is_some()).then_some(route.index);
         let (state, verdict) = match rule {
             Some(rule) => (
@@ -144,7 +148,7 @@ impl<H: Handles> Topic<H> {
         };
         let sees = |server: &ParticipantId, entry: &OfferedEntry| {
             looker
-                .holds("tools/call", &entry.ruled, server.as_str())
+                .holds(CALL_TOOL.name, &entry.ruled, server.as_str())
                 .is_some()
         };
         let read = own.own.as_ref().map_or(&[][..], |own| &own.apps);
@@ -208,7 +212,7 @@ impl<H: Handles> Topic<H> {
         if target == Some(Target::Kept) {
             return true;
         }
-        let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else {
+        let Some(Target::Tool(name)) = target.filter(|_| method.facts().calls_tool()) else {
             return false;
         };
         let is_server =

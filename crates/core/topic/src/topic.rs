@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use model::method::CALL_TOOL;
 use model::{
     Capabilities, LinkId, ListKind, LogLevel, Narrowing, OperationId, ParticipantId, TopicName,
 };
@@ -171,7 +172,7 @@ impl<H: Handles> Topic<H> {
         route.is_some_and(|route| {
             let context = route.ruled_context(Some(tool)).unwrap_or_default();
             looker
-                .holds("tools/call", context, route.upstream.as_str())
+                .holds(CALL_TOOL.name, context, route.upstream.as_str())
                 .is_some()
         })
     }
@@ -215,7 +216,9 @@ impl<H: Handles> Topic<H> {
                 capabilities,
                 promotes: held,
             };
-            looker.holds("tools/call", tool, server.as_str()).is_some()
+            looker
+                .holds(CALL_TOOL.name, tool, server.as_str())
+                .is_some()
         })
     }
 

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use model::ListKind;
+use model::{ListKind, MethodFacts};
 
 use crate::{
     config::{Limits, UpstreamNames},
@@ -296,17 +296,12 @@ fn skill_files(uri: &str) -> impl Iterator<Item = String> {
 
 /// The method that acts on an entry of a list: a caller that may use it sees the entry.
 pub(crate) fn method(list: ListKind) -> &'static str {
-    match list {
-        ListKind::Tools => "tools/call",
-        ListKind::Prompts => "prompts/get",
-        ListKind::Resources | ListKind::Templates => "resources/read",
-        ListKind::Skills => "skills/get",
-    }
+    MethodFacts::acting_on(list).name
 }
 
 /// Whether the entries of a list have names, which the gateway prefixes; else they have URIs.
 pub(crate) fn is_named(list: ListKind) -> bool {
-    matches!(list, ListKind::Tools | ListKind::Prompts)
+    list.has_names()
 }
 
 /// One entry of a list.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use control::{CallerLinks, Visitor};
 use gateway::{AwaitedCall, Call, Incoming, Link, Parks, Reply, Respell};
 use json::Object;
-use model::{Answer, Form, OperationId, Refusal, RefusalCode};
+use model::{Answer, Form, OperationId, Outcome, Refusal, RefusalCode};
 use platform::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 use topic::Logs;
 use upstream::ClientProfile;
 use utoipa::ToSchema;
-use wire::mcp::{Params, Version, large, relay};
-use wire::rpc::{self, Id, Message};
+use wire::mcp::{Version, large, relay};
+use wire::rpc::ErrorObject;
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, Body, presented};
@@ -207,11 +207,8 @@ fn incoming(
             meta.object("io.modelcontextprotocol/clientCapabilities", |_| {});
         });
     });
-    // The id is for this message alone: the caller has the connection.
-    let message = Message::read(rpc::request(&Id::number(1), method, Some(&params)));
-    let message = message.map_err(|why| malformed(&why))?;
-    let params = Params::read(&message).map_err(|why| malformed(&why))?;
-    let request = relay::decode_request(&params, Form::Modern);
+    let request = relay::request_of(method, Some(&params), Form::Modern)
+        .map_err(|why| Refusal::new(RefusalCode::Malformed, why.message))?;
     let client = ClientProfile {
         version: Version::NEWEST,
         ..gateway::plain_client()
@@ -244,20 +241,15 @@ impl HttpReply {
 
 impl Reply for HttpReply {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-        let encoded = relay::encode_answer(
-            answer,
-            call.request.method.as_str(),
-            call.link.form,
-            &Id::number(1),
-            respell,
-        );
+        let method = call.request.method.as_str();
+        let converted = relay::convert_answer(answer, method, call.link.form, respell);
         let has_room = call
             .link
             .held
             .get()
-            .is_none_or(|held| held.has_room(encoded.frame.len()));
+            .is_none_or(|held| held.has_room(converted.payload.bytes.len()));
         self.send(if has_room {
-            result(encoded.frame)
+            result(&converted)
         } else {
             Err(Refusal::new(
                 RefusalCode::Overloaded,
@@ -276,24 +268,18 @@ impl Reply for HttpReply {
 }
 
 /// The result in an answer, or its error as a refusal.
-fn result(frame: Bytes) -> Result<Bytes, Refusal> {
-    let message = Message::read(frame).map_err(|_| unreadable())?;
-    match (message.result(), message.error_object()) {
-        (Some(result), _) => Ok(message.frame().slice_ref(result)),
-        (None, Some(error)) => {
-            let why = format!(
+fn result(answer: &Answer) -> Result<Bytes, Refusal> {
+    if answer.outcome == Outcome::Ok {
+        return Ok(answer.payload.to_body());
+    }
+    let why = ErrorObject::read(answer.payload.body_bytes()).map_or_else(
+        || "the server's answer cannot be read".to_owned(),
+        |error| {
+            format!(
                 "the server answered with the error {}: {}",
                 error.code, error.message
-            );
-            Err(Refusal::new(RefusalCode::UpstreamFailed, why))
-        }
-        (None, None) => Err(unreadable()),
-    }
-}
-
-fn unreadable() -> Refusal {
-    Refusal::new(
-        RefusalCode::UpstreamFailed,
-        "the server's answer cannot be read",
-    )
+            )
+        },
+    );
+    Err(Refusal::new(RefusalCode::UpstreamFailed, why))
 }

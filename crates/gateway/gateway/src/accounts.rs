@@ -101,9 +101,7 @@ pub(crate) fn is_connected_already(
     session: &Session,
     own: Option<&str>,
 ) -> Option<Vec<u8>> {
-    let is_it = server.callers.is_some()
-        && own == Some(AUTHORIZE)
-        && call.request.method.as_str() == "tools/call";
+    let is_it = server.callers.is_some() && own == Some(AUTHORIZE) && call.request.calls_tool();
     let has_it = || {
         session
             .manifest()

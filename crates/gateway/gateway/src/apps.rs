@@ -16,7 +16,7 @@ pub(crate) fn name_publicly(dispatch: &Dispatch, by: Requester<'_>, incoming: &m
     let Some(Target::Tool(name)) = &incoming.request.target else {
         return;
     };
-    if incoming.request.method.as_str() != "tools/call" || !client.shows_apps() {
+    if !incoming.request.calls_tool() || !client.shows_apps() {
         return;
     }
     let (link, narrowing) = (by.link.id, by.narrowing());

@@ -13,7 +13,8 @@ mod tools;
 
 use std::sync::Arc;
 
-use model::{Form, ListKind, Refusal};
+use model::method::CALL_TOOL;
+use model::{Form, ListKind, MethodFacts, Refusal};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::method;
@@ -23,16 +24,6 @@ use crate::{call::Call, dispatch::Dispatch, handshake, incoming::Names};
 use crate::{listen, live::ConfiguredServer, manifests, results, tasks::list as task_list};
 pub(crate) use proxy::unwrap;
 pub use tools::manifest;
-
-/// Methods for whose notifications a room has no addressee.
-const SUBSCRIPTIONS: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
-/// The methods that servers carry out for a room.
-const CARRIED_OUT: [&str; 4] = [
-    "tools/call",
-    "resources/read",
-    "prompts/get",
-    "completion/complete",
-];
 
 /// Serves a call that the topic has delivered to the gateway's own participant.
 pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
@@ -92,13 +83,14 @@ pub(crate) fn answer_hosted(
         .delivered
         .get()
         .is_some_and(|delivered| delivered.proposal.is_some());
-    let method = call.request.method.as_str();
-    let approved = approved && !SUBSCRIPTIONS.contains(&method);
-    if call.names == Names::Public || approved || CARRIED_OUT.contains(&method) {
+    let facts = call.request.method.facts();
+    // A room has no addressee for what a subscription brings.
+    let approved = approved && !facts.is_of_subscription;
+    if call.names == Names::Public || approved || facts.is_for_rooms {
         return false;
     }
     let manifest = server.manifest_for(&call.link.participant.id, Form::ENVELOPE);
-    let offers = |own: &str| dispatch.with(|topic| topic.offers(&server.id, "tools/call", own));
+    let offers = |own: &str| dispatch.with(|topic| topic.offers(&server.id, CALL_TOOL.name, own));
     delivery::finish(
         dispatch,
         call,
@@ -173,7 +165,7 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
 /// The refusal of a method that no server carries out for the room.
 fn not_in_room(method: &str) -> Refusal {
     let refusal = unknown_method(method);
-    match SUBSCRIPTIONS.contains(&method) {
+    match MethodFacts::of(method).is_of_subscription {
         true => refusal.hint(
             "a room has no notifications of resources: read the resource again with resources/read, or subscribe over MCP",
         ),
@@ -197,7 +189,7 @@ mod tests {
             ("tasks/get", None),
             ("no/such", None),
         ] {
-            assert!(!CARRIED_OUT.contains(&method), "{method}");
+            assert!(!MethodFacts::of(method).is_for_rooms, "{method}");
             let body = answer_for("one", &manifest, method, "", &|_| true)
                 .ok()
                 .map(|body| String::from_utf8(body).unwrap());
@@ -211,7 +203,7 @@ mod tests {
         assert!(
             ["tools/call", "completion/complete"]
                 .iter()
-                .all(|method| CARRIED_OUT.contains(method))
+                .all(|method| MethodFacts::of(method).is_for_rooms)
         );
     }
 }

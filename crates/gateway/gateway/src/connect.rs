@@ -64,7 +64,7 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
     let answering = call.reply();
     let asked = answering.request();
     let (form, client) = (asked.request.payload.form, asked.client());
-    let is_tool = asked.request.method.as_str() == "tools/call";
+    let is_tool = asked.request.calls_tool();
     if call.declined {
         let why = format!(
             "The person refused to connect an account at {}. Nothing was done.",

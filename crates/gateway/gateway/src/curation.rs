@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use model::{ParticipantId, Refusal, RefusalCode, Request};
+use model::{MethodFacts, ParticipantId, Refusal, RefusalCode, Request};
 use topic::{Cause, Target};
 use upstream::Manifest;
 use upstream::curation::{Author, Curation};
@@ -31,11 +31,12 @@ pub(crate) fn completed(
     own: Option<&str>,
     by: Author,
 ) -> Result<Option<Request>, Refusal> {
-    let ("tools/call", Some(model::Target::Tool(named))) =
-        (request.method.as_str(), &request.target)
-    else {
+    let Some(model::Target::Tool(named)) = &request.target else {
         return Ok(None);
     };
+    if !request.calls_tool() {
+        return Ok(None);
+    }
     let own = own.unwrap_or(named);
     if hides(curation, manifest, own) {
         return Err(unknown(named));
@@ -64,8 +65,7 @@ fn hides(curation: &Curation, manifest: &Manifest, own: &str) -> bool {
 /// Whether a call of this tool is rewritten before its server gets it, so that it must be JSON.
 pub(crate) fn rewrites(curation: &Curation, call: &Call, own: Option<&str>) -> bool {
     let named = call.request.target.as_ref().map(model::Target::as_str);
-    call.request.method.as_str() == "tools/call"
-        && own.or(named).is_some_and(|own| curation.cuts(own))
+    call.request.calls_tool() && own.or(named).is_some_and(|own| curation.cuts(own))
 }
 
 /// Whether a topic does not offer the tool of a call at a server that lists to each caller what is
@@ -98,7 +98,7 @@ pub(crate) fn completed_params(
     params: Option<&str>,
     by: Author,
 ) -> Result<Option<String>, Refusal> {
-    let ("tools/call", Some(tool)) = (method, tool) else {
+    let Some(tool) = tool.filter(|_| MethodFacts::of(method).calls_tool()) else {
         return Ok(None);
     };
     if !to

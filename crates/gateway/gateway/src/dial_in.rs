@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Weak};
 
-use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::unix_ms;
 use upstream::dial_in::{DialIn, Outbox, Receipt};
@@ -40,23 +39,20 @@ pub(crate) fn receive(
     dispatch: &Arc<Dispatch>,
     link: LinkId,
     server: Option<&Server>,
-    message: &Bytes,
+    envelope: &Envelope,
 ) {
-    let Ok(envelope) = Envelope::read(message.clone()) else {
-        return;
-    };
     let own = server
         .and_then(Server::upstream)
         .and_then(|server| server.dial_in.as_ref());
     let own = own.filter(|dialed| dialed.link() == Some(link));
-    match own.map_or(Receipt::Unrelated, |dialed| dialed.receive(&envelope)) {
+    match own.map_or(Receipt::Unrelated, |dialed| dialed.receive(envelope)) {
         Receipt::Accepted => {}
-        Receipt::Rejected(why) => misled(dispatch, &envelope, envelope.from(), &why),
+        Receipt::Rejected(why) => misled(dispatch, envelope, envelope.from(), &why),
         Receipt::Unrelated => {
-            if let Some(asked) = asked(dispatch, &envelope) {
+            if let Some(asked) = asked(dispatch, envelope) {
                 misled(
                     dispatch,
-                    &envelope,
+                    envelope,
                     asked.as_str(),
                     "it answers what another was asked",
                 );

@@ -31,6 +31,7 @@ impl Dispatch {
     /// Takes an envelope of a WebSocket: published to its audience, or answered with a
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
+        let envelope = Arc::new(envelope);
         match self.step_envelope(link.opener(), &envelope) {
             Ok(step) => _ = self.carry_out(step),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
@@ -46,7 +47,7 @@ impl Dispatch {
         by: Requester<'_>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut step = self.step_envelope(by, &envelope)?;
+        let mut step = self.step_envelope(by, &Arc::new(envelope))?;
         let refused = step.take_refusal().map_or(Ok(()), Err);
         self.carry_out(step);
         refused
@@ -56,7 +57,7 @@ impl Dispatch {
     fn step_envelope(
         self: &Arc<Self>,
         by: Requester<'_>,
-        envelope: &Envelope,
+        envelope: &Arc<Envelope>,
     ) -> Result<Step, Box<Refusal>> {
         let link = by.link;
         // First: an envelope whose verdict cannot be recorded is not judged.
@@ -103,7 +104,7 @@ impl Dispatch {
             correlation: envelope.correlation_id(),
             proposal_digest: about.map(digest),
             narrowing: by.narrowing(),
-            message: envelope.frame().clone(),
+            message: Arc::clone(envelope),
             bytes: envelope.frame().len(),
             intent,
         }));
@@ -153,11 +154,11 @@ impl Dispatch {
     /// Publishes an envelope under an id that is known already. Effects do this too, by a step from
     /// inside them: only steps put messages into the room's one order.
     pub(crate) fn publish(self: &Arc<Self>, draft: &Draft<'_>, audience: Option<Audience>) {
-        let message = mcpx::envelope(draft);
+        let message = Arc::new(Envelope::write(draft));
         let audience =
             audience.unwrap_or_else(|| Audience::new(None, draft.to, draft.kind, Reach::Listeners));
         self.take(Event::Announce {
-            bytes: message.len(),
+            bytes: message.frame().len(),
             message,
             audience,
         });
@@ -271,10 +272,8 @@ impl Dispatch {
 }
 
 /// Answers an envelope that the topic does not publish. [`Dispatch::say`] has recorded it.
-pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusal: &Refusal) {
-    if let Ok(envelope) = Envelope::read(message.clone()) {
-        dispatch.tell_refused(link.id, &link.participant.id, &envelope, refusal);
-    }
+pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, envelope: &Envelope, refusal: &Refusal) {
+    dispatch.tell_refused(link.id, &link.participant.id, envelope, refusal);
 }
 
 /// Records an envelope on which these receivers do not act. If its kind and payload differ, its
@@ -283,15 +282,12 @@ pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusa
 pub(crate) fn ignored(
     dispatch: &Arc<Dispatch>,
     from: &ParticipantId,
-    message: &Bytes,
+    envelope: &Envelope,
     by: &[ParticipantId],
     why: Ignored,
 ) {
-    let Ok(envelope) = Envelope::read(message.clone()) else {
-        return;
-    };
     let receivers: Vec<&str> = by.iter().map(ParticipantId::as_str).collect();
-    let record = |why: &str| Record::of(dispatch).ignored(&envelope, &receivers, why);
+    let record = |why: &str| Record::of(dispatch).ignored(envelope, &receivers, why);
     match why {
         Ignored::Repeat => record(&format!(
             "repeat: {} was acted on before",
@@ -311,7 +307,7 @@ pub(crate) fn ignored(
                 format!("{why}: there will be no answer"),
             );
             if let Some(link) = dispatch.with(|topic| topic.listener(from)) {
-                dispatch.tell_refused(link, from, &envelope, &refusal);
+                dispatch.tell_refused(link, from, envelope, &refusal);
             }
         }
         Ignored::Mismatch => {
@@ -319,10 +315,10 @@ pub(crate) fn ignored(
                 return;
             };
             let mismatch = mismatch.to_string();
-            Record::of(dispatch).mismatched(&envelope, &receivers, &mismatch);
+            Record::of(dispatch).mismatched(envelope, &receivers, &mismatch);
             let kind = envelope.kind();
             tracing::info!(participant = %from, kind, mismatch, "kind and payload differ: the envelope is ignored");
-            tell_mismatch(dispatch, from, &envelope, by, &mismatch);
+            tell_mismatch(dispatch, from, envelope, by, &mismatch);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use bytes::Bytes;
 use model::{Answer, Coding, Form, Notice, OperationId, ParticipantId};
 use topic::Handles;
 use upstream::{Manifest, Question, Session, Upstream, dial_in::DialIn};
 use wire::mcp::input;
+use wire::mcpx::Envelope;
 
 use crate::context::number_of;
 use crate::proposals::content::{Proposed, Ruling};
@@ -26,7 +26,7 @@ impl Handles for Live {
     type Tag = Tag;
     type Answer = Answer;
     type Notice = Notice;
-    type Message = Bytes;
+    type Message = Arc<Envelope>;
     type Content = Arc<Proposed>;
     type Task = Arc<Task>;
     type Work = Work;

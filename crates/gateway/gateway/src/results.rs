@@ -11,18 +11,15 @@ pub(crate) mod store;
 
 use std::sync::Arc;
 
+use model::method::GET_TASK;
 use model::{Answer, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request, Target};
 use topic::Cause;
 use wire::mcp::large::{self, Asked, Cut, LIMIT_BYTES_MIN, Receiver, URI};
 use wire::mcp::{Version, relay};
-use wire::rpc::{Id, Message};
 
 use crate::call::{Answering, Call};
 use crate::{dispatch::Dispatch, link::Respell};
 use asked::asked_id;
-
-/// The methods whose results are those of tools, or have them.
-const METHODS: [&str; 3] = ["tools/call", "tasks/result", "tasks/get"];
 
 /// The answer that a caller gets in place of this one, if this one is too large for it: its first
 /// page, and where the rest is.
@@ -50,15 +47,17 @@ fn cut_long(
     let participant = &caller.link.participant.id;
     let limit = dispatch.result_limit(participant)?;
     let method = caller.request.method.as_str();
-    let is_result = answer.outcome == Outcome::Ok && METHODS.contains(&method);
+    let is_result = answer.outcome == Outcome::Ok && caller.request.method.facts().has_tool_result;
     if !is_result || reply.is_away() || answer.payload.bytes.len() <= limit {
         return None;
     }
     let form = caller.link.form;
     let shown = caller.shown_answer(answer);
-    let encoded = relay::encode_answer(&shown, method, form, &Id::number(1), respell);
-    let message = Message::read(encoded.frame).ok()?;
-    let result = message.result().filter(|result| result.len() > limit)?;
+    let converted = relay::convert_answer(&shown, method, form, respell);
+    let result = converted.payload.body_bytes();
+    if converted.outcome != Outcome::Ok || result.len() <= limit {
+        return None;
+    }
     let id = Dispatch::secret_id().to_string();
     let links = caller.client().version >= Version::V2025_06_18;
     let cut = |result: &[u8]| {
@@ -72,9 +71,10 @@ fn cut_long(
         )?;
         Some((result, kept))
     };
-    let (body, kept) = match method {
-        "tasks/get" => large::in_task(result, cut)?,
-        _ => cut(result)?,
+    let (body, kept) = if method == GET_TASK.name {
+        large::in_task(result, cut)?
+    } else {
+        cut(result)?
     };
     dispatch
         .results

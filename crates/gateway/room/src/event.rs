@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use topic::{Audience, Listener, Person, Replay, Roster};
+use wire::mcpx::Envelope;
 
 use crate::{frame::Close, socket::Socket};
 
@@ -29,7 +30,7 @@ pub struct Newcomer {
     /// The participants in the topic, the newcomer among them or not.
     pub roster: Roster,
     /// The messages before its join, if the room keeps a history.
-    pub replay: Option<Replay<Bytes>>,
+    pub replay: Option<Replay<Arc<Envelope>>>,
 }
 
 /// One event of a room.
@@ -54,7 +55,7 @@ pub enum RoomEvent {
     /// An envelope for its audience.
     Publish {
         /// The envelope, unchanged.
-        envelope: Bytes,
+        envelope: Arc<Envelope>,
         /// The listeners that receive it.
         audience: Audience,
     },
@@ -87,7 +88,7 @@ impl RoomEvent {
     /// Bytes that the event holds while it is queued.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Publish { envelope, .. } => envelope.len(),
+            Self::Publish { envelope, .. } => envelope.frame().len(),
             Self::Direct { frame, .. } => frame.len(),
             Self::Mirror { bytes, .. } => *bytes,
             Self::Enter(_) | Self::Renew { .. } | Self::Exit { .. } => 0,

@@ -11,6 +11,7 @@ use platform::unix_ms;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use topic::{Audience, Listener, Person, Replay, Roster};
+use wire::mcpx::Envelope;
 use wire::mcpx::system::{self, History, Presence, Stamp};
 use wire::time::rfc3339;
 
@@ -134,7 +135,9 @@ impl Writer {
                 self.broadcast(Presence::Join(seen(&person)));
             }
             RoomEvent::Left(id) => self.broadcast(Presence::Leave(id.as_str())),
-            RoomEvent::Publish { envelope, audience } => self.batch.push(&envelope, audience),
+            RoomEvent::Publish { envelope, audience } => {
+                self.batch.push(envelope.frame(), audience);
+            }
             RoomEvent::Mirror {
                 encode, audience, ..
             } => {
@@ -186,7 +189,12 @@ impl Writer {
     }
 
     /// The framed welcome of a participant.
-    fn welcome(&self, person: &Person, roster: &Roster, replay: Option<&Replay<Bytes>>) -> Bytes {
+    fn welcome(
+        &self,
+        person: &Person,
+        roster: &Roster,
+        replay: Option<&Replay<Arc<Envelope>>>,
+    ) -> Bytes {
         let others = roster
             .iter()
             .filter(|other| other.id != person.id)
@@ -198,7 +206,7 @@ impl Writer {
             envelopes: replay
                 .messages
                 .iter()
-                .map(|(_, envelope)| &**envelope)
+                .map(|(_, envelope)| &**envelope.frame())
                 .collect(),
         });
         text(&self.stamped(|stamp| system::welcome(stamp, seen(person), others, history.as_ref())))

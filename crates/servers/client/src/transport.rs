@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
-
+use model::Coding;
 use platform::Share;
 
 use crate::error::{LinkError, SendError};
@@ -15,6 +15,8 @@ use crate::processes::Root;
 pub struct SendMeta {
     /// The number of the request; `None` for notifications and answers.
     pub request: Option<u64>,
+    /// Coding of the message, for links of proto-mcp: they translate JSON.
+    pub coding: Coding,
     /// Headers, for HTTP links only. The modern era repeats parts of the body there; most messages
     /// have none.
     pub headers: Option<Box<HeaderMap>>,

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use bytes::Bytes;
 use client::{Closing, Flow, Inbox, Link, LinkError, LinkTransport, SendError, SendMeta};
 use foldhash::fast::RandomState;
-use model::Outcome;
+use model::{Coding, Outcome};
 use platform::Mutex;
 use transcode::server::{call, handshake, schemas::SentTool};
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, ReadResourceRequest};
@@ -21,8 +21,6 @@ use wire::rpc::{self, Message, code, notification};
 
 use crate::session::{Session, inbox::SessionInbox};
 
-/// The first byte of a message with an id: the key of its field. No JSON begins with it.
-const ID_KEY: u8 = 0x08;
 /// The longest identity of a client that a handshake repeats, in bytes.
 const IDENTITY_BYTES_MAX: usize = 256;
 
@@ -79,16 +77,15 @@ impl LinkTransport for ProtoLink {
             // No notification of JSON-RPC has a message in proto-mcp 1.0.
             return Ok(());
         };
-        let (asked, written) = if frame.first() == Some(&ID_KEY) {
-            (Asked::Relayed, frame)
-        } else {
-            match self.0.translated(frame, number) {
+        let (asked, written) = match meta.coding {
+            Coding::Proto => (Asked::Relayed, frame),
+            Coding::Json => match self.0.translated(frame, number) {
                 Ok((asked, field)) => (asked, message(number, &field)),
                 Err(answer) => {
                     let _ = self.0.inbox().frame(answer, Some(number));
                     return Ok(());
                 }
-            }
+            },
         };
         // Before it is sent: its answer may come at once.
         self.0.open.lock().insert(number, asked);

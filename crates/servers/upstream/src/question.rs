@@ -3,16 +3,21 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Form, Refusal, RefusalCode, Request};
-use wire::mcp::{input, refusal, relay};
-use wire::rpc::{Id, Message, MessageKind};
+use model::{Answer, Outcome, Refusal, RefusalCode, Request};
+use wire::mcp::input;
+use wire::rpc::Id;
 
 /// The session on which a server asks, as far as its question needs it.
 pub trait Asking: Send + Sync {
-    /// The form of its payloads.
-    fn form(&self) -> Form;
-    /// Sends the answer to a question.
-    fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal>;
+    /// Takes the client's answer to a question, or the refusal in its place.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down.
+    fn take_answer(
+        &self,
+        question: &Question,
+        given: Result<&Answer, &Refusal>,
+    ) -> Result<(), Refusal>;
     /// Takes that a question reached no client, for this reason; false if the server gets that as
     /// the answer.
     fn is_undelivered(&self, _why: &Refusal) -> bool {
@@ -32,12 +37,10 @@ pub(crate) fn may_cancel(question: &Request) -> bool {
 
 /// Answer to a question as a modern server gets it: a client's error is a cancelled elicitation,
 /// and no answer to another question, because the server could do nothing with an error.
-pub(crate) fn given(answer: &Message, may_cancel: bool) -> Option<Bytes> {
-    match answer.shape() {
-        MessageKind::Result => answer.result().map(Bytes::copy_from_slice),
-        MessageKind::Error | MessageKind::Request | MessageKind::Notification => {
-            may_cancel.then(|| Bytes::from_static(CANCELLED))
-        }
+pub(crate) fn given(answer: Option<&Answer>, may_cancel: bool) -> Option<Bytes> {
+    match answer {
+        Some(answer) if answer.outcome == Outcome::Ok => Some(answer.payload.to_body()),
+        Some(_) | None => may_cancel.then(|| Bytes::from_static(CANCELLED)),
     }
 }
 
@@ -122,6 +125,11 @@ impl Question {
         self.0.instance
     }
 
+    /// The number of the call that it belongs to, if there is one.
+    pub(crate) fn call(&self) -> Option<u64> {
+        self.0.call
+    }
+
     /// Sends the client's answer to the server.
     ///
     /// # Errors
@@ -131,9 +139,7 @@ impl Question {
         let Some(session) = self.0.session.upgrade() else {
             return Ok(());
         };
-        let (form, id, method) = (session.form(), &self.0.id, self.0.request.method.as_str());
-        let encoded = relay::encode_answer(answer, method, form, id, &|_| None);
-        session.send_answer(self.0.call, encoded.frame)
+        session.take_answer(self, Ok(answer))
     }
 
     /// Answers the server that there is no answer, for this reason.
@@ -146,9 +152,7 @@ impl Question {
         else {
             return;
         };
-        let method = self.0.request.method.as_str();
-        let encoded = refusal::encode(refusal, session.form(), method, None);
-        if let Err(unsent) = session.send_answer(self.0.call, encoded.answer(Some(&self.0.id))) {
+        if let Err(unsent) = session.take_answer(self, Err(refusal)) {
             tracing::debug!(refusal = %unsent, "a question could not be refused");
         }
     }

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use control::Registry;
 use control::modules::{self, ListedModules};
 use gateway::{Call, Dispatch, Reply, Respell};
-use model::{Answer, Coding, Form, Refusal, RefusalCode};
+use model::{Answer, Coding, Form, Outcome, Refusal, RefusalCode};
 use transcode::client::{self, Wanted};
 use wire::mcp::relay;
 use wire::proto::code::TIMEOUT;
 use wire::proto::contract::ErrorResponse;
 use wire::proto::{Kind, frame, spell};
-use wire::rpc::{Id, Message, MessageKind, code};
+use wire::rpc::{ErrorObject, code};
 
 use crate::reply::Sink;
 
@@ -128,16 +128,10 @@ pub(crate) fn field_of(
         call.request.method.as_str(),
         (&*call.link, call.narrowing()),
     );
-    let encoded = relay::encode_answer(
-        answer,
-        method,
-        Form::Legacy,
-        &Id::number(call.link.id.0),
-        respell,
-    );
-    let message = Message::read(encoded.frame).map_err(|_| failed())?;
-    if message.shape() != MessageKind::Result {
-        let error = message.error_object().ok_or_else(failed)?;
+    let converted = relay::convert_answer(answer, method, Form::Legacy, respell);
+    let body = converted.payload.body_bytes();
+    if converted.outcome != Outcome::Ok {
+        let error = ErrorObject::read(body).ok_or_else(failed)?;
         return Ok(client::error(
             method,
             error.code,
@@ -145,10 +139,6 @@ pub(crate) fn field_of(
             error.data,
         ));
     }
-    let body = message
-        .body_span()
-        .map(|span| span.of(message.frame()))
-        .ok_or_else(failed)?;
     match method {
         "tools/list" => {
             let Schemas {

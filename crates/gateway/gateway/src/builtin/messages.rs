@@ -6,7 +6,6 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use access::Purpose;
-use bytes::Bytes;
 use json::visible;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
 use platform::unix_ms;
@@ -270,13 +269,12 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// The messages for the reader, up to the limits of an answer; the place behind the last
     /// message that was looked at, and whether there is more.
-    fn page(&self, since: &Replay<Bytes>) -> (Vec<ShownMessage>, Cursor, bool) {
+    fn page(&self, since: &Replay<Arc<Envelope>>) -> (Vec<ShownMessage>, Cursor, bool) {
         let (mut messages, mut bytes) = (Vec::new(), 0_usize);
-        for (offset, message) in &since.messages {
-            let read = Envelope::read(message.clone()).ok();
-            let Some(envelope) = read.filter(|envelope| self.wants(envelope)) else {
+        for (offset, envelope) in &since.messages {
+            if !self.wants(envelope) {
                 continue;
-            };
+            }
             let len = envelope.payload().len().min(PAYLOAD_BYTES_MAX);
             if messages.len() >= self.limit || bytes.saturating_add(len) > ANSWER_BYTES_MAX {
                 return (
@@ -289,7 +287,7 @@ impl Reader<'_> {
                 );
             }
             bytes += len;
-            messages.push(shown(&envelope));
+            messages.push(shown(envelope));
         }
         (messages, since.next, false)
     }

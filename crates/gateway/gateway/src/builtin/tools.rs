@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use model::method::CALL_TOOL;
 use model::{
     Capabilities, Form, GATEWAY, KindRef, OperationId, ParticipantId, Refusal, RefusalCode, Target,
 };
@@ -122,7 +123,7 @@ fn is_for(dispatch: &Dispatch, capabilities: &Capabilities, tool: BuiltinTool) -
         BuiltIn::Proxy | BuiltIn::SearchTools => false,
     };
     let may_request = || {
-        KindRef::request("tools/call", Some(tool.name()))
+        KindRef::request(CALL_TOOL.name, Some(tool.name()))
             .is_ok_and(|kind| capabilities.admits(kind, &[GATEWAY]))
     };
     exists && tool.is_for(capabilities) && (tool.serves_own() || may_request())

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use model::{Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::method::is_notification;
+use model::{
+    Form, GATEWAY, KindRef, ListKind, Method, OperationId, ParticipantId, Refusal, RefusalCode,
+};
 use topic::{Intent, Requested};
 use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::check::{self, strict};
@@ -23,7 +26,7 @@ use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomRepl
 pub(super) fn read(
     dispatch: &Arc<Dispatch>,
     by: Requester<'_>,
-    envelope: &Envelope,
+    envelope: &Arc<Envelope>,
     to: &[&str],
 ) -> Result<Intent<Live>, Refusal> {
     // The topic refuses what is no kind.
@@ -95,7 +98,7 @@ fn mismatched(dispatch: &Dispatch, envelope: &Envelope, mismatch: &check::Mismat
 fn request(
     dispatch: &Arc<Dispatch>,
     by: Requester<'_>,
-    envelope: &Envelope,
+    envelope: &Arc<Envelope>,
     kind: KindRef<'_>,
     to: &[&str],
 ) -> Result<Intent<Live>, Refusal> {
@@ -141,8 +144,12 @@ fn request(
         let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
         let sender = vec![by.link.participant.id.to_string()];
         let mut reply = RoomReply::new(dispatch, &server, sender, kind.clone(), envelope.id());
-        if *to == GATEWAY && ["tools/call", "resources/read"].contains(&request.method.as_str()) {
-            // The built-in tools, and kept results, show what other participants may not see.
+        // The built-in tools, and kept results, show what other participants may not see.
+        let of_sender = matches!(
+            request.method.facts().acts_on,
+            Some(ListKind::Tools | ListKind::Resources)
+        );
+        if *to == GATEWAY && of_sender {
             reply.alone = Some(by.link.id);
         }
         let incoming = Incoming {
@@ -185,7 +192,7 @@ fn concerns(dispatch: &Dispatch, correlation: Option<&str>, to: &[&str]) -> (boo
 /// A request between participants: the topic notes which of them may answer it.
 fn noted(kind: KindRef<'_>) -> Intent<Live> {
     let method = kind.method().unwrap_or_default();
-    if method.starts_with("notifications/") {
+    if is_notification(method) {
         return Intent::None;
     }
     let (method, context) = (Method::Other(method.into()), kind.context().map(Into::into));

@@ -95,7 +95,7 @@ impl Stage {
             .with(|topic| topic.messages(&self.ann.participant.id, self.start));
         all.messages
             .iter()
-            .map(|(_, message)| serde_json::from_slice(message).unwrap())
+            .map(|(_, message)| serde_json::from_slice(message.frame()).unwrap())
             .collect()
     }
 

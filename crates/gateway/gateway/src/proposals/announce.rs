@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::{Audience, Cause, Reach};
-use wire::mcp::{Params, relay, task::TaskWish};
+use wire::mcp::{relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
@@ -123,7 +122,7 @@ pub(crate) fn approved(
     }
     notify(dispatch, proposal);
     for server in servers {
-        execute(dispatch, proposal, server, request.clone(), fulfilment);
+        execute(dispatch, proposal, server, params, fulfilment);
     }
 }
 
@@ -132,18 +131,15 @@ fn execute(
     dispatch: &Arc<Dispatch>,
     proposal: &ProposalView,
     server: &ParticipantId,
-    request: Bytes,
+    params: Option<&str>,
     fulfilment: &str,
 ) {
     let opened = &proposal.content.opened;
-    let Ok(message) = Message::read(request) else {
+    let params = params.map(str::as_bytes);
+    let Ok(request) = relay::request_of(&opened.method, params, Form::ENVELOPE) else {
         return;
     };
-    let Ok(params) = Params::read(&message) else {
-        return;
-    };
-    let request = relay::decode_request(&params, Form::ENVELOPE);
-    let wish = if params.get("task").is_some() {
+    let wish = if json::at(request.payload.body_bytes(), &["task"]).is_some() {
         TaskWish::Asks
     } else {
         TaskWish::None
@@ -210,8 +206,8 @@ pub(crate) fn answered(
 
 /// The JSON-RPC id of the request in the room that fulfilled a proposal, if one did.
 fn asked_by(proposal: &ProposalView) -> Option<Id> {
-    let (_, message) = proposal.ruling.as_ref()?.sender.as_ref()?;
-    Message::id_in(Envelope::read(message.clone()).ok()?.payload_bytes())
+    let (_, envelope) = proposal.ruling.as_ref()?.sender.as_ref()?;
+    Message::id_in(envelope.payload_bytes())
 }
 
 /// A proposal is over: the proposer is notified, and the topic keeps the digest of its envelope.
@@ -228,10 +224,7 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
 }
 
 /// Tells a proposer an outcome whose envelope does not name it.
-pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantId) {
-    let Ok(envelope) = Envelope::read(message.clone()) else {
-        return;
-    };
+pub(crate) fn relay(dispatch: &Arc<Dispatch>, envelope: &Envelope, to: &ParticipantId) {
     let (kind, correlation) = (envelope.kind(), envelope.correlation_id());
     let gateway = ParticipantId::gateway();
     dispatch.announce(
@@ -293,10 +286,7 @@ fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         .ruling
         .as_ref()
         .and_then(|ruling| ruling.sender.as_ref());
-    let Some((link, message)) = sender.filter(|_| unanswered) else {
-        return;
-    };
-    let Ok(envelope) = Envelope::read(message.clone()) else {
+    let Some((link, envelope)) = sender.filter(|_| unanswered) else {
         return;
     };
     let reason = proposal
@@ -305,7 +295,7 @@ fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         .unwrap_or("there was no answer")
         .to_owned();
     let refusal = Refusal::new(RefusalCode::UpstreamFailed, reason);
-    dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
+    dispatch.tell_refused(link.id, &link.participant.id, envelope, &refusal);
 }
 
 /// Sends a state to the link alone on which the proposer listens, if it listens.

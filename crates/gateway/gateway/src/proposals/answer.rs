@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
-use wire::mcp::{input, result::words, task};
-use wire::rpc::Message;
+use model::method::CALL_TOOL;
+use model::{Answer, Form, ParticipantId, Refusal, RefusalCode};
+use wire::mcp::{input, relay, result::words, task};
 
 use super::view::View;
 use super::{announce, content::Waits};
@@ -19,7 +19,6 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
     let reply = call.answer_for_now();
     let form = call.request.payload.form;
     let view = View::new(dispatch, proposal, form);
-    let method = call.request.method.as_str();
     let answer = match (call.waits.get(), call.parks) {
         (Some(Waits::Tool), _) => Ok(words(&view.waiting(), false, form)),
         (Some(Waits::Result), _) => Err(Refusal::new(
@@ -32,7 +31,7 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
             &[],
             &returns::seal(dispatch, call, Why::Held(proposal.id)),
         )),
-        (None, Parks::Words) if method == "tools/call" => Ok(view.still_waiting()),
+        (None, Parks::Words) if call.request.calls_tool() => Ok(view.still_waiting()),
         (None, Parks::Words) => Err(Refusal::new(
             RefusalCode::CapabilityViolation,
             view.waiting(),
@@ -50,14 +49,14 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
     let view = View::new(dispatch, proposal, form);
     let waits = call.waits.get();
     let method = match waits {
-        Some(Waits::Result) => "tools/call",
+        Some(Waits::Result) => CALL_TOOL.name,
         Some(Waits::Tool) | None => call.request.method.as_str(),
     };
     let Some(end) = view.end(method) else {
         return park(dispatch, call, proposal);
     };
     let end = match waits {
-        Some(Waits::Result) => end.map(|answer| related(answer, view.id())),
+        Some(Waits::Result) => end.map(|answer| related(&answer, form, view.id())),
         Some(Waits::Tool) | None => end,
     };
     match end {
@@ -90,28 +89,16 @@ pub(crate) fn settle(
     delivery::settle(dispatch, call, answer);
 }
 
-/// A result under the id of its task (2025-11-25, `tasks/result`).
-fn related(answer: Answer, id: &str) -> Answer {
-    let (form, outcome) = (answer.payload.form, answer.outcome);
-    let result = match answer.payload.marks.id.is_empty() {
-        true => Some(answer.payload.to_body()).filter(|_| outcome == model::Outcome::Ok),
-        false => Message::read(answer.payload.bytes.clone())
-            .ok()
-            .and_then(|message| message.result().map(bytes::Bytes::copy_from_slice)),
-    };
-    match result.map(|result| task::related(&result, id)) {
-        Some(Ok(result)) => Answer {
-            outcome,
-            payload: Payload::body(form, result),
-        },
-        Some(Err(_)) | None => answer,
-    }
+/// The answer to the call of a task, under the task's id (2025-11-25, `tasks/result`).
+fn related(answer: &Answer, form: Form, id: &str) -> Answer {
+    // The answer to another method would be converted otherwise.
+    let converted = relay::convert_answer(answer, CALL_TOOL.name, form, &|_| None);
+    task::related_answer(&converted, id)
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use model::Form;
     use wire::mcpx::payload;
 
     use super::*;
@@ -120,16 +107,15 @@ mod tests {
     fn a_result_names_its_task_and_an_error_does_not() {
         let meta =
             r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#;
-        let own = related(delivery::own_answer(Form::Legacy, r#"{"content":[]}"#), "t");
+        let related = |answer: &Answer| super::related(answer, Form::Legacy, "t");
+        let own = related(&delivery::own_answer(Form::Legacy, r#"{"content":[]}"#));
         assert_eq!(own.payload.body_bytes(), meta.as_bytes());
         let frame = r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]}}"#;
         let of_server = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();
-        assert_eq!(
-            related(of_server, "t").payload.body_bytes(),
-            meta.as_bytes()
-        );
+        assert_eq!(related(&of_server).payload.body_bytes(), meta.as_bytes());
         let frame = r#"{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"m"}}"#;
         let failed = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();
-        assert_eq!(related(failed.clone(), "t"), failed);
+        let error = failed.payload.body_bytes();
+        assert_eq!(related(&failed).payload.body_bytes(), error);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use model::{OperationId, Refusal};
 use platform::Mutex;
 use tokio::sync::oneshot;
 
 use store::recorder::Permit;
 use wire::digest::call_params;
+use wire::mcpx::Envelope;
 
 use crate::link::Link;
 use crate::proposals::kept::OpenedProposal;
@@ -111,7 +111,7 @@ pub struct Ruling {
     /// The envelope that fulfils, if the decision came as one.
     pub envelope: Option<String>,
     /// The reviewer's link and envelope in the room: an error there if the decision does not count.
-    pub(crate) sender: Option<(Arc<Link>, Bytes)>,
+    pub(crate) sender: Option<(Arc<Link>, Arc<Envelope>)>,
     permit: Mutex<Option<Permit>>,
     reply: Mutex<Option<oneshot::Sender<Result<(), Refusal>>>>,
 }

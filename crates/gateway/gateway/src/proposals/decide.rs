@@ -166,7 +166,7 @@ pub(crate) type Fulfilling = (Option<Digest>, Arc<Ruling>);
 pub(crate) fn ruling_of(
     dispatch: &Arc<Dispatch>,
     link: &Arc<Link>,
-    envelope: &Envelope,
+    envelope: &Arc<Envelope>,
     call: &check::Call,
 ) -> Result<Option<Fulfilling>, Refusal> {
     let named = envelope.correlation_id();
@@ -199,7 +199,7 @@ pub(crate) fn ruling_of(
         dispatch.audit.reserve_on(link.audit())?,
     );
     ruling.envelope = Some(envelope.id().to_owned());
-    ruling.sender = Some((Arc::clone(link), envelope.frame().clone()));
+    ruling.sender = Some((Arc::clone(link), Arc::clone(envelope)));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))
 }
 
@@ -216,10 +216,8 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
     } = refused;
     let permit = ruling.permit();
     Record::of(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
-    if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered)
-        && let Ok(envelope) = Envelope::read(message.clone())
-    {
-        dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
+    if let Some((link, envelope)) = ruling.sender.as_ref().filter(|_| !answered) {
+        dispatch.tell_refused(link.id, &link.participant.id, envelope, &refusal);
     }
     ruling.finish(Err(*refusal));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use model::{Answer, OperationId, ParticipantId, ProposalState};
+use model::{Answer, MethodFacts, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::Ledger;
 use tokio::runtime::Handle;
@@ -266,7 +266,7 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
     let own = opened
         .context
         .as_deref()
-        .filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
+        .filter(|_| MethodFacts::of(&opened.method).names_in().is_some())?;
     let server = dispatch.server_named(opened.to.first()?)?;
     let prefix = &*server.upstream.spec().config.prefix;
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))

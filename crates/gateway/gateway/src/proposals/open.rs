@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Answer, Digest, Form, Method, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target,
+    Answer, Digest, Form, Method, MethodFacts, OperationId, ParticipantId, Refusal, RefusalCode,
+    Request, Target,
 };
 use platform::{millis, random, unix_ms};
 use topic::{End, Terms};
@@ -248,9 +249,7 @@ fn unfit_of(
     server: &Server,
     own: Option<&str>,
 ) -> Option<End<Answer>> {
-    let server = server
-        .upstream()
-        .filter(|_| call.request.method.as_str() == "tools/call")?;
+    let server = server.upstream().filter(|_| call.request.calls_tool())?;
     let session = server.upstream.open_session(&call.caller());
     let known = || server.manifest_for(&call.link.participant.id, call.link.form);
     let manifest = session.map_or_else(known, |session| session.manifest());
@@ -308,9 +307,8 @@ pub(crate) fn of_envelope(
 /// The refusal of a proposed call that one of the servers whose arguments are checked could not
 /// run. It is checked again when it runs.
 fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
-    let ("tools/call", Some(tool)) = (wanted.method, wanted.context) else {
-        return None;
-    };
+    let calls_tool = MethodFacts::of(wanted.method).calls_tool();
+    let tool = wanted.context.filter(|_| calls_tool)?;
     let params = wanted.params.as_deref().unwrap_or("{}").as_bytes();
     wanted.to.iter().find_map(|to| {
         let server = dispatch.with(|topic| topic.server(to))?.handle;
@@ -411,7 +409,7 @@ pub(super) fn described(
     proposed: &Proposed,
 ) -> Option<(Digest, Arc<Proposed>)> {
     let opened = &proposed.opened;
-    if opened.tool.is_some() || opened.method != "tools/call" {
+    if opened.tool.is_some() || !MethodFacts::of(&opened.method).calls_tool() {
         return None;
     }
     let to: Vec<ParticipantId> = opened
@@ -545,7 +543,7 @@ fn tool_of(
     method: &str,
     context: Option<&str>,
 ) -> Option<String> {
-    if method != "tools/call" {
+    if !MethodFacts::of(method).calls_tool() {
         return None;
     }
     let manifest = server.upstream()?.listed_to(by, Form::ENVELOPE)?;

@@ -1,11 +1,12 @@
 //! View of a proposal for its proposer: a task, the result of the call, or words for a model.
 
-use model::{Answer, Form, ParticipantId, ProposalState, Refusal, RefusalCode};
+use model::{
+    Answer, Form, MethodFacts, Outcome, ParticipantId, ProposalState, Refusal, RefusalCode,
+};
 use platform::unix_ms;
 use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
-use wire::mcp::task::{OperationState, Task};
-use wire::rpc::{Id, Message};
+use wire::mcp::task::{self, OperationState, Task};
 
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
@@ -21,8 +22,8 @@ pub(crate) struct View<'v> {
     form: Form,
     /// Time of the last change of its state, in milliseconds since 1970.
     updated_ms: u64,
-    /// The answer that it led to, in this form.
-    answer: Option<Message>,
+    /// The answer that it led to, in this form: its body alone.
+    answer: Option<Answer>,
     /// Its result as a task, if there is no answer.
     words: Vec<u8>,
 }
@@ -39,12 +40,10 @@ impl<'v> View<'v> {
 
     fn at(proposal: &'v ProposalView, form: Form, updated_ms: u64) -> Self {
         let method = proposal.content.opened.method.as_str();
-        let converted =
-            |answer: &Answer| relay::encode_answer(answer, method, form, &Id::number(1), &|_| None);
         let answer = proposal
             .answer
             .as_ref()
-            .and_then(|answer| Message::read(converted(answer).frame).ok());
+            .map(|answer| relay::convert_answer(answer, method, form, &|_| None));
         let id = proposal.id.to_string();
         let mut view = Self {
             id,
@@ -124,12 +123,7 @@ impl<'v> View<'v> {
 
     /// The proposal as a task.
     pub(crate) fn task(&self) -> Task<'_> {
-        let answer = self.answer.as_ref().and_then(|answer| {
-            answer
-                .result()
-                .map(OperationState::Result)
-                .or_else(|| answer.error().map(OperationState::Error))
-        });
+        let answer = self.answer.as_ref().map(task::standing_of);
         let standing = match self.proposal.state {
             ProposalState::Pending | ProposalState::Running => OperationState::Working,
             ProposalState::Withdrawn => OperationState::Cancelled,
@@ -191,20 +185,19 @@ impl<'v> View<'v> {
         }
         let in_words =
             |text: &str, is_error| own_answer(self.form, words(text, is_error, self.form));
-        Some(match &self.answer {
-            Some(answer) if method == self.proposal.content.opened.method => {
-                Ok(relay::decode_answer(answer, self.form))
-            }
+        let is_same = method == self.proposal.content.opened.method;
+        Some(match (&self.answer, &self.proposal.answer) {
+            // As its server wrote it: the caller's door converts it, and spells its URIs.
+            (_, Some(answer)) if is_same => Ok(answer.clone()),
             // A tool waited for another method: its result has the answer as text.
-            Some(answer) => {
-                let raw = answer.result().or(answer.error()).unwrap_or_default();
-                Ok(in_words(
-                    &String::from_utf8_lossy(raw),
-                    answer.result().is_none(),
-                ))
+            (Some(answer), _) => Ok(in_words(
+                &String::from_utf8_lossy(answer.payload.body_bytes()),
+                answer.outcome != Outcome::Ok,
+            )),
+            (None, _) if MethodFacts::of(method).calls_tool() => {
+                Ok(in_words(&self.verdict(), true))
             }
-            None if method == "tools/call" => Ok(in_words(&self.verdict(), true)),
-            None => Err(Refusal::new(
+            (None, _) => Err(Refusal::new(
                 RefusalCode::CapabilityViolation,
                 self.verdict(),
             )),

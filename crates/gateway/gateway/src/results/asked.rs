@@ -1,6 +1,6 @@
 //! Request for a kept result, and its entry in the audit log.
 
-use model::{Request, Target};
+use model::{ListKind, Request, Target};
 use wire::mcp::large;
 
 /// Target of a request for a kept result in the audit log: neither its id nor what is searched for
@@ -9,8 +9,9 @@ const RECORDED: &str = "portmoot://results";
 
 /// The id in a request for a kept result.
 pub(crate) fn asked_id(request: &Request) -> Option<&str> {
+    let reads = request.method.facts().acts_on == Some(ListKind::Resources);
     match &request.target {
-        Some(Target::Uri(uri)) if request.method.as_str() == "resources/read" => large::id_of(uri),
+        Some(Target::Uri(uri)) if reads => large::id_of(uri),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
+use model::method::TASK_RESULT;
 use model::{Answer, Form, LinkId, OperationId, Refusal, Request};
 use topic::End;
 use upstream::tasks::Task;
@@ -51,7 +52,7 @@ pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>
     if book::awaited(dispatch, task).is_some() {
         return;
     }
-    let awaits = task::request("tasks/result", &task.public, Form::Legacy);
+    let awaits = task::request(TASK_RESULT.name, &task.public, Form::Legacy);
     let reply = Arc::new(Awaiting {
         dispatch: Arc::downgrade(dispatch),
         task: Arc::clone(task),

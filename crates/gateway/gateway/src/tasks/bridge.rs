@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::method::TASK_RESULT;
 use model::{Answer, Form};
 use upstream::CallEvents;
 use upstream::tasks::Task;
@@ -82,5 +83,5 @@ async fn at_legacy(
         }
         _ => return Err(answers::unknown().into()),
     };
-    Ok(task::answer(form, &body))
+    Ok(task::answer(form, body))
 }

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
+use model::method::TASK_RESULT;
 use model::{Answer, Form, Notice, Refusal, Request};
 use upstream::tasks::look;
 use upstream::{CallEvents, Outgoing, Question, Session};
@@ -109,7 +110,7 @@ impl Follower {
             });
             return;
         };
-        let request = task::request("tasks/result", &task.origin.own, session.era());
+        let request = task::request(TASK_RESULT.name, &task.origin.own, session.era());
         let events = Self::at(dispatch, call, session, Stage::Became);
         let outgoing = call.outgoing(&request, number);
         if let Err(refusal) = session.call(outgoing, Arc::new(events)) {

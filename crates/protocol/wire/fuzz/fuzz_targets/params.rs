@@ -38,8 +38,8 @@ fuzz_target!(|bytes: &[u8]| {
                     related_task: None,
                     tasks: false,
                 };
-                if let Ok(frame) = relay::encode_request(&request, &out) {
-                    Message::read(frame).expect("a request for a server stays a message");
+                if let Ok(encoded) = relay::encode_request(&request, request.payload.coding, &out) {
+                    Message::read(encoded.frame).expect("a request for a server stays a message");
                 }
             }
         }

@@ -6,7 +6,7 @@ use json::{
 use smallvec::SmallVec;
 
 use super::meta;
-use super::params::Params;
+use super::params::{BareParams, Params};
 use crate::rpc::Id;
 
 /// Changes to the params or the result of one message, collected and then written into a [`Splice`]
@@ -15,8 +15,12 @@ use crate::rpc::Id;
 pub struct BodyEdit<'b, 'm> {
     body: Option<&'b Members<'m>>,
     meta: Option<&'b Members<'m>>,
-    /// The params, if the body is not a result.
-    params: Option<&'b Params<'m>>,
+    /// The place of the target, if the body names one.
+    target_at: Option<Span>,
+    /// Where params are inserted into a message that has none.
+    insert_at: Option<usize>,
+    /// Whether the progress token is a member of the body itself, not of its `_meta`.
+    has_own_token: bool,
     /// As JSON text, with quotes.
     target: Option<String>,
     // Most edits are a few short changes: these need no allocation of their own.
@@ -38,8 +42,21 @@ impl<'m> Params<'m> {
     #[must_use]
     pub fn edit(&self) -> BodyEdit<'_, 'm> {
         BodyEdit {
-            params: Some(self),
+            target_at: self.target_span(),
+            // One past the closing quote of the method.
+            insert_at: self.message().method_span().map(|method| method.end + 1),
+            has_own_token: self.method() == "notifications/progress",
             ..BodyEdit::of(self.members.as_ref(), self.meta.as_ref())
+        }
+    }
+}
+
+impl<'m> BareParams<'m> {
+    /// Edits of these params; none yet.
+    pub(crate) fn edit(&self) -> BodyEdit<'_, 'm> {
+        BodyEdit {
+            target_at: self.target.as_ref().map(|target| target.span),
+            ..BodyEdit::of(Some(&self.members), self.meta.as_ref())
         }
     }
 }
@@ -51,7 +68,9 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
         Self {
             body,
             meta,
-            params: None,
+            target_at: None,
+            insert_at: None,
+            has_own_token: false,
             target: None,
             changes,
             text,
@@ -67,12 +86,7 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
 
     /// Sets the progress token, where this kind of message has it.
     pub fn set_progress_token(&mut self, token: &Id) -> &mut Self {
-        let method = self.params.map_or("", Params::method);
-        self.keep(
-            method != "notifications/progress",
-            meta::PROGRESS_TOKEN,
-            Some(token.raw()),
-        )
+        self.keep(!self.has_own_token, meta::PROGRESS_TOKEN, Some(token.raw()))
     }
 
     /// Sets a key of `_meta` to valid JSON; makes `_meta` and params if there are none.
@@ -100,8 +114,7 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
 
     /// Writes the changes into `splice`, in places of the message's frame.
     pub fn finish(&self, splice: &mut Splice) {
-        if let (Some(text), Some(span)) = (&self.target, self.params.and_then(Params::target_span))
-        {
+        if let (Some(text), Some(span)) = (&self.target, self.target_at) {
             splice.replace(span, text.as_bytes());
         }
         let of_meta = self.changes_of(true);
@@ -127,16 +140,12 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
         if let Some(body) = self.body {
             return edit_object(body, &changes, splice);
         }
-        let method = self
-            .params
-            .and_then(|params| params.message().method_span());
-        if let (Some(object), Some(method)) = (object_of(&changes), method) {
+        if let (Some(object), Some(at)) = (object_of(&changes), self.insert_at) {
             let mut added = b",".to_vec();
             Object::write_members(&mut added, |message| {
                 message.raw("params", &object);
             });
-            // One past the closing quote of the method.
-            splice.insert(method.end + 1, &added);
+            splice.insert(at, &added);
         }
     }
 

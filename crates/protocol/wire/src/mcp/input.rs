@@ -10,8 +10,9 @@ use model::{Answer, Digest, Form, Method, Notice, Outcome, Payload, Request};
 
 use crate::digest::ReviewedCall;
 use crate::mcp::method::lookup;
-use crate::mcp::{Params, extensions, meta, relay, uris};
-use crate::rpc::{self, Id, Message};
+use crate::mcp::params::{BareParams, Params};
+use crate::mcp::{extensions, meta, relay, uris};
+use crate::rpc::{ErrorObject, Id, Message};
 
 /// The type of a result that asks something.
 const INPUT_REQUIRED: &str = "input_required";
@@ -27,29 +28,34 @@ pub fn question(
     question: &Request,
     public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Vec<u8>> {
-    let message = Message::read(relay::whole(question)).ok()?;
-    let params = Params::read(&message).ok()?;
+    let (method, body) = (question.method.as_str(), question.payload.body_bytes());
+    let params = if body.is_empty() {
+        None
+    } else {
+        Some(question_params(method, body, public_uri)?)
+    };
+    Some(json::object(|entry| {
+        entry.text("method", method);
+        if let Some(params) = &params {
+            entry.raw("params", params);
+        }
+    }))
+}
+
+fn question_params(
+    method: &str,
+    body: &[u8],
+    public_uri: &dyn Fn(&str) -> Option<String>,
+) -> Option<Vec<u8>> {
+    let params = BareParams::read(method, body).ok()?;
     let mut splice = Splice::new();
     let mut edit = params.edit();
     // The modern era has no ids of URL questions, and no tasks that a client runs.
     edit.remove("elicitationId").remove("task");
     edit.remove_meta(&[meta::PROGRESS_TOKEN, meta::RELATED_TASK])
         .finish(&mut splice);
-    if let Some(body) = message.body_span() {
-        let _ = uris::map_uris(
-            (message.frame(), body),
-            question.method.as_str(),
-            public_uri,
-            &mut splice,
-        );
-    }
-    let edited = Message::read(message.edited(&splice)).ok()?;
-    Some(json::object(|entry| {
-        entry.text("method", question.method.as_str());
-        if let Some(params) = edited.params() {
-            entry.raw("params", params);
-        }
-    }))
+    let _ = uris::map_uris((body, Span::all(body)), method, public_uri, &mut splice);
+    Some(splice.apply_to(body))
 }
 
 /// The result that asks these questions, each under its key.
@@ -168,16 +174,8 @@ pub fn with_state(answer: &Answer, state: &str) -> Option<Answer> {
 /// The request of a caller that comes back, with another state; `None` if it cannot be read.
 #[must_use]
 pub fn back_with_state(request: &Request, state: &str) -> Option<Request> {
-    let message = Message::read(relay::whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    let mut splice = Splice::new();
-    let mut edit = params.edit();
-    edit.set("requestState", json::quote(state).as_bytes());
-    edit.finish(&mut splice);
-    let payload = relay::read_again(message.edited(&splice), request.payload.form);
-    Some(Request {
-        payload,
-        ..request.clone()
+    relay::edit_params(request, |edit| {
+        edit.set("requestState", json::quote(state).as_bytes());
     })
 }
 
@@ -189,9 +187,7 @@ pub fn of_url_error(answer: &Answer) -> Option<Answer> {
     if answer.outcome != Outcome::Error || answer.payload.form != Form::Legacy {
         return None;
     }
-    let message = Message::read(answer.payload.bytes.clone()).ok()?;
-    let error = message
-        .error_object()
+    let error = ErrorObject::read(answer.payload.body_bytes())
         .filter(|error| error.code == crate::mcp::code::URL_ELICITATION_REQUIRED)?;
     let all = json::at(error.data?, &["elicitations"])?;
     let mut questions = Vec::new();
@@ -295,18 +291,10 @@ pub fn url_completed(id: &str) -> Notice {
 /// A request without the members with which its caller comes back; `None` if it cannot be read.
 #[must_use]
 pub fn without_retry(request: &Request) -> Option<Request> {
-    let message = Message::read(relay::whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    let mut splice = Splice::new();
-    let mut edit = params.edit();
-    for key in OF_RETRY {
-        edit.remove(key);
-    }
-    edit.finish(&mut splice);
-    let payload = relay::read_again(message.edited(&splice), request.payload.form);
-    Some(Request {
-        payload,
-        ..request.clone()
+    relay::edit_params(request, |edit| {
+        for key in OF_RETRY {
+            edit.remove(key);
+        }
     })
 }
 
@@ -347,11 +335,11 @@ pub fn of_task(
 ) -> Option<Vec<(String, Request)>> {
     let within = |(key, question): (String, Request)| {
         let params = crate::mcp::task::related(question.payload.body_bytes(), id).ok()?;
-        let frame = rpc::request(&Id::number(1), question.method.as_str(), Some(&params));
+        let payload = Payload::relayed(Form::Legacy, params);
         Some((
             key,
             Request {
-                payload: relay::read_again(frame, Form::Legacy),
+                payload,
                 ..question
             },
         ))

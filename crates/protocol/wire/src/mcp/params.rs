@@ -11,12 +11,13 @@ use crate::mcp::meta;
 use crate::mcp::method::{MethodRow, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
 
-/// A string among the params, with its place in the frame.
+/// A target among the params, with its place in the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Field<'m> {
-    kind: TargetKind,
+pub(crate) struct Field<'m> {
+    /// Never `Ref`, but what the `ref` names.
+    pub(crate) kind: TargetKind,
     text: Cow<'m, str>,
-    span: Span,
+    pub(crate) span: Span,
 }
 
 /// The params of one message.
@@ -216,17 +217,72 @@ impl<'m> Params<'m> {
     }
 
     fn find_target(&self, kind: TargetKind) -> Result<Option<Field<'m>>, Malformed> {
+        Targets {
+            frame: self.message.frame(),
+            members: self.members.as_ref(),
+            id: self.message.id(),
+        }
+        .find(kind)
+    }
+}
+
+/// The params of a request that has no message around it: what an edit of them needs.
+pub(crate) struct BareParams<'m> {
+    pub(crate) members: Members<'m>,
+    pub(crate) meta: Option<Members<'m>>,
+    pub(crate) target: Option<Field<'m>>,
+}
+
+impl<'m> BareParams<'m> {
+    /// Reads the params of a request of this method.
+    ///
+    /// # Errors
+    /// As [`Params::read`], but for the progress token.
+    pub(crate) fn read(method: &str, params: &'m [u8]) -> Result<Self, Malformed> {
+        let members = json::members(params, Span::all(params))
+            .map_err(|error| no_object("params", &error, None))?;
+        let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
+        let meta = meta
+            .map(|meta| json::members(params, meta.span))
+            .transpose();
+        let meta = meta.map_err(|error| no_object("_meta", &error, None))?;
+        let targets = Targets {
+            frame: params,
+            members: Some(&members),
+            id: None,
+        };
+        let target = targets.find(lookup(method).map_or(TargetKind::None, |row| row.target))?;
+        Ok(Self {
+            members,
+            meta,
+            target,
+        })
+    }
+}
+
+impl Field<'_> {
+    /// The target as text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Params among which a target is looked for.
+struct Targets<'t, 'm> {
+    frame: &'m [u8],
+    members: Option<&'t Members<'m>>,
+    /// The id of the request, for errors.
+    id: Option<&'t Id>,
+}
+
+impl<'m> Targets<'_, 'm> {
+    fn find(&self, kind: TargetKind) -> Result<Option<Field<'m>>, Malformed> {
         let key = match (kind, kind.key()) {
             (TargetKind::Ref, _) => return self.find_ref().map(Some),
             (_, Some(key)) => key,
             (_, None) => return Ok(None),
         };
-        let wrong = || {
-            Malformed::params(
-                format!("`params.{key}` must be a string"),
-                self.message.id().cloned(),
-            )
-        };
+        let wrong = || self.malformed(&format!("`params.{key}` must be a string"));
         let member = self.get(key).ok_or_else(wrong)?;
         let text = member.text().ok_or_else(wrong)?;
         Ok(Some(Field {
@@ -236,13 +292,21 @@ impl<'m> Params<'m> {
         }))
     }
 
+    fn get(&self, key: &str) -> Option<Member<'m>> {
+        self.members?.get(key)
+    }
+
+    fn malformed(&self, why: &str) -> Malformed {
+        Malformed::params(why, self.id.cloned())
+    }
+
     fn find_ref(&self) -> Result<Field<'m>, Malformed> {
-        let wrong = |why: &str| Malformed::params(why, self.message.id().cloned());
+        let wrong = |why: &str| self.malformed(why);
         let reference = self
             .get("ref")
             .ok_or_else(|| wrong("`params.ref` is missing"))?;
-        let members = json::members(self.message.frame(), reference.span)
-            .map_err(|error| no_object("params.ref", &error, self.message.id().cloned()))?;
+        let members = json::members(self.frame, reference.span)
+            .map_err(|error| no_object("params.ref", &error, self.id.cloned()))?;
         let kind = members.get("type").and_then(|kind| kind.text());
         let (kind, key) = match kind.as_deref() {
             Some("ref/prompt") => (TargetKind::Name, "name"),

@@ -13,7 +13,7 @@ use crate::mcp::input::{self, OF_RETRY};
 use crate::mcp::method::lookup;
 use crate::mcp::relay::Outgoing;
 use crate::mcp::{BodyEdit, Era, Version, meta, task};
-use crate::rpc::Message;
+use crate::rpc::ErrorObject;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
 /// A request in the other era. To modern: `_meta` gets the version, the client's capabilities and
@@ -42,12 +42,15 @@ pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
             edit.set_meta(meta::CLIENT_CAPABILITIES, &able);
             edit.remove_meta(&[meta::RELATED_TASK]);
         }
-        Era::Legacy => {
-            edit.remove_meta(&meta::REQUEST_KEYS);
-            for key in OF_RETRY {
-                edit.remove(key);
-            }
-        }
+        Era::Legacy => request_to_legacy(edit),
+    }
+}
+
+/// A request in the legacy era, which needs nothing of the session that sends it.
+pub(super) fn request_to_legacy(edit: &mut BodyEdit<'_, '_>) {
+    edit.remove_meta(&meta::REQUEST_KEYS);
+    for key in OF_RETRY {
+        edit.remove(key);
     }
 }
 
@@ -101,25 +104,21 @@ pub(super) fn result(
     Ok(())
 }
 
-/// An error that answers `method`, in the other era, `to`.
+/// The code of an error that answers `method`, in the other era, `to`. Nothing else of it changes.
 ///
-/// Only the code may change: -32002 and -32602 with `data.uri` are "no such resource" in the one
+/// -32002 and -32602 with `data.uri` are "no such resource" in the one
 /// and the other era; the codes that an era must not see (-32042 in the modern one, -32020 to
 /// -32022 in the legacy one) become -32603.
-pub(super) fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
-    let Some(object) = message.error_object() else {
-        return;
-    };
-    let code = match (to, object.code) {
+pub(super) fn error_code(error: &ErrorObject<'_>, method: &str, to: Era) -> i64 {
+    match (to, error.code) {
         (Era::Modern, RESOURCE_NOT_FOUND) => INVALID_PARAMS,
         (Era::Modern, URL_ELICITATION_REQUIRED) => INTERNAL_ERROR,
-        (Era::Legacy, INVALID_PARAMS) if method == "resources/read" && names_a_uri(object.data) => {
+        (Era::Legacy, INVALID_PARAMS) if method == "resources/read" && names_a_uri(error.data) => {
             RESOURCE_NOT_FOUND
         }
         (Era::Legacy, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => INTERNAL_ERROR,
-        (Era::Modern | Era::Legacy, _) => return,
-    };
-    splice.replace(object.code_span, code.to_string().as_bytes());
+        (Era::Modern | Era::Legacy, code) => code,
+    }
 }
 
 fn names_a_uri(data: Option<&[u8]>) -> bool {

@@ -50,33 +50,18 @@ pub fn is_too_deep(payload: &[u8]) -> bool {
 /// Writes an envelope (section 3).
 #[must_use]
 pub fn envelope(draft: &Draft<'_>) -> Bytes {
-    let mut out = Vec::with_capacity(160 + draft.kind.len() + draft.payload.len());
-    Object::write(&mut out, |envelope| {
-        envelope
-            .text("protocol", PROTOCOL)
-            .text("id", draft.id)
-            .optional_text("ts", draft.ts);
-        envelope.text("from", draft.from);
-        if !draft.to.is_empty() {
-            envelope.texts("to", draft.to);
-        }
-        envelope
-            .text("kind", draft.kind)
-            .optional_text("correlation_id", draft.correlation_id);
-        envelope.raw("payload", draft.payload);
-    });
-    Bytes::from(out)
+    Envelope::write(draft).frame
 }
 
-/// An envelope: the frame as it came, and the places of its members. Cheap to clone.
-#[derive(Debug, Clone)]
+/// An envelope: the frame as it came, and the places of its members.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     frame: Bytes,
     at: Places,
 }
 
 /// The places of the members in the frame.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Places {
     id: StringSpan,
     ts: Option<StringSpan>,
@@ -108,6 +93,32 @@ impl Breach {
 }
 
 impl Envelope {
+    /// Writes an envelope (section 3). The places of its members are known then, so it need not be
+    /// read.
+    #[must_use]
+    pub fn write(draft: &Draft<'_>) -> Self {
+        let mut out = Vec::with_capacity(160 + draft.kind.len() + draft.payload.len());
+        let at = Object::write(&mut out, |envelope| {
+            envelope.text("protocol", PROTOCOL);
+            // Members are written in the order of these fields.
+            Places {
+                id: envelope.placed_text("id", draft.id),
+                ts: draft.ts.map(|ts| envelope.placed_text("ts", ts)),
+                from: envelope.placed_text("from", draft.from),
+                to: write_addressees(envelope, draft.to),
+                kind: envelope.placed_text("kind", draft.kind),
+                correlation_id: draft
+                    .correlation_id
+                    .map(|id| envelope.placed_text("correlation_id", id)),
+                payload: envelope.placed_raw("payload", draft.payload),
+            }
+        });
+        Self {
+            frame: Bytes::from(out),
+            at,
+        }
+    }
+
     /// Reads an envelope by a gateway's rules (section 3; reference 2.3).
     ///
     /// `ts` may be missing. Members that the protocol does not define are ignored.
@@ -194,6 +205,17 @@ impl Envelope {
         let at = places(&frame, tolerant)?;
         Ok(Self { frame, at })
     }
+}
+
+/// Writes `to`, unless it is empty.
+fn write_addressees(envelope: &mut Object<'_>, to: &[&str]) -> SmallVec<[StringSpan; 2]> {
+    let mut places = SmallVec::new();
+    if !to.is_empty() {
+        envelope.array("to", |array| {
+            places.extend(to.iter().map(|one| array.placed_text(one)));
+        });
+    }
+    places
 }
 
 fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {

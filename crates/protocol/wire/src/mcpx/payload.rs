@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use json::Span;
-use model::{Answer, Form, Refusal, RefusalCode, Request};
+use model::{Answer, Form, Outcome, Refusal, RefusalCode, Request};
 
 use super::{NESTING_MAX, is_too_deep};
 use crate::mcp::{Era, refusal, relay};
@@ -89,16 +89,14 @@ pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
 /// or in the task that it describes (tasks extension, `inputRequests` and `status`).
 #[must_use]
 pub fn asks_for_input(answer: &Answer, method: &str) -> bool {
-    match answer.payload.form {
-        Form::Legacy => return false,
-        Form::Modern => {}
+    // What the gateway itself asks for has no words of a client's user in it.
+    if answer.payload.form == Form::Legacy
+        || answer.outcome != Outcome::Ok
+        || answer.payload.is_fitted
+    {
+        return false;
     }
-    let Ok(message) = Message::read(answer.payload.bytes.clone()) else {
-        return false;
-    };
-    let Some(result) = message.result() else {
-        return false;
-    };
+    let result = answer.payload.body_bytes();
     let text = |key: &str| json::at(result, &[key]).and_then(json::text);
     let asks = |requests: &[u8]| {
         let empty = json::members(requests, Span::all(requests)).is_ok_and(|all| all.is_empty());

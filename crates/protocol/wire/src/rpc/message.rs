@@ -102,6 +102,30 @@ pub struct ErrorObject<'a> {
     pub data: Option<&'a [u8]>,
 }
 
+impl<'a> ErrorObject<'a> {
+    /// The error object of an answer, without the message around it; `None` if it cannot be read.
+    #[must_use]
+    pub fn read(object: &'a [u8]) -> Option<Self> {
+        Self::at(object, Span::all(object))
+    }
+
+    /// The error object at this place.
+    pub(crate) fn at(frame: &'a [u8], object: Span) -> Option<Self> {
+        let members = json::members(frame, object).ok()?;
+        let code = members.get("code")?;
+        Some(Self {
+            code: json::integer(code.raw)?,
+            code_span: code.span,
+            message: members
+                .get("message")
+                .and_then(|text| json::text(text.raw))
+                .unwrap_or_default()
+                .into_owned(),
+            data: members.get("data").map(|data| data.raw),
+        })
+    }
+}
+
 impl Message {
     /// Reads one message. The whole frame is checked for syntax, and the outermost object for
     /// duplicates.
@@ -260,18 +284,7 @@ impl Message {
     #[must_use]
     pub fn error_object(&self) -> Option<ErrorObject<'_>> {
         self.error()?;
-        let members = json::members(&self.frame, self.at.body?).ok()?;
-        let code = members.get("code")?;
-        Some(ErrorObject {
-            code: json::integer(code.raw)?,
-            code_span: code.span,
-            message: members
-                .get("message")
-                .and_then(|text| json::text(text.raw))
-                .unwrap_or_default()
-                .into_owned(),
-            data: members.get("data").map(|data| data.raw),
-        })
+        ErrorObject::at(&self.frame, self.at.body?)
     }
 
     /// The members of `params`, which lie at `object`: as [`json::members`] reads them.

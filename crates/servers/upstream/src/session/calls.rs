@@ -4,7 +4,7 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
 use client::SendMeta;
-use model::{Answer, Coding, Refusal, RefusalCode, Target};
+use model::{Answer, Refusal, RefusalCode, Target};
 use platform::{Full, millis};
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
@@ -62,17 +62,9 @@ impl Session {
             related_task,
             tasks,
         };
-        let frame = match (self.coding(), request.payload.coding) {
-            (Coding::Proto, Coding::Proto) => wire::proto::call::write(request, number, own),
-            _ => {
-                let encoded = relay::encode_request(request, &outgoing);
-                let converted = encoded.inspect_err(|malformed| {
-                    tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
-                });
-                converted.ok()
-            }
-        };
-        let frame = frame.ok_or_else(|| {
+        let encoded = relay::encode_request(request, self.coding(), &outgoing);
+        let encoded = encoded.map_err(|malformed| {
+            tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(
                 RefusalCode::Internal,
                 "the request cannot be converted to the server's protocol revision",
@@ -80,7 +72,7 @@ impl Session {
         })?;
         let headers = self.headers_of(
             self.era(),
-            &frame,
+            &encoded.frame,
             (request.method.as_str(), target),
             self.version(),
         );
@@ -89,7 +81,7 @@ impl Session {
             true => Rounds::of(
                 self,
                 (&call, events),
-                (&frame, headers.as_deref()),
+                (&encoded.frame, headers.as_deref()),
                 now + longest,
             ),
             false => events,
@@ -109,7 +101,8 @@ impl Session {
         let defer = in_turn && self.must_wait_its_turn(&pending);
         // What waits for a session is kept in any case.
         let keeps = pending.awaiting_reopen.is_some() || self.may_resend(request.method.as_str());
-        let kept = keeps.then(|| (frame.clone(), headers.clone()));
+        let written = SentRequest { encoded, headers };
+        let kept = keeps.then(|| written.clone());
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call {
             events,
@@ -130,7 +123,7 @@ impl Session {
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);
         } else if defer {
-            pending.deferred.push_back((number, (frame, headers)));
+            pending.deferred.push_back((number, written));
         } else {
             drop(pending);
             let from = self
@@ -138,10 +131,12 @@ impl Session {
                 .get()
                 .is_some_and(|link| link.names_senders())
                 .then(|| call.from.into());
+            let SentRequest { encoded, headers } = written;
             if let Err(unsent) = self.send(
-                frame,
+                encoded.frame,
                 SendMeta {
                     request: Some(number),
+                    coding: encoded.coding,
                     headers,
                     from,
                     unsent: Some(unsent),
@@ -215,12 +210,13 @@ impl Session {
     }
 
     /// Sends a request whose frame was kept: deferred, or to be sent again.
-    pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
+    pub(super) fn send_kept(&self, number: u64, kept: SentRequest) {
         if let Err(unsent) = self.send(
-            frame,
+            kept.encoded.frame,
             SendMeta {
                 request: Some(number),
-                headers,
+                coding: kept.encoded.coding,
+                headers: kept.headers,
                 ..SendMeta::default()
             },
         ) {

@@ -12,13 +12,20 @@ use foldhash::fast::RandomState;
 use http::HeaderMap;
 use platform::{Full, Share, Shares, Taken};
 use tokio::sync::oneshot;
+use wire::mcp::relay::EncodedRequest;
 use wire::rpc::Message;
 
 use super::doubts::Doubted;
 use crate::{fault::Fault, session_api::CallEvents};
 
 /// A request as it goes to the server: its frame, and the headers that mirror it.
-pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
+#[derive(Debug, Clone)]
+pub(super) struct SentRequest {
+    /// The message, and its coding.
+    pub(super) encoded: EncodedRequest,
+    /// Headers, over Streamable HTTP.
+    pub(super) headers: Option<Box<HeaderMap>>,
+}
 
 /// The receiver of an answer.
 pub(super) enum Waiter {

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::SendMeta;
-use model::{Form, Refusal};
-use wire::mcp::{Params, relay, task};
+use model::{Answer, Refusal};
+use wire::mcp::{Params, refusal, relay, task};
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
 
@@ -28,12 +28,18 @@ enum Addressee {
 }
 
 impl Asking for Session {
-    fn form(&self) -> Form {
-        self.era()
-    }
-
-    fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
-        if let Some(call) = call {
+    fn take_answer(
+        &self,
+        question: &Question,
+        given: Result<&Answer, &Refusal>,
+    ) -> Result<(), Refusal> {
+        let (form, id) = (self.era(), question.id());
+        let method = question.request().method.as_str();
+        let frame = match given {
+            Ok(answer) => relay::encode_answer(answer, method, form, id, &|_| None).frame,
+            Err(refusal) => refusal::encode(refusal, form, method, None).answer(Some(id)),
+        };
+        if let Some(call) = question.call() {
             self.pending.lock().extend(call, Instant::now());
         }
         self.send(frame, SendMeta::default())

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::SendMeta;
 use http::HeaderMap;
+use model::Coding;
 use tokio::sync::oneshot;
 use wire::mcp::Era;
+use wire::mcp::relay::EncodedRequest;
 use wire::mcp::{Version, gateways, meta};
 use wire::rpc::{Id, Message, MessageKind, request};
 
 use super::Session;
-use super::pending::{Deadlines, PendingRequest, Waiter};
+use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
 use crate::fault::Fault;
 
 /// The answer to a request of the session, not yet received.
@@ -99,7 +101,13 @@ impl Session {
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
-        let sent = keeps.then(|| (frame.clone(), headers.clone()));
+        let sent = keeps.then(|| SentRequest {
+            encoded: EncodedRequest {
+                coding: Coding::Json,
+                frame: frame.clone(),
+            },
+            headers: headers.clone(),
+        });
         let waiter = Waiter::Own(waiter);
         let open = PendingRequest {
             waiter,

@@ -11,6 +11,7 @@ use model::Coding;
 use wire::mcp::{Era, Params, code};
 use wire::rpc::Message;
 
+use super::pending::SentRequest;
 use super::{Session, SessionEvent};
 use crate::{fault::Fault, handshake, lists};
 
@@ -137,13 +138,15 @@ impl Session {
             .unwrap_or_default();
         for (number, refused) in waiting {
             let kept = self.pending.lock().take_sent(number);
-            let Some((frame, before)) = kept else {
+            let Some(kept) = kept else {
                 continue;
             };
-            match self.headers_again(&frame) {
+            let headers = self.headers_again(&kept.encoded.frame);
+            if headers == kept.headers {
                 // Sent as it was, it would be refused again.
-                headers if headers == before => self.finish(number, Ok(refused)),
-                headers => self.send_kept(number, (frame, headers)),
+                self.finish(number, Ok(refused));
+            } else {
+                self.send_kept(number, SentRequest { headers, ..kept });
             }
         }
     }

@@ -9,13 +9,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use model::{Answer, Form, Notice, Refusal, RefusalCode, Request};
+use model::{Answer, Coding, Form, Notice, Refusal, RefusalCode, Request};
 use platform::Mutex;
 use wire::mcp::input::{self, Required};
-use wire::rpc::{Id, Message};
+use wire::mcp::relay::{self, EncodedRequest};
+use wire::rpc::Id;
 
 use super::Session;
-use super::pending::{Deadlines, PendingRequest, Waiter};
+use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
 use crate::question::{self, Asking, Question};
 use crate::session_api::{CallEvents, Outgoing};
 
@@ -135,12 +136,13 @@ impl Rounds {
         Ok(())
     }
 
-    /// Takes the answer to one question; with the last the request is sent again.
-    fn take(&self, message: &Message) {
+    /// Takes the answer to one question, if the client gave one; with the last the request is sent
+    /// again.
+    fn take(&self, id: &Id, answer: Option<&Answer>) {
         let Some(session) = self.session.upgrade() else {
             return;
         };
-        let Some(id) = message.id().and_then(Id::as_number) else {
+        let Some(id) = id.as_number() else {
             return;
         };
         let (request, answered, complete) = {
@@ -149,7 +151,7 @@ impl Rounds {
             let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else {
                 return;
             };
-            asked.answer = question::given(message, asked.may_cancel);
+            asked.answer = question::given(answer, asked.may_cancel);
             let answered = asked.answer.is_some();
             (
                 request,
@@ -178,7 +180,10 @@ impl Rounds {
         };
         match frame {
             Some(frame) if session.is_pending(request) => {
-                session.send_kept(request, (frame, self.headers.clone()))
+                let coding = Coding::Json;
+                let encoded = EncodedRequest { coding, frame };
+                let headers = self.headers.clone();
+                session.send_kept(request, SentRequest { encoded, headers });
             }
             Some(_) => {}
             None => session.give_up(request, &question::unanswered()),
@@ -225,14 +230,15 @@ impl CallEvents for Rounds {
 }
 
 impl Asking for Rounds {
-    fn form(&self) -> Form {
-        Form::Legacy
-    }
-
-    fn send_answer(&self, _: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
-        if let Ok(message) = Message::read(frame) {
-            self.take(&message);
-        }
+    fn take_answer(
+        &self,
+        question: &Question,
+        given: Result<&Answer, &Refusal>,
+    ) -> Result<(), Refusal> {
+        let method = question.request().method.as_str();
+        let convert =
+            |answer: &Answer| relay::convert_answer(answer, method, Form::Legacy, &|_| None);
+        self.take(question.id(), given.ok().map(convert).as_ref());
         Ok(())
     }
 

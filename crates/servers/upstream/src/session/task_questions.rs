@@ -4,11 +4,11 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Form, Refusal, RefusalCode};
+use model::{Answer, Form, Refusal, RefusalCode};
 use platform::Mutex;
 use tokio::sync::Notify;
 use wire::mcp::{input, relay, task};
-use wire::rpc::{Id, Message};
+use wire::rpc::Id;
 
 use super::Session;
 use crate::question::{self, Asking, Question};
@@ -134,9 +134,9 @@ impl TaskQuestions {
         self.changed.notify_one();
     }
 
-    /// Takes the answer to one question.
-    fn take(&self, message: &Message) {
-        let Some(id) = message.id().and_then(Id::as_number) else {
+    /// Takes the answer to one question, if the client gave one.
+    fn take(&self, id: &Id, answer: Option<&Answer>) {
+        let Some(id) = id.as_number() else {
             return;
         };
         let (session, key, given) = {
@@ -151,7 +151,7 @@ impl TaskQuestions {
             (
                 session,
                 asked.key.clone(),
-                question::given(message, asked.may_cancel),
+                question::given(answer, asked.may_cancel),
             )
         };
         let (Some(session), Some(me)) = (session, self.me.upgrade()) else {
@@ -171,17 +171,23 @@ impl TaskQuestions {
 }
 
 impl Asking for TaskQuestions {
-    fn form(&self) -> Form {
-        Form::Legacy
-    }
-
-    fn send_answer(&self, _: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
-        if let Ok(message) = Message::read(frame) {
+    fn take_answer(
+        &self,
+        question: &Question,
+        given: Result<&Answer, &Refusal>,
+    ) -> Result<(), Refusal> {
+        let method = question.request().method.as_str();
+        let convert = |answer: &Answer| {
             // The modern form has no messages that belong to a task.
-            let plain = task::unrelated(&relay::decode_answer(&message, Form::Legacy).payload);
-            let plain = plain.and_then(|payload| Message::read(payload.bytes).ok());
-            self.take(plain.as_ref().unwrap_or(&message));
-        }
+            let payload = task::unrelated(&answer.payload);
+            let payload = payload.unwrap_or_else(|| answer.payload.clone());
+            let plain = Answer {
+                payload,
+                outcome: answer.outcome,
+            };
+            relay::convert_answer(&plain, method, Form::Legacy, &|_| None)
+        };
+        self.take(question.id(), given.ok().map(convert).as_ref());
         Ok(())
     }
 

@@ -31,7 +31,7 @@ pub fn of_kept(
         (Form::Modern, "tasks/cancel" | "tasks/update") => task::acknowledged(),
         _ => return Err(unknown()),
     };
-    Ok(task::answer(form, &body))
+    Ok(task::answer(form, body))
 }
 
 /// The body of the answer to a request about a task whose session is gone.
@@ -97,7 +97,7 @@ pub async fn of_modern(by: &impl AwaitsEnd, task: &Task, method: &str) -> Result
         }
         _ => return Err(unknown().into()),
     };
-    Ok(task::answer(Form::Legacy, &body.unwrap_or_default()))
+    Ok(task::answer(Form::Legacy, body.unwrap_or_default()))
 }
 
 /// A client's answer to a question that belongs to a task, with the server's id of the task, which
@@ -112,7 +112,7 @@ pub fn of_client(task: &Task, question: &Request, answer: Answer) -> Answer {
         None if answer.outcome == Outcome::Ok && task::related_to(&question.payload).is_some() => {
             match task::related(answer.payload.body_bytes(), own) {
                 Ok(body) => Answer {
-                    payload: Payload::body(Form::Legacy, body),
+                    payload: Payload::relayed(Form::Legacy, body),
                     ..answer
                 },
                 Err(_) => answer,

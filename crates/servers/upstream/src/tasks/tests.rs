@@ -37,11 +37,8 @@ fn task() -> Task {
 
 /// Updates a task from a message of its server with these members.
 fn update(task: &Task, members: &str) {
-    let text = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"result":{{"taskId":"{}",{members}}}}}"#,
-        task.origin.own
-    );
-    let payload = Payload::body(Form::Legacy, text);
+    let text = format!(r#"{{"taskId":"{}",{members}}}"#, task.origin.own);
+    let payload = Payload::relayed(Form::Legacy, text);
     task.update(&wire_task::report(&payload).unwrap(), &payload.bytes);
 }
 

@@ -9,9 +9,9 @@ use crate::envelopes::tests::Stage;
 use crate::incoming::{Incoming, Names};
 use crate::link::{Link, NoOutlet, Respell, plain_client};
 
-fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {
+fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Arc<Envelope> {
     let (id, ts, correlation_id) = ("1", None, None);
-    mcpx::envelope(&Draft {
+    Arc::new(Envelope::write(&Draft {
         id,
         ts,
         from,
@@ -19,14 +19,14 @@ fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {
         kind,
         correlation_id,
         payload: payload.as_bytes(),
-    })
+    }))
 }
 
 fn page(
     me: &str,
     pattern: Option<&str>,
     limit: usize,
-    envelopes: Vec<Bytes>,
+    envelopes: Vec<Arc<Envelope>>,
 ) -> (Vec<String>, u64, bool) {
     let first = Cursor {
         epoch: 7,
@@ -174,7 +174,7 @@ async fn a_caller_that_has_its_share_in_the_rooms_queue_waits() {
     dispatch
         .room
         .count(stage.ann.queued(), SENDER_QUEUE_BYTES_MAX + 1);
-    let frame = envelope("ann", &[], "chat", "{}");
+    let frame = envelope("ann", &[], "chat", "{}").frame().clone();
     dispatch.room.push([RoomEvent::Direct {
         link: stage.ann.id,
         frame,

@@ -43,8 +43,7 @@ pub(crate) fn unwrap(
 
 /// Whether a request calls a tool of this name.
 fn is_proxy(request: &Request) -> bool {
-    matches!(&request.target, Some(Target::Tool(name)) if name == NAME)
-        && request.method.as_str() == "tools/call"
+    matches!(&request.target, Some(Target::Tool(name)) if name == NAME) && request.calls_tool()
 }
 
 /// Whether the topic has the tool, and the link's participant may use it.

@@ -164,14 +164,8 @@ fn a_request_that_waited_gets_the_answer_or_the_reason() {
     }
     let done = with_answer(proposal("tools/call", ProposalState::Completed), RESULT);
     let answer = end(&done, "tools/call").unwrap().unwrap();
-    assert_eq!(
-        (answer.payload.form, answer.outcome),
-        (Form::Modern, Outcome::Ok)
-    );
-    assert!(
-        text(&answer).starts_with(r#"{"content":[]"#) && text(&answer).contains("resultType"),
-        "{answer:?}"
-    );
+    // As its server wrote it: the door of the caller converts it.
+    assert_eq!(Some(&answer), done.answer.as_ref());
     let read = with_answer(proposal("resources/read", ProposalState::Failed), ERROR);
     assert_eq!(
         end(&read, "resources/read").unwrap().unwrap().outcome,

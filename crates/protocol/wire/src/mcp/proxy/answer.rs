@@ -1,14 +1,14 @@
 //! Answers of called targets as results of the proxy tool (section 3.2).
 
 use json::{MemberChange, Members, Span, Splice, edit_object, quote};
-use model::{Answer, Form};
+use model::{Answer, Form, Outcome};
 
 use super::Subject;
 use super::query::annotate;
 use crate::mcp::code::{MISSING_CAPABILITY, URL_ELICITATION_REQUIRED};
 use crate::mcp::relay;
 use crate::mcp::result::{end, words};
-use crate::rpc::{Id, Message};
+use crate::rpc::ErrorObject;
 
 /// Why an operation of a batch fails that asks its caller something, or becomes a task.
 pub const NOT_IN_A_BATCH: &str =
@@ -20,42 +20,36 @@ const JSON_RAW: &[u8] = b"\"application/json\"";
 
 /// The answer to the request that a call stood for, as a result of the proxy tool in the caller's
 /// form; `None` if it passes as it is: a task, a question, or an error about which the client can
-/// do something. `public_uri` is that of [`relay::encode_answer`].
+/// do something. `public_uri` is that of [`relay::convert_answer`].
 pub fn answered(
     (subject, path): (Subject, &str),
     (answer, method): (&Answer, &str),
     form: Form,
     public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Vec<u8>> {
-    let message = encoded(answer, method, form, public_uri)?;
-    let Some(error) = message.error_object() else {
-        return called(subject, path, message.result()?, form);
-    };
+    let answer = relay::convert_answer(answer, method, form, public_uri);
+    let body = answer.payload.body_bytes();
+    if answer.outcome == Outcome::Ok {
+        return called(subject, path, body, form);
+    }
+    let error = ErrorObject::read(body)?;
     if matches!(error.code, URL_ELICITATION_REQUIRED | MISSING_CAPABILITY) {
         return None;
     }
-    let text = json::at(message.error()?, &["message"])
-        .and_then(json::text)
-        .unwrap_or_default();
-    Some(words(&text, true, form))
+    Some(words(&error.message, true, form))
 }
 
 /// The answer to an operation of a batch as a result of the tool. What passes as it is elsewhere is
 /// a fault there.
 pub fn operated(answer: &Answer, method: &str, form: Form) -> Vec<u8> {
-    let message = encoded(answer, method, form, &|_| None);
-    let result = message.as_ref().and_then(|message| message.result());
-    let whole = result.filter(|result| json::at(result, &["content"]).is_some());
-    whole.map_or_else(|| words(NOT_IN_A_BATCH, true, form), <[u8]>::to_vec)
-}
-
-fn encoded(
-    answer: &Answer,
-    method: &str,
-    form: Form,
-    public_uri: &dyn Fn(&str) -> Option<String>,
-) -> Option<Message> {
-    Message::read(relay::encode_answer(answer, method, form, &Id::number(1), public_uri).frame).ok()
+    let answer = relay::convert_answer(answer, method, form, &|_| None);
+    let result = answer.payload.body_bytes();
+    let is_whole = answer.outcome == Outcome::Ok && json::at(result, &["content"]).is_some();
+    if is_whole {
+        result.to_vec()
+    } else {
+        words(NOT_IN_A_BATCH, true, form)
+    }
 }
 
 /// The result of a called target as a result of the proxy tool; `None` if it passes as it is.

@@ -1,12 +1,14 @@
-//! Answers: decoded from servers and clients, encoded for the side that sent the request.
+//! Answers: decoded from servers and clients, converted or encoded for the side that sent the
+//! request.
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Answer, Form, Outcome, Payload};
+use model::{Answer, Coding, Form, Outcome, Payload};
 
 use super::{payload, span};
-use crate::mcp::{translate, uris};
-use crate::rpc::{self, Id, Message, MessageKind};
+use crate::mcp::translate::{self, OfOneEra};
+use crate::mcp::uris;
+use crate::rpc::{self, ErrorObject, Id, Message, MessageKind, code};
 
 /// An answer as its server wrote it.
 #[must_use]
@@ -31,6 +33,37 @@ pub struct Encoded {
     pub error: Option<i64>,
 }
 
+/// The body of an answer for a caller that reads `form`, without an envelope: an error if that form
+/// has no such result. `public_uri` returns a URI's public spelling if it differs.
+#[must_use]
+pub fn convert_answer(
+    answer: &Answer,
+    method: &str,
+    form: Form,
+    public_uri: &dyn Fn(&str) -> Option<String>,
+) -> Answer {
+    if answer.payload.is_fitted {
+        return answer.clone();
+    }
+    if answer.payload.coding != Coding::Json {
+        return unreadable(form);
+    }
+    let body = answer.payload.to_body();
+    let mut splice = Splice::new();
+    let reader = Reader {
+        method,
+        form,
+        public_uri,
+    };
+    match reader.fit(answer, &body, Span::all(&body), &mut splice) {
+        Ok(_) => Answer {
+            outcome: answer.outcome,
+            payload: Payload::body(form, splice.apply(&body)),
+        },
+        Err(OfOneEra) => without_form(form),
+    }
+}
+
 /// Encodes an answer for a caller that reads `form` and gave its request this id: an error if that
 /// form has no such result.
 /// `public_uri` returns a URI's public spelling if it differs.
@@ -41,77 +74,120 @@ pub fn encode_answer(
     id: &Id,
     public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Encoded {
-    let Payload { bytes, marks, .. } = &answer.payload;
-    if !answer.payload.is_message() {
-        let frame = match answer.outcome {
-            Outcome::Ok => rpc::result(id, bytes),
-            Outcome::Error | Outcome::Refused | Outcome::Cancelled => rpc::error_object(id, bytes),
-        };
-        return Encoded {
-            error: code_of(answer, &frame),
-            frame,
-        };
+    let payload = &answer.payload;
+    let is_message = payload.is_message() && payload.coding == Coding::Json;
+    if payload.is_fitted || !is_message {
+        return around(&convert_answer(answer, method, form, public_uri), id);
     }
-    let (from, mut splice) = (answer.payload.form, Splice::new());
-    // A result has an id.
-    if answer.outcome == Outcome::Ok && !marks.id.is_empty() {
-        let body = (&**bytes, span(marks.body));
-        if from != form && translate::result(body, method, form, &mut splice).is_err() {
-            return fault(
-                "the server's result has no form in this protocol revision",
-                id,
-            );
-        }
-        // A URI that an object names twice cannot be mapped: the answer stays as it came.
-        let _ = uris::map_uris(body, method, public_uri, &mut splice);
-        splice.replace(span(marks.id), id.raw());
-        return Encoded {
-            frame: splice.apply(bytes),
-            error: None,
-        };
-    }
-    let Ok(message) = Message::read(bytes.clone()) else {
-        // The decoder has read it before, so this cannot happen; still, the caller must get an
-        // answer.
-        return fault("the answer cannot be read", id);
+    let mut splice = Splice::new();
+    let reader = Reader {
+        method,
+        form,
+        public_uri,
     };
-    if from != form {
-        translate::error(&message, method, form, &mut splice);
-    }
-    let frame = with_id(&message, id, splice);
+    let fitted = reader.fit(
+        answer,
+        &payload.bytes,
+        span(payload.marks.body),
+        &mut splice,
+    );
+    let Ok(error) = fitted else {
+        return around(&without_form(form), id);
+    };
+    put_id(payload, id, &mut splice);
     Encoded {
-        error: code_of(answer, &frame),
-        frame,
+        frame: splice.apply(&payload.bytes),
+        error,
     }
 }
 
-/// An error instead of an answer.
-fn fault(why: &str, id: &Id) -> Encoded {
-    let code = rpc::code::INTERNAL_ERROR;
+/// The reader of an answer, and the method that it called.
+struct Reader<'r> {
+    method: &'r str,
+    form: Form,
+    public_uri: &'r dyn Fn(&str) -> Option<String>,
+}
+
+impl Reader<'_> {
+    /// Writes the edits that fit the body at this place to the reader. Returns the code that an
+    /// error has then.
+    fn fit(
+        &self,
+        answer: &Answer,
+        frame: &[u8],
+        body: Span,
+        splice: &mut Splice,
+    ) -> Result<Option<i64>, OfOneEra> {
+        let is_converted = answer.payload.form != self.form;
+        if answer.outcome == Outcome::Ok {
+            if is_converted {
+                translate::result((frame, body), self.method, self.form, splice)?;
+            }
+            // A URI that an object names twice cannot be mapped: the answer stays as it came.
+            let _ = uris::map_uris((frame, body), self.method, self.public_uri, splice);
+            return Ok(None);
+        }
+        let Some(error) = ErrorObject::at(frame, body) else {
+            return Ok(Some(code::INTERNAL_ERROR));
+        };
+        if !is_converted {
+            return Ok(Some(error.code));
+        }
+        let code = translate::error_code(&error, self.method, self.form);
+        if code != error.code {
+            splice.replace(error.code_span, code.to_string().as_bytes());
+        }
+        Ok(Some(code))
+    }
+}
+
+/// A body with an envelope around it.
+fn around(answer: &Answer, id: &Id) -> Encoded {
+    let body = answer.payload.body_bytes();
+    if answer.outcome == Outcome::Ok {
+        return Encoded {
+            frame: rpc::result(id, body),
+            error: None,
+        };
+    }
+    let code = ErrorObject::read(body).map_or(code::INTERNAL_ERROR, |error| error.code);
     Encoded {
-        frame: rpc::error(Some(id), code, why, None),
+        frame: rpc::error_object(id, body),
         error: Some(code),
     }
 }
 
-/// The message under this id; one without an id gets it.
-fn with_id(message: &Message, id: &Id, mut splice: Splice) -> Bytes {
-    if message.id_span().is_some() {
-        message.set_id(&mut splice, id);
-    } else if let Ok(members) = json::members(message.frame(), Span::all(message.frame())) {
-        json::edit_object(&members, &[("id", Some(id.raw()))], &mut splice);
+/// Gives a message this id. Only an error may have none: its server could not read the request's.
+fn put_id(payload: &Payload, id: &Id, splice: &mut Splice) {
+    if !payload.marks.id.is_empty() {
+        splice.replace(span(payload.marks.id), id.raw());
+    } else if let Ok(members) = json::members(&payload.bytes, Span::all(&payload.bytes)) {
+        json::edit_object(&members, &[("id", Some(id.raw()))], splice);
     }
-    message.edited(&splice)
 }
 
-fn code_of(answer: &Answer, frame: &Bytes) -> Option<i64> {
-    if answer.outcome == Outcome::Ok {
-        return None;
-    }
-    let message = Message::read(frame.clone()).ok()?;
-    Some(
-        message
-            .error_object()
-            .map_or(rpc::code::INTERNAL_ERROR, |error| error.code),
+fn without_form(form: Form) -> Answer {
+    fault(
+        form,
+        "the server's result has no form in this protocol revision",
     )
+}
+
+/// Callers ask for JSON of what is protobuf before (`JsonView`); still, this caller must get an
+/// answer.
+fn unreadable(form: Form) -> Answer {
+    fault(form, "the answer cannot be read")
+}
+
+/// An error instead of an answer.
+fn fault(form: Form, why: &str) -> Answer {
+    let error = json::object(|error| {
+        error
+            .number("code", code::INTERNAL_ERROR)
+            .text("message", why);
+    });
+    Answer {
+        outcome: Outcome::Error,
+        payload: Payload::body(form, error),
+    }
 }

@@ -1,11 +1,14 @@
-//! Requests and servers' questions: decoded as they arrive, encoded for their receiver.
+//! Requests and servers' questions: decoded as they arrive, edited, encoded for their receiver.
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use json::{Span, Splice};
 use model::{Coding, Form, Method, Payload, Request, Target};
 
 use super::{Outgoing, read_again, span};
-use crate::mcp::{BodyEdit, Params, TargetKind, meta, translate, uris};
+use crate::mcp::method::{MethodRow, lookup};
+use crate::mcp::params::{BareParams, Params};
+use crate::mcp::{BodyEdit, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
 /// A request as its caller wrote it.
@@ -43,21 +46,67 @@ fn target(params: &Params<'_>) -> Option<Target> {
         let same = inner.filter(|inner| inner.of(frame) == text.as_bytes());
         let shared = same.map(|inner| frame.slice(inner.start..inner.end));
         shared
-            .and_then(|bytes| bytestring::ByteString::try_from(bytes).ok())
+            .and_then(|bytes| ByteString::try_from(bytes).ok())
             .unwrap_or_else(|| text.into())
     };
-    let is_ref = params
-        .known()
-        .is_some_and(|known| known.target == TargetKind::Ref);
-    let is_prompt = is_ref || params.method().starts_with("prompts/");
     let target = text(params.target()?);
-    Some(match params.target_kind() {
-        TargetKind::Uri => Target::Uri(target),
-        TargetKind::Task => Target::Task(target),
-        TargetKind::Name | TargetKind::Ref | TargetKind::None if is_prompt => {
-            Target::Prompt(target)
+    let names = Names {
+        method: params.method(),
+        known: params.known(),
+    };
+    Some(names.target(params.target_kind(), target))
+}
+
+/// A method, as far as it decides what a name in its params stands for.
+struct Names<'n> {
+    method: &'n str,
+    known: Option<&'static MethodRow>,
+}
+
+impl Names<'_> {
+    /// The target that a request names in a member of this kind.
+    fn target(&self, kind: TargetKind, text: ByteString) -> Target {
+        let is_ref = self
+            .known
+            .is_some_and(|known| known.target == TargetKind::Ref);
+        let is_prompt = is_ref || self.method.starts_with("prompts/");
+        match kind {
+            TargetKind::Uri => Target::Uri(text),
+            TargetKind::Task => Target::Task(text),
+            TargetKind::Name | TargetKind::Ref | TargetKind::None if is_prompt => {
+                Target::Prompt(text)
+            }
+            TargetKind::Name | TargetKind::Ref | TargetKind::None => Target::Tool(text),
         }
-        TargetKind::Name | TargetKind::Ref | TargetKind::None => Target::Tool(target),
+    }
+}
+
+/// A request of the gateway's own with these params, which no message is around.
+///
+/// # Errors
+/// [`Malformed`] as of [`Params::read`].
+pub fn request_of(method: &str, params: Option<&[u8]>, form: Form) -> Result<Request, Malformed> {
+    let params = params.unwrap_or(b"{}");
+    let read = BareParams::read(method, params)?;
+    let known = lookup(method);
+    let names = Names { method, known };
+    let target = read
+        .target
+        .as_ref()
+        .map(|target| names.target(target.kind, target.text().into()));
+    let progress = read
+        .meta
+        .as_ref()
+        .and_then(|meta| meta.get(meta::PROGRESS_TOKEN));
+    let method = known.map_or_else(
+        || Method::Other(method.into()),
+        |known| Method::Known(known.name),
+    );
+    Ok(Request {
+        method,
+        target,
+        progress: progress.map(|token| Bytes::copy_from_slice(token.raw)),
+        payload: Payload::body(form, Bytes::copy_from_slice(params)),
     })
 }
 
@@ -69,23 +118,50 @@ pub fn param_text(request: &Request, key: &str) -> Option<String> {
         .map(std::borrow::Cow::into_owned)
 }
 
-/// Encodes a request for a server.
+/// A request for a server: a message, in the coding that its link must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedRequest {
+    /// Coding of the message.
+    pub coding: Coding,
+    /// The message: JSON-RPC, or an `MCPMessage`.
+    pub frame: Bytes,
+}
+
+/// Encodes a request for a server that reads `coding`. A server of proto-mcp gets what is JSON as
+/// JSON-RPC, which its link translates.
 ///
 /// # Errors
 /// [`Malformed`] if the payload cannot be converted to the server's form.
-pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+pub fn encode_request(
+    request: &Request,
+    coding: Coding,
+    out: &Outgoing<'_>,
+) -> Result<EncodedRequest, Malformed> {
+    let frame = match (coding, request.payload.coding) {
+        (_, Coding::Json) => encode_json(request, out)?,
+        #[cfg(feature = "proto")]
+        (Coding::Proto, Coding::Proto) => {
+            crate::proto::call::write(request, out.number, out.own)
+                .ok_or_else(|| Malformed::params("the payload has no target", None))?
+        }
+        (_, Coding::Proto) => return Err(Malformed::params("the payload is not JSON", None)),
+    };
+    Ok(EncodedRequest {
+        coding: request.payload.coding,
+        frame,
+    })
+}
+
+fn encode_json(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
     let Payload {
         form, bytes, marks, ..
     } = &request.payload;
-    if request.payload.coding != Coding::Json {
-        return Err(Malformed::params("the payload is not JSON", None));
-    }
     let is_same = *form == out.form;
-    if !request.payload.is_message()
-        || out.related_task.is_some()
-        || !is_same && marks.body.is_empty()
-    {
-        return encode_slowly(request, request.progress.is_some(), out);
+    if !request.payload.is_message() {
+        return encode_body(request, out);
+    }
+    if out.related_task.is_some() || !is_same && marks.body.is_empty() {
+        return encode_slowly(request, out);
     }
     let (number, mut splice) = (Id::number(out.number), Splice::new());
     if !is_same {
@@ -117,17 +193,32 @@ fn convert(
     Ok(())
 }
 
-/// Encodes a payload that must be read again, because more than its marked parts changes.
-fn encode_slowly(
-    request: &Request,
-    progress: bool,
-    out: &Outgoing<'_>,
-) -> Result<Bytes, Malformed> {
-    let message = Message::read(whole(request))?;
+/// Encodes params without a message around them.
+fn encode_body(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+    let params = edited_params(request, |edit| fit(request, out, edit))?;
+    let params = Some(&*params).filter(|params| !params.is_empty());
+    Ok(rpc::request(
+        &Id::number(out.number),
+        request.method.as_str(),
+        params,
+    ))
+}
+
+/// Encodes a message that must be read again, because more than its marked parts changes.
+fn encode_slowly(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+    let message = Message::read(request.payload.bytes.clone())?;
     let params = Params::read(&message)?;
-    let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
+    let (mut edit, mut splice) = (params.edit(), Splice::new());
+    fit(request, out, &mut edit);
+    edit.finish(&mut splice);
+    message.set_id(&mut splice, &Id::number(out.number));
+    Ok(message.edited(&splice))
+}
+
+/// Writes all changes of a request for its server but the id.
+fn fit(request: &Request, out: &Outgoing<'_>, edit: &mut BodyEdit<'_, '_>) {
     if request.payload.form != out.form {
-        translate::request(&mut edit, out);
+        translate::request(edit, out);
     }
     if let Some(own) = out.own {
         edit.set_target(own);
@@ -138,12 +229,52 @@ fn encode_slowly(
         });
         edit.set_meta(meta::RELATED_TASK, &related);
     }
-    if progress {
-        edit.set_progress_token(&number);
+    if request.progress.is_some() {
+        edit.set_progress_token(&Id::number(out.number));
     }
-    edit.finish(&mut splice);
-    message.set_id(&mut splice, &number);
-    Ok(message.edited(&splice))
+}
+
+/// The params of a request after an edit; empty if there are none.
+fn edited_params(
+    request: &Request,
+    edit: impl FnOnce(&mut BodyEdit<'_, '_>),
+) -> Result<Vec<u8>, Malformed> {
+    let body = request.payload.body_bytes();
+    let none = body.is_empty();
+    let body = if none { b"{}" } else { body };
+    let params = BareParams::read(request.method.as_str(), body)?;
+    let (mut edits, mut splice) = (params.edit(), Splice::new());
+    edit(&mut edits);
+    edits.finish(&mut splice);
+    let edited = splice.apply_to(body);
+    Ok(if none && edited == b"{}" {
+        Vec::new()
+    } else {
+        edited
+    })
+}
+
+/// A request whose params are edited: all else stays as its caller wrote it. `None` if they cannot
+/// be read.
+pub(crate) fn edit_params(
+    request: &Request,
+    edit: impl FnOnce(&mut BodyEdit<'_, '_>),
+) -> Option<Request> {
+    let form = request.payload.form;
+    let payload = if request.payload.is_message() {
+        let message = Message::read(request.payload.bytes.clone()).ok()?;
+        let params = Params::read(&message).ok()?;
+        let (mut edits, mut splice) = (params.edit(), Splice::new());
+        edit(&mut edits);
+        edits.finish(&mut splice);
+        read_again(message.edited(&splice), form)
+    } else {
+        Payload::body(form, edited_params(request, edit).ok()?)
+    };
+    Some(Request {
+        payload,
+        ..request.clone()
+    })
 }
 
 /// A server's question for a client that reads `form`, under this number. `public_uri` returns a
@@ -158,19 +289,21 @@ pub fn encode_question(
     if question.payload.form != form {
         return None;
     }
-    let message = Message::read(whole(question)).ok()?;
+    let Payload { bytes, marks, .. } = &question.payload;
+    let (method, number) = (question.method.as_str(), Id::number(number));
     let mut splice = Splice::new();
-    message.set_id(&mut splice, &Id::number(number));
     // A URI that an object names twice cannot be mapped: the question stays as the server wrote it.
-    if let Some(body) = message.body_span() {
-        let _ = uris::map_uris(
-            (message.frame(), body),
-            question.method.as_str(),
-            public_uri,
-            &mut splice,
-        );
+    let _ = uris::map_uris((bytes, span(marks.body)), method, public_uri, &mut splice);
+    if !question.payload.is_message() {
+        let params = splice.apply(bytes);
+        let params = Some(&*params).filter(|params| !params.is_empty());
+        return Some(rpc::request(&number, method, params));
     }
-    Some(message.edited(&splice))
+    if marks.id.is_empty() {
+        return None;
+    }
+    splice.replace(span(marks.id), number.raw());
+    Some(splice.apply(bytes))
 }
 
 /// A call of another tool with the same params; `None` if they cannot be read.
@@ -179,16 +312,12 @@ pub fn with_tool(request: &Request, name: &str) -> Option<Request> {
     if request.payload.coding != Coding::Json {
         return None;
     }
-    let message = Message::read(whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    let (mut edit, mut splice) = (params.edit(), Splice::new());
-    edit.set_target(name);
-    edit.finish(&mut splice);
-    let payload = read_again(message.edited(&splice), request.payload.form);
+    let renamed = edit_params(request, |edit| {
+        edit.set_target(name);
+    })?;
     Some(Request {
-        payload,
         target: Some(Target::Tool(name.into())),
-        ..request.clone()
+        ..renamed
     })
 }
 
@@ -227,37 +356,24 @@ pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
 /// reviewers see them.
 #[must_use]
 pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
-    let form = Form::Legacy;
-    if request.payload.form == form && own.is_none() {
-        return body_text(&request.payload);
+    let payload = &request.payload;
+    if payload.coding != Coding::Json {
+        return None;
     }
-    let out = Outgoing {
-        form,
-        number: 1,
-        own,
-        client_info: None,
-        capabilities: b"{}",
-        log_level: None,
-        related_task: None,
-        tasks: false,
-    };
-    let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
-    message
-        .params()
-        .map(|params| String::from_utf8_lossy(params).into_owned())
+    if payload.form == Form::Legacy && own.is_none() {
+        return text_of(payload.body_bytes());
+    }
+    let params = edited_params(request, |edit| {
+        if payload.form != Form::Legacy {
+            translate::request_to_legacy(edit);
+        }
+        if let Some(own) = own {
+            edit.set_target(own);
+        }
+    });
+    text_of(&params.ok()?)
 }
 
-fn body_text(payload: &Payload) -> Option<String> {
-    let body = payload.body_bytes();
-    (!body.is_empty()).then(|| String::from_utf8_lossy(body).into_owned())
-}
-
-/// A request as a whole message, under its caller's id or a placeholder.
-#[must_use]
-pub(crate) fn whole(request: &Request) -> Bytes {
-    if request.payload.is_message() {
-        return request.payload.bytes.clone();
-    }
-    let body = Some(request.payload.body_bytes()).filter(|body| !body.is_empty());
-    rpc::request(&Id::number(1), request.method.as_str(), body)
+fn text_of(params: &[u8]) -> Option<String> {
+    (!params.is_empty()).then(|| String::from_utf8_lossy(params).into_owned())
 }

@@ -1,6 +1,7 @@
 //! Tasks between the forms: what a server wrote about a task, as a caller of the other form reads
 //! it. Members that only one form has change or go; all others stay as they were written.
 
+use bytes::Bytes;
 use json::{MemberChange, Span};
 use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
 
@@ -9,7 +10,7 @@ use super::write::IMMEDIATE;
 use super::{EXTENSION, read};
 use crate::mcp::code::MISSING_CAPABILITY;
 use crate::mcp::{extensions, meta, relay};
-use crate::rpc::{self, Id, Message};
+use crate::rpc::ErrorObject;
 
 /// Members of a modern task beside those of both forms.
 const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"];
@@ -135,18 +136,15 @@ pub fn notice_to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) 
 /// `None` while it has none.
 #[must_use]
 pub fn end_of(task: &[u8]) -> Option<Answer> {
-    let id = Id::number(1);
-    let (outcome, frame) = match status_of(task)? {
-        Status::Completed => (Outcome::Ok, rpc::result(&id, json::at(task, &["result"])?)),
-        Status::Failed => (
-            Outcome::Error,
-            rpc::error_object(&id, json::at(task, &["error"])?),
-        ),
+    let (outcome, key) = match status_of(task)? {
+        Status::Completed => (Outcome::Ok, "result"),
+        Status::Failed => (Outcome::Error, "error"),
         Status::Working | Status::InputRequired | Status::Cancelled => return None,
     };
+    let body = Bytes::copy_from_slice(json::at(task, &[key])?);
     Some(Answer {
         outcome,
-        payload: relay::read_again(frame, Form::Modern),
+        payload: Payload::relayed(Form::Modern, body),
     })
 }
 
@@ -161,13 +159,12 @@ pub fn standing_of(answer: &Answer) -> OperationState<'_> {
     }
 }
 
-/// An answer with this result, in this form.
+/// An answer with this result of a server, in this form.
 #[must_use]
-pub fn answer(form: Form, result: &[u8]) -> Answer {
-    let payload = relay::read_again(rpc::result(&Id::number(1), result), form);
+pub fn answer(form: Form, result: Vec<u8>) -> Answer {
     Answer {
         outcome: Outcome::Ok,
-        payload,
+        payload: Payload::relayed(form, result),
     }
 }
 
@@ -176,7 +173,7 @@ pub fn answer(form: Form, result: &[u8]) -> Answer {
 #[must_use]
 pub fn related_answer(answer: &Answer, id: &str) -> Answer {
     match super::related(answer.payload.body_bytes(), id) {
-        Ok(body) if answer.outcome == Outcome::Ok => self::answer(answer.payload.form, &body),
+        Ok(body) if answer.outcome == Outcome::Ok => self::answer(answer.payload.form, body),
         Ok(_) | Err(_) => answer.clone(),
     }
 }
@@ -201,9 +198,7 @@ pub fn poll_ms(task: &[u8]) -> Option<u64> {
 #[must_use]
 pub fn wants_extension(answer: &Answer) -> bool {
     let read = || {
-        let message = Message::read(answer.payload.bytes.clone()).ok()?;
-        let error = message
-            .error_object()
+        let error = ErrorObject::read(answer.payload.body_bytes())
             .filter(|error| error.code == MISSING_CAPABILITY)?;
         read::within(
             error.data?,
@@ -245,10 +240,9 @@ pub fn unrelated(payload: &Payload) -> Option<Payload> {
     let body = payload.body_bytes();
     let others = without_meta(json::at(body, &["_meta"]));
     let body = json::edited(body, &[("_meta", others.as_deref())]).ok()?;
-    let message = Message::read(payload.bytes.clone()).ok()?;
     let mut splice = json::Splice::new();
-    splice.replace(message.body_span()?, &body);
-    Some(relay::read_again(message.edited(&splice), payload.form))
+    splice.replace(relay::span(payload.marks.body), &body);
+    Some(relay::edited(payload, &splice))
 }
 
 /// A tool of a list without what it says about tasks of 2025-11-25; `None` if it says nothing.

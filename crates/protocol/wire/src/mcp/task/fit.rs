@@ -1,12 +1,10 @@
 //! Task members of a tool call, fitted to the session that receives it; declared support of tools
 //! and servers.
 
-use json::Splice;
 use model::{Form, Refusal, RefusalCode, Request};
 
 use super::{EXTENSION, read};
-use crate::mcp::{Params, meta, relay};
-use crate::rpc::Message;
+use crate::mcp::{meta, relay};
 
 /// Support for tasks that a tool of a list declares (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
@@ -157,9 +155,10 @@ fn fit_asking(
     taker: Taker,
     reserve: &mut dyn FnMut() -> bool,
 ) -> Result<Fitted, Refusal> {
-    let message = Message::read(relay::whole(request));
-    let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
-    checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
+    let asked = json::at(request.payload.body_bytes(), &["task"]);
+    asked
+        .map_or(Ok(()), read::check_task)
+        .map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong))?;
     if taker.support == Support::None {
         let what =
             "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
@@ -184,39 +183,31 @@ fn full() -> Refusal {
 
 /// A request that asks to become a task (2025-11-25).
 fn with_task(request: &Request) -> Option<Request> {
-    let message = Message::read(relay::whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    let mut splice = Splice::new();
-    params.edit().set("task", b"{}").finish(&mut splice);
-    Some(edited(request, &message, &splice))
+    relay::edit_params(request, |edit| {
+        edit.set("task", b"{}");
+    })
 }
 
 /// A request without `task` in its params; `None` if it has none.
 #[must_use]
 pub(crate) fn without_task(request: &Request) -> Option<Request> {
-    let message = Message::read(relay::whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    params.get("task")?;
-    let mut splice = Splice::new();
-    params.edit().remove("task").finish(&mut splice);
-    Some(edited(request, &message, &splice))
+    json::at(request.payload.body_bytes(), &["task"])?;
+    relay::edit_params(request, |edit| {
+        edit.remove("task");
+    })
 }
 
 /// A modern request without the client's declaration of the extension; `None` if it did not declare
 /// it.
 fn without_extension(request: &Request) -> Option<Request> {
-    let message = Message::read(relay::whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    let raw = params.client_capabilities()?;
+    let body = request.payload.body_bytes();
+    let raw = json::at(body, &["_meta", meta::CLIENT_CAPABILITIES])?;
     super::declares(raw).then_some(())?;
     let extensions = json::edited(json::at(raw, &["extensions"])?, &[(EXTENSION, None)]).ok()?;
     let fewer = json::edited(raw, &[("extensions", Some(&extensions))]).ok()?;
-    let mut splice = Splice::new();
-    params
-        .edit()
-        .set_meta(meta::CLIENT_CAPABILITIES, &fewer)
-        .finish(&mut splice);
-    Some(edited(request, &message, &splice))
+    relay::edit_params(request, |edit| {
+        edit.set_meta(meta::CLIENT_CAPABILITIES, &fewer);
+    })
 }
 
 /// A call that is held as a proposal, without the members that would make it a task at its server.
@@ -225,14 +216,6 @@ pub fn plain(request: &Request) -> Option<Request> {
     let untasked = without_task(request);
     // A modern call may have both.
     without_extension(untasked.as_ref().unwrap_or(request)).or(untasked)
-}
-
-fn edited(request: &Request, message: &Message, splice: &Splice) -> Request {
-    let payload = relay::read_again(message.edited(splice), request.payload.form);
-    Request {
-        payload,
-        ..request.clone()
-    }
 }
 
 #[cfg(test)]

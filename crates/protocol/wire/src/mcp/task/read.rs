@@ -16,12 +16,16 @@ pub fn check_params(params: &Params<'_>) -> Result<(), Malformed> {
     let Some(member) = params.get("task") else {
         return Ok(());
     };
-    let wrong = |why: &str| Malformed::params(why, params.message().id().cloned());
-    let members = json::members(params.message().frame(), member.span)
-        .map_err(|error| wrong(&format!("`params.task`: {error}")))?;
+    check_task(member.raw).map_err(|why| Malformed::params(why, params.message().id().cloned()))
+}
+
+/// Checks the value of `params.task`; returns what is wrong with it.
+pub(super) fn check_task(task: &[u8]) -> Result<(), String> {
+    let members =
+        json::members(task, Span::all(task)).map_err(|error| format!("`params.task`: {error}"))?;
     let ttl = members.get("ttl").filter(|ttl| ttl.raw != b"null");
     if ttl.is_some_and(|ttl| json::integer(ttl.raw).is_none_or(|ms| ms < 0)) {
-        return Err(wrong("`params.task.ttl` must be a number of milliseconds"));
+        return Err("`params.task.ttl` must be a number of milliseconds".to_owned());
     }
     Ok(())
 }

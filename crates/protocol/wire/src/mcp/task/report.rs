@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use json::{Members, Span, Splice, quote};
 use memchr::memmem::Finder;
-use model::{Answer, Form, Payload};
+use model::{Answer, Coding, Form, Outcome, Payload};
 
 use super::view::Status;
 use crate::mcp::{meta, relay};
@@ -26,7 +26,7 @@ impl Named {
     pub fn rename(&self, payload: &Payload, id: &str) -> Payload {
         let mut splice = Splice::new();
         self.replace(id, &mut splice);
-        relay::read_again(splice.apply(&payload.bytes), payload.form)
+        relay::edited(payload, &splice)
     }
 
     fn replace(&self, id: &str, splice: &mut Splice) {
@@ -56,9 +56,10 @@ pub fn made(answer: &Answer) -> Option<TaskReport> {
     // recognised.
     static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"task\""));
     NAME.find(answer.payload.body_bytes())?;
-    let message = Message::read(answer.payload.bytes.clone()).ok()?;
-    message.result()?;
-    let (frame, body) = (message.frame(), message.body_span()?);
+    if answer.outcome != Outcome::Ok {
+        return None;
+    }
+    let (frame, body) = body_of_server(&answer.payload)?;
     let members = json::members(frame, body).ok()?;
     match answer.payload.form {
         Form::Legacy => report_at(frame, members.get("task")?.span),
@@ -77,13 +78,8 @@ pub fn made(answer: &Answer) -> Option<TaskReport> {
 /// notification of a task's state.
 #[must_use]
 pub fn report(payload: &Payload) -> Option<TaskReport> {
-    let message = Message::read(payload.bytes.clone()).ok()?;
-    match message.shape() {
-        MessageKind::Error | MessageKind::Request => None,
-        MessageKind::Result | MessageKind::Notification => {
-            report_at(message.frame(), message.body_span()?)
-        }
-    }
+    let (frame, body) = body_of_server(payload)?;
+    report_at(frame, body)
 }
 
 /// The task to which a request, notification or result of 2025-11-25 belongs, by its `_meta`.
@@ -91,16 +87,27 @@ pub fn report(payload: &Payload) -> Option<TaskReport> {
 pub fn related_to(payload: &Payload) -> Option<Named> {
     // Most payloads belong to no task: a search finds that without a parse.
     may_be_related(payload.body_bytes()).then_some(())?;
-    related_in(&Message::read(payload.bytes.clone()).ok()?)
+    let (frame, body) = body_of_server(payload)?;
+    related_at(frame, body)
 }
 
 /// The task of a message that was read, by its `_meta`.
 #[must_use]
 pub fn related_in(message: &Message) -> Option<Named> {
-    let frame = message.frame();
     let body = message
         .body_span()
         .filter(|_| message.shape() != MessageKind::Error)?;
+    related_at(message.frame(), body)
+}
+
+/// The bytes of a payload and the place of its body, unless the gateway wrote that: it names its own
+/// tasks.
+fn body_of_server(payload: &Payload) -> Option<(&[u8], Span)> {
+    let is_servers = !payload.is_fitted && payload.coding == Coding::Json;
+    is_servers.then(|| (&*payload.bytes, relay::span(payload.marks.body)))
+}
+
+fn related_at(frame: &[u8], body: Span) -> Option<Named> {
     // A key with escapes is not recognised.
     may_be_related(body.of(frame)).then_some(())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;

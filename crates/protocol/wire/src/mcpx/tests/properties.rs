@@ -64,6 +64,7 @@ proptest! {
         let draft = Draft { id: &id, ts, from: &from, to: &to, kind: &kind, correlation_id, payload: payload.as_bytes() };
         let frame = envelope(&draft);
         let read = Envelope::read(frame.clone()).unwrap();
+        prop_assert_eq!(&Envelope::write(&draft), &read, "the writer knows the places that a reader finds");
         let back: Vec<&str> = read.to().collect();
         let again = Draft {
             id: read.id(),
