@@ -76,9 +76,9 @@ pub use effect::{
     Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
-    Logs, OperationRef, Parked, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef,
-    Terms,
+    About, Ask, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining,
+    ListScope, Logs, OperationRef, Parked, Request, Requested, Restore, Resume, Say, Seating,
+    SharedLists, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;

@@ -37,15 +37,7 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.regrant(participant, capabilities, None);
             }
-            Event::Configure { upstreams } => self.configure(upstreams),
-            Event::Serve {
-                link,
-                server,
-                handle,
-                capabilities,
-            } => {
-                self.serve((link, server), handle, capabilities);
-            }
+            Event::Configure(configure) => self.configure(configure),
             Event::Available { server, runs } => self.available(server, runs),
             Event::Attach { link, server } => self.attach(link, server),
             Event::Detach {
@@ -148,7 +140,6 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.notice(server, subject, level, notice);
             }
-            Event::Keep { kept } => self.ring.keep(kept),
         }
         std::mem::take(&mut self.effects)
     }

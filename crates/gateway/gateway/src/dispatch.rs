@@ -19,7 +19,6 @@ use topic::{Effects, Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
-use crate::manifests::Announcements;
 use crate::offer::OwnLists;
 use crate::results::store::Results;
 use store::recorder::Recorder;
@@ -73,11 +72,13 @@ pub struct Dispatch {
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
     pub(crate) own: Arc<Link>,
+    /// What the gateway's own participant lists. Locked for writing while the topic takes the
+    /// configuration that it belongs to.
     pub(crate) own_lists: RwLock<OwnLists>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists
-    /// replace newer ones.
+    /// replace newer ones. The topic's own lock cannot do that: reading takes locks of the server's
+    /// sessions, which may be held where these report to the topic.
     pub(crate) listing: Mutex<()>,
-    pub(crate) announcements: Announcements,
     pub(crate) tasks: Arc<Tasks>,
     /// Results that were too large for their callers.
     pub(crate) results: Arc<Results>,
@@ -149,7 +150,6 @@ impl Dispatch {
             own,
             own_lists: RwLock::default(),
             listing: Mutex::default(),
-            announcements: Announcements::default(),
             tasks: Arc::default(),
             results: Arc::default(),
             pages: PageCache::default(),

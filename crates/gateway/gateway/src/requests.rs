@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Notice, ParticipantId, Refusal, Target};
+use model::{Answer, ListKind, Notice, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{
     About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict,
@@ -13,13 +13,13 @@ use wire::mcp::{input, relay};
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Requester, Undelivered};
-use crate::live::{Effect, Event, ServerQuestion};
+use crate::live::{Effect, Event, Live, ServerQuestion};
 use crate::returns::{self, Return};
 use store::recorder::Permit;
 
 use crate::{
-    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names,
-    record::Record, results, skills, tasks,
+    apps, builtin, delivery, dispatch::Dispatch, narrow_names, record::Record, results, skills,
+    tasks,
 };
 
 impl Dispatch {
@@ -188,9 +188,9 @@ impl Dispatch {
         }
     }
 
-    /// Notifies clients that lists may have changed.
-    pub(crate) fn announce_lists(self: &Arc<Self>, announcements: Vec<Announcement>) {
-        for (list, to) in announcements {
+    /// Notifies clients that a list may have changed.
+    pub(crate) fn announce_list(self: &Arc<Self>, list: ListKind, to: Vec<Receiver<Live>>) {
+        for to in to {
             match to {
                 Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(list)),
                 Receiver::Link(link) => link.outlet.list_changed(list),

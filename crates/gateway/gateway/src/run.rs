@@ -129,10 +129,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 Receiver::Call(_) | Receiver::Link(_) => {}
             }
         }
-        Effect::ListChanged { list, to } => {
-            let announcements = to.into_iter().map(|to| (list, to)).collect();
-            dispatch.announce_lists(dispatch.announcements.pass(announcements));
-        }
+        Effect::ListChanged { list, to } => dispatch.announce_list(list, to),
         Effect::Unsubscribe {
             handle,
             server,

@@ -40,7 +40,7 @@ pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };
-pub use journal::{AccessJournal, not_written};
+pub use journal::{AccessJournal, Standing, not_written};
 pub use pins::{PINS, Pins};
 pub use purpose::Purpose;
 pub use sealing::sealer;

@@ -32,8 +32,8 @@ const WALL_MS: u64 = 1_700_000_000_000;
 pub(crate) struct World {
     pub(crate) topic: Topic,
     pub(crate) prng: Prng,
-    /// Draws tokens alone.
-    tokens: Prng,
+    /// Draws tokens, and what comes with another configuration.
+    pub(crate) beside: Prng,
     pub(crate) books: Books,
     pub(crate) next: u64,
     pub(crate) now_ms: u64,
@@ -58,13 +58,13 @@ impl World {
             configured,
             ..Books::default()
         };
-        let (prng, tokens) = (Prng(seed), Prng(!seed));
+        let (prng, beside) = (Prng(seed), Prng(!seed));
         let (next, now_ms, given, life, accepted, log) = <_>::default();
         let ahead_ms = WALL_MS;
         Self {
             topic,
             prng,
-            tokens,
+            beside,
             books,
             next,
             now_ms,
@@ -98,8 +98,8 @@ impl World {
 
     /// Draws the access token of a request: most are good for all that their participant may do.
     pub(crate) fn token(&mut self) -> Option<Narrowing> {
-        let few = self.tokens.one_in(8);
-        let scopes = self.tokens.any(&TOKENS);
+        let few = self.beside.one_in(8);
+        let scopes = self.beside.any(&TOKENS);
         few.then(|| Narrowing {
             to: Arc::new(Capabilities::parse(scopes.iter().copied()).unwrap()),
             step_up: None,
@@ -418,12 +418,8 @@ impl World {
 fn touches_lists(event: &Event<'_>) -> bool {
     match event {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
-        // The simulation narrows to nothing less: rules/narrowing.rs has what it does.
         Event::Disown { .. } => false,
-        Event::Configure { .. }
-        | Event::Serve { .. }
-        | Event::Attach { .. }
-        | Event::Detach { .. } => true,
+        Event::Configure(_) | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
         Event::Available { .. } => false,
         Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask(_) => false,
@@ -433,7 +429,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore(_) | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
-        Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
+        Event::Tick | Event::Stop | Event::Notice { .. } => false,
     }
 }
 
