@@ -1,6 +1,7 @@
 //! Events of a topic: the closed inventory.
 
 mod caller;
+mod configure;
 mod envelope;
 mod task;
 
@@ -11,8 +12,9 @@ use model::{
     Refusal,
 };
 
-use crate::{Audience, Handles, Manifest, RingLimits, UpstreamNames};
+use crate::{Audience, Handles, Manifest};
 pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
+pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 pub use task::{NamedTask, NewTask, TaskOrigin, TaskRight};
 
@@ -49,25 +51,9 @@ pub enum Event<'a, H: Handles> {
         /// Its new capabilities, whole.
         capabilities: Arc<Capabilities>,
     },
-    /// The configuration of servers changes, whole. Views of servers that stay are kept; the others
-    /// leave.
-    Configure {
-        /// All servers, in configuration order.
-        upstreams: &'a [UpstreamNames],
-    },
-    /// A configured server takes its seat. A participant that has the name is revoked, unless it
-    /// serves under it.
-    Serve {
-        /// The server's link.
-        link: LinkId,
-        /// The server's name.
-        server: &'a ParticipantId,
-        /// The server itself.
-        handle: H::Server,
-        /// The server's rights: its configured capabilities judge its answers, notifications and
-        /// questions.
-        capabilities: Arc<Capabilities>,
-    },
+    /// The configuration changes, whole: callers see what was there before, or all of what is there
+    /// from now on, and are notified once of the difference.
+    Configure(Configure<'a, H>),
     /// A configured server runs or does not run: the others see it join and leave. It keeps its
     /// seat, its lists and its open operations. A participant that serves joins and leaves by
     /// itself.
@@ -286,11 +272,6 @@ pub enum Event<'a, H: Handles> {
         server: &'a ParticipantId,
         /// The number of the session.
         session: u64,
-    },
-    /// The room keeps more or less of its messages from now on.
-    Keep {
-        /// The messages to keep.
-        kept: RingLimits,
     },
 }
 

@@ -111,9 +111,9 @@ pub use effect::{
     Receiver, Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
-    Logs, NamedTask, NewTask, OperationRef, Parked, Request, Requested, Restore, Resume, Say,
-    Subject, Target, TaskOrigin, TaskRight, Terms,
+    About, Ask, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining,
+    ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, Request, Requested, Restore, Resume,
+    Say, Seating, SharedLists, Subject, Target, TaskOrigin, TaskRight, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;

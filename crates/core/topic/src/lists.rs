@@ -10,7 +10,7 @@ use crate::{
     admission::Looker,
     catalog::{Catalog, Overrides, UpstreamIndex},
     config::UpstreamNames,
-    event::ListScope,
+    event::{Configure, ListScope, SharedLists},
     names::narrow_name,
     view::{is_named, method},
 };
@@ -304,8 +304,28 @@ impl<H: Handles> Topic<H> {
         Arc::make_mut(&mut self.catalog).replace(index, Arc::default());
     }
 
-    pub(crate) fn configure(&mut self, upstreams: &[UpstreamNames]) {
+    pub(crate) fn configure(&mut self, configure: Configure<'_, H>) {
+        let Configure {
+            upstreams,
+            seats,
+            lists,
+            changed,
+            kept,
+        } = configure;
         let before = self.seen_by(&self.caller_links());
+        if let Some(kept) = kept {
+            self.ring.keep(kept);
+        }
+        self.set_servers(upstreams);
+        for seating in seats {
+            self.serve(seating);
+        }
+        self.list_shared(lists);
+        self.notify_changes(before, changed);
+    }
+
+    /// Takes over the names of servers. Servers that are not named leave.
+    fn set_servers(&mut self, upstreams: &[UpstreamNames]) {
         let same = |one: &UpstreamNames, id: &ParticipantId| {
             one.id == *id && one.serves == self.serves(id)
         };
@@ -330,7 +350,25 @@ impl<H: Handles> Topic<H> {
             .ids()
             .map(|id| self.members.server(id))
             .collect();
-        self.notify_changes(before, &[]);
+    }
+
+    /// Takes over the shared lists of several servers at once.
+    fn list_shared(&mut self, lists: Vec<SharedLists<'_>>) {
+        if lists.is_empty() {
+            return;
+        }
+        let catalog = Arc::make_mut(&mut self.catalog);
+        for SharedLists { server, manifest } in lists {
+            let index = catalog.index(server);
+            let seated = index.filter(|_| self.members.server(server).is_some());
+            if let Some(index) = seated {
+                let view = catalog.index_manifest(index, manifest);
+                catalog.replace(index, Arc::new(view));
+            }
+        }
+        // The gateway's own names win over all others, wherever they are configured.
+        catalog.index_again();
+        self.move_overrides(&|index| Some(index));
     }
 
     /// Moves each link's own views to their servers' new places, after the catalog has changed.

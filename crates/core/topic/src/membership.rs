@@ -8,7 +8,7 @@ use crate::{
     Handles, Topic,
     admission::proposes,
     effect::{Cause, Effect, Ended, RoomEffect, Verdict},
-    event::{Join, Joining},
+    event::{Join, Joining, Seating},
     members::{Link, Member, Seat},
     operations::State,
     refusals,
@@ -144,12 +144,13 @@ impl<H: Handles> Topic<H> {
 
     /// Seats a configured server: beside its participant's own seat, if that joins and leaves by
     /// itself. A server that already has its seat gets another handle and other capabilities.
-    pub(crate) fn serve(
-        &mut self,
-        (link, server): (LinkId, &ParticipantId),
-        handle: H::Server,
-        capabilities: Arc<Capabilities>,
-    ) {
+    pub(crate) fn serve(&mut self, seating: Seating<'_, H>) {
+        let Seating {
+            link,
+            server,
+            handle,
+            capabilities,
+        } = seating;
         let Some(index) = self.catalog.index(server) else {
             return;
         };

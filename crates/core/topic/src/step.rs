@@ -38,15 +38,7 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.regrant(participant, capabilities, None);
             }
-            Event::Configure { upstreams } => self.configure(upstreams),
-            Event::Serve {
-                link,
-                server,
-                handle,
-                capabilities,
-            } => {
-                self.serve((link, server), handle, capabilities);
-            }
+            Event::Configure(configure) => self.configure(configure),
             Event::Available { server, runs } => self.available(server, runs),
             Event::Attach { link, server } => self.attach(link, server),
             Event::Detach {
@@ -160,7 +152,6 @@ impl<H: Handles> Topic<H> {
                 until_ms,
             } => self.task_changed(task, over, until_ms),
             Event::SessionLost { server, session } => self.lose_tasks(server, session),
-            Event::Keep { kept } => self.ring.keep(kept),
         }
         std::mem::take(&mut self.effects)
     }

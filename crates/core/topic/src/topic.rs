@@ -241,6 +241,13 @@ impl<H: Handles> Topic<H> {
         view.map_or(&[], |view| &view.quarantined)
     }
 
+    /// Whether a server is in the topic and does not run.
+    pub fn is_away(&self, server: &ParticipantId) -> bool {
+        let seat = self.members.server(server);
+        seat.and_then(|seat| self.members.get(seat))
+            .is_some_and(|member| member.away)
+    }
+
     /// The configuration of a server's names, by its place.
     pub fn upstream(&self, index: UpstreamIndex) -> Option<&UpstreamNames> {
         self.catalog.names(index)

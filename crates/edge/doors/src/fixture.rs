@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Standing;
 use access::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
@@ -46,18 +47,21 @@ pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
 /// A registry with this configuration and these identities.
 pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Registry> {
     let audit = Recorder::open(config.audit.policy(), None).unwrap();
-    let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
+    let standing = Standing {
+        identities,
+        sign_ins: <_>::default(),
+        grants: Grants::default(),
+    };
+    let sealer = Sealer::new(&[7; 32], None);
     let accounts = Arc::new(oauth::Accounts::in_memory());
     Registry::start(Start {
         config,
-        identities,
-        grants,
+        standing,
         sealer,
         guard: None,
         journal: None,
         audit,
         accounts,
-        sign_ins: <_>::default(),
     })
     .unwrap()
 }

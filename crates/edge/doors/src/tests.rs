@@ -5,10 +5,11 @@ mod locks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::{config::Limits, grants::Grants, sign_ins::SignIns};
+use access::AccessJournal;
+use access::config::{Limits, ParticipantConfig};
 use auth::{Credential, Identities, Participant, TokenHash};
 use axum::Router;
-use control::Registry;
+use control::{Concerned, Registry};
 use gateway::Dispatch;
 use model::{Capabilities, ParticipantId, TopicName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -42,6 +43,13 @@ impl Gateway {
     }
 
     fn scout() -> Identities {
+        let scout = Self::configured_scout();
+        let participant = Arc::clone(&scout.participant);
+        let credentials = scout.credentials.into_iter();
+        Identities::tokens(credentials.map(|one| (one, Arc::clone(&participant))))
+    }
+
+    fn configured_scout() -> ParticipantConfig {
         let topic = TopicName::new("main").unwrap();
         let scout = Participant::new(
             ParticipantId::new("scout").unwrap(),
@@ -52,7 +60,16 @@ impl Gateway {
             hash: TokenHash::of("pm_scout"),
             expires_ms: None,
         };
-        Identities::tokens([(credential, Arc::new(scout))])
+        ParticipantConfig {
+            participant: Arc::new(scout),
+            credentials: vec![credential],
+            subject: None,
+            certificates: Vec::new(),
+            capabilities_written: true,
+            serves: None,
+            validate: false,
+            result_bytes_max: None,
+        }
     }
 
     fn of(registry: Arc<Registry>) -> Self {
@@ -429,8 +446,7 @@ async fn both_eras_on_one_pipe() {
 
 /// Revokes every token.
 fn revoke_all(registry: &Arc<Registry>) {
-    registry.set_identities(Identities::tokens([]));
-    registry.refresh(None);
+    registry.renew(&AccessJournal::new(None, true), Concerned::Everybody);
 }
 
 #[tokio::test]
@@ -443,11 +459,8 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
             .topics
             .iter_mut()
             .for_each(|topic| topic.name = TopicName::new("side").unwrap());
-        registry.reload(
-            config,
-            (Gateway::scout(), SignIns::default()),
-            Grants::default(),
-        );
+        config.participants.push(Gateway::configured_scout());
+        registry.reload(config, &AccessJournal::new(None, true));
     };
     let changes: [fn(&Arc<Registry>); 2] = [revoke_all, remove_topic];
     let requests = [("", LEGACY), (modern_headers, &modern)];

@@ -2,7 +2,7 @@
 //! the audit log.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::Ledger;
 
-use crate::registry::Registry;
+use crate::registry::{Concerned, InForce, Registry};
 use access::config::Config;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
@@ -63,21 +63,21 @@ impl Admin {
     }
 
     fn record_expired(&self) -> Result<(), Refusal> {
-        self.journal.change(|journal| {
-            let at_ms = unix_ms();
-            if !journal.state(|state| state.has_expired(at_ms)) {
-                return Ok(());
-            }
-            journal
-                .append(&[AccessRecord::Expired { at_ms }])
-                .map_err(|error| not_written(&error))?;
-            let config = self.registry.config();
-            self.registry
-                .set_identities(self.journal.identities(&config));
-            self.registry.set_sign_ins(self.journal.sign_ins(&config));
-            self.registry.set_grants(self.journal.grants(&config));
-            Ok(())
+        let at_ms = unix_ms();
+        if !self.journal.read(|state| state.has_expired(at_ms)) {
+            return Ok(());
+        }
+        self.change(Concerned::Everybody, |journal, _| {
+            append(journal, &[AccessRecord::Expired { at_ms }])
         })
+    }
+
+    fn change<T>(
+        &self,
+        concerned: Concerned<'_>,
+        make: impl FnOnce(&JournalWriter, &InForce) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        self.registry.change(&self.journal, concerned, make)
     }
 
     /// The issued tokens, without their secrets and without topics that the participant may not
@@ -108,23 +108,19 @@ impl Admin {
         request: TokenRequest,
     ) -> Result<TokenWithSecret, Refusal> {
         let name = request.name.clone();
-        self.recorded((TOKENS, &name, None), &by.id, "issued", None, || {
+        self.recorded((TOKENS, &name, None), &by.id, "issued", || {
             if !is_operator && !self.journal.requires_token() {
                 let why = "the first token of a gateway whose callers need none takes the operator key";
                 return Err(Refusal::new(RefusalCode::Forbidden, why).hint(
                     "as the user of the gateway, on its machine: portmoot token new NAME; or stop it, and issue the token then",
                 ));
             }
-            self.journal.change(|journal| {
-                let config = self.registry.config();
-                let grants = self.registry.grants();
-                let authority = right_of(by, &grants);
-                let issued = tokens::issue(journal, &config, authority, request, &random(), unix_ms())?;
-                // Before the token is valid: those of an earlier participant of this name have
-                // ended.
-                self.registry.set_grants(self.journal.grants(&config));
-                self.disown(&config, &issued.shown.name);
-                self.registry.set_identities(self.journal.identities(&config));
+            self.change(Concerned::Everybody, |journal, now| {
+                let authority = right_of(by, &now.grants);
+                let issued =
+                    tokens::issue(journal, &now.config, authority, request, &random(), unix_ms())?;
+                // Before the token is valid.
+                self.disown(&now.config, &issued.shown.name);
                 Ok(issued)
             })
         })
@@ -156,16 +152,18 @@ impl Admin {
         name: &str,
         overlap_ms: u64,
     ) -> Result<TokenWithSecret, Refusal> {
-        self.recorded((TOKENS, name, None), &by.id, "rotated", None, || {
-            self.journal.change(|journal| {
-                let (config, grants) = (self.registry.config(), self.registry.grants());
-                let authority = right_of(by, &grants);
+        self.recorded((TOKENS, name, None), &by.id, "rotated", || {
+            self.change(Concerned::Everybody, |journal, now| {
+                let authority = right_of(by, &now.grants);
                 let rotated = (name, overlap_ms);
-                let issued =
-                    tokens::rotate(journal, &config, authority, rotated, &random(), unix_ms())?;
-                self.registry
-                    .set_identities(self.journal.identities(&config));
-                Ok(issued)
+                tokens::rotate(
+                    journal,
+                    &now.config,
+                    authority,
+                    rotated,
+                    &random(),
+                    unix_ms(),
+                )
             })
         })
     }
@@ -175,22 +173,18 @@ impl Admin {
     /// # Errors
     /// As [`tokens::revoke`]; if the gateway keeps no journal; if the audit log takes no entry.
     pub fn revoke_tokens(&self, by: &Participant, name: &str) -> Result<RevokedTokens, Refusal> {
-        self.recorded((TOKENS, name, None), &by.id, "revoked", None, || {
-            self.journal.change(|journal| {
-                let (config, grants) = (self.registry.config(), self.registry.grants());
-                let authority = right_of(by, &grants);
-                let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
-                if !config
+        self.recorded((TOKENS, name, None), &by.id, "revoked", || {
+            self.change(Concerned::Everybody, |journal, now| {
+                let authority = right_of(by, &now.grants);
+                let revoked = tokens::revoke(journal, &now.config, authority, name, unix_ms())?;
+                let is_configured = now
+                    .config
                     .participants
                     .iter()
-                    .any(|one| one.participant.id.as_str() == name)
-                {
+                    .any(|one| one.participant.id.as_str() == name);
+                if !is_configured {
                     self.registry.accounts.end_all_of(name, by.id.as_str());
                 }
-                self.registry
-                    .set_identities(self.journal.identities(&config));
-                self.registry.set_sign_ins(self.journal.sign_ins(&config));
-                self.registry.set_grants(self.journal.grants(&config));
                 Ok(revoked)
             })
         })
@@ -203,34 +197,32 @@ impl Admin {
     /// journal cannot be written or the audit log takes no entry.
     pub fn grant(&self, request: &GrantRequest, by: &Participant) -> Result<Granted, Refusal> {
         let (id, topic) = (&request.participant, request.topic.as_ref());
-        self.recorded(
-            (GRANTS, id.as_str(), topic),
-            &by.id,
-            &request.to_string(),
-            Some(id),
-            || {
-                self.journal.change(|journal| {
-                    let (known, at_ms) = (self.known(id)?, unix_ms());
-                    let authority = self.registry.in_force(by, topic);
-                    let before = self.registry.in_force(&known, topic);
-                    let grants = self.registry.grants();
-                    let changes = grants.change(request, &before, (&by.id, &authority), at_ms)?;
-                    let changed = grants.changed(request, at_ms);
-                    let (author, config) = (right_of(by, &grants), self.registry.config());
-                    author.may_change(&config, &known, topic, &changed, at_ms)?;
-                    let records: Vec<AccessRecord> = changes
-                        .into_iter()
-                        .map(AccessRecord::GrantChanged)
-                        .collect();
-                    self.write(journal, &records)?;
-                    Ok(Granted {
-                        before,
-                        now: self.registry.in_force(&known, topic),
-                        at_ms,
-                    })
-                })
-            },
-        )
+        let target = (GRANTS, id.as_str(), topic);
+        self.recorded(target, &by.id, &request.to_string(), || {
+            let made = self.change(Concerned::One(id), |journal, now| {
+                let (known, at_ms) = (self.known(id)?, unix_ms());
+                let authority = now.capabilities(by, topic);
+                let before = now.capabilities(&known, topic);
+                let changes = now
+                    .grants
+                    .change(request, &before, (&by.id, &authority), at_ms)?;
+                let changed = now.grants.changed(request, at_ms);
+                let right = right_of(by, &now.grants);
+                right.may_change(&now.config, &known, topic, &changed, at_ms)?;
+                let records: Vec<AccessRecord> = changes
+                    .into_iter()
+                    .map(AccessRecord::GrantChanged)
+                    .collect();
+                append(journal, &records)?;
+                Ok((known, before, at_ms))
+            });
+            let (known, before, at_ms) = made?;
+            Ok(Granted {
+                before,
+                now: self.registry.in_force(&known, topic),
+                at_ms,
+            })
+        })
     }
 
     /// Removes every change of a participant, or those made for one topic, so that its configured
@@ -245,45 +237,34 @@ impl Admin {
         topic: Option<&TopicName>,
         by: &Participant,
     ) -> Result<(), Refusal> {
-        self.recorded(
-            (GRANTS, id.as_str(), topic),
-            &by.id,
-            "cleared",
-            Some(id),
-            || {
-                self.journal.change(|journal| {
-                    let (known, at_ms, grants) =
-                        (self.known(id)?, unix_ms(), self.registry.grants());
-                    let (author, config) = (right_of(by, &grants), self.registry.config());
-                    let cleared = grants.cleared(id, topic, at_ms);
-                    author.may_change(&config, &known, topic, &cleared, at_ms)?;
-                    let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
-                    self.write(
-                        journal,
-                        &[AccessRecord::GrantsCleared {
-                            participant,
-                            topic,
-                            at_ms,
-                        }],
-                    )
-                })
-            },
-        )
+        let target = (GRANTS, id.as_str(), topic);
+        self.recorded(target, &by.id, "cleared", || {
+            self.change(Concerned::One(id), |journal, now| {
+                let (known, at_ms) = (self.known(id)?, unix_ms());
+                let right = right_of(by, &now.grants);
+                let cleared = now.grants.cleared(id, topic, at_ms);
+                right.may_change(&now.config, &known, topic, &cleared, at_ms)?;
+                let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
+                let cleared = AccessRecord::GrantsCleared {
+                    participant,
+                    topic,
+                    at_ms,
+                };
+                append(journal, &[cleared])
+            })
+        })
     }
 
-    /// Makes a change, then carries out what follows for one participant or all, and records how it
-    /// ended. Changes are made one at a time; what follows is judged by what is in force then, so
-    /// another change need not wait for it.
+    /// Makes a change, and records how it ended.
     fn recorded<T>(
         &self,
         (kind, name, topic): Target<'_>,
         by: &ParticipantId,
         change: &str,
-        changed: Option<&ParticipantId>,
         make: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let permit = self.registry.audit.reserve_of(by)?;
-        let end = make().inspect(|_| self.registry.refresh(changed));
+        let end = make();
         permit.write_change(
             (kind, name, topic.map(TopicName::as_str)),
             by.as_str(),
@@ -291,20 +272,6 @@ impl Admin {
             &end,
         );
         end
-    }
-
-    /// Writes a change of grants to the journal, then puts it in force.
-    fn write(
-        &self,
-        journal: &Ledger<AccessState>,
-        records: &[AccessRecord],
-    ) -> Result<(), Refusal> {
-        journal
-            .append(records)
-            .map_err(|error| not_written(&error))?;
-        self.registry
-            .set_grants(self.journal.grants(&self.registry.config()));
-        Ok(())
     }
 
     /// A participant whose capabilities can be changed, as it is configured: present or not, with a
@@ -337,6 +304,11 @@ impl Admin {
             },
         )
     }
+}
+
+/// Writes a change to the journal.
+fn append(journal: &Ledger<AccessState>, records: &[AccessRecord]) -> Result<(), Refusal> {
+    journal.append(records).map_err(|error| not_written(&error))
 }
 
 /// By which right a participant gives and takes: the local user, who has started the gateway or has

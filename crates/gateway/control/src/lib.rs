@@ -9,4 +9,4 @@ pub mod admin;
 pub mod modules;
 mod registry;
 
-pub use registry::{CallerLinks, DRAIN, Registry, Start, Switch, Visitor};
+pub use registry::{CallerLinks, Concerned, DRAIN, InForce, Registry, Start, Switch, Visitor};

@@ -1,5 +1,6 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
+mod in_force;
 mod newcomers;
 mod reload;
 mod switches;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::registry::Shelf;
-use auth::{Identities, Sealer};
+use auth::Sealer;
 use client::Guard;
 use model::{ParticipantId, TopicName};
 use oauth::Accounts;
@@ -22,15 +23,14 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use upstream::{KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
+pub use in_force::{Concerned, InForce};
 pub use switches::Switch;
 pub use visitors::{CallerLinks, Visitor};
 
 use store::recorder::Recorder;
 
-use access::config::{Config, Limits};
-use access::grants::Grants;
-use access::sign_ins::SignIns;
-use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
+use access::config::Config;
+use access::{Bounds, Pins, Standing, account, bearers::Bearers, is_guest};
 use gateway::{Context, Dispatch, Topic, TopicLedgers};
 use topic::BuiltinTool;
 
@@ -46,10 +46,8 @@ const GUESTS_PART: usize = 4;
 pub struct Start {
     /// The configuration.
     pub config: Config,
-    /// Known participants and their tokens.
-    pub identities: Identities,
-    /// Changes of capabilities.
-    pub grants: Grants,
+    /// Standing of participants by configuration and journal.
+    pub standing: Standing,
     /// Seals ids, cursors and states.
     pub sealer: Sealer,
     /// Ends child processes if the gateway is killed.
@@ -60,11 +58,9 @@ pub struct Start {
     pub audit: Recorder,
     /// Accounts at servers.
     pub accounts: Arc<Accounts>,
-    /// Sign-ins of clients.
-    pub sign_ins: SignIns,
 }
 
-/// Everything that is in force in a gateway.
+/// What is in force in a gateway, and what runs by it.
 pub struct Registry {
     /// Clock, ids and seal.
     pub context: Arc<Context>,
@@ -85,10 +81,9 @@ pub struct Registry {
     pub accounts: Arc<Accounts>,
     /// Trusted definitions of servers.
     pub pins: Arc<Pins>,
-    config: RwLock<Arc<Config>>,
-    identities: RwLock<Arc<Identities>>,
-    grants: RwLock<Arc<Grants>>,
-    sign_ins: RwLock<Arc<SignIns>>,
+    in_force: RwLock<Arc<InForce>>,
+    /// Held while another value is made from the one in force.
+    swapping: Mutex<()>,
     /// Access tokens of issuers, and their bearers.
     pub bearers: Arc<Bearers>,
     /// Moves with every change of what participants may do.
@@ -97,10 +92,6 @@ pub struct Registry {
     guests: AtomicU64,
     /// Whether the local user is known beside the bearers of tokens.
     serves_pipe: AtomicBool,
-    /// Whether callers need a token now who needed none before, and have not been shut out yet.
-    closes: AtomicBool,
-    /// Whether the configuration closes wires to some participant: if not, no link is looked at.
-    limits_wires: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     /// The servers that operators have disabled, by name.
@@ -129,50 +120,46 @@ impl Registry {
     pub fn start(start: Start) -> Result<Arc<Self>, StoreError> {
         let Start {
             config,
-            identities,
-            grants,
+            standing,
             sealer,
             guard,
             journal,
             audit,
             accounts,
-            sign_ins,
         } = start;
         let held = Shares::new(
             config.limits.held_bytes_max,
             config.limits.participant_held_bytes_max,
         );
         let epoch = Arc::new(AtomicU64::new(1));
-        sealer.incarnations().set(identities.incarnations().clone());
+        let incarnations = standing.identities.incarnations();
+        sealer.incarnations().set(incarnations.clone());
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let pins = journal.as_ref().map(JournalWriter::ledger).transpose()?;
         let ledgers = journal.as_ref().map(TopicLedgers::open).transpose()?;
+        let (starts_at_once, probes_at_once) = (config.starts_at_once, config.probes_at_once);
+        let numbers = gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?;
+        let kept = KeptManifests::open(config.data_dir.as_deref());
+        let references = access::references::resolver(config.references.as_ref());
+        let in_force = InForce::new(Arc::new(config), standing);
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(pins, &audit, builtin)),
-            context: Arc::new(Context::new(
-                sealer,
-                gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?,
-                Arc::clone(&accounts),
-            )),
+            context: Arc::new(Context::new(sealer, numbers, Arc::clone(&accounts))),
             guard,
-            starts: Arc::new(Starts::new(config.starts_at_once, config.probes_at_once)),
-            kept: KeptManifests::open(config.data_dir.as_deref()),
-            references: access::references::resolver(config.references.as_ref()),
+            starts: Arc::new(Starts::new(starts_at_once, probes_at_once)),
+            kept,
+            references,
             journal,
             ledgers,
             audit,
             accounts,
-            config: RwLock::new(Arc::new(config.clone())),
-            identities: RwLock::new(Arc::new(identities)),
-            grants: RwLock::new(Arc::new(grants)),
-            sign_ins: RwLock::new(Arc::new(sign_ins)),
+            in_force: RwLock::new(Arc::new(in_force)),
+            swapping: Mutex::default(),
             bearers: Bearers::new(Arc::clone(&epoch)),
             epoch,
             // No guest of another process has the same name.
             guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
             serves_pipe: AtomicBool::new(false),
-            closes: AtomicBool::new(false),
-            limits_wires: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             off: Mutex::default(),
@@ -195,19 +182,9 @@ impl Registry {
                     registry.account_changed(server, participant);
                 }
             }));
-        registry.apply(config);
+        registry.open();
         registry.watch_expiries();
         Ok(registry)
-    }
-
-    /// The configuration in force.
-    pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read())
-    }
-
-    /// The limits in force.
-    pub fn limits(&self) -> Arc<Limits> {
-        Arc::clone(&self.config.read().limits)
     }
 
     /// A participant's share of the bytes that wait. All guests together have a smaller one.
@@ -363,19 +340,5 @@ impl Registry {
         if let Err(error) = tokio::task::spawn_blocking(move || audit.flush()).await {
             tracing::error!(%error, "the end of the audit log may not be written");
         }
-    }
-
-    /// When the next token or grant expires after this time, in milliseconds since 1970.
-    fn next_expiry(&self, since_ms: u64) -> Option<u64> {
-        let (identities, grants) = (self.identities.read(), self.grants.read());
-        let sign_ins = self.sign_ins.read().next_expiry(since_ms);
-        [
-            identities.next_expiry(since_ms),
-            grants.next_expiry(since_ms),
-            sign_ins,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
     }
 }

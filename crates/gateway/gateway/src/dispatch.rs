@@ -18,7 +18,6 @@ use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
-use crate::manifests::Announcements;
 use crate::offer::OwnLists;
 use crate::results::store::Results;
 use crate::step::{Busy, Mailboxes, Step};
@@ -68,11 +67,13 @@ pub struct Dispatch {
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
     pub(crate) own: Arc<Link>,
+    /// What the gateway's own participant lists. Locked for writing while the topic takes the
+    /// configuration that it belongs to.
     pub(crate) own_lists: RwLock<OwnLists>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists
-    /// replace newer ones.
+    /// replace newer ones. The topic's own lock cannot do that: reading takes locks of the server's
+    /// sessions, which may be held where these report to the topic.
     pub(crate) listing: Mutex<()>,
-    pub(crate) announcements: Announcements,
     /// Results that were too large for their callers.
     pub(crate) results: Arc<Results>,
     pub(crate) pages: PageCache,
@@ -141,7 +142,6 @@ impl Dispatch {
             own,
             own_lists: RwLock::default(),
             listing: Mutex::default(),
-            announcements: Announcements::default(),
             results: Arc::default(),
             pages: PageCache::default(),
             indexes: IndexCache::default(),

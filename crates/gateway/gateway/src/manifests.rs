@@ -5,8 +5,6 @@
 //! list starts a server or waits for one: lists are what servers listed last. Only a caller with an
 //! account of its own at a server waits for its session there.
 
-mod announcements;
-
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
@@ -21,7 +19,64 @@ use crate::{
     call::Call, delivery, dispatch::Dispatch, handshake, link::Link, live::ConfiguredServer,
 };
 
-pub(crate) use announcements::{Announcement, Announcements};
+/// A caller's lists at one moment: its part of what the topic has, and whose lists that is made of.
+/// Another configuration takes the place of all of it at once.
+struct Listed {
+    snapshot: ListSnapshot,
+    servers: Vec<Arc<ConfiguredServer>>,
+    /// Lists of the gateway's own participant.
+    own: Arc<Manifest>,
+    /// What lists of tools show.
+    tools_list: ToolsList,
+}
+
+impl Listed {
+    /// What there is now.
+    ///
+    /// # Errors
+    /// The refusal of a caller that has left.
+    fn of(dispatch: &Dispatch, call: &Call) -> Result<Self, Refusal> {
+        // Held until the topic was looked at.
+        let own_lists = dispatch.own_lists.read();
+        let (snapshot, servers) = dispatch.with(|topic| {
+            let servers = topic.servers();
+            let servers = servers.filter_map(|server| server.handle.upstream().cloned());
+            let snapshot = topic.list_snapshot(call.link.id, call.narrowing());
+            (snapshot, servers.collect())
+        });
+        let ended = || Refusal::new(RefusalCode::UnknownTarget, "the session has ended");
+        Ok(Self {
+            snapshot: snapshot.ok_or_else(ended)?,
+            servers,
+            own: Arc::clone(&own_lists.manifest),
+            tools_list: own_lists.tools_list,
+        })
+    }
+
+    /// The manifests that its caller is listed from; `None` if the caller's own session at a server
+    /// must be opened to know one.
+    fn known(&self, call: &Call) -> Option<Manifests> {
+        let mut all = vec![(ParticipantId::gateway(), Arc::clone(&self.own))];
+        for server in &self.servers {
+            all.push((server.id.clone(), at_hand(server, call)?));
+        }
+        Some(all)
+    }
+
+    /// The manifests that its caller is listed from, of servers at which it has no session those
+    /// that others see.
+    fn last(&self, call: &Call) -> Manifests {
+        let mut all = vec![(ParticipantId::gateway(), Arc::clone(&self.own))];
+        let others = |server: &ConfiguredServer| {
+            server.manifest_for(&call.link.participant.id, call.link.form)
+        };
+        for server in &self.servers {
+            let manifest = at_hand(server, call).unwrap_or_else(|| others(server));
+            all.push((server.id.clone(), manifest));
+        }
+        all
+    }
+}
 
 /// Answers a list request with one page. It waits only while the gateway itself starts, and where
 /// the caller has an account of its own at a server. A caller that is a gateway waits for no start:
@@ -30,14 +85,21 @@ pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
     let is_gateway = || gateways::read(call.request.payload.body_bytes()).is_some();
     if (dispatch.settled.load(Ordering::Acquire) || is_gateway())
-        && let Some(manifests) = known(dispatch, call)
+        && let Ok(listed) = Listed::of(dispatch, call)
+        && let Some(manifests) = listed.known(call)
     {
-        return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
+        return delivery::finish(
+            dispatch,
+            call,
+            page(dispatch, call, list, listed, &manifests),
+        );
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
-        let manifests = after_wait(&dispatch, &call).await;
-        delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
+        let listed = after_wait(&dispatch, &call).await;
+        let page =
+            listed.and_then(|(listed, manifests)| page(&dispatch, &call, list, listed, &manifests));
+        delivery::finish(&dispatch, &call, page);
     });
 }
 
@@ -46,21 +108,25 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
 /// # Errors
 /// The refusal of a caller that has left.
 pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, Refusal> {
-    let manifests = match known(dispatch, call) {
-        Some(manifests) if dispatch.settled.load(Ordering::Acquire) => manifests,
-        _ => after_wait(dispatch, call).await,
+    let listed = Listed::of(dispatch, call)?;
+    let (listed, manifests) = match listed.known(call) {
+        Some(manifests) if dispatch.settled.load(Ordering::Acquire) => (listed, manifests),
+        _ => after_wait(dispatch, call).await?,
     };
     let tasks = task::shown(call.client().version);
     Ok(Seen::new(
-        snapshot(dispatch, call)?,
+        listed.snapshot,
         manifests,
         tasks,
         promises(dispatch, call),
     ))
 }
 
-/// The manifests, after the bounded waits.
-async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
+/// What there is after the bounded waits.
+///
+/// # Errors
+/// The refusal of a caller that has left.
+async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Result<(Listed, Manifests), Refusal> {
     dispatch.wait_for_servers().await;
     let servers = dispatch.servers();
     let mut opening = JoinSet::new();
@@ -76,27 +142,10 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
         });
     }
     while opening.join_next().await.is_some() {}
-    let last = |server: &Arc<ConfiguredServer>| {
-        at_hand(server, call)
-            .unwrap_or_else(|| server.manifest_for(&call.link.participant.id, call.link.form))
-    };
-    let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
-    all.extend(
-        servers
-            .iter()
-            .map(|server| (server.id.clone(), last(server))),
-    );
-    all
-}
-
-/// The manifests that a caller is listed from; `None` if its own session at a server must be opened
-/// to know one.
-fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
-    let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
-    for server in dispatch.servers() {
-        all.push((server.id.clone(), at_hand(&server, call)?));
-    }
-    Some(all)
+    // Of now: another configuration may have come meanwhile.
+    let listed = Listed::of(dispatch, call)?;
+    let manifests = listed.last(call);
+    Ok((listed, manifests))
 }
 
 /// Lists of a server to a caller now: those of its own session there, else those that the server
@@ -121,16 +170,16 @@ fn page(
     dispatch: &Dispatch,
     call: &Call,
     list: ListKind,
+    listed: Listed,
     manifests: &Manifests,
 ) -> Result<Vec<u8>, Refusal> {
-    let snapshot = snapshot(dispatch, call)?;
     let asked = PageRequest {
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
         reader: reader(dispatch, call, list),
         only: if list == ListKind::Tools {
-            dispatch.tools_list()
+            listed.tools_list
         } else {
             ToolsList::Full
         },
@@ -141,7 +190,7 @@ fn page(
     asked.page(
         &dispatch.context.sealer,
         &dispatch.pages,
-        snapshot,
+        listed.snapshot,
         manifests,
     )
 }
@@ -165,12 +214,6 @@ fn reader(dispatch: &Dispatch, call: &Call, list: ListKind) -> Reader {
 /// Whether tools promise structured results to the caller: a result that is cut has none.
 fn promises(dispatch: &Dispatch, call: &Call) -> bool {
     dispatch.result_limit(&call.link.participant.id).is_none()
-}
-
-fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
-    dispatch
-        .with(|topic| topic.list_snapshot(call.link.id, call.narrowing()))
-        .ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, "the session has ended"))
 }
 
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema

@@ -1,20 +1,21 @@
 //! Membership: links that join and leave, configured servers, and the wait for servers that are
 //! starting.
 
+use std::iter;
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
-use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
+use topic::{Configure, Ended, Join, Joining, RingLimits, Seating, SharedLists, UpstreamNames};
 use upstream::{
     ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig,
     dial_in::DialIn,
 };
 
 use crate::callers::Callers;
-use crate::live::{ConfiguredServer, Event, Server};
+use crate::live::{ConfiguredServer, Event, Live, Server};
 use crate::offer::{Offer, OwnLists};
-use crate::servers::{Topics, listed};
+use crate::servers::Topics;
 use crate::{
     builtin, dial_in,
     dial_in::RoomOutbox,
@@ -24,7 +25,8 @@ use crate::{
     listen,
 };
 use access::account;
-use access::config::{BuiltIn, Limits, Sets, ToolsList};
+use access::config::{BuiltIn, Limits, Sets};
+use lists::topic_manifest;
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -118,9 +120,10 @@ impl Dispatch {
         }
     }
 
-    /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others
-    /// stay as they are. Then come the participants that serve, and what the gateway's own
-    /// participant lists. Clients are notified once, of the whole change.
+    /// Configures the topic: its servers in this order (new ones join, missing ones leave, the others
+    /// stay as they are), then the participants that serve, what all of them and the gateway's own
+    /// participant list, and what the room keeps. It is one step of the topic: callers see the
+    /// configuration of before or this one, whole, and are notified once.
     pub fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
@@ -129,42 +132,11 @@ impl Dispatch {
         offer: Offer<'_>,
     ) {
         let old = self.seats();
-        let held = self.announcements.hold();
         let mut names = vec![UpstreamNames::gateway()];
         let mut all = Vec::new();
         for upstream in servers {
-            let config = &upstream.spec().config;
-            let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
-            let own_lists = upstream.has_callers_accounts();
-            let renamed = config
-                .curation
-                .iter()
-                .flat_map(|curation| curation.renamed());
-            let renamed = Arc::new(renamed.collect());
-            names.push(UpstreamNames {
-                own_lists,
-                renamed,
-                offered: offer.tools.cloned(),
-                ..UpstreamNames::new(id.clone(), &*config.prefix)
-            });
-            let known = old
-                .iter()
-                .find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
-            let accounts = || {
-                self.context
-                    .accounts
-                    .server(id.as_str())
-                    .filter(|_| own_lists)
-            };
-            let callers = known.and_then(|(known, _)| known.callers.clone());
-            let callers =
-                callers.or_else(|| accounts().map(|accounts| Arc::new(Callers::new(accounts))));
-            all.push(Arc::new(ConfiguredServer {
-                id,
-                upstream,
-                dial_in: None,
-                callers,
-            }));
+            names.push(names_of(upstream, offer));
+            all.push(self.configured(upstream, &old));
         }
         for server in serving {
             let offered = offer.tools.cloned();
@@ -174,49 +146,111 @@ impl Dispatch {
             });
             all.push(self.serving(server, limits, &old));
         }
-        self.take(Event::Configure { upstreams: &names });
-        let own = ParticipantId::gateway();
-        let (link, handle, capabilities) = (
-            self.own.id,
-            Server::Gateway,
-            Arc::new(Capabilities::gateway()),
-        );
-        self.take(Event::Serve {
-            link,
-            server: &own,
-            handle,
-            capabilities,
+        let hidden: Vec<_> = all.iter().map(|server| self.quarantined(server)).collect();
+        let kept = RingLimits {
+            history: self.settings.topic.history,
+            // The room keeps what its readers may read if one of them reads it.
+            readable: offer.builtin.contains(&BuiltIn::Room),
+        };
+        let (gateway, own) = (ParticipantId::gateway(), self.own_lists_of(offer));
+        let effects = {
+            // The topic takes lists that are as new as those that it has.
+            let _listing = self.listing.lock();
+            // Locked while the topic steps: no list of a caller is made of the gateway's lists of
+            // one configuration and the servers' of the other (`manifests::Listed`).
+            let mut shown = self.own_lists.write();
+            // Callers with a limit of results see other definitions of tools.
+            let same = shown.tools_list == own.tools_list && shown.results == own.results;
+            let shared = all.iter().map(|server| SharedLists {
+                server: &server.id,
+                manifest: topic_manifest(&server.manifests()),
+            });
+            let own_shared = SharedLists {
+                server: &gateway,
+                manifest: topic_manifest(&[Arc::clone(&own.manifest)]),
+            };
+            *shown = own;
+            self.step(Event::Configure(Configure {
+                upstreams: &names,
+                seats: self.seatings(&gateway, &all, &old),
+                lists: iter::once(own_shared).chain(shared).collect(),
+                changed: if same { &[] } else { &[ListKind::Tools] },
+                kept: Some(kept),
+            }))
+        };
+        self.run_all(effects.all);
+        for (server, hidden) in all.iter().zip(&hidden) {
+            self.note_listed(server, hidden);
+        }
+        self.note_available();
+        self.meet(&all, &old);
+        // Some may be new: a request for what none has listed yet waits for them.
+        self.settled.store(false, Ordering::Release);
+    }
+
+    /// The server of the topic that is this upstream; the one that is there already, with the
+    /// accounts of its callers, if it is the same.
+    fn configured(
+        &self,
+        upstream: &Arc<Upstream>,
+        old: &[(Arc<ConfiguredServer>, LinkId)],
+    ) -> Arc<ConfiguredServer> {
+        let id = upstream.spec().config.name.clone();
+        let known = old
+            .iter()
+            .find(|(known, _)| Arc::ptr_eq(&known.upstream, upstream));
+        let callers = known.and_then(|(known, _)| known.callers.clone());
+        let callers = callers.or_else(|| {
+            let accounts = self.context.accounts.server(id.as_str())?;
+            upstream
+                .has_callers_accounts()
+                .then(|| Arc::new(Callers::new(accounts)))
         });
-        for server in &all {
+        Arc::new(ConfiguredServer {
+            id,
+            upstream: Arc::clone(upstream),
+            dial_in: None,
+            callers,
+        })
+    }
+
+    /// The seats of the gateway's own participant and of all servers. A server that stays keeps its
+    /// link.
+    fn seatings<'a>(
+        &self,
+        gateway: &'a ParticipantId,
+        all: &'a [Arc<ConfiguredServer>],
+        old: &[(Arc<ConfiguredServer>, LinkId)],
+    ) -> Vec<Seating<'a, Live>> {
+        let own = Seating {
+            link: self.own.id,
+            server: gateway,
+            handle: Server::Gateway,
+            capabilities: Arc::new(Capabilities::gateway()),
+        };
+        let servers = all.iter().map(|server| {
             let kept = old
                 .iter()
                 .find(|(known, _)| known.id == server.id && known.serves() == server.serves());
-            let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
-            let capabilities = Arc::clone(&server.upstream.spec().config.capabilities);
-            let handle = Server::Upstream(Arc::clone(server));
-            self.take(Event::Serve {
-                link,
+            Seating {
+                link: kept.map_or_else(|| self.context.link(), |(_, link)| *link),
                 server: &server.id,
-                handle,
-                capabilities,
-            });
-        }
-        self.note_available();
-        self.list_servers();
-        self.list_own(offer);
-        self.announce_lists(held.release());
-        self.meet(&all, &old);
-        self.settled.store(false, Ordering::Release);
+                handle: Server::Upstream(Arc::clone(server)),
+                capabilities: Arc::clone(&server.upstream.spec().config.capabilities),
+            }
+        });
+        iter::once(own).chain(servers).collect()
     }
 
     /// Takes of every server whether it runs now.
     pub fn note_available(self: &Arc<Self>) {
         for server in self.servers() {
             let available = |runs| {
-                drop(self.take(Event::Available {
-                    server: &server.id,
-                    runs,
-                }))
+                // Mostly the topic knows.
+                if self.with(|topic| topic.is_away(&server.id)) == runs {
+                    let server = &server.id;
+                    self.take(Event::Available { server, runs });
+                }
             };
             server.upstream.report_available(available);
         }
@@ -229,50 +263,21 @@ impl Dispatch {
             .for_each(|server| self.list_shared(server, &[]));
     }
 
-    /// Lists these built-in tools, and shows this of all tools. The room keeps what its readers may
-    /// read if one of them reads it.
-    fn list_own(self: &Arc<Self>, offer: Offer<'_>) {
-        let Offer {
-            builtin: built_in,
-            tools_list,
-            ..
-        } = offer;
-        let kept = RingLimits {
-            history: self.settings.topic.history,
-            readable: built_in.contains(&BuiltIn::Room),
-        };
-        self.take(Event::Keep { kept });
-        let mut manifest = builtin::manifest(built_in);
+    /// Lists of the gateway's own participant by an offer.
+    fn own_lists_of(&self, offer: Offer<'_>) -> OwnLists {
+        let mut manifest = builtin::manifest(offer.builtin);
         manifest.compiled = Compiled::with(&self.context.fields);
-        let manifest = Arc::new(manifest);
-        let sets = offer.sets.cloned().unwrap_or_default();
-        let results = offer.results.cloned().unwrap_or_default();
-        let newer = OwnLists {
-            manifest: Arc::clone(&manifest),
-            tools_list,
-            sets,
-            results: Arc::clone(&results),
-        };
-        let older = std::mem::replace(&mut *self.own_lists.write(), newer);
-        // Callers with a limit of results see other definitions of tools.
-        let same = older.tools_list == tools_list && older.results == results;
-        let changed: &[ListKind] = if same { &[] } else { &[ListKind::Tools] };
-        self.take(listed(
-            &ParticipantId::gateway(),
-            ListScope::Shared,
-            &[manifest],
-            changed,
-        ));
+        OwnLists {
+            manifest: Arc::new(manifest),
+            tools_list: offer.tools_list,
+            sets: offer.sets.cloned().unwrap_or_default(),
+            results: offer.results.cloned().unwrap_or_default(),
+        }
     }
 
     /// What the gateway's own participant lists.
     pub fn own_manifest(&self) -> Arc<Manifest> {
         Arc::clone(&self.own_lists.read().manifest)
-    }
-
-    /// What lists of tools show.
-    pub(crate) fn tools_list(&self) -> ToolsList {
-        self.own_lists.read().tools_list
     }
 
     /// Most bytes of a tool's result for this participant; `None` is without a limit.
@@ -451,6 +456,21 @@ impl ConfiguredServer {
     }
 }
 
+/// Names of a configured server, with what an offer has of its tools.
+fn names_of(upstream: &Upstream, offer: Offer<'_>) -> UpstreamNames {
+    let config = &upstream.spec().config;
+    let renamed = config
+        .curation
+        .iter()
+        .flat_map(|curation| curation.renamed());
+    UpstreamNames {
+        own_lists: upstream.has_callers_accounts(),
+        renamed: Arc::new(renamed.collect()),
+        offered: offer.tools.cloned(),
+        ..UpstreamNames::new(config.name.clone(), &*config.prefix)
+    }
+}
+
 /// Takes the end of a link: its streams end, and so do its sessions and subscriptions at servers.
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
     link.outlet.close(why);
@@ -460,11 +480,17 @@ pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) 
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use model::Form;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::{Sender, channel};
+
+    use model::{Answer, Form, Method, Payload};
+    use serde_json::Value;
 
     use super::*;
+    use crate::call::{Call, Reply};
     use crate::envelopes::tests::Stage;
-    use crate::link::{Outlet, plain_client};
+    use crate::incoming::Incoming;
+    use crate::link::{Outlet, Respell, plain_client};
 
     /// The tools that a client sees whenever it is notified that they have changed.
     struct Watcher(
@@ -577,5 +603,77 @@ pub(crate) mod tests {
                 "{names:?}"
             );
         }
+    }
+
+    /// A reply that passes on the names of the tools that it is answered with.
+    struct Names(Sender<Vec<String>>);
+
+    impl Reply for Names {
+        fn settle(&self, _: &Call, answer: &Answer, _: &Respell<'_>) {
+            let page: Value = serde_json::from_slice(answer.payload.body_bytes()).unwrap();
+            let tools = page["tools"].as_array().unwrap().iter();
+            let names = tools.map(|tool| tool["name"].as_str().unwrap().to_owned());
+            self.0.send(names.collect()).unwrap();
+        }
+
+        fn refuse(&self, _: &Call, refusal: &Refusal) {
+            panic!("{refusal}");
+        }
+    }
+
+    /// The names of the tools that a link lists now. Blocks.
+    fn tools(dispatch: &Arc<Dispatch>, link: &Arc<Link>) -> Vec<String> {
+        let (send, names) = channel();
+        let request = Request {
+            method: Method::Known("tools/list"),
+            target: None,
+            progress: None,
+            payload: Payload::body(Form::Legacy, "{}"),
+        };
+        let incoming = Incoming::plain(request, None);
+        dispatch.request(link.opener(), incoming, Arc::new(Names(send)));
+        names.recv().unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_list_in_the_middle_of_a_reload_is_of_one_configuration() {
+        let stage = Stage::new(&["mcp/*"]);
+        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
+        let configurations = [
+            (demo("one").await, &[BuiltIn::Room][..]),
+            (
+                demo("other").await,
+                &[BuiltIn::Proxy, BuiltIn::SearchTools][..],
+            ),
+        ];
+        let configure = |at: usize| {
+            let (server, builtin) = &configurations[at];
+            let offer = Offer {
+                builtin,
+                ..Offer::default()
+            };
+            dispatch.configure(&[Arc::clone(server)], &[], &Limits::default(), offer);
+        };
+        let whole = [0, 1].map(|at| {
+            configure(at);
+            tokio::task::block_in_place(|| tools(dispatch, ann))
+        });
+        assert!(whole.iter().all(|names| names.len() > 2), "{whole:?}");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let stops = Arc::clone(&is_over);
+        let (of, by) = (Arc::clone(dispatch), Arc::clone(ann));
+        let lists = tokio::task::spawn_blocking(move || {
+            let mut seen = 0;
+            while !stops.load(Ordering::Acquire) || seen < 50 {
+                let names = tools(&of, &by);
+                assert!(whole.contains(&names), "{names:?} is none of {whole:?}");
+                seen += 1;
+            }
+        });
+        for round in 0..100 {
+            configure(round % 2);
+        }
+        is_over.store(true, Ordering::Release);
+        lists.await.unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
+use model::{Answer, ListKind, Notice, OperationId, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{
     About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict,
@@ -13,14 +13,14 @@ use wire::mcp::{input, relay};
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Requester, Undelivered};
-use crate::live::{Effect, Event, ServerQuestion};
+use crate::live::{Effect, Event, Live, ServerQuestion};
 use crate::returns::{self, Return};
 use crate::work::Work;
 use store::recorder::Permit;
 
 use crate::{
-    apps, builtin, dispatch::Dispatch, manifests::Announcement, narrow_names, record::Record,
-    results, sending, skills, tasks,
+    apps, builtin, dispatch::Dispatch, narrow_names, record::Record, results, sending, skills,
+    tasks,
 };
 
 impl Dispatch {
@@ -204,9 +204,9 @@ impl Dispatch {
         }
     }
 
-    /// Notifies clients that lists may have changed.
-    pub(crate) fn announce_lists(self: &Arc<Self>, announcements: Vec<Announcement>) {
-        for (list, to) in announcements {
+    /// Notifies clients that a list may have changed.
+    pub(crate) fn announce_list(self: &Arc<Self>, list: ListKind, to: Vec<Receiver<Live>>) {
+        for to in to {
             match to {
                 Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(list)),
                 Receiver::Link(link) => link.outlet.list_changed(list),

@@ -127,9 +127,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 Receiver::Call(_) | Receiver::Link(_) => {}
             }
         }
-        Effect::ListChanged { list, to } => {
-            dispatch.announce_lists(dispatch.announcements.pass(vec![(list, to)]));
-        }
+        Effect::ListChanged { list, to } => dispatch.announce_list(list, to),
         Effect::Unsubscribe {
             handle,
             server,

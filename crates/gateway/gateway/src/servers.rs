@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lists::topic_manifest;
 use model::{Form, LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Subject, Target};
+use topic::{About, ListScope, OperationRef, Quarantined, Subject, Target};
 use upstream::tasks::Task;
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
@@ -115,9 +115,7 @@ impl Dispatch {
     /// Lists what a server has for callers without a session of their own. `announced` are the
     /// lists that the server itself called changed.
     pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
-        let hidden = || self.with(|topic| topic.quarantined(&server.id).to_vec());
-        // Each is logged once, when it becomes hidden.
-        let before = hidden();
+        let before = self.quarantined(server);
         self.list(|| {
             Some(listed(
                 &server.id,
@@ -126,8 +124,20 @@ impl Dispatch {
                 announced,
             ))
         });
+        self.note_listed(server, &before);
+    }
+
+    /// What the topic offers to no caller of a server's lists.
+    pub(crate) fn quarantined(&self, server: &ConfiguredServer) -> Vec<Quarantined> {
+        self.with(|topic| topic.quarantined(&server.id).to_vec())
+    }
+
+    /// Takes that a server has listed: reviewers see definitions that were missing, and what the
+    /// topic hides now and did not before is logged once.
+    pub(crate) fn note_listed(self: &Arc<Self>, server: &ConfiguredServer, before: &[Quarantined]) {
         describe::of_server(self, &server.id);
-        for one in hidden().iter().filter(|one| !before.contains(one)) {
+        let hidden = self.quarantined(server);
+        for one in hidden.iter().filter(|one| !before.contains(one)) {
             let (server, name, reason) = (server.id.as_str(), &*one.own, one.why.to_string());
             tracing::warn!(target: "portmoot::servers", server, list = ?one.list, name, reason, "not offered to callers");
         }

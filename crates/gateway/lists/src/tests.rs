@@ -6,7 +6,9 @@ use access::config::ToolsList;
 use auth::Sealer;
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
-use topic::{Event, Handles, Join, Joining, ListScope, Topic, TopicConfig, UpstreamNames};
+use topic::{
+    Configure, Event, Handles, Join, Joining, ListScope, Seating, Topic, TopicConfig, UpstreamNames,
+};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::task::TaskListing;
@@ -81,18 +83,16 @@ impl Stage {
             UpstreamNames::new(id("a"), "a"),
             UpstreamNames::new(id("b"), "b"),
         ];
-        stage.step(Event::Configure {
-            upstreams: &upstreams,
+        let seats = upstreams.iter().zip(1..).map(|(names, link)| Seating {
+            link: LinkId(link),
+            server: &names.id,
+            handle: (),
+            capabilities: capabilities(&["mcp/response:*"]),
         });
-        for (link, name) in [(1, "a"), (2, "b")] {
-            let capabilities = capabilities(&["mcp/response:*"]);
-            stage.step(Event::Serve {
-                link: LinkId(link),
-                server: &id(name),
-                handle: (),
-                capabilities,
-            });
-        }
+        stage.step(Event::Configure(Configure {
+            seats: seats.collect(),
+            ..Configure::servers(&upstreams)
+        }));
         stage.join(ADA, "ada", &["mcp/request:*"]);
         stage.join(BOB, "bob", &["mcp/request:*"]);
         stage

@@ -11,6 +11,17 @@ use crate::record::IssuedToken;
 use crate::state::AccessState;
 use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
 
+/// Standing of participants: what a configuration and the journal make of them together.
+#[derive(Debug)]
+pub struct Standing {
+    /// Known participants and their tokens.
+    pub identities: Identities,
+    /// Sign-ins of clients.
+    pub sign_ins: SignIns,
+    /// Changes of capabilities that apply to these participants.
+    pub grants: Grants,
+}
+
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {
     journal: Option<Ledger<AccessState>>,
@@ -68,28 +79,21 @@ impl AccessJournal {
         self.requires_token.load(Ordering::Acquire)
     }
 
-    /// All participants that are known now, with their tokens.
-    pub fn identities(&self, config: &Config) -> Identities {
-        let known =
-            self.state(|state| identities(config, state, self.requires_token(), self.operator));
+    /// Standing of participants under a configuration, all of one state of the journal.
+    pub fn standing(&self, config: &Config) -> Standing {
+        let standing = self.state(|state| Standing {
+            identities: identities(config, state, self.requires_token(), self.operator),
+            sign_ins: SignIns::read(config, state),
+            grants: Grants::read(state, config),
+        });
         self.requires_token
-            .fetch_or(known.requires_token(), Ordering::AcqRel);
-        known
-    }
-
-    /// All changes of capabilities that apply to these participants.
-    pub fn grants(&self, config: &Config) -> Grants {
-        self.state(|state| Grants::read(state, config))
+            .fetch_or(standing.identities.requires_token(), Ordering::AcqRel);
+        standing
     }
 
     /// The issued tokens, without their secrets.
     pub fn issued_tokens(&self) -> Vec<IssuedToken> {
         self.state(|state| state.tokens().to_vec())
-    }
-
-    /// The sign-ins in force.
-    pub fn sign_ins(&self, config: &Config) -> SignIns {
-        self.state(|state| SignIns::read(config, state))
     }
 
     /// Reads the state of all durable records. The writing thread waits meanwhile: keep `read`
@@ -98,18 +102,10 @@ impl AccessJournal {
         self.state(read)
     }
 
-    /// Hands the identities, sign-ins and grants under another configuration to `take`. No change
-    /// is made meanwhile, so that none is overwritten by older ones.
-    pub fn under<T>(
-        &self,
-        config: &Config,
-        take: impl FnOnce((Identities, SignIns), Grants) -> T,
-    ) -> T {
+    /// Does something while no change is made.
+    pub fn undisturbed<T>(&self, act: impl FnOnce() -> T) -> T {
         let _changes = self.changes.lock();
-        take(
-            (self.identities(config), self.sign_ins(config)),
-            self.grants(config),
-        )
+        act()
     }
 
     /// Makes one change. Blocks on the disk.

@@ -43,7 +43,7 @@ pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };
-pub use journal::{AccessJournal, not_written};
+pub use journal::{AccessJournal, Standing, not_written};
 pub use pins::{KeptPins, PINS, PinRecord, PinnedDefinition, Pins};
 pub use purpose::Purpose;
 pub use record::{AccessRecord, Consent, Family, GrantChange, IssuedToken, RenewedFamily};

@@ -202,7 +202,7 @@ fn the_servers_whose_apps_are_read_are_remembered_up_to_a_limit() {
     let left: Vec<_> = std::iter::once(UpstreamNames::gateway())
         .chain((1..count - 1).map(|at| UpstreamNames::new(id(&name(at)), name(at))))
         .collect();
-    stage.step(topic::Event::Configure { upstreams: &left });
+    stage.configure(&left);
     assert_eq!(
         named(&stage, ANN, "save"),
         Some(format!("{}_save", name(count - 2)))

@@ -213,9 +213,7 @@ fn a_caller_or_server_that_leaves_ends_its_questions() {
     stage.ask("one", 2, About::Session(ANN), ROOTS);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let effects = stage.step(Event::Configure {
-        upstreams: &without,
-    });
+    let effects = stage.configure(&without);
     let expected = [
         "left one",
         "cancel ask 2 at link 1",

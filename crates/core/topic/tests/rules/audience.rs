@@ -71,9 +71,7 @@ fn a_sender_gets_its_own_message_only_if_it_wants_it() {
 #[test]
 fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     let mut stage = Stage::new();
-    stage.step(Event::Configure {
-        upstreams: &serving(),
-    });
+    stage.configure(&serving());
     stage.server(LinkId(8), "worker");
     stage.lists("worker", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);

@@ -132,9 +132,7 @@ fn a_held_call_waits_for_a_participant_that_serves() {
         ..Limits::default()
     });
     stage.now_ms = LATER_MS;
-    stage.step(Event::Configure {
-        upstreams: &serving(),
-    });
+    stage.configure(&serving());
     stage.listener(DAN, "worker", &["mcp/response:*"], DeliveryMode::All);
     stage.server(LinkId(8), "worker");
     stage.lists("worker", ListScope::Shared, tools(&["a"]));

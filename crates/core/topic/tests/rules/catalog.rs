@@ -317,7 +317,7 @@ fn names_of_lists_that_are_not_known_lead_to_their_server() {
         ..UpstreamNames::new(id("one"), "one")
     };
     next.push(UpstreamNames::new(id("three"), "one_more"));
-    stage.step(Event::Configure { upstreams: &next });
+    stage.configure(&next);
     stage.lists("one", ListScope::Shared, tools(&[topic::AUTHORIZE]));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_authorize"]);
     assert_eq!(
@@ -363,7 +363,7 @@ fn a_participant_has_what_its_links_are_listed_where_lists_are_its_own() {
         own_lists: true,
         ..UpstreamNames::new(id("one"), "one")
     };
-    stage.step(Event::Configure { upstreams: &next });
+    stage.configure(&next);
     for (name, shared, own) in [("one", topic::AUTHORIZE, "mine"), ("two", "a", "hidden")] {
         stage.lists(name, ListScope::Shared, tools(&[shared]));
         stage.lists(name, ListScope::Link(ANN), tools(&[own]));
@@ -392,7 +392,7 @@ fn a_new_configuration_keeps_the_servers_that_stay() {
     next.retain(|upstream| upstream.id != id("one"));
     next.rotate_right(1);
     next[2] = UpstreamNames::new(id("two"), "second");
-    let effects = stage.step(Event::Configure { upstreams: &next });
+    let effects = stage.configure(&next);
     assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert!(!stage.topic.has_participant(&id("one")));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["second_mine"]);
@@ -419,7 +419,7 @@ fn a_name_that_is_given_to_a_tool_stands_for_its_own_one() {
         ("y", "x"),
     ]);
     next[3].renamed = given(&[("search", "find"), ("unlisted", "given")]);
-    stage.step(Event::Configure { upstreams: &next });
+    stage.configure(&next);
     stage.lists(
         "one",
         ListScope::Shared,
@@ -472,9 +472,7 @@ fn with_a_given_name() -> Vec<UpstreamNames> {
 #[test]
 fn capabilities_judge_a_tool_by_its_servers_own_name() {
     let mut stage = Stage::new();
-    stage.step(Event::Configure {
-        upstreams: &with_a_given_name(),
-    });
+    stage.configure(&with_a_given_name());
     stage.lists("one", ListScope::Shared, tools(&["delete", "read_y"]));
     stage.regrant("ann", &["mcp/request:tools/call:one_read_*"]);
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_delete"]);
@@ -511,7 +509,7 @@ fn a_given_name_of_lists_that_are_not_known_is_judged_by_its_own_name() {
     let mut next = with_a_given_name();
     next[1].own_lists = true;
     next[1].offered = Some(filter(None, &["one_secret"]));
-    stage.step(Event::Configure { upstreams: &next });
+    stage.configure(&next);
     stage.lists("one", ListScope::Shared, tools(&[topic::AUTHORIZE]));
     stage.regrant(
         "ann",
@@ -562,7 +560,7 @@ fn a_topic_offers_the_tools_that_it_names() {
     );
     next.iter_mut()
         .for_each(|names| names.offered = Some(Arc::clone(&offered)));
-    stage.step(Event::Configure { upstreams: &next });
+    stage.configure(&next);
     let listed = Manifest {
         prompts: items(&["plan"]),
         ..tools(&["delete", "get_x", "get_secret", "put"])

@@ -1,10 +1,12 @@
 //! Changed lists: the callers that are notified, on links or on listen requests.
 
 use model::{LinkId, ListKind, ListenFilter};
-use topic::{Event, Interest, ListScope, Manifest};
+use topic::{
+    Cause, Configure, Event, Interest, ListScope, Manifest, Seating, SharedLists, UpstreamNames,
+};
 
 use crate::{
-    shown::{notified, shown},
+    shown::{delivered, notified, refused, shown},
     stage::{ANN, BOB, CID, OWN, Stage, configured, id, items, tools},
 };
 
@@ -151,12 +153,12 @@ fn a_new_configuration_notifies_once() {
     stage.lists("two", ListScope::Shared, tools(&["a"]));
     let mut next = configured();
     next.retain(|server| server.id != id("one") && server.id != id("two"));
-    let effects = stage.step(Event::Configure { upstreams: &next });
+    let effects = stage.configure(&next);
     assert_eq!(
         shown(&effects),
         ["left one", "left two", "Tools changed for link 1"]
     );
-    assert!(shown(&stage.step(Event::Configure { upstreams: &next })).is_empty());
+    assert!(shown(&stage.configure(&next)).is_empty());
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn the_views_of_many_links_end_with_their_server() {
     stage.lists("one", ListScope::Link(BOB), tools(&["c"]));
     let mut next = configured();
     next.retain(|server| server.id != id("one"));
-    let effects = stage.step(Event::Configure { upstreams: &next });
+    let effects = stage.configure(&next);
     assert_eq!(
         shown(&effects),
         ["left one", "Tools changed for link 1,link 2"]
@@ -176,4 +178,50 @@ fn the_views_of_many_links_end_with_their_server() {
     assert!(
         stage.sees(ANN, ListKind::Tools).is_empty() && stage.sees(BOB, ListKind::Tools).is_empty()
     );
+}
+
+#[test]
+fn another_configuration_is_one_step_and_announced_once() {
+    let mut stage = Stage::new();
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
+    stage.lists("two", ListScope::Shared, tools(&["b"]));
+    // `one` and `bare` go, `two` lists something else, `new` comes with its lists.
+    let names = [
+        UpstreamNames::gateway(),
+        UpstreamNames::new(id("new"), "new"),
+        UpstreamNames::new(id("two"), "two"),
+    ];
+    let servers = [id("two"), id("new")];
+    let listed = ["c", "n"];
+    let mut configure = || {
+        let lists = servers
+            .iter()
+            .zip(listed)
+            .map(|(server, tool)| SharedLists {
+                server,
+                manifest: tools(&[tool]),
+            });
+        let seat = Seating {
+            link: LinkId(9),
+            server: &servers[1],
+            handle: "new".to_owned(),
+            capabilities: std::sync::Arc::new(model::Capabilities::upstream()),
+        };
+        stage.step(Event::Configure(Configure {
+            seats: vec![seat],
+            lists: lists.collect(),
+            ..Configure::servers(&names)
+        }))
+    };
+    let expected = [
+        "left one",
+        "left bare",
+        "joined new",
+        "Tools changed for link 1",
+    ];
+    assert_eq!(shown(&configure()), expected);
+    assert!(shown(&configure()).is_empty(), "the same again");
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["new_n", "two_c"]);
+    assert_eq!(delivered(&stage.call(ANN, 1, "new_n")).0, "new");
+    assert_eq!(refused(&stage.call(ANN, 2, "one_a")), Cause::Unknown);
 }

@@ -166,9 +166,7 @@ fn a_fulfilment_that_no_server_can_carry_out_has_failed() {
     let mut stage = fulfilled();
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    stage.step(topic::Event::Configure {
-        upstreams: &without,
-    });
+    stage.configure(&without);
     let effects = shown(&stage.stored(1));
     assert_eq!(effects[3], "refuse 11: unknown");
     assert!(

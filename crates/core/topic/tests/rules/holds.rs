@@ -1,7 +1,7 @@
 //! Held calls: callers whose wire has no proposals may only propose them.
 
 use model::{LinkId, ListKind, RefusalCode};
-use topic::{Cause, End, Event, ListScope, Manifest, Target, Verdict};
+use topic::{Cause, Configure, End, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::Effect,
@@ -239,12 +239,7 @@ fn a_cancelled_call_withdraws_its_proposal() {
         "Tools changed for link 1,link 2",
         "Prompts changed for link 1",
     ];
-    check(
-        Event::Configure {
-            upstreams: &without,
-        },
-        &lost,
-    );
+    check(Event::Configure(Configure::servers(&without)), &lost);
 }
 
 #[test]

@@ -169,9 +169,7 @@ fn subscriptions_are_limited_and_end_with_their_server() {
     );
     let mut without = configured();
     without.retain(|server| server.id != id("bare"));
-    stage.step(Event::Configure {
-        upstreams: &without,
-    });
+    stage.configure(&without);
     delivered(&subscribe(&mut stage, ANN, 9_999, URI));
 }
 

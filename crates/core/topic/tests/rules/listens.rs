@@ -126,9 +126,7 @@ fn a_server_that_is_gone_gets_no_notification() {
     listen(&mut stage, ANN, 1, &[URI], &[]);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    stage.step(Event::Configure {
-        upstreams: &without,
-    });
+    stage.configure(&without);
     assert!(updated(&mut stage).is_empty());
     assert_eq!(shown(&stage.cancel(ANN, 1)), ["cancel 1", "drop 1"]);
 }

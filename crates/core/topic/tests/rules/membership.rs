@@ -307,9 +307,7 @@ fn a_server_that_does_not_run_has_left_and_keeps_its_seat() {
     available(&mut stage, "one", false);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let removed = shown(&stage.step(topic::Event::Configure {
-        upstreams: &without,
-    }));
+    let removed = shown(&stage.configure(&without));
     assert!(!removed.contains(&"left one".to_owned()), "{removed:?}");
     for server in ["one", "ann", "unknown"] {
         assert!(

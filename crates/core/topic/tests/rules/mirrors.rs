@@ -62,9 +62,7 @@ fn a_call_and_its_end_are_shown_in_order() {
     stage.call(BOB, 1, "one_a");
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let effects = stage.step(topic::Event::Configure {
-        upstreams: &without,
-    });
+    let effects = stage.configure(&without);
     assert_eq!(shown(&effects)[..2], [end("Refused"), "left one".into()]);
 }
 

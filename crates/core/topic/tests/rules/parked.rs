@@ -147,9 +147,7 @@ fn only_its_proposer_comes_back() {
     assert_eq!(shown(&stage.resume(BOB, 12, 7)), ["refuse 12: unknown"]);
     assert_eq!(shown(&stage.resume(LinkId(99), 12, 1)), ["refuse 12: moot"]);
     // It comes back on any of its links, except the one by which it serves.
-    stage.step(Event::Configure {
-        upstreams: &[configured(), vec![UpstreamNames::serving(id("bob"), "b")]].concat(),
-    });
+    stage.configure(&[configured(), vec![UpstreamNames::serving(id("bob"), "b")]].concat());
     stage.server(LinkId(5), "bob");
     assert_eq!(
         shown(&stage.resume(LinkId(5), 12, 1)),
@@ -313,9 +311,7 @@ fn a_parked_call_ends_with_its_server() {
     let mut stage = parked();
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let effects = shown(&stage.step(Event::Configure {
-        upstreams: &without,
-    }));
+    let effects = shown(&stage.configure(&without));
     let stored = "store p1 decided withdrawn by bob unasked: the call behind it was cancelled";
     assert_eq!(effects[1..3], [stored, "refuse 11: upstream_down"]);
     assert_eq!(

@@ -1,7 +1,6 @@
 //! Private envelopes between a participant and the gateway.
 
 use model::{DeliveryMode, LinkId, OperationId};
-use topic::Event;
 
 use crate::{
     envelope::Envelope,
@@ -16,9 +15,7 @@ const WORKER: LinkId = LinkId(7);
 
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    stage.step(Event::Configure {
-        upstreams: &serving(),
-    });
+    stage.configure(&serving());
     stage.server(LinkId(8), "worker");
     let grants = ["mcp/response:*", "mcp/request:notifications/*", "chat"];
     stage.listener(WORKER, "worker", &grants, DeliveryMode::All);

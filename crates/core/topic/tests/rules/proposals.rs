@@ -234,12 +234,8 @@ fn an_approval_that_cannot_be_carried_out_has_failed() {
     stage.approved(1);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    stage.step(topic::Event::Configure {
-        upstreams: &without,
-    });
-    stage.step(topic::Event::Configure {
-        upstreams: &configured(),
-    });
+    stage.configure(&without);
+    stage.configure(&configured());
     let expected = [
         "refuse 5: upstream_down".to_owned(),
         format!("store p1 ended failed: {down}"),

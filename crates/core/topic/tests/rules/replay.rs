@@ -182,25 +182,21 @@ fn no_message_is_kept_unless_configured() {
         "there is no history"
     );
     assert_eq!(stage.topic.readable_since(BOB), None);
-    assert!(shown(&stage.step(Event::Keep { kept: KEPT })).is_empty());
+    assert!(shown(&stage.keep(KEPT)).is_empty());
     chat(&mut stage, &["b", "c"]);
     assert_eq!(
         enter(&mut stage, DeliveryMode::All, false, at(0)),
         Some((1, false, texts(&["b", "c"])))
     );
-    stage.step(Event::Keep {
-        kept: RingLimits {
-            history: 1,
-            readable: false,
-        },
+    stage.keep(RingLimits {
+        history: 1,
+        readable: false,
     });
     assert_eq!(
         enter(&mut stage, DeliveryMode::All, false, at(1)),
         Some((2, false, texts(&["c"])))
     );
-    stage.step(Event::Keep {
-        kept: RingLimits::default(),
-    });
+    stage.keep(RingLimits::default());
     assert_eq!(
         of(stage.topic.messages(&id("ann"), at(2).unwrap())),
         (3, false, vec![])

@@ -290,9 +290,7 @@ fn a_lost_server_or_capability_ends_open_requests() {
     assert_eq!(shown(&effects)[1..], expected);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let effects = stage.step(Event::Configure {
-        upstreams: &without,
-    });
+    let effects = stage.configure(&without);
     let expected = [
         "left one",
         "cancel 1",
@@ -306,9 +304,7 @@ fn a_lost_server_or_capability_ends_open_requests() {
         "bare",
         "the name is no other server's any more"
     );
-    stage.step(Event::Configure {
-        upstreams: &configured(),
-    });
+    stage.configure(&configured());
     assert_eq!(refused(&stage.call(ANN, 5, "one_a")), Cause::Unknown);
 }
 
@@ -319,10 +315,8 @@ fn a_configured_server_that_is_not_here_is_down() {
     stage.server(LinkId(100), "portmoot");
     let mut other = configured();
     other.retain(|server| server.id != id("two"));
-    stage.step(Event::Configure { upstreams: &other });
-    stage.step(Event::Configure {
-        upstreams: &configured(),
-    });
+    stage.configure(&other);
+    stage.configure(&configured());
     let two = Some(Target::Upstream("two"));
     assert_eq!(
         refused(&stage.request(ANN, 2, "tasks/get", two)),

@@ -61,9 +61,7 @@ fn the_caller_of_a_held_call_comes_back_for_it() {
 fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
     for held in [true, false] {
         let mut stage = Stage::new();
-        stage.step(Event::Configure {
-            upstreams: &crate::serving::serving(),
-        });
+        stage.configure(&crate::serving::serving());
         stage.server(crate::stage::OWN, "portmoot");
         stage.server(model::LinkId(8), "worker");
         stage.caller(model::LinkId(7), "worker", &["mcp/response:*"]);
@@ -224,9 +222,7 @@ fn a_held_call_is_judged_under_its_public_name_as_before() {
 fn a_participant_that_serves_is_not_asked_again_for_a_proposal_that_is_over() {
     for held in [true, false] {
         let mut stage = stage();
-        stage.step(Event::Configure {
-            upstreams: &crate::serving::serving(),
-        });
+        stage.configure(&crate::serving::serving());
         stage.listener(
             model::LinkId(4),
             "worker",

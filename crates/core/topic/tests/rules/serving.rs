@@ -2,7 +2,7 @@
 //! its own.
 
 use model::{DeliveryMode, LinkId, ListKind};
-use topic::{Cause, Event, ListScope, Manifest, Present, UpstreamNames};
+use topic::{Cause, Configure, Event, ListScope, Manifest, Present, Seating, UpstreamNames};
 
 use crate::{
     envelope::Envelope,
@@ -22,9 +22,7 @@ pub(crate) fn serving() -> Vec<UpstreamNames> {
 /// The usual stage, with `worker` which serves the tool `w`.
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    stage.step(Event::Configure {
-        upstreams: &serving(),
-    });
+    stage.configure(&serving());
     assert!(
         shown(&stage.server(SERVED, "worker")).is_empty(),
         "its server side is hidden"
@@ -98,12 +96,15 @@ fn the_seat_of_a_server_side_is_taken_once() {
     let capabilities = std::sync::Arc::new(model::Capabilities::upstream());
     let (server, handle) = (&id("worker"), "again".to_owned());
     assert!(
-        shown(&stage.step(Event::Serve {
-            link: LinkId(9),
-            server,
-            handle,
-            capabilities
-        }))
+        shown(&stage.step(Event::Configure(Configure {
+            seats: vec![Seating {
+                link: LinkId(9),
+                server,
+                handle,
+                capabilities
+            }],
+            ..Configure::servers(&serving())
+        })))
         .is_empty()
     );
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "again");
@@ -119,9 +120,7 @@ fn the_seat_of_a_server_side_is_taken_once() {
 fn a_participant_that_serves_no_more_stays_and_its_calls_end() {
     let mut stage = stage();
     stage.call(ANN, 1, "worker_w");
-    let effects = stage.step(Event::Configure {
-        upstreams: &configured(),
-    });
+    let effects = stage.configure(&configured());
     let expected = [
         "cancel 1",
         "refuse 1: upstream_down",
@@ -134,9 +133,7 @@ fn a_participant_that_serves_no_more_stays_and_its_calls_end() {
         "bare",
         "the name is no server's any more"
     );
-    stage.step(Event::Configure {
-        upstreams: &serving(),
-    });
+    stage.configure(&serving());
     assert!(shown(&stage.server(SERVED, "worker")).is_empty());
     stage.lists("worker", ListScope::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 3, "worker_w")).0, "worker");
@@ -148,9 +145,7 @@ fn a_participant_may_have_the_name_that_a_server_had() {
     let mut upstreams = configured();
     upstreams.retain(|upstream| upstream.id != id("one"));
     upstreams.push(UpstreamNames::serving(id("one"), "one"));
-    stage.step(Event::Configure {
-        upstreams: &upstreams,
-    });
+    stage.configure(&upstreams);
     assert!(!stage.topic.has_participant(&id("one")));
     assert!(shown(&stage.server(SERVED, "one")).is_empty());
     let effects = stage.listener(WORKER, "one", &[], DeliveryMode::All);
@@ -163,9 +158,7 @@ fn a_server_that_takes_a_participants_name_ends_its_links() {
     stage.call(ANN, 1, "worker_w");
     let mut upstreams = configured();
     upstreams.push(UpstreamNames::new(id("worker"), "worker"));
-    stage.step(Event::Configure {
-        upstreams: &upstreams,
-    });
+    stage.configure(&upstreams);
     assert_eq!(stage.links("worker"), [WORKER]);
     let effects = stage.server(SERVED, "worker");
     let expected = [
@@ -182,15 +175,41 @@ fn a_server_that_takes_a_participants_name_ends_its_links() {
         Some(SERVED)
     );
     // It leaves once, as one server.
-    let effects = stage.step(Event::Configure {
-        upstreams: &configured(),
-    });
+    let effects = stage.configure(&configured());
     assert_eq!(shown(&effects)[0], "left worker");
     assert!(!stage.topic.has_participant(&id("worker")));
     assert_eq!(
         shown(&stage.caller(WORKER, "worker", &[])),
         ["joined worker"]
     );
+}
+
+#[test]
+fn a_participant_that_serves_leaves_as_its_name_becomes_a_servers() {
+    let mut stage = stage();
+    let mut upstreams = configured();
+    upstreams.push(UpstreamNames::new(id("worker"), "worker"));
+    let worker = id("worker");
+    let seat = Seating {
+        link: LinkId(9),
+        server: &worker,
+        handle: "new".to_owned(),
+        capabilities: std::sync::Arc::new(model::Capabilities::upstream()),
+    };
+    let effects = stage.step(Event::Configure(Configure {
+        seats: vec![seat],
+        ..Configure::servers(&upstreams)
+    }));
+    let expected = [
+        "exit 7: revoked",
+        "left worker",
+        "joined worker",
+        "closed 7: revoked",
+        "Tools changed for link 1",
+    ];
+    assert_eq!(shown(&effects), expected);
+    let server = stage.topic.server(&worker).map(|server| server.link);
+    assert_eq!(server, Some(LinkId(9)));
 }
 
 #[test]

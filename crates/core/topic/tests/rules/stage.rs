@@ -8,9 +8,9 @@ use model::{
     ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 use topic::{
-    About, Ask, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope, Listener,
-    Manifest, Now, OperationRef, Parked, Request, Restore, Resume, Target, Terms, TopicConfig,
-    UpstreamNames,
+    About, Ask, Configure, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope,
+    Listener, Manifest, Now, OperationRef, Parked, Request, Restore, Resume, RingLimits, Seating,
+    Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -96,6 +96,8 @@ pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) ->
 
 pub(crate) struct Stage {
     pub(crate) topic: Topic,
+    /// The servers that are configured.
+    names: Vec<UpstreamNames>,
     pub(crate) now_ms: u64,
     pub(crate) wall_ms: u64,
 }
@@ -115,6 +117,7 @@ impl Stage {
         config.direct = DIRECT;
         change(&mut config);
         let mut stage = Self {
+            names: config.upstreams.clone(),
             topic: Topic::new(config),
             now_ms: 0,
             wall_ms: 0,
@@ -127,6 +130,9 @@ impl Stage {
     }
 
     pub(crate) fn step(&mut self, event: Event<'_>) -> Effects {
+        if let Event::Configure(configure) = &event {
+            self.names = configure.upstreams.to_vec();
+        }
         self.topic.step(
             Now {
                 steady_ms: self.now_ms,
@@ -153,12 +159,31 @@ impl Stage {
         name: &str,
         capabilities: Arc<Capabilities>,
     ) -> Effects {
-        self.step(Event::Serve {
+        let seat = Seating {
             link,
             server: &id(name),
             handle: name.to_owned(),
             capabilities,
-        })
+        };
+        let names = self.names.clone();
+        self.step(Event::Configure(Configure {
+            seats: vec![seat],
+            ..Configure::servers(&names)
+        }))
+    }
+
+    /// These servers, with seats and lists as before.
+    pub(crate) fn configure(&mut self, upstreams: &[UpstreamNames]) -> Effects {
+        self.step(Event::Configure(Configure::servers(upstreams)))
+    }
+
+    /// The room keeps these messages from now on.
+    pub(crate) fn keep(&mut self, kept: RingLimits) -> Effects {
+        let names = self.names.clone();
+        self.step(Event::Configure(Configure {
+            kept: Some(kept),
+            ..Configure::servers(&names)
+        }))
     }
 
     pub(crate) fn join(

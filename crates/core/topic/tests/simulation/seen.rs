@@ -52,6 +52,7 @@ pub(crate) const SEEN: &[&str] = &[
     "cancelled",
     "refused: unknown",
     "refused: not admitted",
+    "reloaded as a whole",
     "refused for its token",
     "held for its token",
     "came back with too small a token",

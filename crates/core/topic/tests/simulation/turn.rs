@@ -1,6 +1,9 @@
 //! Terms of one step: calls, questions and decisions that its event brings, and links that it ends.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 use topic::{Ended, Listener};
@@ -80,12 +83,12 @@ pub(crate) struct Turn {
     pub(crate) regrants: Option<ParticipantId>,
     /// Servers that leave.
     pub(crate) dismissed: Vec<ParticipantId>,
-    /// The server that takes its seat.
-    pub(crate) serving: Option<ParticipantId>,
+    /// Servers that take their seats.
+    pub(crate) serving: Vec<ParticipantId>,
     /// The server that begins or ceases to run.
     pub(crate) available: Option<(ParticipantId, bool)>,
-    /// The participant whose new capabilities the others must learn.
-    pub(crate) changes: Option<ParticipantId>,
+    /// Participants whose new capabilities the others must learn.
+    pub(crate) changes: BTreeSet<ParticipantId>,
     pub(crate) answering: Option<Answering>,
     /// The operation that its opener cancels.
     pub(crate) cancelling: Option<OperationId>,

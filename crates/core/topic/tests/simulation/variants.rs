@@ -16,8 +16,8 @@ macro_rules! variants {
 }
 
 variants!(EVENTS, event, Event<'_>, "event ", Event:
-    Join Leave Revoke Disown Regrant MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Serve Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose
-    Unproposable Restore Closed Decide Describe Written Tick Stop Ask Answer Proceed Cancel Notice Keep);
+    Join Leave Revoke Disown Regrant MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose
+    Unproposable Restore Closed Decide Describe Written Tick Stop Ask Answer Proceed Cancel Notice);
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
     Closed Withhold Receive Ignore Deliver Hold Park Pause Return Proceed Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk

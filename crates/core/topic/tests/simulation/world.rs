@@ -33,8 +33,8 @@ const WALL_MS: u64 = 1_700_000_000_000;
 pub(crate) struct World {
     pub(crate) topic: Topic,
     pub(crate) prng: Prng,
-    /// Draws tokens alone.
-    tokens: Prng,
+    /// Draws tokens, and what comes with another configuration.
+    pub(crate) beside: Prng,
     pub(crate) books: Books,
     /// The mailboxes between the topic and its addressees.
     pub(crate) shell: Shell,
@@ -64,7 +64,7 @@ impl World {
             ..Books::default()
         };
         let prng = Prng(seed);
-        let tokens = Prng(!seed);
+        let beside = Prng(!seed);
         let interleaving = Prng(seed.rotate_left(32));
         let shell = Shell::default();
         let (next, now_ms, given, life, accepted, log) = <_>::default();
@@ -72,7 +72,7 @@ impl World {
         Self {
             topic,
             prng,
-            tokens,
+            beside,
             books,
             shell,
             interleaving,
@@ -108,8 +108,8 @@ impl World {
 
     /// Draws the access token of a request: most are good for all that their participant may do.
     pub(crate) fn token(&mut self) -> Option<Narrowing> {
-        let few = self.tokens.one_in(8);
-        let scopes = self.tokens.any(&TOKENS);
+        let few = self.beside.one_in(8);
+        let scopes = self.beside.any(&TOKENS);
         few.then(|| Narrowing {
             to: Arc::new(Capabilities::parse(scopes.iter().copied()).unwrap()),
             step_up: None,
@@ -458,12 +458,8 @@ impl World {
 fn touches_lists(event: &Event<'_>) -> bool {
     match event {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
-        // The simulation narrows to nothing less: rules/narrowing.rs has what it does.
         Event::Disown { .. } => false,
-        Event::Configure { .. }
-        | Event::Serve { .. }
-        | Event::Attach { .. }
-        | Event::Detach { .. } => true,
+        Event::Configure(_) | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
         Event::Available { .. } => false,
         Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask(_) => false,
@@ -474,7 +470,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
         Event::MayBecomeTask { .. } | Event::Task(_) | Event::TaskWritten { .. } => false,
         Event::TaskChanged { .. } | Event::SessionLost { .. } => false,
-        Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
+        Event::Tick | Event::Stop | Event::Notice { .. } => false,
     }
 }
 

@@ -33,7 +33,7 @@ impl Outlet for Chain {
 }
 
 /// A registry with one topic. It keeps an audit log.
-fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
+pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
     let journal = JournalWriter::open(dir).unwrap();
     let topic = TopicConfig {
         name: TopicName::new("main").unwrap(),
@@ -57,15 +57,13 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
     };
     let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
     let registry = Registry::start(Start {
-        identities: access.identities(&config),
+        standing: access.standing(&config),
         config: config.clone(),
-        grants: access.grants(&config),
         sealer: Sealer::new(&[7; 32], None),
         guard: None,
         journal: Some(journal),
         audit,
         accounts: Arc::new(oauth::Accounts::in_memory()),
-        sign_ins: access::sign_ins::SignIns::default(),
     })
     .unwrap();
     (access, registry)

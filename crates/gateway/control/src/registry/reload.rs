@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak, atomic::Ordering};
 use std::time::Duration;
 
-use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
 use oauth::Configured;
 use platform::unix_ms;
@@ -13,54 +12,54 @@ use upstream::config::{OpenApiConfig, ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
-use access::Pins;
+use super::in_force::{Concerned, InForce};
 use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
-use access::grants::Grants;
-use access::identities::local_user;
-use access::sign_ins::SignIns;
+use access::{AccessJournal, Pins};
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
 
 impl Registry {
-    /// Takes over a new configuration: servers that did not change keep running. Participants that
-    /// may not enter a topic any more leave it with the [`Registry::refresh`] that must follow.
-    pub fn reload(
-        self: &Arc<Self>,
-        config: Config,
-        (identities, sign_ins): (Identities, SignIns),
-        grants: Grants,
-    ) {
-        self.set_identities(identities);
-        self.set_sign_ins(sign_ins);
-        self.set_grants(grants);
-        self.apply(config);
+    /// Takes over a new configuration: servers that did not change keep running, and participants
+    /// that may not enter a topic any more leave it. No change of tokens and grants is made
+    /// meanwhile, so that none is overwritten by older ones.
+    pub fn reload(self: &Arc<Self>, config: Config, access: &AccessJournal) {
+        let swapped = access.undisturbed(|| {
+            let _applying = self.applying.lock();
+            let config = Arc::new(config);
+            self.start_servers(&config, None);
+            self.bearers.take_over(&config);
+            let swapped = self.swap(|_| {
+                let standing = access.standing(&config);
+                InForce::new(config, standing)
+            });
+            self.open_topics();
+            swapped
+        });
+        self.follow(swapped, Concerned::Everybody);
     }
 
-    /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
-    pub fn set_identities(&self, identities: Identities) {
-        self.context
-            .sealer
-            .incarnations()
-            .set(identities.incarnations().clone());
-        let needs_token = identities.requires_token();
-        let before = std::mem::replace(&mut *self.identities.write(), Arc::new(identities));
-        if needs_token && !before.requires_token() {
-            self.closes.store(true, Ordering::Release);
-        }
+    /// Starts what the configuration with which the registry starts has.
+    pub(super) fn open(self: &Arc<Self>) {
+        let _applying = self.applying.lock();
+        let config = self.config();
+        self.start_servers(&config, None);
+        self.bearers.take_over(&config);
+        self.open_topics();
     }
 
-    /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`]
-    /// if one has ended before its time.
-    pub fn set_sign_ins(&self, sign_ins: SignIns) {
-        *self.sign_ins.write() = Arc::new(sign_ins);
+    /// Takes over the configuration in force once more, after a server was disabled or enabled; the
+    /// one of this name starts anew.
+    pub(super) fn apply_again(self: &Arc<Self>, renewed: Option<&str>) {
+        let _applying = self.applying.lock();
+        self.start_servers(&self.config(), renewed);
+        self.open_topics();
+        self.moved();
     }
 
-    /// Ends all that a participant has open, in every topic: one of its sign-ins has ended before
-    /// its time, and requests of several sign-ins share links. Clients that are still good come
-    /// back at once.
-    pub fn end_links_of(&self, ended: &ParticipantId) {
+    /// Ends all that a participant has open, in every topic.
+    pub(super) fn end_links_of(&self, ended: &ParticipantId) {
         for dispatch in self.topics() {
             let links = dispatch.with(Topic::links);
             let own = links
@@ -70,20 +69,10 @@ impl Registry {
         }
     }
 
-    /// Takes over other grants. [`Registry::refresh`] must follow.
-    pub fn set_grants(&self, grants: Grants) {
-        *self.grants.write() = Arc::new(grants);
-    }
-
-    /// Puts in force what was taken over, in every topic: gives one participant or all what they
-    /// may do now, whether they are present or have left proposals behind. What callers without a
-    /// token have open ends if they need one now.
-    pub fn refresh(&self, changed: Option<&ParticipantId>) {
+    /// Gives one participant or all what they may do now, in every topic, whether they are present
+    /// or have left proposals behind.
+    pub(super) fn refresh(&self, changed: Option<&ParticipantId>) {
         self.moved();
-        // The user of a pipe has started this process, and stays.
-        if self.closes.swap(false, Ordering::AcqRel) && !self.serves_pipe.load(Ordering::Relaxed) {
-            self.end_links_of(&local_user(&self.config()).id);
-        }
         for dispatch in self.topics() {
             let concerned =
                 changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
@@ -96,7 +85,7 @@ impl Registry {
 
     /// Ends the links of one participant or all that came in on a wire which is closed to them now.
     pub(super) fn close_wires(&self, dispatch: &Arc<Dispatch>, changed: Option<&ParticipantId>) {
-        if !self.limits_wires.load(Ordering::Relaxed) {
+        if !self.now().limits_wires {
             return;
         }
         for (_, link, participant) in dispatch.with(Topic::links) {
@@ -108,7 +97,7 @@ impl Registry {
     }
 
     /// Moves the epoch and looks anew for the next expiry.
-    fn moved(&self) {
+    pub(super) fn moved(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.renewed.notify_one();
     }
@@ -123,24 +112,9 @@ impl Registry {
         tokio::spawn(expiries(Arc::downgrade(self), Arc::clone(&self.renewed)));
     }
 
-    pub(super) fn apply(self: &Arc<Self>, config: Config) {
-        let _applying = self.applying.lock();
-        self.take_over(config, None);
-    }
-
-    /// Takes over the configuration in force once more, after a server was disabled or enabled; the
-    /// one of this name starts anew.
-    pub(super) fn apply_again(self: &Arc<Self>, renewed: Option<&str>) {
-        let _applying = self.applying.lock();
-        self.take_over(self.config().as_ref().clone(), renewed);
-    }
-
-    fn take_over(self: &Arc<Self>, config: Config, renewed: Option<&str>) {
-        let limits_wires = config
-            .participants
-            .iter()
-            .any(|one| one.participant.wires != Wires::ALL);
-        self.limits_wires.store(limits_wires, Ordering::Relaxed);
+    /// Starts the servers of a configuration that do not run as it has them, and closes those that
+    /// it has no more.
+    fn start_servers(self: &Arc<Self>, config: &Config, renewed: Option<&str>) {
         let me = Arc::downgrade(self);
         let topics = Topics(Box::new(move || {
             me.upgrade().map_or_else(Vec::new, |me| me.topics())
@@ -150,7 +124,7 @@ impl Registry {
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
             let server = &self.in_force_of(server);
-            let (accounts, unchanged) = self.accounts_of(&config, server);
+            let (accounts, unchanged) = self.accounts_of(config, server);
             let unchanged = unchanged && renewed != Some(server.name.as_str());
             let same = |(known, _): &(_, _)| unchanged && known == server;
             if let Some(at) = old.iter().position(same) {
@@ -196,11 +170,6 @@ impl Registry {
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
-        let config = Arc::new(config);
-        self.bearers.take_over(&config);
-        *self.config.write() = config;
-        self.open_topics();
-        self.moved();
     }
 
     /// The accounts at a server, and whether they are configured as they were.
@@ -355,7 +324,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
     loop {
         let Some(next_ms) = registry
             .upgrade()
-            .map(|registry| registry.next_expiry(since_ms))
+            .map(|registry| registry.now().next_expiry(since_ms))
         else {
             return;
         };
@@ -370,10 +339,8 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         registry.kept.turn_day();
         // Before the look: what expires meanwhile is found by the next one.
         let now_ms = unix_ms();
-        if registry
-            .next_expiry(since_ms)
-            .is_some_and(|at_ms| at_ms <= unix_ms())
-        {
+        let next_ms = registry.now().next_expiry(since_ms);
+        if next_ms.is_some_and(|at_ms| at_ms <= unix_ms()) {
             registry.refresh(None);
             registry.expired.send_replace(());
         }

@@ -12,13 +12,11 @@ use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
 use store::audit::Verdict;
 
-use super::Registry;
+use super::{Registry, in_force::InForce};
 use store::recorder::UNKNOWN_PARTICIPANT;
 
-use access::config::{Access, Config, TopicConfig};
-use access::{
-    ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest,
-};
+use access::config::Access;
+use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, identities::local_user, is_guest};
 use gateway::{Dispatch, Link};
 use topic::Joining;
 
@@ -105,16 +103,17 @@ impl Registry {
         presented: Presented<'_>,
         topic: Option<&str>,
     ) -> Result<Arc<Participant>, Refusal> {
+        let now = self.now();
         if presented
             .bearer
             .is_some_and(|token| token.starts_with(ACCESS_TOKEN_PREFIX))
-            && let Some(signed_in) = self.sign_ins.read().identify(presented, topic, unix_ms())
+            && let Some(signed_in) = now.sign_ins.identify(presented, topic, unix_ms())
         {
             return signed_in;
         }
         let is_of_issuer = presented
             .bearer
-            .is_some_and(|token| self.is_of_issuer(token));
+            .is_some_and(|token| self.is_of_issuer(&now, token));
         let of_issuer = is_of_issuer
             .then(|| self.bearers.identify(presented, topic))
             .flatten();
@@ -131,13 +130,13 @@ impl Registry {
                 ends_ms: bearer.ends_ms,
             });
         }
-        of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
+        of_issuer.unwrap_or_else(|| now.identities.identify(presented, unix_ms()))
     }
 
     /// Whether a token is for the issuers to check: it is none of the gateway's own, nor of a
     /// configured participant.
-    fn is_of_issuer(&self, token: &str) -> bool {
-        self.bearers.concerns(token) && !self.identities.read().knows(token)
+    fn is_of_issuer(&self, now: &InForce, token: &str) -> bool {
+        self.bearers.concerns(token) && !now.identities.knows(token)
     }
 
     /// Checks an access token of an issuer that may not be known yet, from this address, which may
@@ -146,7 +145,7 @@ impl Registry {
     /// # Errors
     /// The refusal to send.
     pub async fn admit(&self, token: &str, from: Option<IpAddr>) -> Result<(), Refusal> {
-        if !self.is_of_issuer(token) {
+        if !self.is_of_issuer(&self.now(), token) {
             return Ok(());
         }
         self.bearers.admit(token, from).await.map_err(|refusal| {
@@ -191,8 +190,8 @@ impl Registry {
         known: Option<Arc<Participant>>,
         guests: &Guests,
     ) -> Option<Result<Visitor, Refusal>> {
-        let (name, config) = (TopicName::new(topic).ok()?, self.config());
-        let topic = of(&config, &name)?;
+        let (name, now) = (TopicName::new(topic).ok()?, self.now());
+        let topic = now.topic(&name)?;
         let (allowed, rate) = (topic.anonymous.as_ref()?, topic.anonymous_rate);
         let dispatch = self.topic(&name)?;
         let known = known.filter(|guest| is_guest(&guest.id) && guest.may_enter(&name));
@@ -234,9 +233,7 @@ impl Registry {
 
     /// Whether a known participant may enter a topic.
     pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
-        let is_public =
-            || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public);
-        participant.may_enter(topic) || (participant.is_for(topic) && is_public())
+        self.now().may_enter(participant, topic)
     }
 
     /// Whether a known participant may know that a topic exists.
@@ -244,8 +241,11 @@ impl Registry {
         if !participant.is_for(topic) {
             return false;
         }
-        let private = of(&self.config(), topic).is_none_or(|topic| topic.access == Access::Private);
-        !private || self.may_enter(participant, topic)
+        let now = self.now();
+        let private = now
+            .topic(topic)
+            .is_none_or(|topic| topic.access == Access::Private);
+        !private || now.may_enter(participant, topic)
     }
 
     /// Capabilities of a participant now: in a topic, or outside of topics. With an access token
@@ -255,15 +255,7 @@ impl Registry {
         participant: &Participant,
         topic: Option<&TopicName>,
     ) -> Arc<Capabilities> {
-        if topic.is_some_and(|topic| !participant.is_for(topic)) {
-            return Arc::default();
-        }
-        participant.narrow(self.grants().over(
-            &participant.id,
-            &participant.capabilities,
-            topic,
-            unix_ms(),
-        ))
+        self.now().capabilities(participant, topic)
     }
 
     /// A participant with its capabilities in a topic now.
@@ -294,31 +286,28 @@ impl Registry {
 
     /// A participant as it is known now, in a topic or not.
     pub fn known(&self, id: &ParticipantId) -> Option<Arc<Participant>> {
-        let bearer = self.identities.read().participant(id, unix_ms());
+        self.known_by(&self.now(), id)
+    }
+
+    fn known_by(&self, now: &InForce, id: &ParticipantId) -> Option<Arc<Participant>> {
+        let bearer = now.identities.participant(id, unix_ms());
         let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
         let bearer = bearer.or_else(|| self.bearers.participant(id));
-        let bearer = bearer.or_else(|| self.sign_ins.read().participant(id, unix_ms()));
-        bearer.or_else(|| is_local().then(|| local_user(&self.config())))
+        let bearer = bearer.or_else(|| now.sign_ins.participant(id, unix_ms()));
+        bearer.or_else(|| is_local().then(|| local_user(&now.config)))
     }
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        let now_ms = unix_ms();
-        let mut all = self
-            .bearers
-            .beside(self.identities.read().participants(now_ms));
-        let signed_in = self.sign_ins.read().participants(now_ms);
+        let (now, now_ms) = (self.now(), unix_ms());
+        let mut all = self.bearers.beside(now.identities.participants(now_ms));
+        let signed_in = now.sign_ins.participants(now_ms);
         if !signed_in.is_empty() {
             all.extend(signed_in);
             all.sort_by(|one, other| one.id.cmp(&other.id));
             all.dedup_by(|one, other| one.id == other.id);
         }
         all
-    }
-
-    /// All changes of capabilities in force.
-    pub fn grants(&self) -> Arc<Grants> {
-        Arc::clone(&self.grants.read())
     }
 
     /// Lets a link join with what its participant may do now.
@@ -363,10 +352,11 @@ impl Registry {
 
     /// Whether a participant may come in on a wire now.
     pub(crate) fn may_use(&self, id: &ParticipantId, wire: Wire) -> bool {
-        !self.limits_wires.load(Ordering::Relaxed)
+        let now = self.now();
+        !now.limits_wires
             || is_guest(id)
             || self
-                .known(id)
+                .known_by(&now, id)
                 .is_some_and(|known| known.wires.contains(wire))
     }
 
@@ -389,13 +379,14 @@ impl Registry {
         id: &ParticipantId,
         topic: &TopicName,
     ) -> Option<Arc<Capabilities>> {
+        let now = self.now();
         if is_guest(id) {
-            return of(&self.config(), topic)?.anonymous.clone();
+            return now.topic(topic)?.anonymous.clone();
         }
         let known = self
-            .known(id)
-            .filter(|known| self.may_enter(known, topic))?;
-        Some(self.in_force(&known, Some(topic)))
+            .known_by(&now, id)
+            .filter(|known| now.may_enter(known, topic))?;
+        Some(now.capabilities(&known, Some(topic)))
     }
 }
 
@@ -418,8 +409,4 @@ fn closed_wire() -> Refusal {
 
 fn for_topic(topic: &str) -> String {
     format!("for topic {}", quote(topic))
-}
-
-fn of<'c>(config: &'c Config, name: &TopicName) -> Option<&'c TopicConfig> {
-    config.topics.iter().find(|topic| topic.name == *name)
 }

@@ -4,7 +4,10 @@ use std::sync::{LazyLock, Weak};
 
 use model::{Capabilities, Form, Method, Outcome, ParticipantId, Payload};
 use platform::Mutex;
-use topic::{About, Interest, Joining, Logs, Parked, Resume, Subject, Target, UpstreamNames};
+use topic::{
+    About, Configure, Interest, Joining, Logs, Parked, Resume, Seating, Subject, Target,
+    UpstreamNames,
+};
 use upstream::{Asking, Question};
 use wire::rpc::Id;
 
@@ -54,17 +57,17 @@ impl Scene {
         let dispatch = Stage::new(&["mcp/*"]).dispatch;
         let id = ParticipantId::new("old").unwrap();
         let capabilities = Arc::new(Capabilities::parse(["mcp/*"]).unwrap());
-        dispatch.take(Event::Configure {
-            upstreams: &[UpstreamNames::new(id.clone(), "")],
-        });
         let (server, handle) = (dispatch.context.link(), Server::Gateway);
-        let rights = Arc::clone(&capabilities);
-        dispatch.take(Event::Serve {
+        let seat = Seating {
             link: server,
             server: &id,
             handle,
-            capabilities: rights,
-        });
+            capabilities: Arc::clone(&capabilities),
+        };
+        dispatch.take(Event::Configure(Configure {
+            seats: vec![seat],
+            ..Configure::servers(&[UpstreamNames::new(id.clone(), "")])
+        }));
         let participant = auth::Participant::new(
             ParticipantId::new("bob").unwrap(),
             Arc::clone(&capabilities),

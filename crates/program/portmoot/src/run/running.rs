@@ -161,25 +161,21 @@ impl Gateway {
         };
         let access = AccessJournal::new(ledger, requires_token).with_operator(operator);
         let access = Arc::new(access);
-        let identities = access.identities(&config);
-        let grants = access.grants(&config);
-        log_not_applied(&grants);
+        let standing = access.standing(&config);
+        log_not_applied(&standing.grants);
         let guard = exe.and_then(start_guard);
         let accounts = accounts(&config, journal.as_ref(), &audit)?;
-        let sign_ins = access.sign_ins(&config);
         if config.login.is_some() && journal.is_none() {
             tracing::warn!(target: LOG_TARGET, "clients cannot sign in: the gateway has no data_dir");
         }
         let start = Start {
             config,
-            identities,
-            grants,
+            standing,
             sealer,
             guard,
             journal,
             audit,
             accounts,
-            sign_ins,
         };
         let registry = Registry::start(start)?;
         let sign_in = sign_in(&registry, &access);
@@ -298,13 +294,9 @@ impl Gateway {
 
     /// Takes over a new configuration, whole. What needs a restart is the same in it.
     pub(crate) fn reload(&self, config: Config) {
-        let new = config.clone();
         self.descriptors.grow(&config);
-        self.access.under(&config, |known, grants| {
-            log_not_applied(&grants);
-            self.registry.reload(new, known, grants);
-        });
-        self.registry.refresh(None);
+        self.registry.reload(config, &self.access);
+        log_not_applied(&self.registry.grants());
         // The certificate may be another one.
         if let Err(failure) = self.announce() {
             tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::AccessJournal;
 use access::config::Config;
 use auth::{Participant, Presented};
-use control::Registry;
+use control::{Concerned, Registry};
 use model::ParticipantId;
 use oauth::dialer::Dialer;
 use signin::{Connect, Home, SignIn};
@@ -28,15 +28,13 @@ impl Home for InRegistry {
     }
 
     fn sign_ins_changed(&self, participant: &str, ended: bool) {
-        self.registry
-            .set_sign_ins(self.access.sign_ins(&self.registry.config()));
-        let Ok(id) = ParticipantId::new(participant) else {
-            return;
+        let id = ParticipantId::new(participant).ok();
+        let concerned = match &id {
+            Some(id) if ended => Concerned::SignedOut(id),
+            Some(id) => Concerned::One(id),
+            None => Concerned::Everybody,
         };
-        self.registry.refresh(Some(&id));
-        if ended {
-            self.registry.end_links_of(&id);
-        }
+        self.registry.renew(&self.access, concerned);
     }
 
     fn knows(&self, participant: &str) -> bool {

@@ -59,7 +59,7 @@ pub(crate) struct Room {
     /// Messages of earlier steps that it has published.
     pub(crate) late: BTreeSet<u64>,
     /// Whether it has announced new capabilities.
-    changes: bool,
+    changes: BTreeSet<ParticipantId>,
     pub(crate) kept: topic::RingLimits,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
@@ -130,9 +130,7 @@ impl Books {
                 let joins = turn.joining.as_ref().map(|own| &own.participant);
                 let comes_back = turn.available.as_ref() == Some(&(person.id.clone(), true));
                 assert!(
-                    joins == Some(&person.id)
-                        || turn.serving.as_ref() == Some(&person.id)
-                        || comes_back
+                    joins == Some(&person.id) || turn.serving.contains(&person.id) || comes_back
                 );
                 self.check_person(person);
                 assert!(
@@ -150,7 +148,7 @@ impl Books {
                 });
             }
             RoomEffect::Changed(person) => {
-                assert_eq!(turn.changes.as_ref(), Some(&person.id));
+                assert!(turn.changes.contains(&person.id));
                 self.check_person(person);
                 assert!(
                     self.room.here.contains(&person.id),
@@ -158,7 +156,7 @@ impl Books {
                     person.id
                 );
                 assert!(
-                    !std::mem::replace(&mut self.room.changes, true),
+                    self.room.changes.insert(person.id.clone()),
                     "announced twice"
                 );
             }
@@ -235,11 +233,7 @@ impl Books {
     pub(crate) fn finish_room(&mut self, effects: &Effects, turn: &Turn) {
         let published = std::mem::take(&mut self.room.publishes);
         let changed = std::mem::take(&mut self.room.changes);
-        assert_eq!(
-            changed,
-            turn.changes.is_some(),
-            "new capabilities are announced"
-        );
+        assert_eq!(changed, turn.changes, "new capabilities are announced");
         let withheld = effects
             .all
             .iter()

@@ -25,7 +25,7 @@ impl World {
         items.collect()
     }
 
-    fn manifest(&mut self, builtin: bool) -> Manifest {
+    pub(crate) fn manifest(&mut self, builtin: bool) -> Manifest {
         if builtin {
             let tools = BUILT_IN
                 .iter()

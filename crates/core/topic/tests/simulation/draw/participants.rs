@@ -134,7 +134,7 @@ impl World {
             self.books.judge_deals(participant);
         }
         turn.regrants = (stays && differs).then(|| participant.clone());
-        turn.changes = turn.regrants.clone();
+        turn.changes = turn.regrants.iter().cloned().collect();
         let renews = self
             .books
             .listener_of(participant)
@@ -364,7 +364,8 @@ impl World {
             self.books.judge_deals(participant);
         }
         let regrants = (here && differs).then(|| participant.clone());
-        let changes = regrants.clone().filter(|own| self.books.is_seen(own));
+        let changes = regrants.iter().filter(|own| self.books.is_seen(own));
+        let changes = changes.cloned().collect();
         let approved = |books: &crate::books::Books| {
             let runs = books
                 .calls

@@ -1,7 +1,7 @@
 //! Answers in the room, messages of the gateway, and the replay of both.
 
 use model::{KindRef, OperationId, Outcome};
-use topic::{Audience, Cursor, Intent, Reach, RingLimits};
+use topic::{Audience, Configure, Cursor, Intent, Reach, RingLimits};
 
 use crate::{
     books::{
@@ -167,14 +167,24 @@ impl World {
         );
     }
 
-    pub(crate) fn keep(&mut self) {
+    pub(crate) fn draw_kept(&mut self) -> RingLimits {
         let history = self.prng.any(&[0, 0, 3, 8]);
-        let kept = RingLimits {
+        RingLimits {
             history,
             readable: self.prng.one_in(3),
-        };
+        }
+    }
+
+    pub(crate) fn keep(&mut self) {
+        let kept = self.draw_kept();
         self.books.keeps(kept);
-        self.live(Event::Keep { kept }, Turn::default());
+        let configured = self.books.configured.clone();
+        let keep = Configure {
+            kept: Some(kept),
+            ..Configure::servers(&configured)
+        };
+        let effects = self.live(Event::Configure(keep), Turn::default());
+        assert!(effects.all.is_empty() && effects.room.is_empty());
         assert_eq!(self.topic.kept(), kept);
     }
 

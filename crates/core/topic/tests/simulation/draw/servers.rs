@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ParticipantId};
-use topic::{Ended, UpstreamNames};
+use topic::{Configure, Ended, Manifest, RingLimits, Seating, SharedLists, UpstreamNames};
 
 use crate::{
     books::{Books, participants::Served},
@@ -12,6 +12,9 @@ use crate::{
     turn::Turn,
     world::World,
 };
+
+/// A server that takes its seat: its name, handle and capabilities.
+type Seat = (ParticipantId, u64, Arc<Capabilities>);
 
 impl World {
     pub(crate) fn server_grant(&mut self) -> Arc<Capabilities> {
@@ -30,11 +33,18 @@ impl World {
 
     pub(crate) fn serve(&mut self, server: &ParticipantId) {
         let (handle, capabilities) = (self.number(), self.server_grant());
+        let configured = self.books.configured.clone();
+        let seats = vec![(server.clone(), handle, capabilities)];
+        self.reload(&configured, seats, Vec::new(), None);
+    }
+
+    /// Enters a server that takes its seat, or gets another handle, in the books.
+    fn seat(&mut self, turn: &mut Turn, seat: &Seat) -> LinkId {
+        let (server, handle, capabilities) = seat;
         let seated = self.books.servers.get(server).map(|served| served.link);
         let link = seated.unwrap_or_else(|| LinkId(self.number()));
         let hidden = self.books.serves(server);
         // A participant had the name before the server was configured.
-        let mut turn = Turn::default();
         if seated.is_none() && !hidden {
             let leaving = self.books.links_of(server);
             if !leaving.is_empty() {
@@ -56,34 +66,19 @@ impl World {
                 .or_default()
                 .granted = Some(capabilities.clone());
         }
-        let differs = self.books.asking.get(server) != Some(&capabilities);
-        turn.changes = (seated.is_some() && differs && self.books.is_seen(server) && !hidden)
-            .then(|| server.clone());
-        turn.serving = Some(server.clone());
+        let differs = self.books.asking.get(server) != Some(capabilities);
+        if seated.is_some() && differs && self.books.is_seen(server) && !hidden {
+            turn.changes.insert(server.clone());
+        }
+        turn.serving.push(server.clone());
         self.books
             .asking
             .insert(server.clone(), capabilities.clone());
+        let handle = *handle;
         self.books
             .servers
             .insert(server.clone(), Served { link, handle });
-        let effects = self.live(
-            Event::Serve {
-                link,
-                server,
-                handle,
-                capabilities,
-            },
-            turn,
-        );
-        let joined = effects
-            .room
-            .iter()
-            .any(|effect| matches!(effect, RoomEffect::Joined(_)));
-        assert_eq!(
-            joined,
-            seated.is_none() && !hidden,
-            "only a server that others see joins"
-        );
+        link
     }
 
     /// A server begins or ceases to run, or one that serves is reported.
@@ -133,10 +128,36 @@ impl World {
         }
         let at = self.prng.below(all.len());
         all.rotate_left(at);
-        self.configures(&all);
+        // What else comes with the configuration is drawn beside.
+        std::mem::swap(&mut self.prng, &mut self.beside);
+        let (mut seats, mut lists) = (Vec::new(), Vec::new());
+        for names in all.iter().filter(|names| !names.builtin) {
+            if self.prng.one_in(2) {
+                let (handle, capabilities) = (self.number(), self.server_grant());
+                seats.push((names.id.clone(), handle, capabilities));
+            }
+            if self.prng.one_in(2) {
+                lists.push((names.id.clone(), self.manifest(false)));
+            }
+        }
+        let kept = self.prng.one_in(3).then(|| self.draw_kept());
+        std::mem::swap(&mut self.prng, &mut self.beside);
+        self.reload(&all, seats, lists, kept);
     }
 
     pub(crate) fn configures(&mut self, all: &[UpstreamNames]) {
+        self.reload(all, Vec::new(), Vec::new(), None);
+    }
+
+    /// Another configuration as a whole: servers come and go, take their seats and list, and the
+    /// room keeps more or less.
+    fn reload(
+        &mut self,
+        all: &[UpstreamNames],
+        mut seats: Vec<Seat>,
+        lists: Vec<(ParticipantId, Manifest)>,
+        kept: Option<RingLimits>,
+    ) {
         let stays = |books: &Books, server: &ParticipantId| {
             all.iter()
                 .any(|names| names.id == *server && names.serves == books.serves(server))
@@ -148,7 +169,9 @@ impl World {
             .filter(|server| !stays(&self.books, server))
             .cloned()
             .collect();
-        let turn = Turn {
+        // The books have one seat for each name: rules/serving.rs has what leaves and comes at once.
+        seats.retain(|(server, ..)| !dismissed.contains(server));
+        let mut turn = Turn {
             dismissed,
             ..Turn::default()
         };
@@ -156,13 +179,50 @@ impl World {
         let hidden =
             |id: &ParticipantId| before.iter().any(|names| names.id == *id && names.serves);
         let seen = |server: &&ParticipantId| !hidden(server) && !self.books.away.contains(*server);
-        let leave = turn.dismissed.iter().filter(seen).count();
-        let effects = self.live(Event::Configure { upstreams: all }, turn);
-        let left = effects
-            .room
-            .iter()
-            .filter(|effect| matches!(effect, RoomEffect::Left(_)))
-            .count();
-        assert_eq!(left, leave, "a server that is not configured leaves");
+        let dismissed = turn.dismissed.iter().filter(seen).count();
+        let (mut joins, mut revoked) = (0, 0);
+        let mut links = Vec::new();
+        for seat in &seats {
+            let joined = !self.books.servers.contains_key(&seat.0) && !self.books.serves(&seat.0);
+            joins += usize::from(joined);
+            revoked += usize::from(joined && self.books.is_here(&seat.0));
+            links.push(self.seat(&mut turn, seat));
+        }
+        if let Some(kept) = kept {
+            self.books.keeps(kept);
+        }
+        if !seats.is_empty() && !lists.is_empty() && !turn.dismissed.is_empty() {
+            self.books.count("reloaded as a whole");
+        }
+        let seats = seats.iter().zip(links);
+        let seats = seats.map(|((server, handle, capabilities), link)| Seating {
+            link,
+            server,
+            handle: *handle,
+            capabilities: Arc::clone(capabilities),
+        });
+        let lists = lists.iter().map(|(server, manifest)| SharedLists {
+            server,
+            manifest: manifest.clone(),
+        });
+        let configure = Configure {
+            upstreams: all,
+            seats: seats.collect(),
+            lists: lists.collect(),
+            changed: &[],
+            kept,
+        };
+        let effects = self.live(Event::Configure(configure), turn);
+        let count = |which: fn(&RoomEffect) -> bool| {
+            effects.room.iter().filter(|effect| which(effect)).count()
+        };
+        let left = count(|effect| matches!(effect, RoomEffect::Left(_)));
+        assert_eq!(
+            left,
+            dismissed + revoked,
+            "a server that is not configured leaves"
+        );
+        let joined = count(|effect| matches!(effect, RoomEffect::Joined(_)));
+        assert_eq!(joined, joins, "only a server that others see joins");
     }
 }
