@@ -153,7 +153,7 @@ impl Dispatch {
             readable: offer.builtin.contains(&BuiltIn::Room),
         };
         let (gateway, own) = (ParticipantId::gateway(), self.own_lists_of(offer));
-        let effects = {
+        let step = {
             // The topic takes lists that are as new as those that it has.
             let _listing = self.listing.lock();
             // Locked while the topic steps: no list of a caller is made of the gateway's lists of
@@ -178,7 +178,7 @@ impl Dispatch {
                 kept: Some(kept),
             }))
         };
-        self.run_all(effects.all);
+        self.carry_out(step);
         for (server, hidden) in all.iter().zip(&hidden) {
             self.note_listed(server, hidden);
         }

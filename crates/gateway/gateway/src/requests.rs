@@ -204,13 +204,11 @@ impl Dispatch {
         }
     }
 
-    /// Notifies clients that a list may have changed.
-    pub(crate) fn announce_list(self: &Arc<Self>, list: ListKind, to: Vec<Receiver<Live>>) {
-        for to in to {
-            match to {
-                Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(list)),
-                Receiver::Link(link) => link.outlet.list_changed(list),
-            }
+    /// Notifies a client that a list may have changed.
+    pub(crate) fn announce_list(self: &Arc<Self>, list: ListKind, to: Receiver<Live>) {
+        match to {
+            Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(list)),
+            Receiver::Link(link) => link.outlet.list_changed(list),
         }
     }
 

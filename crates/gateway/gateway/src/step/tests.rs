@@ -40,16 +40,17 @@ impl Scene {
     fn new() -> Self {
         let dispatch = Stage::new(&["mcp/*"]).dispatch;
         let old = ParticipantId::new("old").unwrap();
-        dispatch.take(Event::Configure {
-            upstreams: &[UpstreamNames::new(old.clone(), "")],
-        });
         let server = dispatch.context.link();
-        dispatch.take(Event::Serve {
+        let seat = Seating {
             link: server,
             server: &old,
             handle: Server::Gateway,
             capabilities: all(),
-        });
+        };
+        dispatch.take(Event::Configure(Configure {
+            seats: vec![seat],
+            ..Configure::servers(&[UpstreamNames::new(old.clone(), "")])
+        }));
         Self {
             dispatch,
             old,

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use model::method::TASK_RESULT;
 use model::{Answer, Form};
 use upstream::CallEvents;
 use upstream::tasks::Task;

@@ -221,6 +221,8 @@ pub fn plain(request: &Request) -> Option<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::Params;
+    use crate::rpc::Message;
 
     #[test]
     fn task_declarations_of_servers_are_read() {

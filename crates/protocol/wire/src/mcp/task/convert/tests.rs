@@ -1,4 +1,5 @@
 use super::*;
+use crate::rpc::{self, Id};
 
 fn text(bytes: Option<Vec<u8>>) -> String {
     String::from_utf8(bytes.unwrap()).unwrap()
