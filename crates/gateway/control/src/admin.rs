@@ -75,7 +75,7 @@ impl Admin {
     fn change<T>(
         &self,
         concerned: Concerned<'_>,
-        make: impl FnOnce(&JournalWriter, &InForce) -> Result<T, Refusal>,
+        make: impl FnOnce(&Ledger<AccessState>, &InForce) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         self.registry.change(&self.journal, concerned, make)
     }

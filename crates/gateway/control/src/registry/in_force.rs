@@ -11,11 +11,11 @@ use access::config::{Access, Config, Limits, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
 use access::sign_ins::SignIns;
-use access::{AccessJournal, Standing};
+use access::{AccessJournal, AccessState, Standing};
 use auth::{Identities, Participant, Wires};
 use model::{Capabilities, ParticipantId, Refusal, TopicName};
 use platform::unix_ms;
-use store::JournalWriter;
+use store::Ledger;
 
 use super::Registry;
 
@@ -150,7 +150,7 @@ impl Registry {
         &self,
         access: &AccessJournal,
         concerned: Concerned<'_>,
-        make: impl FnOnce(&JournalWriter, &InForce) -> Result<T, Refusal>,
+        make: impl FnOnce(&Ledger<AccessState>, &InForce) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let (made, swapped) = access.change(|journal| {
             let made = make(journal, &self.now())?;

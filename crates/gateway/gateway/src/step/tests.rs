@@ -10,7 +10,8 @@ use model::{
 };
 use platform::Mutex;
 use topic::{
-    About, Ask, End, Interest, Joining, Logs, OperationRef, Subject, Target, UpstreamNames,
+    About, Ask, Configure, End, Interest, Joining, Logs, OperationRef, Seating, Subject, Target,
+    UpstreamNames,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id as SpanId, Record};
