@@ -265,12 +265,12 @@ impl Dispatch {
         ));
     }
 
-    /// What the gateway's own participant lists.
+    /// The lists of the gateway's own participant.
     pub fn own_manifest(&self) -> Arc<Manifest> {
         Arc::clone(&self.own_lists.read().manifest)
     }
 
-    /// What lists of tools show.
+    /// The parts of tools that lists show.
     pub(crate) fn tools_list(&self) -> ToolsList {
         self.own_lists.read().tools_list
     }
