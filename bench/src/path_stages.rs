@@ -59,7 +59,9 @@ fn stage_of(file: &str) -> Option<PathStage> {
         .rsplit_once("crates/")
         .filter(|(_, rest)| rest.contains("/src/"))
     {
-        let (name, path) = rest.split_once("/src/")?;
+        let (place, path) = rest.split_once("/src/")?;
+        // The crate's folder stands in that of its area, and did not always.
+        let name = place.rsplit('/').next().unwrap_or(place);
         return own(name, path);
     }
     let folder = file
@@ -271,7 +273,10 @@ mod tests {
                 "/work/crates/gateway/gateway/src/door/http.rs",
                 Some(PathStage::Doors),
             ),
-            ("crates/gateway/gateway/src/run.rs", Some(PathStage::Gateway)),
+            (
+                "crates/gateway/gateway/src/run.rs",
+                Some(PathStage::Gateway),
+            ),
             ("crates/base/platform/src/clock.rs", None),
             (
                 &format!("{registry}hyper-1.12.0/src/proto/h1/io.rs"),

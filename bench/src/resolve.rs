@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use client::Post;
 use registry::resolve::{
-    Digests, Fetch, Fetching, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, Resolver, Settings,
+    Digests, Fetch, Fetching, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, Resolver,
+    ResolverSettings,
 };
 use schema::Reference;
 use tokio::runtime::{Builder, Runtime};
@@ -57,7 +58,7 @@ fn ns_since(begun: Instant) -> u64 {
 /// A gateway that resolves references to a tool of another one.
 struct Asker {
     runtime: Runtime,
-    settings: Settings,
+    settings: ResolverSettings,
     reference: Reference,
     way: Timed,
 }
@@ -73,7 +74,7 @@ impl Asker {
                 .enable_all()
                 .build()
                 .expect("a runtime"),
-            settings: Settings {
+            settings: ResolverSettings {
                 hosts,
                 tokens,
                 digests,

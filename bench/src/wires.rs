@@ -10,8 +10,8 @@ use memchr::memmem;
 pub enum Wire {
     /// WebSocket with a bearer token.
     Ws,
-    /// What a WebSocket server writes, in both directions and without a handshake: the floor knows
-    /// no protocol.
+    /// Frames as a WebSocket server writes them, in both directions and without a handshake: the
+    /// floor knows no protocol.
     Bare,
     /// NATS, publish and subscribe.
     Nats,

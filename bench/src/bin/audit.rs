@@ -42,7 +42,7 @@ fn entry(at_ms: u64) -> AuditEntry<'static> {
     }
 }
 
-/// Calls `put` for as long as it is told, at this rate or, at 0, whenever it says that it has room.
+/// Calls `put` for this time, at this rate, or at rate 0 whenever `put` says that it has room.
 /// Gives how often it took one.
 fn drive(secs: f64, rate: u64, mut put: impl FnMut(u64) -> bool) -> u64 {
     let (start, mut count) = (Instant::now(), 0);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use portmoot_bench::flags::Flags;
 use prost::Message as _;
-use schema::{Module, Numbers, Tool as Described, ToolSchema};
+use schema::{ListedTool as Described, Module, Numbers, ToolSchema};
 use serde_json::{Value, json};
 use transcode::client;
 use wire::proto::contract::mcp_message::Payload;

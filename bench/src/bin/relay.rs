@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use model::{Coding, Form};
 use portmoot_bench::flags::Flags;
-use schema::{Module, Numbers, Tool, ToolSchema};
+use schema::{ListedTool, Module, Numbers, ToolSchema};
 use serde_json::{Value, json};
 use transcode::{client, server};
 use wire::mcp::{Params, relay};
@@ -35,7 +35,7 @@ fn schema() -> ToolSchema {
         "required": ["query"],
     });
     let input = input.to_string();
-    let tool = Tool {
+    let tool = ListedTool {
         name: NAMES[0],
         description: None,
         input: input.as_bytes(),

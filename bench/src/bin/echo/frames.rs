@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use bytes::{Bytes, BytesMut};
 use portmoot_bench::proto::Text;
 use prost::Message as _;
-use schema::{Module, Numbers, Tool as Described};
+use schema::{ListedTool as Described, Module, Numbers};
 use wire::proto::contract::{
     CallToolRequest, CallToolResponse, InitializeResponse, ListToolsResponse, ServerCapabilities,
     Tool, ToolCapabilities, ToolContent, ToolResult, call_tool_response, tool, tool_content,

@@ -7,7 +7,7 @@
 /// Linux; elsewhere nothing changes.
 ///
 /// # Errors
-/// What the kernel says if it refuses.
+/// The answer of the kernel if it refuses.
 pub fn hide_memory() -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;

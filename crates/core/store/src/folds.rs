@@ -66,7 +66,7 @@ impl<F: Fold> AnyFold for Mutex<F> {
     }
 }
 
-/// What is known of one owner.
+/// The entries of one owner, or the state that it has folded from them.
 enum Owned {
     /// Its entries, while it has not asked for them. A compaction writes them as they are, so that
     /// no process loses the records of an owner that it does not know.

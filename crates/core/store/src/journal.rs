@@ -101,7 +101,7 @@ pub trait Watcher: Send {
     fn take(&mut self, last: Position, entries: &[Entry]) -> ControlFlow<()>;
 }
 
-/// What is in force of the entries that a watcher has taken.
+/// A source of the entries in force, from which a compaction writes the journal anew.
 pub trait Snapshot: Send + Sync {
     /// Number of entries that [`Snapshot::entries`] returns, or a few more.
     fn live(&self) -> usize;

@@ -169,7 +169,8 @@ pub enum Effect<H: Handles> {
         /// The request with which its caller came back.
         by: H::Call,
     },
-    /// What an effect began about a call and could not wait for goes on: the call is still open.
+    /// Work that an effect began for a call, and could not wait for, goes on: the call is still
+    /// open.
     Proceed {
         /// The call.
         call: H::Call,

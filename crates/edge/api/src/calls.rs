@@ -223,10 +223,6 @@ fn incoming(
     })
 }
 
-fn malformed(why: &rpc::Malformed) -> Refusal {
-    Refusal::new(RefusalCode::Malformed, why.message.clone())
-}
-
 /// The reply of a call: its result, or why there is none.
 struct HttpReply(Mutex<Option<oneshot::Sender<Result<Bytes, Refusal>>>>);
 

@@ -73,7 +73,7 @@ pub struct Registry {
     references: Option<Arc<dyn Resolve>>,
     /// The journal, if the gateway keeps one.
     pub journal: Option<JournalWriter>,
-    /// What the topics have in it.
+    /// The parts of the topics in the journal.
     ledgers: Option<TopicLedgers>,
     /// The audit log.
     pub audit: Recorder,

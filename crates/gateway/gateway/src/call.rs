@@ -204,7 +204,7 @@ pub struct Call {
     pub link: Arc<Link>,
     /// The request as the caller wrote it.
     pub request: Request,
-    /// The same in JSON, if it is written in protobuf.
+    /// The request in JSON, if the caller wrote protobuf.
     shown: Option<Box<JsonView>>,
     /// The name that the client gave it.
     pub tag: Option<Tag>,
@@ -214,7 +214,7 @@ pub struct Call {
     pub(crate) parks: Parks,
     pub(crate) wish: TaskWish,
     pub(crate) names: Names,
-    /// What it has to do with tasks.
+    /// Its relation to tasks: whether it becomes one, is about one, or waits for one.
     pub(crate) task: CallTask,
     pub(crate) delivered: OnceLock<Delivered>,
     /// A built-in tool or task request that waits for a proposal in its own way.
@@ -234,7 +234,7 @@ pub struct Call {
     sessions: Sessions,
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
-    /// The same of its answer while that waits for the caller.
+    /// The bytes of its answer on that account, while the answer waits for the caller.
     kept: OnceLock<Taken>,
     /// Wakes what serves the call in the gateway when it is cancelled.
     cancelled: OnceLock<Box<Notify>>,
@@ -323,7 +323,7 @@ impl Call {
         }
     }
 
-    /// What its access token narrows its participant's capabilities to.
+    /// The narrowing of its participant's capabilities by its access token.
     #[must_use]
     pub fn narrowing(&self) -> Option<&Narrowing> {
         self.bearer.as_ref()?.narrowing.as_ref()
@@ -457,7 +457,7 @@ impl Call {
         self.link.caller_with(self.client(), self.token())
     }
 
-    /// What its caller's client declares.
+    /// The declarations of its caller's client.
     pub(crate) fn client(&self) -> &ClientProfile {
         self.client.as_ref().unwrap_or(&self.link.client)
     }

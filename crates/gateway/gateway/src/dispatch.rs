@@ -58,7 +58,7 @@ pub struct Dispatch {
     pub context: Arc<Context>,
     pub(crate) settings: Settings,
     pub(crate) audit: Recorder,
-    /// What topics have in the journal, if there is one.
+    /// The parts of the topics in the journal, if there is one.
     pub(crate) ledgers: Option<TopicLedgers>,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,

@@ -53,7 +53,7 @@ pub struct Requester<'a> {
 }
 
 impl<'a> Requester<'a> {
-    /// What the token narrows the participant's capabilities to.
+    /// The narrowing of the participant's capabilities by the token.
     pub fn narrowing(self) -> Option<&'a Narrowing> {
         self.bearer?.narrowing.as_ref()
     }

@@ -275,7 +275,7 @@ impl Dispatch {
         }
     }
 
-    /// What the gateway's own participant lists.
+    /// The lists of the gateway's own participant.
     pub fn own_manifest(&self) -> Arc<Manifest> {
         Arc::clone(&self.own_lists.read().manifest)
     }

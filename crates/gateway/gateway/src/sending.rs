@@ -1,5 +1,5 @@
-//! Sending of calls to servers: by which session, and as what. It is decided once, as a [`Plan`], and
-//! then carried out.
+//! Sending of calls to servers: by which session, and as what. It is decided once, as a [`Plan`],
+//! and then carried out.
 
 use std::sync::Arc;
 
@@ -292,8 +292,8 @@ fn target(
     Ok(own)
 }
 
-/// The same at a server where each caller has an account: the session may list something else than
-/// that by which the topic admitted the call.
+/// The target at a server where each caller has an account: the session may list something else
+/// than that by which the topic admitted the call.
 fn target_of_account(
     dispatch: &Dispatch,
     call: &Call,

@@ -77,7 +77,7 @@ pub struct TokenWithSecret {
     pub closes: bool,
 }
 
-/// What the revocation of a participant's tokens has ended.
+/// The tokens and sign-ins that a revocation has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RevokedTokens {
     /// The participant.

@@ -20,7 +20,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// What the head of a request says.
+    /// The browser of a request, by its head.
     #[must_use]
     pub fn read(parts: &Parts) -> Self {
         let text = |name: HeaderName| {

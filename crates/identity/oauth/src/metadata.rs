@@ -179,7 +179,7 @@ fn bare(issuer: &str) -> &str {
 /// have no value for as null.
 ///
 /// # Errors
-/// What does not fit.
+/// A member of the metadata that does not fit.
 pub(crate) fn read_json<T: for<'d> Deserialize<'d>>(body: &[u8]) -> Result<T, serde_json::Error> {
     let mut members: Map<String, Value> = serde_json::from_slice(body)?;
     members.retain(|_, value| !value.is_null());

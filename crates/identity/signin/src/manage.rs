@@ -75,7 +75,7 @@ pub struct GivenConsent {
     pub at_ms: u64,
 }
 
-/// What a revocation has ended.
+/// The sign-ins that a revocation has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EndedSignIns {
     /// How many sign-ins.

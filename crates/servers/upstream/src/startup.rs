@@ -25,7 +25,7 @@ const BUSY_PART: u32 = 20;
 /// Programs that install a server before they start it as a child of their own.
 const INSTALLERS: [&str; 8] = ["npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx"];
 
-/// What a process does that has not answered yet.
+/// The activity of a process that has not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// It writes to stderr.
@@ -139,7 +139,7 @@ async fn look(
     }
 }
 
-/// What the processes of a session take now.
+/// The present use of processor and memory by the processes of a session.
 async fn usage(session: &Session) -> Usage {
     let Some(root) = session.process() else {
         return Usage::default();

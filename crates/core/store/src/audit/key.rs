@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fold::Fold;
 use crate::key::SealingKey;
 
-/// What the audit log has in the journal.
+/// The part of the audit log in the journal: the key of its chain.
 #[derive(Debug, Default)]
 pub(super) struct AuditKey {
     /// A data directory has one for its whole life: the first one counts.

@@ -86,7 +86,7 @@ fn split(line: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// What follows the number and the checksum of a line.
+/// The members of a line behind its number and its checksum.
 pub(super) fn members(line: &[u8]) -> Option<&[u8]> {
     split(line).map(|parts| parts.members)
 }

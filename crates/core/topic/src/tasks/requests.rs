@@ -18,7 +18,7 @@ use crate::{
 const WAITS: &str = "tasks/result";
 
 impl<H: Handles> Topic<H> {
-    /// What a request about a task holds, and its target: the task's server, or the gateway itself
+    /// The hold of a request about a task, and its target: the task's server, or the gateway itself
     /// if that cannot be asked any more.
     ///
     /// # Errors

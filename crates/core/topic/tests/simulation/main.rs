@@ -88,7 +88,7 @@ fn topics_b() {
 
 #[test]
 fn topics_c() {
-    check_seen(&run_some(50_000, TOPICS));
+    check_seen(&run_some(70_000, TOPICS));
 }
 
 #[test]

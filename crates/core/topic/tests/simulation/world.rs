@@ -108,7 +108,17 @@ impl World {
 
     /// Draws the access token of a request: most are good for all that their participant may do.
     pub(crate) fn token(&mut self) -> Option<Narrowing> {
-        let few = self.beside.one_in(8);
+        self.token_in(8)
+    }
+
+    /// Draws the access token of a caller that comes back. Few do, so that more of theirs are too
+    /// small.
+    pub(crate) fn token_of_return(&mut self) -> Option<Narrowing> {
+        self.token_in(2)
+    }
+
+    fn token_in(&mut self, tokens: usize) -> Option<Narrowing> {
+        let few = self.beside.one_in(tokens);
         let scopes = self.beside.any(&TOKENS);
         few.then(|| Narrowing {
             to: Arc::new(Capabilities::parse(scopes.iter().copied()).unwrap()),

@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// What one read gives whose bytes come one by one.
+    /// The bytes of one read, where bytes come one by one.
     async fn read(opening: &mut Opening, sent: &'static [u8]) -> io::Result<Vec<u8>> {
         let (mut near, mut far) = duplex(1);
         let writer = tokio::spawn(async move { far.write_all(sent).await });

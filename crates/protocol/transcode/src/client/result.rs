@@ -21,7 +21,7 @@ use crate::{key, value};
 /// A result of `tools/call` as the payload field of a `CallToolResponse`.
 ///
 /// # Errors
-/// [`RefusalCode::UpstreamFailed`] if it is none.
+/// [`UpstreamFailed`](model::RefusalCode::UpstreamFailed) if it is none.
 pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Refusal> {
     let result: Json = serde_json::from_slice(result).map_err(|_| unreadable())?;
     let result = result.as_object().ok_or_else(unreadable)?;

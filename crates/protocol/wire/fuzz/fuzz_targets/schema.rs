@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use schema::{Names, Numbers, Style, Tool, compile, convert};
+use schema::{ListedTool, Names, Numbers, Style, compile, convert};
 
 fuzz_target!(|input: &[u8]| {
-    let tool = Tool {
+    let tool = ListedTool {
         name: "t",
         description: None,
         input,

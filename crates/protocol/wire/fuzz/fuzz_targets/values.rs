@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use schema::{Marks, Module, Numbers, Tool, ToolSchema};
+use schema::{ListedTool, Module, Numbers, ToolSchema, UnsaidParts};
 
 const INPUT: &[u8] = br##"{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"},"s":{"type":"string"},
     "b":{"type":"boolean"},"l":{"type":"array","items":{"type":"string"}},"a":{},"o":{"type":"object"},"f":{"type":"array"},
@@ -14,7 +14,7 @@ const INPUT: &[u8] = br##"{"type":"object","properties":{"i":{"type":"integer"},
 fn schema() -> &'static ToolSchema {
     static SCHEMA: OnceLock<ToolSchema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let tool = Tool {
+        let tool = ListedTool {
             name: "t",
             description: None,
             input: INPUT,
@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(again.marks().empty.len(), typed.marks().empty.len());
     }
     let url = "type.googleapis.com/a.v1.TRequest";
-    if let Ok(typed) = schema.arguments_from_message(url, bytes, Marks::default()) {
+    if let Ok(typed) = schema.arguments_from_message(url, bytes, UnsaidParts::default()) {
         let _ = schema.validate(&typed);
         let _ = schema.json(&typed);
     }

@@ -128,7 +128,7 @@ pub(crate) struct Of<'a> {
 /// Places that a child may use.
 ///
 /// # Errors
-/// What is wrong with the operator's lists, in words for the operator.
+/// A fault in the operator's lists, in words for the operator.
 pub(crate) fn resolve(files: &FileAccess, of: Of<'_>) -> Result<Lists, String> {
     let guarded = Guarded::new(files, of.home);
     let mut read: Vec<PathBuf> = SYSTEM

@@ -81,7 +81,7 @@ pub(super) struct Found {
     pub(super) is_first_use: bool,
 }
 
-/// What the server listed last in one era.
+/// The server's latest lists in one era.
 pub(super) struct Listed {
     pub(super) era: Era,
     pub(super) manifest: Arc<Manifest>,
@@ -320,7 +320,7 @@ impl Book {
     }
 }
 
-/// What was logged and reported last.
+/// The states that were logged and reported last.
 #[derive(Default)]
 pub(super) struct Logged {
     /// State and reason of the last status line.
@@ -344,11 +344,11 @@ pub(super) struct Slot {
     pub(super) backoff: Backoff,
     /// Links that used its sessions and are still there, with their participants.
     pub(super) users: Users,
-    /// What its session was opened for.
+    /// The purpose for which its session was opened.
     pub(super) purpose: Purpose,
 }
 
-/// What a session was opened for.
+/// The purpose of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Purpose {
     /// A use, or the first list of its server.

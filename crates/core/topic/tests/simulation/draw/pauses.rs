@@ -94,7 +94,7 @@ impl World {
         );
         // Its caller has the questions.
         self.reach(operation);
-        let token = self.token();
+        let token = self.token_of_return();
         let must = self.must_come_back(operation, link, round, token.as_ref());
         let mut turn = Turn::default();
         let kept = self
