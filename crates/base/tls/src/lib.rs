@@ -17,7 +17,7 @@ pub use client::{ClientFiles, ClientTls, Oldest};
 pub use error::{TlsError, reason_in};
 pub use identity::Identity;
 pub use pem::{fingerprint, names};
-pub use server::{ClientAuth, HTTP_2, PROTOCOLS, ServerFiles, ServerTls};
+pub use server::{ClientCertificates, HTTP_2, PROTOCOLS, ServerFiles, ServerTls};
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ pub const HTTP_2: &[u8] = b"h2";
 
 /// Whether a client must show a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ClientAuth {
+pub enum ClientCertificates {
     /// Every client must.
     #[default]
     Required,
@@ -40,7 +40,7 @@ pub struct ServerFiles {
     /// The authorities that issue certificates to clients; `None` asks clients for none.
     pub client_ca: Option<PathBuf>,
     /// Whether clients must show one.
-    pub client_auth: ClientAuth,
+    pub client_auth: ClientCertificates,
 }
 
 /// TLS of the port that the gateway listens on: TLS 1.3 alone.
@@ -76,8 +76,8 @@ impl ServerTls {
             let roots = client_roots.insert(Arc::new(roots));
             let built = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider);
             let built = match files.client_auth {
-                ClientAuth::Required => built,
-                ClientAuth::Optional => built.allow_unauthenticated(),
+                ClientCertificates::Required => built,
+                ClientCertificates::Optional => built.allow_unauthenticated(),
             };
             verifier = built
                 .build()

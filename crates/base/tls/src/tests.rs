@@ -56,7 +56,7 @@ fn files((cert, key): &(PathBuf, PathBuf)) -> ServerFiles {
         cert: cert.clone(),
         key: key.clone(),
         client_ca: None,
-        client_auth: ClientAuth::Required,
+        client_auth: ClientCertificates::Required,
     }
 }
 

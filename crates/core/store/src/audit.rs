@@ -22,7 +22,7 @@ use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{
     AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, Payloads, Policy,
-    RecordedEntry, Verdict,
+    RecordedEntry, RecordedVerdict,
 };
 use files::{FOLDER, Files, SegmentPart, segment_parts};
 use key::{AuditKey, AuditRecord};
@@ -79,7 +79,7 @@ impl AuditLog {
     /// the disk.
     ///
     /// A log that does not match its stored head opens too: it receives an entry with
-    /// [`Verdict::Broken`], which every later [`verify`] reports.
+    /// [`RecordedVerdict::Broken`], which every later [`verify`] reports.
     ///
     /// # Errors
     /// [`StoreError::Io`] when a read or write fails, or the key in the journal is malformed.

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use model::{ParticipantId, Refusal, RefusalCode, account};
 use platform::{Share, random, unix_ms};
 
-use crate::audit::{AuditEntry, AuditLog, Policy, Verdict};
+use crate::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict};
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
@@ -145,7 +145,13 @@ impl Recorder {
     }
 
     /// Writes that a connection was opened or rejected, or has ended.
-    pub fn write_connection(&self, topic: Option<&str>, from: &str, verdict: Verdict, why: &str) {
+    pub fn write_connection(
+        &self,
+        topic: Option<&str>,
+        from: &str,
+        verdict: RecordedVerdict,
+        why: &str,
+    ) {
         let permit = self.reserve_or_count();
         self.write_counted(
             permit,

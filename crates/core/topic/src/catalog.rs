@@ -11,9 +11,9 @@ use model::{ListKind, MethodFacts, ParticipantId, overlap};
 use crate::{
     BuiltinTool,
     config::{AUTHORIZE, Limits, UPSTREAMS_MAX, UpstreamNames},
-    event::Target,
+    event::PublicTarget,
     names::{behind_rewriting, public_name, public_uri},
-    view::{Manifest, Naming, OfferedEntry, PerList, UpstreamView, is_named},
+    view::{Naming, OfferedEntry, PerList, ServerLists, UpstreamView, is_named},
 };
 
 /// Name of an entry of a server in the requests of MCP clients.
@@ -213,7 +213,11 @@ impl Catalog {
     }
 
     /// Indexes a manifest for look-up, under this server's prefix.
-    pub(crate) fn index_manifest(&self, index: UpstreamIndex, manifest: Manifest) -> UpstreamView {
+    pub(crate) fn index_manifest(
+        &self,
+        index: UpstreamIndex,
+        manifest: ServerLists,
+    ) -> UpstreamView {
         self.naming(index)
             .map(|naming| UpstreamView::new(manifest, naming))
             .unwrap_or_default()
@@ -234,7 +238,7 @@ impl Catalog {
 
     /// Index of a manifest for look-up, under the server's prefix: the shared view itself if its
     /// manifest is equal.
-    pub(crate) fn view_of(&self, index: UpstreamIndex, manifest: Manifest) -> Arc<UpstreamView> {
+    pub(crate) fn view_of(&self, index: UpstreamIndex, manifest: ServerLists) -> Arc<UpstreamView> {
         match self.shared(index) {
             Some(shared) if shared.manifest == manifest => shared.clone(),
             _ => Arc::new(self.index_manifest(index, manifest)),
@@ -263,7 +267,7 @@ impl Catalog {
     }
 
     /// Indexes a manifest for each server: the gateway's own first, because its names win.
-    fn index_all(&mut self, manifests: Vec<Manifest>) {
+    fn index_all(&mut self, manifests: Vec<ServerLists>) {
         for (at, manifest) in manifests.into_iter().enumerate() {
             let view = Arc::new(self.index_manifest(UpstreamIndex(at), manifest));
             self.replace(UpstreamIndex(at), view);
@@ -329,21 +333,23 @@ impl Catalog {
     pub(crate) fn resolve<'a>(
         &'a self,
         overrides: &'a Overrides,
-        target: Option<Target<'a>>,
+        target: Option<PublicTarget<'a>>,
     ) -> Option<Route<'a>> {
         match target {
-            None | Some(Target::Kept) => self.route(self.builtin?, ""),
-            Some(Target::Tool(name)) => self.resolve_name(overrides, ListKind::Tools, name),
-            Some(Target::Prompt(name)) => self.resolve_name(overrides, ListKind::Prompts, name),
-            Some(Target::Uri(uri)) => {
+            None | Some(PublicTarget::Kept) => self.route(self.builtin?, ""),
+            Some(PublicTarget::Tool(name)) => self.resolve_name(overrides, ListKind::Tools, name),
+            Some(PublicTarget::Prompt(name)) => {
+                self.resolve_name(overrides, ListKind::Prompts, name)
+            }
+            Some(PublicTarget::Uri(uri)) => {
                 let (index, own) = self.resolve_uri(overrides, uri)?;
                 self.route(index, own)
             }
-            Some(Target::Task(task)) => {
+            Some(PublicTarget::Task(task)) => {
                 let index = self.index(task.right.server)?;
                 self.route(index, "")
             }
-            Some(Target::Upstream(id)) => {
+            Some(PublicTarget::Upstream(id)) => {
                 let place = self
                     .upstreams
                     .iter()

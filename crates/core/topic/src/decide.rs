@@ -9,7 +9,7 @@ use crate::{
     Handles, Topic,
     admission::{admits, admits_kind},
     catalog::ClientName,
-    effect::{Cause, Effect, Record, RefusedDecision},
+    effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::Decision,
     members::Member,
     operations::State,
@@ -112,7 +112,7 @@ impl<H: Handles> Topic<H> {
         proposal.updated_ms = self.now_ms;
         let (content, record) = (
             proposal.content.clone(),
-            Record::Decided {
+            ProposalChange::Decided {
                 by,
                 state,
                 reason,
@@ -284,7 +284,7 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get(id) else {
             return;
         };
-        let record = Record::Ended {
+        let record = ProposalChange::Ended {
             state,
             reason,
             answer: proposal.answer.clone(),

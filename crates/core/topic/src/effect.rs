@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::Handles;
 pub use addressee::Addressee;
-pub use proposal::{DECIDERS_SHOWN_MAX, ProposalView, Record};
+pub use proposal::{DECIDERS_SHOWN_MAX, ProposalChange, ProposalView};
 pub use room::{Mirrored, RoomEffect};
 pub use verdict::{Cause, Ended, Ignored, Rule, Verdict};
 
@@ -304,7 +304,7 @@ pub enum Effect<H: Handles> {
         /// The proposed request.
         content: H::Content,
         /// The change.
-        record: Record<H>,
+        record: ProposalChange<H>,
     },
     /// A proposal is open to decisions.
     Proposed {

@@ -12,8 +12,10 @@ use model::{
     Refusal,
 };
 
-use crate::{Audience, Handles, Manifest};
-pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
+use crate::{Audience, Handles, ServerLists};
+pub use caller::{
+    Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
+};
 pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 pub use task::{NamedTask, NewTask, TaskOrigin, TaskRight};
@@ -87,13 +89,13 @@ pub enum Event<'a, H: Handles> {
         /// The callers that see it.
         scope: ListScope,
         /// All its lists, whole.
-        manifest: Manifest,
+        manifest: ServerLists,
         /// The lists that the server announced as changed: callers that see such a list are
         /// notified even if nothing in it differs.
         changed: &'a [ListKind],
     },
     /// A caller requests something. The call is refused if its link is not in the topic.
-    Request(Request<'a, H>),
+    Request(RequestEvent<'a, H>),
     /// A caller comes back for an operation that was answered for now. The topic admits it like any
     /// request, and refuses it as unknown if the proposal or paused call is not the caller's.
     Resume(Resume<'a, H>),

@@ -9,7 +9,7 @@ use crate::{
     admission::{admits_kind, judge_kind},
     catalog::Overrides,
     effect::{Cause, Effect},
-    event::Target,
+    event::PublicTarget,
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
@@ -261,7 +261,7 @@ impl<H: Handles> Topic<H> {
         let link = self.link_of(requests.link, proposal);
         let named = context.as_deref();
         if let Some(own) = named.filter(|own| !self.catalog.offers(&server, method.as_str(), own)) {
-            let refusal = refusals::of_request(Cause::Unknown, Some(Target::Tool(own)));
+            let refusal = refusals::of_request(Cause::Unknown, Some(PublicTarget::Tool(own)));
             self.refuse(call, refusal, Cause::Unknown);
             if let Some(proposal) = proposal {
                 self.not_carried_out(proposal, Cause::Unknown);

@@ -38,7 +38,7 @@
 //! # Access tokens
 //!
 //! An access token that is good for less than its participant may do narrows what comes with it,
-//! and nothing else: the narrowing is a field of [`Request`], [`Resume`] and [`Say`], and an argument
+//! and nothing else: the narrowing is a field of [`RequestEvent`], [`Resume`] and [`Say`], and an argument
 //! of the queries for one request's answer. So requests with several tokens may be open on one link
 //! at once. What reaches a link without a request (changes of lists, updates of resources, log
 //! messages, questions) goes by what its participant may do: each of its requests was admitted with
@@ -52,7 +52,7 @@
 //! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present
 //!   and late.
 //! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
-//! - [`Manifest`], [`Listing`]: the lists of servers, and a caller's part of them.
+//! - [`ServerLists`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
 //! - [`NewTask`]: a server's task, with the participant that has it and the right to it.
 //! - [`BuiltinTool`]: the gateway's own tools, and the callers that may use them.
@@ -107,13 +107,13 @@ pub use config::{
 };
 pub use departures::DEPARTURES_MAX;
 pub use effect::{
-    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView,
-    Receiver, Record, RefusedDecision, RoomEffect, Rule, Verdict,
+    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored,
+    ProposalChange, ProposalView, Receiver, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Ask, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining,
-    ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, Request, Requested, Restore, Resume,
-    Say, Seating, SharedLists, Subject, Target, TaskOrigin, TaskRight, Terms,
+    ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, PublicTarget, RequestEvent,
+    Requested, Restore, Resume, Say, Seating, SharedLists, Subject, TaskOrigin, TaskRight, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
@@ -137,5 +137,5 @@ pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
 pub use step::Now;
 pub use tasks::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
-pub use topic::{Present, Server, Topic};
-pub use view::{ListItem, Manifest, PerList, Quarantine, Quarantined, Withholding};
+pub use topic::{Present, Topic, TopicServer};
+pub use view::{ListItem, PerList, Quarantine, Quarantined, ServerLists, Withholding};

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use model::{Capabilities, LinkId, ListKind, Narrowing, PROPOSAL, ParticipantId};
 
 use crate::{
-    Handles, Manifest, Topic,
+    Handles, ServerLists, Topic,
     admission::Looker,
     catalog::{Catalog, Overrides, UpstreamIndex},
     config::UpstreamNames,
@@ -190,7 +190,7 @@ impl<H: Handles> Topic<H> {
         &mut self,
         server: &ParticipantId,
         scope: ListScope,
-        manifest: Manifest,
+        manifest: ServerLists,
         changed: &[ListKind],
     ) {
         let Some(index) = self.catalog.index(server) else {
@@ -211,7 +211,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn listed_shared(&mut self, index: UpstreamIndex, manifest: Manifest, changed: &[ListKind]) {
+    fn listed_shared(&mut self, index: UpstreamIndex, manifest: ServerLists, changed: &[ListKind]) {
         let newer = Arc::new(self.catalog.index_manifest(index, manifest));
         let catalog = Arc::make_mut(&mut self.catalog);
         let Some(older) = catalog.replace(index, newer.clone()) else {
@@ -222,7 +222,12 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The gateway's own names win over all others, so every other view is indexed again.
-    fn listed_builtin(&mut self, index: UpstreamIndex, manifest: Manifest, changed: &[ListKind]) {
+    fn listed_builtin(
+        &mut self,
+        index: UpstreamIndex,
+        manifest: ServerLists,
+        changed: &[ListKind],
+    ) {
         let before = self.seen_by(&self.caller_links());
         let view = Arc::new(self.catalog.index_manifest(index, manifest));
         let catalog = Arc::make_mut(&mut self.catalog);
@@ -236,7 +241,7 @@ impl<H: Handles> Topic<H> {
         &mut self,
         index: UpstreamIndex,
         link: LinkId,
-        manifest: Manifest,
+        manifest: ServerLists,
         changed: &[ListKind],
     ) {
         if self.members.link(link).is_none() {

@@ -9,7 +9,7 @@ use crate::{
     Handles, Logs, Topic,
     admission::admits,
     effect::Effect,
-    event::{About, Interest, Subject, Target},
+    event::{About, Interest, PublicTarget, Subject},
     interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX, Subscriber},
     members::{Link, Member, Seat},
     operations::{Listening, Rare},
@@ -266,12 +266,12 @@ impl<H: Handles> Topic<H> {
         // A caller gets no updates of resources to which it may not subscribe, and does not learn
         // whether they exist.
         filter.resources.retain(|uri| {
-            let target = Some(Target::Uri(uri));
+            let target = Some(PublicTarget::Uri(uri));
             self.admits(link, narrowing, SUBSCRIBE.name, target)
         });
         let mut at = Vec::new();
         for public in &filter.resources {
-            let Some(route) = self.lookup(link, Target::Uri(public)) else {
+            let Some(route) = self.lookup(link, PublicTarget::Uri(public)) else {
                 continue;
             };
             let (server, own): (_, Arc<str>) = (route.upstream.clone(), (&*route.own).into());

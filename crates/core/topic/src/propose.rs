@@ -6,7 +6,7 @@ use model::{Digest, OperationId, ParticipantId, Refusal};
 
 use crate::{
     Handles, Limits, Topic,
-    effect::{Cause, Effect, Record},
+    effect::{Cause, Effect, ProposalChange},
     event::{End, EndedProposal, Restore, Terms},
     operations::{Operation, State},
     proposals::{Amount, Phase, Proposal},
@@ -181,7 +181,7 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Store {
             proposal: id,
             content,
-            record: Record::Opened,
+            record: ProposalChange::Opened,
         });
     }
 

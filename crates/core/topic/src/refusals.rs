@@ -4,7 +4,7 @@ use model::{Refusal, RefusalCode};
 
 use crate::{
     effect::Cause,
-    event::{Interest, Target},
+    event::{Interest, PublicTarget},
 };
 
 /// A cause, with the refusal if the cause and the event do not give it.
@@ -30,7 +30,7 @@ impl From<Cause> for Refused {
 }
 
 /// The refusal of a request.
-pub fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
+pub fn of_request(cause: Cause, target: Option<PublicTarget<'_>>) -> Box<Refusal> {
     Box::new(match cause {
         Cause::Unknown | Cause::NotAdmitted => unknown(target),
         Cause::Malformed => Refusal::new(
@@ -246,15 +246,15 @@ fn task() -> Refusal {
     Refusal::new(RefusalCode::Malformed, "there is no such task or proposal")
 }
 
-fn unknown(target: Option<Target<'_>>) -> Refusal {
+fn unknown(target: Option<PublicTarget<'_>>) -> Refusal {
     let message = match target {
         None => return Refusal::new(RefusalCode::Unsupported, "this method is not offered"),
-        Some(Target::Tool(_)) => "there is no tool of this name",
-        Some(Target::Prompt(_)) => "there is no prompt of this name",
-        Some(Target::Uri(_)) => "there is no resource of this URI",
-        Some(Target::Upstream(_)) => "there is no server of this name",
-        Some(Target::Task(_)) => return task(),
-        Some(Target::Kept) => "this result is not kept any more",
+        Some(PublicTarget::Tool(_)) => "there is no tool of this name",
+        Some(PublicTarget::Prompt(_)) => "there is no prompt of this name",
+        Some(PublicTarget::Uri(_)) => "there is no resource of this URI",
+        Some(PublicTarget::Upstream(_)) => "there is no server of this name",
+        Some(PublicTarget::Task(_)) => return task(),
+        Some(PublicTarget::Kept) => "this result is not kept any more",
     };
     Refusal::new(RefusalCode::UnknownTarget, message)
         .hint("list what there is and use a name from the list")

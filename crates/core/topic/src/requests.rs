@@ -12,7 +12,7 @@ use crate::{
     admission::{Looker, judge, proposes},
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
-    event::{End, Interest, OperationRef, Request, Target},
+    event::{End, Interest, OperationRef, PublicTarget, RequestEvent},
     members::Seat,
     names::APP_SCHEME,
     operations::{Handle, Operation, Rare, State},
@@ -26,8 +26,8 @@ use crate::{
 pub(crate) const OWN_PROPOSAL: Method = Method::Known(TASK_RESULT.name);
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn request(&mut self, request: Request<'_, H>) {
-        let Request {
+    pub(crate) fn request(&mut self, request: RequestEvent<'_, H>) {
+        let RequestEvent {
             link,
             operation,
             tag,
@@ -50,7 +50,7 @@ impl<H: Handles> Topic<H> {
         }
         let mut about = None;
         let mut target = target;
-        if let Some(Target::Task(named)) = target {
+        if let Some(PublicTarget::Task(named)) = target {
             match self.admit_about(link, named) {
                 Ok((task, server)) => (about, target) = (Some(task), server),
                 Err(cause) => {
@@ -78,7 +78,7 @@ impl<H: Handles> Topic<H> {
         if !self.has_room_for(link, &interest) {
             return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);
         }
-        let asked = target.and_then(Target::context);
+        let asked = target.and_then(PublicTarget::context);
         let context = asked.map(|asked| match (&route.ruled, route.public) {
             (Some(ruled), _) => Arc::from(&**ruled),
             (None, Some(public)) => Arc::clone(public),
@@ -164,7 +164,7 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         narrowing: Option<&Narrowing>,
         method: &Method,
-        target: Option<Target<'a>>,
+        target: Option<PublicTarget<'a>>,
         interest: &Interest,
     ) -> Result<(Route<'a>, Seat, Option<Rule>), Cause> {
         let linked = self
@@ -184,7 +184,7 @@ impl<H: Handles> Topic<H> {
             && Some(route.index) != self.catalog.builtin();
         let (method, context) = (
             method.as_str(),
-            route.ruled_context(target.and_then(Target::context)),
+            route.ruled_context(target.and_then(PublicTarget::context)),
         );
         let (granted, at) = (own.granted(member, narrowing), route.upstream.as_str());
         let rule = match judge(&granted, method, context, at) {
@@ -208,17 +208,19 @@ impl<H: Handles> Topic<H> {
     /// Whether a request is for a result that is kept for its caller, or for one of the tools for a
     /// caller's own proposals. They work whether or not they are listed, unless a server lists a
     /// tool of this name.
-    fn serves_own(&self, link: LinkId, method: &Method, target: Option<Target<'_>>) -> bool {
-        if target == Some(Target::Kept) {
+    fn serves_own(&self, link: LinkId, method: &Method, target: Option<PublicTarget<'_>>) -> bool {
+        if target == Some(PublicTarget::Kept) {
             return true;
         }
-        let Some(Target::Tool(name)) = target.filter(|_| method.facts().calls_tool()) else {
+        let Some(PublicTarget::Tool(name)) = target.filter(|_| method.facts().calls_tool()) else {
             return false;
         };
         let is_server =
             |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
         BuiltinTool::of(name).is_some_and(BuiltinTool::serves_own)
-            && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
+            && !self
+                .lookup(link, PublicTarget::Tool(name))
+                .is_some_and(is_server)
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.

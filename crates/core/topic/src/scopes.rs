@@ -5,7 +5,7 @@ use model::{Capabilities, KindRef, LinkId, Narrowing, PROPOSAL, REQUEST, Refusal
 use crate::{
     Handles, Topic,
     admission::{admits, judge_kind, proposes},
-    event::Target,
+    event::PublicTarget,
 };
 
 impl<H: Handles> Topic<H> {
@@ -16,12 +16,12 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         narrowing: Option<&Narrowing>,
         method: &str,
-        target: Option<Target<'_>>,
+        target: Option<PublicTarget<'_>>,
     ) -> Option<Box<Refusal>> {
         let (own, member) = self.members.linked(link)?;
         let scopes = narrowing?.step_up.as_deref()?;
         let route = self.catalog.resolve(own.overrides(), target)?;
-        let context = route.ruled_context(target.and_then(Target::context));
+        let context = route.ruled_context(target.and_then(PublicTarget::context));
         let at = route.upstream.as_str();
         let may = |capabilities: &Capabilities| match admits(capabilities, method, context, at) {
             true => Some(REQUEST),

@@ -14,7 +14,7 @@ use crate::{
     config::{Limits, TopicConfig, UpstreamNames},
     departures::Departures,
     effect::Effects,
-    event::Target,
+    event::PublicTarget,
     interests::Interests,
     members::{Members, Seat},
     operations::{Operation, Operations},
@@ -72,7 +72,7 @@ pub struct Present {
 
 /// A server that is configured.
 #[derive(Debug, Clone)]
-pub struct Server<H: Handles> {
+pub struct TopicServer<H: Handles> {
     /// Its name.
     pub id: ParticipantId,
     /// Its link.
@@ -123,7 +123,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The route of a target for this link, whether or not the link may use it.
-    pub fn lookup<'a>(&'a self, link: LinkId, target: Target<'a>) -> Option<Route<'a>> {
+    pub fn lookup<'a>(&'a self, link: LinkId, target: PublicTarget<'a>) -> Option<Route<'a>> {
         let link = self.members.link(link)?;
         self.catalog.resolve(link.overrides(), Some(target))
     }
@@ -136,7 +136,7 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         narrowing: Option<&Narrowing>,
         method: &str,
-        target: Option<Target<'_>>,
+        target: Option<PublicTarget<'_>>,
     ) -> bool {
         let Some((own, member)) = self.members.linked(link) else {
             return false;
@@ -144,7 +144,7 @@ impl<H: Handles> Topic<H> {
         self.catalog
             .resolve(own.overrides(), target)
             .is_some_and(|route| {
-                let context = route.ruled_context(target.and_then(Target::context));
+                let context = route.ruled_context(target.and_then(PublicTarget::context));
                 admits(
                     &own.granted(member, narrowing),
                     method,
@@ -168,7 +168,7 @@ impl<H: Handles> Topic<H> {
         };
         let route = self
             .catalog
-            .resolve(own.overrides(), Some(Target::Tool(tool)));
+            .resolve(own.overrides(), Some(PublicTarget::Tool(tool)));
         route.is_some_and(|route| {
             let context = route.ruled_context(Some(tool)).unwrap_or_default();
             looker
@@ -254,7 +254,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The servers that are in the topic, in configuration order.
-    pub fn servers(&self) -> impl Iterator<Item = Server<H>> {
+    pub fn servers(&self) -> impl Iterator<Item = TopicServer<H>> {
         self.present
             .iter()
             .flatten()
@@ -262,7 +262,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// A server that is in the topic.
-    pub fn server(&self, id: &ParticipantId) -> Option<Server<H>> {
+    pub fn server(&self, id: &ParticipantId) -> Option<TopicServer<H>> {
         self.server_at(self.seat_at(self.catalog.index(id)?)?)
     }
 
@@ -282,10 +282,10 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn server_at(&self, seat: Seat) -> Option<Server<H>> {
+    fn server_at(&self, seat: Seat) -> Option<TopicServer<H>> {
         let member = self.members.get(seat)?;
         let (id, handle) = (member.id.clone(), member.server.clone()?);
-        Some(Server {
+        Some(TopicServer {
             id,
             link: *member.links.first()?,
             handle,

@@ -90,7 +90,7 @@ impl Entries {
 /// One manifest, ready for look-up.
 #[derive(Debug, Default)]
 pub(crate) struct UpstreamView {
-    pub(crate) manifest: Manifest,
+    pub(crate) manifest: ServerLists,
     lists: PerList<Entries>,
     pub(crate) quarantined: Vec<Quarantined>,
     /// The own names that are withheld; nearly always none.
@@ -113,7 +113,7 @@ pub(crate) struct Naming<'a> {
 
 impl UpstreamView {
     /// Indexes a manifest. An entry that cannot be offered is quarantined alone.
-    pub(crate) fn new(manifest: Manifest, naming: Naming<'_>) -> Self {
+    pub(crate) fn new(manifest: ServerLists, naming: Naming<'_>) -> Self {
         let mut quarantined = Vec::new();
         let lists =
             PerList::new(|list| naming.entries(list, manifest.list(list), &mut quarantined));
@@ -354,7 +354,7 @@ impl From<Arc<str>> for ListItem {
 }
 
 /// The lists of one server, each in the server's order.
-pub type Manifest = PerList<Vec<ListItem>>;
+pub type ServerLists = PerList<Vec<ListItem>>;
 
 /// One value for each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::{Json, http::StatusCode};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::account::{Account, AccountState, CallerKey};
-use oauth::config::Kind;
+use oauth::config::AuthorizationKind;
 use oauth::logins::{LoginError, SignInRequest};
 use oauth::registration::{CALLBACK_PATH, Use};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub(crate) async fn accounts(
         Some(name) => vec![named(&api, name)?],
         None => all.servers(),
     };
-    let of = |server: &Arc<oauth::Server>| {
+    let of = |server: &Arc<oauth::AccountServer>| {
         // The shared account is there before anything was asked of it.
         let _ = server.of(None);
         let mut found = server.all(&all.logins);
@@ -265,7 +265,7 @@ pub(crate) async fn enter_key(
 ) -> ApiResult<Json<AccountView>> {
     let Body(KeyEntry { participant, key }) = body?;
     let account = account(&api, &caller, &name, participant.as_deref())?;
-    if account.site.config.kind != Kind::Key {
+    if account.site.config.kind != AuthorizationKind::Key {
         let message = format!("the server `{name}` wants no key of its callers");
         let refusal = Refusal::new(RefusalCode::Conflict, message);
         return Err(refusal
@@ -301,7 +301,7 @@ pub(crate) async fn connect_code(
 }
 
 /// The accounts of a server.
-fn named(api: &Api, name: &str) -> Result<Arc<oauth::Server>, Refusal> {
+fn named(api: &Api, name: &str) -> Result<Arc<oauth::AccountServer>, Refusal> {
     api.registry.accounts.server(name).ok_or_else(|| {
         let known = api.registry.upstreams().iter().any(|upstream| upstream.spec().name() == name);
         if known { Refusal::new(RefusalCode::Conflict, format!("the server `{name}` has no accounts"))
@@ -389,7 +389,7 @@ pub(crate) struct AccountView {
 }
 
 impl AccountView {
-    fn of(server: &oauth::Server, participant: Option<String>, state: AccountState) -> Self {
+    fn of(server: &oauth::AccountServer, participant: Option<String>, state: AccountState) -> Self {
         Self {
             server: server.site.name.clone(),
             participant,

@@ -11,7 +11,7 @@ use model::{Refusal, RefusalCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use setup::NewEntry;
-use store::audit::{AuditEntry, Verdict};
+use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::entry;
 use utoipa::ToSchema;
 
@@ -148,7 +148,7 @@ async fn changed(
             let refusal = no_operator();
             let from = by.id.as_str();
             let why = format!("{}: {word}", refusal.code.as_str());
-            let refused = entry(None, from, CONFIGURE, Verdict::Refused);
+            let refused = entry(None, from, CONFIGURE, RecordedVerdict::Refused);
             // It costs its sender little.
             api.registry.audit.write_counted(
                 permit,

@@ -4,7 +4,7 @@ use access::SERVERS;
 use axum::{Json, extract::State, http::StatusCode, http::request::Parts};
 use oauth::issuer::Condition;
 use serde::Serialize;
-use upstream::Status;
+use upstream::ServerStatus;
 use utoipa::ToSchema;
 
 use crate::state::{Api, presented};
@@ -38,15 +38,15 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
     let may_name = caller.is_some_and(|caller| api.holds(&caller, SERVERS, None));
     let upstreams = api.registry.upstreams();
     let statuses = upstreams.iter().map(|upstream| upstream.status());
-    let not_ready: Vec<Status> = statuses.filter(|status| !status.state.is_ready()).collect();
+    let not_ready: Vec<ServerStatus> = statuses.filter(|status| !status.state.is_ready()).collect();
     // One that starts again is listed, and a call waits for it.
     let starting = upstreams.iter().any(|upstream| !upstream.has_settled());
     let servers_not_ready = not_ready.len();
     let needing = not_ready
         .iter()
-        .filter(|status| status.state == upstream::State::NeedsLogin);
+        .filter(|status| status.state == upstream::ServerState::NeedsLogin);
     let servers_need_login = needing.count();
-    let named = |status: Status| {
+    let named = |status: ServerStatus| {
         let name = status.name.to_string();
         let state = status.state.as_str().to_owned();
         ServerNotReady {

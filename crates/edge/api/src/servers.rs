@@ -9,8 +9,8 @@ use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::sleep};
-use upstream::config::{PinMode, Start, StdioConfig, Support, support};
-use upstream::{Quarantined, Root, Status, Upstream, Usage, usage};
+use upstream::config::{PinMode, SandboxSupport, Start, StdioConfig, support};
+use upstream::{QuarantinedTool, Root, ServerStatus, Upstream, Usage, usage};
 use utoipa::ToSchema;
 use vetting::FlaggedText;
 use wire::time::rfc3339;
@@ -143,7 +143,7 @@ fn named(api: &Api, caller: &Participant, name: &str) -> Result<Found, Refusal> 
     all.retain(|(upstream, _)| upstream.spec().name() == name);
     let found = all
         .into_iter()
-        .min_by_key(|(upstream, _)| upstream.status().state == upstream::State::Down);
+        .min_by_key(|(upstream, _)| upstream.status().state == upstream::ServerState::Down);
     found.ok_or_else(|| {
         Refusal::new(
             RefusalCode::UnknownTarget,
@@ -179,7 +179,7 @@ fn found(api: &Api, caller: &Participant) -> Vec<Found> {
 
 /// Servers as the API shows them.
 async fn shown(api: &Api, found: Vec<Found>) -> Vec<Server> {
-    let statuses: Vec<Status> = found
+    let statuses: Vec<ServerStatus> = found
         .iter()
         .map(|(upstream, _)| upstream.status())
         .collect();
@@ -406,8 +406,8 @@ fn flagged(pins: &Pins, server: &str) -> Vec<Flagged> {
 
 fn gaps(child: &StdioConfig) -> Vec<String> {
     match child.confinement.files.as_ref().map(|_| support()) {
-        Some(Support::Files(gaps)) => gaps.into_iter().map(str::to_owned).collect(),
-        Some(Support::None(why)) => vec![format!("anything: {why}")],
+        Some(SandboxSupport::Files(gaps)) => gaps.into_iter().map(str::to_owned).collect(),
+        Some(SandboxSupport::None(why)) => vec![format!("anything: {why}")],
         None => Vec::new(),
     }
 }
@@ -415,14 +415,14 @@ fn gaps(child: &StdioConfig) -> Vec<String> {
 impl Server {
     /// A server as the API shows it.
     fn of(
-        (upstream, status): (&Upstream, Status),
+        (upstream, status): (&Upstream, ServerStatus),
         usages: &[Usage],
         topic: Option<&str>,
         pins: &Pins,
     ) -> Self {
         let config = &upstream.spec().config;
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
-        let shown = |tool: Quarantined| UnusableTool {
+        let shown = |tool: QuarantinedTool| UnusableTool {
             name: tool.name,
             reason: tool.reason,
         };

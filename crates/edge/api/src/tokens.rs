@@ -5,7 +5,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 
 use access::TOKENS;
-use access::tokens::{RevokedTokens, Token, TokenRequest, TokenWithSecret};
+use access::tokens::{IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
 use axum::extract::{Path, State};
 use axum::{Json, http::StatusCode};
 
@@ -115,5 +115,5 @@ pub(crate) async fn revoke(
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TokenList {
     /// The tokens, without their secrets.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<IssuedTokenRow>,
 }

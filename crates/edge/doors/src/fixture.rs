@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::Standing;
-use access::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
+use access::config::{Access, BuiltIn, Config, GatewayLimits, McpCalls, TopicSection};
 use access::grants::Grants;
 use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
-use control::{Registry, Start};
+use control::{Registry, RegistryParts};
 use model::TopicName;
 use store::recorder::Recorder;
 
 /// A configuration with the topic `main`.
-pub(crate) fn config(limits: Limits) -> Config {
-    let topic = TopicConfig {
+pub(crate) fn config(limits: GatewayLimits) -> Config {
+    let topic = TopicSection {
         name: TopicName::new("main").unwrap(),
         access: Access::Restricted,
         anonymous: None,
@@ -38,7 +38,7 @@ pub(crate) fn config(limits: Limits) -> Config {
 }
 
 /// A registry with that configuration.
-pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
+pub(crate) fn registry(limits: GatewayLimits) -> Arc<Registry> {
     let config = config(limits);
     let identities = Identities::local(local_user(&config));
     registry_for(config, identities)
@@ -53,8 +53,8 @@ pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Regist
         grants: Grants::default(),
     };
     let sealer = Sealer::new(&[7; 32], None);
-    let accounts = Arc::new(oauth::Accounts::in_memory());
-    Registry::start(Start {
+    let accounts = Arc::new(oauth::ServerAccounts::in_memory());
+    Registry::start(RegistryParts {
         config,
         standing,
         sealer,

@@ -90,7 +90,7 @@ mod tests {
     use std::future::poll_fn;
     use std::task::Poll;
 
-    use access::config::Limits;
+    use access::config::GatewayLimits;
     use bytes::Bytes;
 
     use super::*;
@@ -100,9 +100,9 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(10);
 
     fn stage() -> (Arc<KeepAlive>, Arc<Stream>) {
-        let registry = registry(Limits {
+        let registry = registry(GatewayLimits {
             keep_alive: INTERVAL,
-            ..Limits::default()
+            ..GatewayLimits::default()
         });
         let bounds = registry.bounds(&user(&registry).id);
         (

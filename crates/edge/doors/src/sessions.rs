@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use access::config::Limits;
+use access::config::GatewayLimits;
 use access::{ANONYMOUS_PREFIX, account, is_guest};
 use auth::Participant;
 use control::Registry;
@@ -204,7 +204,7 @@ impl Sessions {
 }
 
 impl Table {
-    fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &Limits) -> Opened {
+    fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &GatewayLimits) -> Opened {
         let (now_ms, on) = (
             joined.home.liveness.last_seen_ms(),
             account(&joined.link.participant.id),

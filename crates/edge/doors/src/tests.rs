@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::AccessJournal;
-use access::config::{Limits, ParticipantConfig};
+use access::config::{GatewayLimits, ParticipantConfig};
 use auth::{Credential, Identities, Participant, TokenHash};
 use axum::Router;
 use control::{Concerned, Registry};
@@ -30,16 +30,19 @@ struct Gateway {
 
 impl Gateway {
     fn new() -> Self {
-        let registry = registry(Limits {
+        let registry = registry(GatewayLimits {
             keep_alive: Duration::from_millis(50),
-            ..Limits::default()
+            ..GatewayLimits::default()
         });
         Self::of(registry)
     }
 
     /// A gateway that knows `scout` by the token `pm_scout`.
     fn with_scout() -> Self {
-        Self::of(registry_for(config(Limits::default()), Self::scout()))
+        Self::of(registry_for(
+            config(GatewayLimits::default()),
+            Self::scout(),
+        ))
     }
 
     fn scout() -> Identities {
@@ -454,7 +457,7 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
     let modern = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{{{META}}}}}"#);
     let modern_headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
     let remove_topic = |registry: &Arc<Registry>| {
-        let mut config = config(Limits::default());
+        let mut config = config(GatewayLimits::default());
         config
             .topics
             .iter_mut()

@@ -15,7 +15,7 @@ use crate::in_force::{Concerned, InForce};
 use crate::registry::Registry;
 use access::config::Config;
 use access::grants::{GrantRequest, Grants};
-use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
+use access::tokens::{self, IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
 use access::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and
@@ -83,11 +83,16 @@ impl Admin {
 
     /// The issued tokens, without their secrets and without topics that the participant may not
     /// know of.
-    pub fn issued_tokens(&self, by: &Participant) -> Vec<Token> {
+    pub fn issued_tokens(&self, by: &Participant) -> Vec<IssuedTokenRow> {
         let known = |topic: &String| {
             TopicName::new(topic).is_ok_and(|topic| self.registry.may_know(by, &topic))
         };
-        let mut tokens: Vec<Token> = self.journal.issued_tokens().iter().map(Token::of).collect();
+        let mut tokens: Vec<IssuedTokenRow> = self
+            .journal
+            .issued_tokens()
+            .iter()
+            .map(IssuedTokenRow::of)
+            .collect();
         tokens
             .iter_mut()
             .filter_map(|token| token.topics.as_mut())

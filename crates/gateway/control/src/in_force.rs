@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use access::Standing;
-use access::config::{Access, Config, TopicConfig};
+use access::config::{Access, Config, TopicSection};
 use access::grants::Grants;
 use access::sign_ins::SignIns;
 use auth::{Identities, Participant, Wires};
@@ -69,7 +69,7 @@ impl InForce {
     }
 
     /// A topic of the configuration.
-    pub(crate) fn topic(&self, name: &TopicName) -> Option<&TopicConfig> {
+    pub(crate) fn topic(&self, name: &TopicName) -> Option<&TopicSection> {
         self.config.topics.iter().find(|topic| topic.name == *name)
     }
 

@@ -11,4 +11,4 @@ pub mod modules;
 mod registry;
 
 pub use in_force::{Concerned, InForce};
-pub use registry::{CallerLinks, DRAIN, Registry, Start, Switch, Visitor};
+pub use registry::{CallerLinks, DRAIN, Registry, RegistryParts, Switch, Visitor};

@@ -12,23 +12,27 @@ use lists::{Manifests, ModuleNames, Modules};
 use model::{Form, Narrowing, ParticipantId};
 use platform::unix_ms;
 use schema::{Reference, ToolSchema};
-use topic::Target;
+use topic::PublicTarget;
 use upstream::Manifest;
 
 use crate::registry::Registry;
 use gateway::{Dispatch, Link};
 
 /// A caller on a link, with what its access token narrows its participant's capabilities to.
-pub type Asking<'a> = (&'a Link, Option<&'a Narrowing>);
+pub type ModuleCaller<'a> = (&'a Link, Option<&'a Narrowing>);
 
 /// The schema of a tool by its public name, if this caller could call it, or propose the call.
-pub fn tool_schema(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> Option<ToolSchema> {
+pub fn tool_schema(
+    dispatch: &Dispatch,
+    asking: ModuleCaller<'_>,
+    tool: &str,
+) -> Option<ToolSchema> {
     Found::of(dispatch, asking, tool)?.schema()
 }
 
 /// Whether a caller could call this tool, and its server sent a schema that cannot be used or
 /// resolved: its arguments are any object.
-pub fn is_untyped(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> bool {
+pub fn is_untyped(dispatch: &Dispatch, asking: ModuleCaller<'_>, tool: &str) -> bool {
     let found = Found::of(dispatch, asking, tool);
     found.is_some_and(|found| {
         found
@@ -47,11 +51,11 @@ struct Found {
 }
 
 impl Found {
-    fn of(dispatch: &Dispatch, (link, narrowing): Asking<'_>, tool: &str) -> Option<Self> {
+    fn of(dispatch: &Dispatch, (link, narrowing): ModuleCaller<'_>, tool: &str) -> Option<Self> {
         if !dispatch.with(|topic| topic.could_call(link.id, narrowing, tool)) {
             return None;
         }
-        let found = match dispatch.route(link.id, Target::Tool(tool)) {
+        let found = match dispatch.route(link.id, PublicTarget::Tool(tool)) {
             Some((server, own)) => {
                 let manifest = server.manifest_for(&link.participant.id, Form::Legacy);
                 Self {
@@ -111,7 +115,7 @@ fn names(registry: &Registry) -> ModuleNames {
 pub struct ListedModules<'l> {
     registry: &'l Registry,
     dispatch: &'l Dispatch,
-    asking: Asking<'l>,
+    asking: ModuleCaller<'l>,
     /// The gateway as the client names it; `None` if the client cannot ask its schema registry.
     host: Option<&'l str>,
     names: ModuleNames,
@@ -125,7 +129,7 @@ impl<'l> ListedModules<'l> {
     pub fn new(
         registry: &'l Registry,
         dispatch: &'l Dispatch,
-        asking: Asking<'l>,
+        asking: ModuleCaller<'l>,
         host: Option<&'l str>,
     ) -> Self {
         let (link, narrowing) = asking;

@@ -15,7 +15,7 @@ use ::registry::Shelf;
 use auth::Sealer;
 use client::Guard;
 use model::{ParticipantId, TopicName};
-use oauth::Accounts;
+use oauth::ServerAccounts;
 use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::{JournalWriter, StoreError};
@@ -43,7 +43,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(20);
 const GUESTS_PART: usize = 4;
 
 /// Parts with which a registry starts.
-pub struct Start {
+pub struct RegistryParts {
     /// The configuration.
     pub config: Config,
     /// Standing of participants by configuration and journal.
@@ -57,7 +57,7 @@ pub struct Start {
     /// The audit log.
     pub audit: Recorder,
     /// Accounts at servers.
-    pub accounts: Arc<Accounts>,
+    pub accounts: Arc<ServerAccounts>,
 }
 
 /// What is in force in a gateway, and what runs by it.
@@ -78,7 +78,7 @@ pub struct Registry {
     /// The audit log.
     pub audit: Recorder,
     /// Accounts at servers.
-    pub accounts: Arc<Accounts>,
+    pub accounts: Arc<ServerAccounts>,
     /// Trusted definitions of servers.
     pub pins: Arc<Pins>,
     in_force: RwLock<Arc<InForce>>,
@@ -117,8 +117,8 @@ impl Registry {
     ///
     /// # Errors
     /// When the journal has a record of topics or pins that cannot be read.
-    pub fn start(start: Start) -> Result<Arc<Self>, StoreError> {
-        let Start {
+    pub fn start(start: RegistryParts) -> Result<Arc<Self>, StoreError> {
+        let RegistryParts {
             config,
             standing,
             sealer,

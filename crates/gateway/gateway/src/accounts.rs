@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{ListKind, ParticipantId, Refusal};
-use topic::{AUTHORIZE, Cause, Target, public_name};
+use topic::{AUTHORIZE, Cause, PublicTarget, public_name};
 use upstream::Session;
 use wire::mcp::result::words;
 
@@ -77,9 +77,9 @@ pub(crate) fn own_name(
             .any(|one| public(&one.name) == name)
     };
     let target = match list {
-        ListKind::Prompts => Target::Prompt(name),
+        ListKind::Prompts => PublicTarget::Prompt(name),
         ListKind::Tools | ListKind::Resources | ListKind::Templates | ListKind::Skills => {
-            Target::Tool(name)
+            PublicTarget::Tool(name)
         }
     };
     match found {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use json::Span;
 use model::{ListKind, ParticipantId};
-use oauth::config::{CallerList, Kind};
+use oauth::config::{AuthorizationKind, CallerList};
 use platform::Mutex;
 use topic::AUTHORIZE;
 use upstream::{List, Manifest};
@@ -15,7 +15,7 @@ use wire::mcp::list::Item;
 /// The accounts of callers at one server, and its lists for those without one.
 pub(crate) struct Callers {
     /// The accounts.
-    pub(crate) accounts: Arc<oauth::Server>,
+    pub(crate) accounts: Arc<oauth::AccountServer>,
     /// The tool by which a caller gets an account: all that a caller without one is listed at
     /// first.
     authorize: Arc<Manifest>,
@@ -24,10 +24,10 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
-    pub(crate) fn new(accounts: Arc<oauth::Server>) -> Self {
+    pub(crate) fn new(accounts: Arc<oauth::AccountServer>) -> Self {
         let authorize = Arc::new(authorize(
             &accounts.site.name,
-            accounts.site.config.kind == Kind::Key,
+            accounts.site.config.kind == AuthorizationKind::Key,
         ));
         Self {
             accounts,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use access::is_guest;
 use model::{Answer, Form, Outcome, Payload, Refusal, RefusalCode};
-use oauth::config::Kind;
+use oauth::config::AuthorizationKind;
 use oauth::connect::Completion;
 use platform::unix_ms;
 use upstream::ClientProfile;
@@ -95,8 +95,12 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
         .ok()?;
     let url = format!("{base}/connect/{id}");
     let needs = match callers.accounts.site.config.kind {
-        Kind::Key => format!("{} needs a key of yours.", server.id),
-        Kind::OAuth | Kind::None | Kind::Headers | Kind::ClientCredentials | Kind::Exchange => {
+        AuthorizationKind::Key => format!("{} needs a key of yours.", server.id),
+        AuthorizationKind::OAuth
+        | AuthorizationKind::None
+        | AuthorizationKind::Headers
+        | AuthorizationKind::ClientCredentials
+        | AuthorizationKind::Exchange => {
             format!("{} needs your permission.", server.id)
         }
     };

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Instant};
 
 use auth::Sealer;
 use model::{LinkId, OperationId};
-use oauth::Accounts;
+use oauth::ServerAccounts;
 use platform::{millis, random, unix_ms};
 use topic::Now;
-use upstream::{CallNumber, FieldNumbers, Numbers};
+use upstream::{CallNumber, FieldNumbers, RequestNumbers};
 
 /// Clock, ids and seal of one gateway, and its accounts at servers.
 pub struct Context {
@@ -18,12 +18,12 @@ pub struct Context {
     /// The random id of the running gateway, which its handshakes name.
     pub instance: Arc<str>,
     /// Accounts at servers.
-    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) accounts: Arc<ServerAccounts>,
     /// The numbers of fields that tools' messages had.
     pub fields: Arc<FieldNumbers>,
     links: AtomicU64,
     /// The numbers of requests to servers, which operations share.
-    pub numbers: Arc<Numbers>,
+    pub numbers: Arc<RequestNumbers>,
     /// Upper half of every operation id, so that ids of two runs differ.
     run: u64,
     /// Upper half of the ids of envelopes that go to one participant alone.
@@ -32,7 +32,7 @@ pub struct Context {
 
 impl Context {
     /// A context whose handles are sealed with these keys.
-    pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>, accounts: Arc<Accounts>) -> Self {
+    pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>, accounts: Arc<ServerAccounts>) -> Self {
         let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
         let (links, numbers) = (AtomicU64::new(1), Arc::default());
         let instance = format!("{:032x}", u128::from_le_bytes(random())).into();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use model::{MethodFacts, ParticipantId, Refusal, RefusalCode, Request};
-use topic::{Cause, Target};
+use topic::{Cause, PublicTarget};
 use upstream::Manifest;
 use upstream::curation::{Author, Curation};
 use wire::mcp::relay;
@@ -178,5 +178,5 @@ fn curation_of(dispatch: &Dispatch, to: &ParticipantId) -> Option<(Arc<Curation>
 
 /// The refusal of a tool that does not exist, as far as callers can see.
 fn unknown(tool: &str) -> Refusal {
-    *topic::request_refusal(Cause::Unknown, Some(Target::Tool(tool)))
+    *topic::request_refusal(Cause::Unknown, Some(PublicTarget::Tool(tool)))
 }

@@ -43,9 +43,9 @@ const WALL_LOOK: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Its configuration.
-    pub topic: config::TopicConfig,
+    pub topic: config::TopicSection,
     /// The limits of the gateway.
-    pub limits: Arc<config::Limits>,
+    pub limits: Arc<config::GatewayLimits>,
 }
 
 /// Capabilities of a participant in the topic now; `None` if it may not be there.

@@ -14,7 +14,7 @@ use model::{KindRef, LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
 use topic::{Audience, Cause, Ignored, Reach, Say, Verdict};
-use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
+use wire::mcpx::system::{self, ErrorDraft, PersonView, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
@@ -244,7 +244,7 @@ impl Dispatch {
         refusal: &Refusal,
     ) {
         let capabilities = self.capabilities_of(participant);
-        let sender = Person {
+        let sender = PersonView {
             id: participant.as_str(),
             capabilities: &capabilities,
         };

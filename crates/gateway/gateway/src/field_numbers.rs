@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use platform::open_regular;
-use schema::Numbers;
+use schema::FieldNumbering;
 use serde::{Deserialize, Serialize};
 use store::{Fold, JournalWriter, Ledger, StoreError};
 use upstream::{FieldNumbers, KeepNumbers};
@@ -20,7 +20,7 @@ const OLD_FILE_BYTES_MAX: u64 = 64 << 20;
 /// The field numbers of the journal, by package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptNumbers {
-    packages: BTreeMap<String, Numbers>,
+    packages: BTreeMap<String, FieldNumbering>,
 }
 
 /// A fact about field numbers that the gateway needs after a restart.
@@ -32,21 +32,21 @@ pub enum NumbersRecord {
         /// The package.
         package: String,
         /// The numbers of its messages.
-        numbers: Numbers,
+        numbers: FieldNumbering,
     },
     /// Messages of a package have other numbers than before.
     MessagesNumbered {
         /// The package.
         package: String,
         /// The numbers of these messages.
-        numbers: Numbers,
+        numbers: FieldNumbering,
     },
 }
 
 impl KeptNumbers {
     /// The record after which a package has these numbers; `None` if it has them. Of a package that
     /// has forgotten no message it has the changed messages alone.
-    fn change(&self, package: &str, numbers: &Numbers) -> Option<NumbersRecord> {
+    fn change(&self, package: &str, numbers: &FieldNumbering) -> Option<NumbersRecord> {
         let package = package.to_owned();
         let Some(known) = self.packages.get(&package) else {
             let numbers = numbers.clone();
@@ -109,7 +109,7 @@ impl Fold for KeptNumbers {
 struct InJournal(Ledger<KeptNumbers>);
 
 impl KeepNumbers for InJournal {
-    fn keep(&self, package: &str, numbers: &Numbers) {
+    fn keep(&self, package: &str, numbers: &FieldNumbering) {
         // What is not durable yet is in the next record too.
         let Some(record) = self.0.state(|kept| kept.change(package, numbers)) else {
             return;
@@ -168,7 +168,7 @@ fn take_over(ledger: &Ledger<KeptNumbers>, path: &Path) -> Result<(), StoreError
     Ok(())
 }
 
-fn read(path: &Path) -> io::Result<Option<BTreeMap<String, Numbers>>> {
+fn read(path: &Path) -> io::Result<Option<BTreeMap<String, FieldNumbering>>> {
     let file = match open_regular(OpenOptions::new().read(true), path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
@@ -184,17 +184,17 @@ mod tests {
 
     const NUMBERS: &str = r#"{"messages":{"TRequest":{"fields":[{"property":"x","name":"x","number":1,"wire":"string"}],"reserved":[2]}}}"#;
 
-    fn numbers(text: &str) -> Numbers {
+    fn numbers(text: &str) -> FieldNumbering {
         serde_json::from_str(text).unwrap()
     }
 
-    fn message(name: &str, reserved: u32) -> Numbers {
+    fn message(name: &str, reserved: u32) -> FieldNumbering {
         numbers(&format!(
             r#"{{"messages":{{"{name}":{{"fields":[],"reserved":[{reserved}]}}}}}}"#
         ))
     }
 
-    fn both(one: &Numbers, other: &Numbers) -> Numbers {
+    fn both(one: &FieldNumbering, other: &FieldNumbering) -> FieldNumbering {
         let mut both = one.clone();
         both.replace_messages(other);
         both
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(again, kept);
     }
 
-    fn packages(dir: &Path) -> BTreeMap<String, Numbers> {
+    fn packages(dir: &Path) -> BTreeMap<String, FieldNumbering> {
         let journal = JournalWriter::open(dir).unwrap();
         field_numbers(Some(&journal), Some(dir)).unwrap();
         let ledger = journal.ledger::<KeptNumbers>().unwrap();

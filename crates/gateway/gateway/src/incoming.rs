@@ -95,11 +95,11 @@ pub(crate) enum Names {
 }
 
 /// The tool, prompt or URI that a request names, as the topic looks it up.
-pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
+pub(crate) fn named(request: &model::Request) -> Option<topic::PublicTarget<'_>> {
     Some(match request.target.as_ref()? {
-        model::Target::Tool(name) => topic::Target::Tool(name),
-        model::Target::Prompt(name) => topic::Target::Prompt(name),
-        model::Target::Uri(uri) => topic::Target::Uri(uri),
+        model::Target::Tool(name) => topic::PublicTarget::Tool(name),
+        model::Target::Prompt(name) => topic::PublicTarget::Prompt(name),
+        model::Target::Uri(uri) => topic::PublicTarget::Uri(uri),
         model::Target::Task(_) => return None,
     })
 }

@@ -12,8 +12,8 @@ use model::{Form, LinkId, ListenFilter, LogLevel, ParticipantId, Refusal, Refusa
 use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Interest, Subject, Target};
-use upstream::{Session, Subscription, tasks::Task};
+use topic::{Interest, PublicTarget, Subject};
+use upstream::{Session, Subscription, tasks::ServerTask};
 use wire::mcp::{listen, relay};
 
 use crate::live::{Event, Server};
@@ -98,7 +98,7 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         if !dispatch.with(|topic| topic.is_open(call.id)) {
             return;
         }
-        let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else {
+        let Some((server, own)) = dispatch.route(call.link.id, PublicTarget::Uri(public)) else {
             continue;
         };
         let done = match server.upstream.session(&call.caller()).await {
@@ -151,7 +151,7 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
         .collect()
 }
 
-fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Session>> {
+fn session_of(dispatch: &Dispatch, call: &Call, task: &ServerTask) -> Option<Arc<Session>> {
     // Number 0: any session of its server knows the task, so the caller's own can ask.
     if task.origin.instance != 0 {
         return task.session();
@@ -163,7 +163,7 @@ fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Sessi
 /// Ends at the servers what a listen request asked for, as far as nothing else on its link does.
 fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
     for public in &filter.resources {
-        if let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) {
+        if let Some((server, own)) = dispatch.route(call.link.id, PublicTarget::Uri(public)) {
             unsubscribe(dispatch, &call.link, &Server::Upstream(server), &own);
         }
     }

@@ -12,7 +12,7 @@ use crate::context::number_of;
 use crate::proposals::content::{Proposed, Ruling};
 use crate::work::Work;
 use crate::{call::Call, callers::Callers, incoming::Tag, link::Link};
-use upstream::tasks::Task;
+use upstream::tasks::ServerTask;
 
 /// The handles of a running topic.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ impl Handles for Live {
     type Notice = Notice;
     type Message = Arc<Envelope>;
     type Content = Arc<Proposed>;
-    type Task = Arc<Task>;
+    type Task = Arc<ServerTask>;
     type Work = Work;
     type Ruling = Arc<Ruling>;
 
@@ -143,7 +143,7 @@ pub struct ServerQuestion {
     /// The server.
     pub(crate) server: ParticipantId,
     /// The task that it belongs to.
-    pub(crate) task: Option<Arc<Task>>,
+    pub(crate) task: Option<Arc<ServerTask>>,
 }
 
 impl ServerQuestion {

@@ -11,7 +11,7 @@ use access::config::ToolsList;
 use lists::{AcceptedNames, Manifests, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
-use topic::{ListSnapshot, Target};
+use topic::{ListSnapshot, PublicTarget};
 use upstream::Manifest;
 use wire::mcp::{gateways, header::HeaderParam, relay, task};
 
@@ -219,7 +219,7 @@ fn promises(dispatch: &Dispatch, call: &Call) -> bool {
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema
 /// (2026-07-28, "x-mcp-header"). `tool` is the public name.
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
-    let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else {
+    let Some((server, own)) = dispatch.route(link.id, PublicTarget::Tool(tool)) else {
         return Vec::new();
     };
     server
@@ -231,15 +231,15 @@ pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<Head
 /// it is, unless arguments of its tool are preset or hidden.
 pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
     let target = match target {
-        model::Target::Tool(name) => Target::Tool(name),
-        model::Target::Uri(uri) => Target::Uri(uri),
+        model::Target::Tool(name) => PublicTarget::Tool(name),
+        model::Target::Uri(uri) => PublicTarget::Uri(uri),
         model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
     };
     let Some((server, own)) = dispatch.route(link.id, target) else {
         return Coding::Json;
     };
     match target {
-        Target::Tool(_) if server.cuts(&own) => Coding::Json,
+        PublicTarget::Tool(_) if server.cuts(&own) => Coding::Json,
         _ => {
             server
                 .manifest_for(&link.participant.id, Form::Legacy)

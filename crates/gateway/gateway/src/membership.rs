@@ -25,7 +25,7 @@ use crate::{
     listen,
 };
 use access::account;
-use access::config::{BuiltIn, Limits, Sets};
+use access::config::{BuiltIn, GatewayLimits, Sets};
 use lists::topic_manifest;
 
 impl Dispatch {
@@ -128,7 +128,7 @@ impl Dispatch {
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
         serving: &[ServerConfig],
-        limits: &Limits,
+        limits: &GatewayLimits,
         offer: Offer<'_>,
     ) {
         let old = self.seats();
@@ -295,7 +295,7 @@ impl Dispatch {
     fn serving(
         self: &Arc<Self>,
         server: &ServerConfig,
-        limits: &Limits,
+        limits: &GatewayLimits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
         let spec = UpstreamSpec {
@@ -552,7 +552,7 @@ pub(crate) mod tests {
         let upstream = Upstream::start(
             UpstreamSpec {
                 config,
-                limits: Limits::default().servers(),
+                limits: GatewayLimits::default().servers(),
             },
             environment,
         );
@@ -568,7 +568,7 @@ pub(crate) mod tests {
         dispatch.configure(
             &[Arc::clone(&one)],
             &[],
-            &Limits::default(),
+            &GatewayLimits::default(),
             Offer::default(),
         );
         let (id, seen) = (dispatch.context.link(), Arc::default());
@@ -591,7 +591,7 @@ pub(crate) mod tests {
             dispatch.configure(
                 &[Arc::clone(now)],
                 &[],
-                &Limits::default(),
+                &GatewayLimits::default(),
                 Offer::default(),
             );
             let announced = std::mem::take(&mut *seen.lock());
@@ -652,7 +652,7 @@ pub(crate) mod tests {
                 builtin,
                 ..Offer::default()
             };
-            dispatch.configure(&[Arc::clone(server)], &[], &Limits::default(), offer);
+            dispatch.configure(&[Arc::clone(server)], &[], &GatewayLimits::default(), offer);
         };
         let whole = [0, 1].map(|at| {
             configure(at);

@@ -1,7 +1,7 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request};
-use store::audit::{AuditEntry, EntryKind, Verdict as Word};
+use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 

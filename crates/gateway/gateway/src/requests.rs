@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Answer, ListKind, Notice, OperationId, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{
-    About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict,
+    About, Ask, Cause, End, OperationRef, Parked, Receiver, RequestEvent, Resume, Subject, Verdict,
 };
 use upstream::Question;
 use wire::mcp::{input, relay};
@@ -71,9 +71,9 @@ impl Dispatch {
         }
         let served = task
             .as_ref()
-            .map(|named| topic::Target::Task(named.facts()));
+            .map(|named| topic::PublicTarget::Task(named.facts()));
         let target = match results::is_own(self, &link.participant.id, &call.request) {
-            true => Some(topic::Target::Kept),
+            true => Some(topic::PublicTarget::Kept),
             false => named(&call.request).or(served),
         };
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
@@ -131,7 +131,7 @@ impl Dispatch {
             None => {
                 let (method, returns) = (call.request.method.clone(), call.parks != Parks::Words);
                 let call = Arc::clone(&call);
-                let request = Request {
+                let request = RequestEvent {
                     link,
                     operation,
                     tag,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use model::method::GET_TASK;
 use model::{Answer, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request, Target};
 use topic::Cause;
-use wire::mcp::large::{self, Asked, Cut, LIMIT_BYTES_MIN, Receiver, URI};
+use wire::mcp::large::{self, Cut, LIMIT_BYTES_MIN, ResultReceiver, ResultRequest, URI};
 use wire::mcp::{Version, relay};
 
 use crate::call::{Answering, Call};
@@ -63,7 +63,7 @@ fn cut_long(
     let cut = |result: &[u8]| {
         let Cut { result, kept } = large::cut(
             result,
-            Receiver {
+            ResultReceiver {
                 limit,
                 id: &id,
                 links,
@@ -113,14 +113,14 @@ pub(crate) fn read(dispatch: &Dispatch, call: &Call) -> Result<Vec<u8>, Refusal>
     let Some((id, kept)) = found else {
         return Err(*topic::request_refusal(
             Cause::Unknown,
-            Some(topic::Target::Uri(uri)),
+            Some(topic::PublicTarget::Uri(uri)),
         ));
     };
     let malformed = |why: String| {
         Refusal::new(RefusalCode::Malformed, why)
             .hint(format!("read {URI}{id}?page=1, or {URI}{id}?search=TEXT"))
     };
-    let asked = Asked::of(uri).map_err(malformed)?;
+    let asked = ResultRequest::of(uri).map_err(malformed)?;
     kept.read(id, &asked, call.request.payload.form)
         .map_err(malformed)
 }

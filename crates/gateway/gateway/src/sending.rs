@@ -310,7 +310,7 @@ fn target_of_account(
     let own = accounts::own_name(server, call, session, sending.own.clone())?;
     if curation::is_hidden(dispatch, server, call, own.as_deref()) {
         let named = call.request.target.as_ref().map(Target::as_str);
-        let refusal = topic::request_refusal(Cause::Unknown, named.map(topic::Target::Tool));
+        let refusal = topic::request_refusal(Cause::Unknown, named.map(topic::PublicTarget::Tool));
         return Err((*refusal).into());
     }
     Ok(own)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lists::topic_manifest;
 use model::{Form, LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Quarantined, Subject, Target};
-use upstream::tasks::Task;
+use topic::{About, ListScope, OperationRef, PublicTarget, Quarantined, Subject};
+use upstream::tasks::ServerTask;
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
@@ -96,7 +96,7 @@ impl Dispatch {
     pub fn route(
         &self,
         link: LinkId,
-        target: Target<'_>,
+        target: PublicTarget<'_>,
     ) -> Option<(Arc<ConfiguredServer>, String)> {
         self.with(|topic| {
             let route = topic.lookup(link, target)?;
@@ -289,7 +289,7 @@ impl Dispatch {
     fn about_task(
         self: &Arc<Self>,
         session: &Session,
-        task: &Arc<Task>,
+        task: &Arc<ServerTask>,
         owner: Option<LinkId>,
     ) -> Option<About> {
         let is_awaited = book::awaited(self, task).is_some();

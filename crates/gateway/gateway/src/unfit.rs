@@ -5,7 +5,7 @@ use model::{Answer, Coding, Outcome, Payload, Refusal, RefusalCode, Request, Tar
 use topic::End;
 use upstream::Manifest;
 use wire::mcp::{result, task::TaskWish};
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 
 use crate::call::Call;
 
@@ -30,7 +30,7 @@ pub(crate) fn end(
     let refusal = match request.payload.coding {
         Coding::Json => of(manifest, tool, request.payload.body_bytes())?,
         Coding::Proto => {
-            let (_, message) = Kind::split(&request.payload.bytes)?;
+            let (_, message) = PayloadKind::split(&request.payload.bytes)?;
             manifest
                 .check_message(tool, &message, call.checked_by())
                 .err()?

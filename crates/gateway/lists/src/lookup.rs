@@ -3,7 +3,7 @@
 
 use model::{Form, ListKind};
 use wire::mcp::proxy::{
-    List, ListedEntry as Found, Query, ReadOperation, Subject, query, resource_name,
+    ListedEntry as Found, ProxyList, ProxySubject, Query, ReadOperation, query, resource_name,
 };
 use wire::mcp::result::words;
 
@@ -21,22 +21,22 @@ pub fn look_up(seen: &Seen, look: &ReadOperation, form: Form) -> Vec<u8> {
 }
 
 /// The lists of a subject, in the order in which they are shown.
-fn lists(subject: Subject) -> &'static [ListKind] {
+fn lists(subject: ProxySubject) -> &'static [ListKind] {
     match subject {
-        Subject::Tool => &[ListKind::Tools],
-        Subject::Prompt => &[ListKind::Prompts],
-        Subject::Resource => &[ListKind::Resources, ListKind::Templates],
+        ProxySubject::Tool => &[ListKind::Tools],
+        ProxySubject::Prompt => &[ListKind::Prompts],
+        ProxySubject::Resource => &[ListKind::Resources, ListKind::Templates],
     }
 }
 
 /// A page of what fits the filter. Only the entries of the page are rendered.
 fn list(
     seen: &Seen,
-    List {
+    ProxyList {
         subject,
         filter,
         page,
-    }: &List,
+    }: &ProxyList,
     form: Form,
 ) -> Vec<u8> {
     let mut total = 0;
@@ -61,10 +61,10 @@ fn list(
 }
 
 /// The entry of this name; of resources that of this URI or template, else the first of this name.
-fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
+fn info(seen: &Seen, subject: ProxySubject, path: &str) -> Option<Found> {
     // Names of resources need not be unique: they count only where no key fits in any list.
     find(seen, subject, |entry| entry.public == path).or_else(|| {
-        if subject != Subject::Resource {
+        if subject != ProxySubject::Resource {
             return None;
         }
         find(seen, subject, |entry| {
@@ -74,7 +74,11 @@ fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
 }
 
 /// The first entry of a subject's lists that fits.
-fn find(seen: &Seen, subject: Subject, fits: impl Fn(&ListEntry<'_>) -> bool) -> Option<Found> {
+fn find(
+    seen: &Seen,
+    subject: ProxySubject,
+    fits: impl Fn(&ListEntry<'_>) -> bool,
+) -> Option<Found> {
     for list in lists(subject) {
         let merged = seen.list(*list);
         if let Some(entry) = merged.entries().iter().find(|entry| fits(entry)) {

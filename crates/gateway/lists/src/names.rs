@@ -11,8 +11,8 @@ use wire::mcp::extensions;
 
 /// A server's lists as names and digests. Of a server that lists in two eras, everything that is in
 /// either.
-pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
-    topic::Manifest::new(|kind| list_items(manifests, kind))
+pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::ServerLists {
+    topic::ServerLists::new(|kind| list_items(manifests, kind))
 }
 
 /// The items of one list, each once: those that a server lists, then those that are withheld

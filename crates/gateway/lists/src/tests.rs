@@ -143,9 +143,9 @@ impl Stage {
         let tools = items
             .map(|item| topic::ListItem::from(item.key.as_str()))
             .collect();
-        let listed = topic::Manifest {
+        let listed = topic::ServerLists {
             tools,
-            ..topic::Manifest::default()
+            ..topic::ServerLists::default()
         };
         self.step(Event::Listed {
             server: &id(name),

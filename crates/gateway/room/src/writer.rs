@@ -299,8 +299,8 @@ impl Writer {
     }
 }
 
-fn seen(person: &Person) -> system::Person<'_> {
-    system::Person {
+fn seen(person: &Person) -> system::PersonView<'_> {
+    system::PersonView {
         id: person.id.as_str(),
         capabilities: &person.capabilities,
     }

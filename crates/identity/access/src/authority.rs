@@ -7,7 +7,7 @@ use auth::Participant;
 use model::{Capabilities, Capability, Refusal, RefusalCode, TopicName};
 use wire::time::rfc3339;
 
-use crate::config::{Access, Config, TopicConfig};
+use crate::config::{Access, Config, TopicSection};
 use crate::grants::{Changed, Grants};
 use crate::identities::configured;
 
@@ -151,7 +151,7 @@ impl Authority<'_> {
     }
 
     /// Whether the author of the change may know that a topic exists.
-    pub(crate) fn may_know(&self, topic: &TopicConfig) -> bool {
+    pub(crate) fn may_know(&self, topic: &TopicSection) -> bool {
         match self {
             Self::Operator => true,
             Self::Participant(author, _) => {
@@ -242,7 +242,7 @@ impl Authority<'_> {
     }
 }
 
-fn enters(participant: &Participant, topic: &TopicConfig) -> bool {
+fn enters(participant: &Participant, topic: &TopicSection) -> bool {
     participant.may_enter(&topic.name)
         || (topic.access == Access::Public && participant.is_for(&topic.name))
 }

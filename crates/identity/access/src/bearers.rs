@@ -620,7 +620,7 @@ impl Known {
         issuer: &IssuerConfig,
         claims: &Claims,
     ) -> Result<Arc<Participant>, TokenRefused> {
-        let is_it = |one: &crate::issuers::Subject| {
+        let is_it = |one: &crate::issuers::IssuerSubject| {
             one.issuer == issuer.name && one.subject == claims.subject
         };
         let configured = self

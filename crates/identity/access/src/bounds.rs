@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::Limits;
+use crate::config::GatewayLimits;
 use platform::Share;
 
 /// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the
@@ -13,7 +13,7 @@ pub const STREAM_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Bounds {
     /// The bounds of each stream.
-    pub limits: Arc<Limits>,
+    pub limits: Arc<GatewayLimits>,
     /// The participant's share of the bytes that are held for all streams together.
     pub held: Arc<Share>,
 }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
+use crate::issuers::{IssuerConfig, IssuerSubject, ScopeConfig};
 use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, NameFilter, NamePattern, ParticipantId, RateLimit, TopicName};
@@ -52,7 +52,7 @@ pub struct Config {
     /// restart.
     pub probes_at_once: usize,
     /// All limits.
-    pub limits: Arc<Limits>,
+    pub limits: Arc<GatewayLimits>,
     /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
     /// Registries of the schemas of servers' tools; `None` resolves none. A change takes effect at
@@ -67,7 +67,7 @@ pub struct Config {
     /// loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
-    pub topics: Vec<TopicConfig>,
+    pub topics: Vec<TopicSection>,
     /// The issuers whose access tokens are accepted, in the order of the configuration.
     pub issuers: Vec<IssuerConfig>,
     /// The scopes of these tokens. If there are none, scopes are not looked at.
@@ -162,7 +162,7 @@ pub struct ParticipantConfig {
     /// The hashes of its configured tokens. It may have issued tokens instead.
     pub credentials: Vec<Credential>,
     /// The subject of an issuer that it is.
-    pub subject: Option<Subject>,
+    pub subject: Option<IssuerSubject>,
     /// Its client certificates.
     pub certificates: Vec<CertificateId>,
     /// Whether `capabilities` was written out. An issued token then has none of its own.
@@ -210,7 +210,7 @@ impl ParticipantConfig {
 
 /// A topic: `[topics.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TopicConfig {
+pub struct TopicSection {
     /// Its name.
     pub name: TopicName,
     /// The participants that may enter.
@@ -293,7 +293,7 @@ pub enum BuiltIn {
 
 /// All limits: `[server.limits]`. A name ends with its unit, or with `max` after its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct GatewayLimits {
     /// One HTTP request body, bytes.
     pub body_bytes_max: usize,
     /// All headers of one HTTP request, bytes.
@@ -383,7 +383,7 @@ impl Default for Config {
     }
 }
 
-impl Limits {
+impl GatewayLimits {
     /// The limits for each server.
     #[must_use]
     pub fn servers(&self) -> ServerLimits {
@@ -408,9 +408,9 @@ const SESSIONS_MAX: usize = 10_000;
 const UPSTREAM_CALLS_MAX: usize = 1_024;
 const UPSTREAM_SESSIONS_MAX: usize = 64;
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for GatewayLimits {
+    fn default() -> GatewayLimits {
+        GatewayLimits {
             body_bytes_max: 4 << 20,
             header_bytes_max: 64 << 10,
             line_bytes_max: 16 << 20,

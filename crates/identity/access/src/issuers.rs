@@ -61,7 +61,7 @@ pub struct TokenAccess {
 
 /// The subject of an issuer that a configured participant is: `[participants.NAME] subject`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct IssuerSubject {
     /// The name of the issuer here.
     pub issuer: String,
     /// The subject of its tokens.

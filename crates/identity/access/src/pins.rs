@@ -11,7 +11,7 @@ use model::{GATEWAY, Refusal, RefusalCode};
 use platform::{Mutex, unix_ms};
 use sha2::{Digest as _, Sha256};
 use store::Ledger;
-use store::audit::{AuditEntry, Verdict};
+use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::{Recorder, entry};
 use upstream::Pinning;
 use upstream::config::{PinMode, ServerConfig};
@@ -261,16 +261,16 @@ impl Pins {
             self.record(
                 server,
                 if refused {
-                    Verdict::Refused
+                    RecordedVerdict::Refused
                 } else {
-                    Verdict::Admitted
+                    RecordedVerdict::Admitted
                 },
                 &format!("{}: {what}", news.as_str()),
             );
         }
     }
 
-    fn record(&self, server: &str, verdict: Verdict, why: &str) {
+    fn record(&self, server: &str, verdict: RecordedVerdict, why: &str) {
         let permit = self.audit.reserve_or_count();
         let to = [server];
         self.audit.write_counted(
@@ -332,7 +332,7 @@ impl Pins {
         );
         self.record(
             name,
-            Verdict::Admitted,
+            RecordedVerdict::Admitted,
             &format!("flagged: {}", all.join("; ")),
         );
     }

@@ -38,7 +38,7 @@ pub struct TokenRequest {
 
 /// An issued token.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Token {
+pub struct IssuedTokenRow {
     /// The participant as which its bearer connects.
     pub name: String,
     /// Capabilities that it was issued with, if any.
@@ -51,7 +51,7 @@ pub struct Token {
     pub expires_ms: Option<u64>,
 }
 
-impl Token {
+impl IssuedTokenRow {
     /// An issued token as operators see it: without its hash.
     #[must_use]
     pub fn of(token: &IssuedToken) -> Self {
@@ -70,7 +70,7 @@ impl Token {
 pub struct TokenWithSecret {
     /// The token without its secret.
     #[serde(flatten)]
-    pub shown: Token,
+    pub shown: IssuedTokenRow,
     /// The secret: what the bearer sends.
     pub token: String,
     /// Whether callers needed no token before: from now on they need one.
@@ -139,7 +139,7 @@ pub fn issue(
         .append_with(&records, accounts)
         .map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret {
-        shown: Token::of(&issued),
+        shown: IssuedTokenRow::of(&issued),
         token,
         closes,
     })
@@ -198,7 +198,7 @@ pub fn rotate(
         .append(&records)
         .map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret {
-        shown: Token::of(&issued),
+        shown: IssuedTokenRow::of(&issued),
         token,
         closes: false,
     })

@@ -13,13 +13,13 @@ pub mod session;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use client::{AccountFault, Authorize, Authorizing, Challenge, Grant, LinkError};
+use client::{AccountFault, Authorization, Authorize, Authorizing, Challenge, LinkError};
 use platform::{Mutex, unix_ms};
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use zeroize::Zeroizing;
 
-use crate::config::{Account as Whose, Kind};
+use crate::config::{Account as Whose, AuthorizationKind};
 use crate::discovery::Discovery;
 use crate::metadata::AuthorizationServer;
 use crate::registration::Use;
@@ -113,8 +113,10 @@ impl Account {
         // Without an account of its own a caller has no session, not even one without a token.
         let phase = match (&saved, site.config.account, site.config.kind) {
             (Some(_), _, _) => Phase::Ready,
-            (None, _, Kind::Key) => Phase::Blocked(AccountFault::KeyNeeded),
-            (None, Whose::Caller, Kind::OAuth) => Phase::Blocked(AccountFault::LoginNeeded),
+            (None, _, AuthorizationKind::Key) => Phase::Blocked(AccountFault::KeyNeeded),
+            (None, Whose::Caller, AuthorizationKind::OAuth) => {
+                Phase::Blocked(AccountFault::LoginNeeded)
+            }
             (None, _, _) => Phase::Open,
         };
         let (was_kept, is_waiting) = (saved.is_some(), flight.is_some());
@@ -266,7 +268,7 @@ impl Account {
         drop(book);
         self.site.record(
             Some(by),
-            Verdict::Admitted,
+            RecordedVerdict::Admitted,
             &format!("signed in {}", self.whose()),
         );
         self.site.services.connects.completed(&place);
@@ -296,7 +298,7 @@ impl Account {
         let place = self.place();
         let ended = self.site.services.vault.end(&place).await;
         ended.map_err(|error| AccountFault::NotKept(error.to_string()))?;
-        let is_key = self.site.config.kind == Kind::Key;
+        let is_key = self.site.config.kind == AuthorizationKind::Key;
         let next = if is_key {
             AccountFault::KeyNeeded
         } else {
@@ -305,7 +307,7 @@ impl Account {
         let held = self.forget(Phase::Blocked(next));
         self.site.record(
             Some(by),
-            Verdict::Admitted,
+            RecordedVerdict::Admitted,
             &format!("signed out {}", self.whose()),
         );
         self.site.changed(self.participant.as_deref());
@@ -359,18 +361,18 @@ impl Account {
     }
 
     /// Header or fault for a request now; `None` if the token has to be renewed before.
-    fn ready(&self) -> Option<Result<Grant, AccountFault>> {
+    fn ready(&self) -> Option<Result<Authorization, AccountFault>> {
         let book = self.book.lock();
         // Read under the lock, so that it is the header's.
         let stamp = self.stamp.load(Ordering::Acquire);
         match book.next(unix_ms(), self.site.is_machine()) {
-            Next::Send(header) => Some(Ok(Grant { stamp, header })),
+            Next::Send(header) => Some(Ok(Authorization { stamp, header })),
             Next::Fault(fault) => Some(Err(fault)),
             Next::Renew => None,
         }
     }
 
-    async fn granted(&self) -> Result<Grant, AccountFault> {
+    async fn granted(&self) -> Result<Authorization, AccountFault> {
         if let Some(ready) = self.ready() {
             return ready;
         }
@@ -455,16 +457,16 @@ impl Authorize for Account {
         }
     }
 
-    fn grant(&self) -> Authorizing<'_, Grant> {
+    fn grant(&self) -> Authorizing<'_, Authorization> {
         Box::pin(async { self.granted().await.map_err(LinkError::Account) })
     }
 
-    fn at_hand(&self) -> Option<Grant> {
+    fn at_hand(&self) -> Option<Authorization> {
         self.ready()?.ok()
     }
 
     fn key(&self) -> Result<Option<Zeroizing<String>>, AccountFault> {
-        if self.site.config.kind != Kind::Key {
+        if self.site.config.kind != AuthorizationKind::Key {
             return Ok(None);
         }
         let book = self.book.lock();
@@ -525,7 +527,7 @@ fn authorization_server(held: &Saved) -> AuthorizationServer {
 #[must_use]
 pub fn saved(
     found: &Discovery,
-    client: token::Client,
+    client: token::OAuthClient,
     usage: Use,
     resource: Option<String>,
     asked: Vec<String>,

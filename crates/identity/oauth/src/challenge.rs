@@ -3,7 +3,7 @@
 
 /// The parameters of a `Bearer` challenge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bearer {
+pub struct BearerChallenge {
     /// Address of the server's metadata.
     pub resource_metadata: Option<String>,
     /// The scopes that the request needs.
@@ -14,8 +14,8 @@ pub struct Bearer {
 
 /// Reads the `Bearer` challenge among those of a header; the default where there is none.
 #[must_use]
-pub fn bearer(header: &str) -> Bearer {
-    let mut found = Bearer::default();
+pub fn bearer(header: &str) -> BearerChallenge {
+    let mut found = BearerChallenge::default();
     let mut is_bearer = false;
     let mut rest = header;
     loop {

@@ -9,7 +9,7 @@ use crate::secret::Secret;
 
 /// Authorization of the gateway's requests to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum AuthorizationKind {
     /// Not at all, also where the server asks for it.
     None,
     /// By the configured headers.
@@ -61,7 +61,7 @@ pub enum Resource {
 #[derive(Clone, PartialEq, Default)]
 pub struct AuthConfig {
     /// `kind`.
-    pub kind: Kind,
+    pub kind: AuthorizationKind,
     /// `account`.
     pub account: Account,
     /// `list`.

@@ -30,11 +30,11 @@ pub type Completion = Box<dyn FnOnce(&str) + Send>;
 /// There are too many connect requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many links to sign-in pages wait to be used")]
-pub struct TooMany;
+pub struct TooManyConnects;
 
 /// A connect request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct WaitingConnect {
     /// Its id.
     pub id: String,
     /// The place of the account that is asked for.
@@ -47,7 +47,7 @@ pub struct Asked {
 }
 
 struct Open {
-    request: Asked,
+    request: WaitingConnect,
     begun_ms: u64,
     until_ms: u64,
     /// Whether a person has consented: the link is used up.
@@ -65,7 +65,7 @@ impl Connects {
     /// is ready.
     ///
     /// # Errors
-    /// [`TooMany`].
+    /// [`TooManyConnects`].
     pub fn ask(
         &self,
         place: &AccountPlace,
@@ -73,7 +73,7 @@ impl Connects {
         client: &str,
         session: Option<(LinkId, Completion)>,
         now_ms: u64,
-    ) -> Result<String, TooMany> {
+    ) -> Result<String, TooManyConnects> {
         scopes.sort_unstable();
         let mut all = self.0.lock();
         all.retain(|_, open| now_ms < open.until_ms);
@@ -92,10 +92,10 @@ impl Connects {
                     .collect();
                 late.iter().for_each(|id| drop(all.remove(id)));
                 if all.len() >= CONNECTS_MAX {
-                    return Err(TooMany);
+                    return Err(TooManyConnects);
                 }
                 let id = data_encoding::HEXLOWER.encode(&random::<16>());
-                let request = Asked {
+                let request = WaitingConnect {
                     id: id.clone(),
                     place: place.clone(),
                     scopes,
@@ -114,7 +114,7 @@ impl Connects {
             }
         };
         let Some(open) = all.get_mut(&id) else {
-            return Err(TooMany);
+            return Err(TooManyConnects);
         };
         let client: String = client.chars().take(CLIENT_NAME_CHARS_MAX).collect();
         if open.request.clients.len() < CONNECT_CLIENTS_MAX
@@ -132,7 +132,7 @@ impl Connects {
 
     /// The request with this id, if it can still be used.
     #[must_use]
-    pub fn find(&self, id: &str, now_ms: u64) -> Option<Asked> {
+    pub fn find(&self, id: &str, now_ms: u64) -> Option<WaitingConnect> {
         let all = self.0.lock();
         let open = all
             .get(id)
@@ -193,7 +193,7 @@ mod tests {
         place: &AccountPlace,
         client: &str,
         now_ms: u64,
-    ) -> Result<String, TooMany> {
+    ) -> Result<String, TooManyConnects> {
         connects.ask(place, Vec::new(), client, None, now_ms)
     }
 
@@ -244,7 +244,10 @@ mod tests {
         for number in ACCOUNT_CONNECTS_MAX..CONNECTS_MAX {
             ask(&connects, &at(&number.to_string()), "c", 9).unwrap();
         }
-        assert_eq!(ask(&connects, &at("one more"), "c", 9), Err(TooMany));
+        assert_eq!(
+            ask(&connects, &at("one more"), "c", 9),
+            Err(TooManyConnects)
+        );
         assert!(
             ask(&connects, &ann, "c", 9).is_ok(),
             "one of its own made room"

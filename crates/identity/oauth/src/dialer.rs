@@ -3,9 +3,9 @@
 //! Metadata of servers, issuers, authorization servers and clients names URLs, and those who write
 //! it must not be able to make the gateway reach into the network that it runs in (MCP security
 //! best practices, "SSRF"). So a host is resolved once, all of its addresses are checked
-//! ([`Reach`]), and the connection goes to one that was checked: a name that resolves differently a
+//! ([`AllowedAddresses`]), and the connection goes to one that was checked: a name that resolves differently a
 //! moment later changes nothing. TLS is for the host of the URL. Nothing is sent but what the
-//! [`Fetch`] says: no cookies, no credentials from URLs. An egress proxy is not used, as the check
+//! [`FetchRequest`] says: no cookies, no credentials from URLs. An egress proxy is not used, as the check
 //! of addresses would mean nothing.
 
 mod address;
@@ -13,8 +13,8 @@ mod fetch;
 mod network;
 mod target;
 
-pub use address::{Class, Reach, Subnet, SubnetError, class};
-pub use fetch::{Fetch, Fetched, Redirects};
+pub use address::{AllowedAddresses, Class, Subnet, SubnetError, class};
+pub use fetch::{FetchRequest, Fetched, Redirects};
 pub use network::{Direct, Network, Pending};
 pub use target::{BODY_BYTES_MAX, DialError, FETCH_LIMIT, URL_BYTES_MAX, parse_url};
 use target::{checked, host_of, refuse, shown};
@@ -57,7 +57,11 @@ impl Dialer {
     ///
     /// # Errors
     /// [`DialError`]; whatever is refused is refused before a connection is opened to it.
-    pub async fn fetch(&self, fetch: Fetch, reach: &Reach) -> Result<Fetched, DialError> {
+    pub async fn fetch(
+        &self,
+        fetch: FetchRequest,
+        reach: &AllowedAddresses,
+    ) -> Result<Fetched, DialError> {
         let until = Instant::now() + FETCH_LIMIT;
         let host = host_of(&fetch.url);
         match timeout_at(until, self.follow(fetch, reach)).await {
@@ -66,7 +70,11 @@ impl Dialer {
         }
     }
 
-    async fn follow(&self, mut fetch: Fetch, reach: &Reach) -> Result<Fetched, DialError> {
+    async fn follow(
+        &self,
+        mut fetch: FetchRequest,
+        reach: &AllowedAddresses,
+    ) -> Result<Fetched, DialError> {
         let mut left = match fetch.redirects {
             Redirects::None => 0,
             Redirects::SameOrigin => REDIRECTS_MAX,
@@ -91,7 +99,7 @@ impl Dialer {
     }
 
     /// Resolves once, checks all answers, and connects to one of them.
-    async fn open(&self, url: &Url, reach: &Reach) -> Result<TcpStream, DialError> {
+    async fn open(&self, url: &Url, reach: &AllowedAddresses) -> Result<TcpStream, DialError> {
         let host = host_of(url);
         let addresses = self.addresses(url, reach).await?;
         let port = url.port_or_known_default().unwrap_or(443);
@@ -109,7 +117,11 @@ impl Dialer {
     ///
     /// # Errors
     /// As [`Dialer::fetch`].
-    pub async fn addresses(&self, url: &Url, reach: &Reach) -> Result<Vec<IpAddr>, DialError> {
+    pub async fn addresses(
+        &self,
+        url: &Url,
+        reach: &AllowedAddresses,
+    ) -> Result<Vec<IpAddr>, DialError> {
         let host = host_of(url);
         let found = match url.host() {
             None => return Err(refuse(url.as_str(), "it has no host")),

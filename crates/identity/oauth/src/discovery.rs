@@ -1,8 +1,8 @@
 //! Discovery: from a server that wants a sign-in to its authorization server (MCP "Authorization",
 //! 2025-11-25 and 2026-07-28).
 
-use crate::config::{AuthConfig, Kind};
-use crate::dialer::{Dialer, Reach};
+use crate::config::{AuthConfig, AuthorizationKind};
+use crate::dialer::{AllowedAddresses, Dialer};
 use crate::metadata::{
     AuthorizationServer, ProtectedResource, authorization_server, is_same_issuer,
     protected_resource, shown,
@@ -28,7 +28,7 @@ pub struct Discovery {
 /// # Errors
 /// [`Trouble`]; transient if only the network or the authorization server fails.
 pub async fn discover(
-    (dialer, reach): (&Dialer, &Reach),
+    (dialer, reach): (&Dialer, &AllowedAddresses),
     url: &Url,
     config: &AuthConfig,
     named: Option<&str>,
@@ -104,7 +104,7 @@ fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Troubl
         return lacks("has no token endpoint");
     }
     match config.kind {
-        Kind::OAuth
+        AuthorizationKind::OAuth
             if !server
                 .code_challenge_methods_supported
                 .iter()
@@ -112,18 +112,18 @@ fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Troubl
         {
             lacks("does not support PKCE with S256")
         }
-        Kind::OAuth
+        AuthorizationKind::OAuth
             if server.authorization_endpoint.is_none()
                 && server.device_authorization_endpoint.is_none() =>
         {
             lacks("has no authorization endpoint")
         }
-        Kind::OAuth
-        | Kind::Key
-        | Kind::ClientCredentials
-        | Kind::Exchange
-        | Kind::Headers
-        | Kind::None => Ok(()),
+        AuthorizationKind::OAuth
+        | AuthorizationKind::Key
+        | AuthorizationKind::ClientCredentials
+        | AuthorizationKind::Exchange
+        | AuthorizationKind::Headers
+        | AuthorizationKind::None => Ok(()),
     }
 }
 

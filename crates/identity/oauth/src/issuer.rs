@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use crate::dialer::{DialError, Dialer, FETCH_LIMIT, Reach, Subnet};
+use crate::dialer::{AllowedAddresses, DialError, Dialer, FETCH_LIMIT, Subnet};
 use fetched::{Freshness, fetch_keys};
 use metadata::Metadata;
 
@@ -100,7 +100,7 @@ pub struct Issuer {
     /// As it is configured.
     pub spec: IssuerSpec,
     dialer: Dialer,
-    reach: Reach,
+    reach: AllowedAddresses,
     state: Mutex<State>,
     /// The task that fetches holds it; the others find the result.
     flight: tokio::sync::Mutex<()>,
@@ -121,12 +121,12 @@ struct State {
     failure: Option<String>,
     /// Fetches that failed since the last one that did not.
     failures: u32,
-    asked: Asked,
+    asked: IssuerQuestions,
 }
 
 /// Number of questions to an issuer since the start, by purpose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct IssuerQuestions {
     /// For its keys.
     pub keys: Count,
     /// About opaque tokens.
@@ -174,7 +174,7 @@ impl Issuer {
     /// # Errors
     /// Its identifier is no URL that may be fetched.
     pub fn new(spec: IssuerSpec, dialer: Dialer) -> Result<Arc<Self>, DialError> {
-        let reach = Reach::of(&crate::dialer::parse_url(&spec.issuer)?, &spec.allowed);
+        let reach = AllowedAddresses::of(&crate::dialer::parse_url(&spec.issuer)?, &spec.allowed);
         let (state, flight, wake, changed) = <_>::default();
         Ok(Arc::new(Self {
             spec,
@@ -208,7 +208,7 @@ impl Issuer {
     }
 
     /// Number of questions to the issuer.
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> IssuerQuestions {
         self.state.lock().asked
     }
 

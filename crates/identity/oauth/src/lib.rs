@@ -7,7 +7,7 @@
 //!   request to a server.
 //! - [`Account`](account::Account): the tokens of one participant at one server, which sessions ask
 //!   for ([`client::Authorize`]).
-//! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way;
+//! - [`ServerAccounts`]: those of all servers; [`logins::Logins`]: sign-ins under way;
 //!   [`connect::Connects`]: callers that are to begin one.
 //! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no
 //!   configuration has, such as its key.
@@ -39,7 +39,7 @@ pub mod vault;
 pub use kept_accounts::{AccountRecord, KeptAccounts, UpstreamAccount, UpstreamClient};
 pub use secret::Secret;
 pub use server::{
-    Accounts, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX, SERVER_ACCOUNTS_MAX,
-    Server,
+    AccountServer, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX,
+    SERVER_ACCOUNTS_MAX, ServerAccounts,
 };
 pub use trouble::Trouble;

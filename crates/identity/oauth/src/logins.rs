@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::account::{Account, saved};
-use crate::config::Kind;
+use crate::config::AuthorizationKind;
 use crate::dialer::parse_url;
 use crate::discovery::Discovery;
 use crate::metadata::{read_json, shown};
@@ -22,7 +22,7 @@ use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
 use crate::site::Site;
-use crate::token::{self, Client, FormBody, Grant, post, refusal};
+use crate::token::{self, FormBody, GrantRequest, OAuthClient, post, refusal};
 use crate::trouble::Trouble;
 
 /// Time that a sign-in may take, milliseconds.
@@ -159,7 +159,7 @@ pub struct DeviceBegun {
 struct Pending {
     account: Arc<Account>,
     found: Arc<Discovery>,
-    client: Client,
+    client: OAuthClient,
     usage: Use,
     verifier: Secret,
     redirect_uri: String,
@@ -330,7 +330,7 @@ impl Logins {
             }
             (None, None) => return Err(LoginError::Unreadable),
         };
-        let grant = Grant::Code {
+        let grant = GrantRequest::Code {
             code: code.expose(),
             verifier: &pending.verifier,
             redirect_uri: &pending.redirect_uri,
@@ -466,7 +466,7 @@ impl Logins {
             Arc::clone(&device.pending.found),
         );
         is_in_force(&site)?;
-        let grant = Grant::Device { code: &device.code };
+        let grant = GrantRequest::Device { code: &device.code };
         let resource = device.pending.resource.clone();
         let asked = token::request(
             site.way(),
@@ -513,7 +513,7 @@ fn check(site: &Site) -> Result<(), LoginError> {
         );
         return Err(LoginError::NoLogins(why));
     }
-    if site.config.kind == Kind::Key {
+    if site.config.kind == AuthorizationKind::Key {
         let why = format!(
             "`{}` wants a key of each caller: portmoot servers login {} --key",
             site.name, site.name

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
-use crate::dialer::{DialError, Dialer, Fetch, Fetched, Reach, Redirects, parse_url};
+use crate::dialer::{
+    AllowedAddresses, DialError, Dialer, FetchRequest, Fetched, Redirects, parse_url,
+};
 use crate::trouble::Trouble;
 
 /// The metadata of a protected resource.
@@ -97,7 +99,7 @@ impl AuthorizationServer {
 pub async fn protected_resource(
     dialer: &Dialer,
     server: &Url,
-    reach: &Reach,
+    reach: &AllowedAddresses,
     named: Option<&str>,
 ) -> Result<Option<ProtectedResource>, Trouble> {
     let places = named
@@ -131,7 +133,7 @@ pub async fn protected_resource(
 pub async fn authorization_server(
     dialer: &Dialer,
     issuer: &str,
-    reach: &Reach,
+    reach: &AllowedAddresses,
 ) -> Result<Option<AuthorizationServer>, Trouble> {
     let url = parse_url(issuer)?;
     if url.query().is_some() {
@@ -191,10 +193,10 @@ pub(crate) fn read_json<T: for<'d> Deserialize<'d>>(body: &[u8]) -> Result<T, se
 async fn document<T: for<'d> Deserialize<'d>>(
     dialer: &Dialer,
     place: &str,
-    reach: &Reach,
+    reach: &AllowedAddresses,
     member: &str,
 ) -> Result<Option<T>, Trouble> {
-    let fetch = Fetch::get(place)?.redirects(Redirects::SameOrigin);
+    let fetch = FetchRequest::get(place)?.redirects(Redirects::SameOrigin);
     let fetched = dialer.fetch(fetch, reach).await;
     let fetched = match fetched {
         // A redirect to a sign-in page, from a server that has no such document.
@@ -283,7 +285,7 @@ fn is_resource_of(resource: &str, server: &Url) -> bool {
 
 /// Refuses a server whose endpoints are not `https`, except on loopback and where the operator's
 /// own address is plain.
-fn check_endpoints(server: &AuthorizationServer, reach: &Reach) -> Result<(), Trouble> {
+fn check_endpoints(server: &AuthorizationServer, reach: &AllowedAddresses) -> Result<(), Trouble> {
     let all = [
         ("authorization_endpoint", &server.authorization_endpoint),
         ("token_endpoint", &server.token_endpoint),
@@ -311,7 +313,7 @@ fn check_endpoints(server: &AuthorizationServer, reach: &Reach) -> Result<(), Tr
 
 /// Whether a URL may do without TLS: one on this machine, or a private address where the operator's
 /// own is.
-fn may_be_plain(url: &Url, reach: &Reach) -> bool {
+fn may_be_plain(url: &Url, reach: &AllowedAddresses) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => reach.plain_for(address.into()),
         Some(Host::Ipv6(address)) => reach.plain_for(address.into()),
@@ -398,7 +400,7 @@ mod tests {
             token_endpoint: Some(endpoint.to_owned()),
             ..AuthorizationServer::bare("https://idp.example")
         };
-        let local = Reach::of(&Url::parse("http://127.0.0.1:1/mcp").unwrap(), &[]);
+        let local = AllowedAddresses::of(&Url::parse("http://127.0.0.1:1/mcp").unwrap(), &[]);
         for (endpoint, public, loopback) in [
             ("https://idp.example/token", true, true),
             ("http://idp.example/token", false, false),
@@ -409,7 +411,7 @@ mod tests {
             ("https://a:b@idp.example/", false, false),
         ] {
             assert_eq!(
-                check_endpoints(&server(endpoint), &Reach::public()).is_ok(),
+                check_endpoints(&server(endpoint), &AllowedAddresses::public()).is_ok(),
                 public,
                 "{endpoint}"
             );

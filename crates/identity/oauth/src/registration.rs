@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::config::AuthConfig;
-use crate::dialer::{Dialer, Fetch, Reach};
+use crate::dialer::{AllowedAddresses, Dialer, FetchRequest};
 use crate::metadata::{AuthorizationServer, busy, read_json};
 use crate::secret::Secret;
-use crate::token::{Client, ClientAuth, DEVICE_GRANT, refusal, seconds};
+use crate::token::{ClientAuth, DEVICE_GRANT, OAuthClient, refusal, seconds};
 use crate::trouble::Trouble;
 
 /// The path of the callback of a command on the same machine, whose port may be any.
@@ -104,7 +104,7 @@ pub fn document(public_url: &str, kid: Option<&str>) -> Value {
 pub fn configured(
     config: &AuthConfig,
     server: &AuthorizationServer,
-) -> Result<Option<Client>, Trouble> {
+) -> Result<Option<OAuthClient>, Trouble> {
     let Some(id) = config.client_id.clone() else {
         return Ok(None);
     };
@@ -113,7 +113,7 @@ pub fn configured(
         (None, Some(secret)) => with_secret(secret.clone(), server),
         (None, None) => ClientAuth::None,
     };
-    Ok(Some(Client { id, auth }))
+    Ok(Some(OAuthClient { id, auth }))
 }
 
 /// The client whose id is the URL of a document, if the server takes such ids and there is a
@@ -123,7 +123,7 @@ pub fn by_document(
     config: &AuthConfig,
     server: &AuthorizationServer,
     public_url: Option<&str>,
-) -> Option<Client> {
+) -> Option<OAuthClient> {
     if !server.client_id_metadata_document_supported {
         return None;
     }
@@ -137,21 +137,21 @@ pub fn by_document(
         Some(key) => ClientAuth::PrivateKey(key.clone()),
         None => ClientAuth::None,
     };
-    Some(Client { id, auth })
+    Some(OAuthClient { id, auth })
 }
 
 /// A client that was registered on the spot.
 #[derive(Clone)]
-pub struct Registered {
+pub struct RegisteredClient {
     /// The client.
-    pub client: Client,
+    pub client: OAuthClient,
     /// When its secret expires, Unix milliseconds; `None` is never.
     pub expires_ms: Option<u64>,
     /// The redirect URIs with which it was registered.
     pub redirect_uris: Vec<String>,
 }
 
-impl Registered {
+impl RegisteredClient {
     /// The port on the loopback interface to which a browser comes back at this path, if the client
     /// was registered with one.
     #[must_use]
@@ -184,11 +184,11 @@ struct Answer {
 /// # Errors
 /// [`Trouble::NoRegistration`] if the server registers none.
 pub async fn register(
-    (dialer, reach): (&Dialer, &Reach),
+    (dialer, reach): (&Dialer, &AllowedAddresses),
     server: &AuthorizationServer,
     how: Use,
     redirect_uris: Vec<String>,
-) -> Result<Registered, Trouble> {
+) -> Result<RegisteredClient, Trouble> {
     let endpoint = server.registration_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| Trouble::NoRegistration(server.host()))?;
     let methods = ["client_secret_basic", "client_secret_post", "none"];
@@ -208,7 +208,7 @@ pub async fn register(
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
     });
-    let fetch = Fetch::post(endpoint, "application/json", Bytes::from(wish.to_string()))?;
+    let fetch = FetchRequest::post(endpoint, "application/json", Bytes::from(wish.to_string()))?;
     let fetched = dialer
         .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach)
         .await?;
@@ -247,8 +247,8 @@ pub async fn register(
         .and_then(seconds)
         .unwrap_or(0)
         .saturating_mul(1_000);
-    Ok(Registered {
-        client: Client {
+    Ok(RegisteredClient {
+        client: OAuthClient {
             id: answer.client_id,
             auth,
         },

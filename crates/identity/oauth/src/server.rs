@@ -13,8 +13,8 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::account::session::SessionAccount;
 use crate::account::{Account, AccountState, Flight};
-use crate::config::{Account as Whose, AuthConfig, Kind};
-use crate::connect::{Asked, Connects};
+use crate::config::{Account as Whose, AuthConfig, AuthorizationKind};
+use crate::connect::{Connects, WaitingConnect};
 use crate::jwt::SigningKey;
 use crate::logins::Logins;
 use crate::secret::Secret;
@@ -34,7 +34,7 @@ type Flights = HashMap<Option<String>, Flight>;
 pub const EXCHANGED_TOKENS_MAX: usize = 1_000;
 
 /// One server with its accounts.
-pub struct Server {
+pub struct AccountServer {
     /// The server.
     pub site: Arc<Site>,
     accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
@@ -58,7 +58,7 @@ pub struct CheckedToken<'a> {
     pub ends_ms: u64,
 }
 
-impl Server {
+impl AccountServer {
     /// A server with the accounts that are kept, and those of the configuration before that ask for
     /// tokens now.
     fn new(site: Site, mut flights: Flights) -> Self {
@@ -142,7 +142,7 @@ impl Server {
     /// Whether callers' access tokens are exchanged here.
     #[must_use]
     pub fn exchanges(&self) -> bool {
-        self.site.config.kind == Kind::Exchange && self.is_of_callers()
+        self.site.config.kind == AuthorizationKind::Exchange && self.is_of_callers()
     }
 
     /// Takes the access token with which a participant came in. Accounts of tokens of it that have
@@ -223,7 +223,7 @@ impl Server {
     }
 }
 
-impl client::Accounts for Server {
+impl client::Accounts for AccountServer {
     fn account(&self, caller: Option<AccountHolder<'_>>) -> Arc<dyn Authorize> {
         Arc::new(SessionAccount::new(self.of_holder(caller)))
     }
@@ -276,16 +276,16 @@ pub struct ConnectRequest {
 }
 
 /// The servers with accounts.
-pub struct Accounts {
+pub struct ServerAccounts {
     services: Arc<Services>,
-    servers: RwLock<BTreeMap<String, Arc<Server>>>,
+    servers: RwLock<BTreeMap<String, Arc<AccountServer>>>,
     /// By server: what asked for tokens when its configuration ended.
     flights: Mutex<HashMap<String, Flights>>,
     /// Sign-ins under way.
     pub logins: Logins,
 }
 
-impl Accounts {
+impl ServerAccounts {
     /// Accounts in this vault. `base_url` is the gateway's address on this machine, empty while it
     /// does not listen; `public_url` the one for others.
     #[must_use]
@@ -335,10 +335,13 @@ impl Accounts {
 
     /// Takes over a server from the configuration. One that has not changed keeps its accounts.
     /// Returns it, unless its requests need no tokens; the flag says whether it is as it was.
-    pub fn configure(&self, server: &Configured<'_>) -> (Option<Arc<Server>>, bool) {
+    pub fn configure(&self, server: &Configured<'_>) -> (Option<Arc<AccountServer>>, bool) {
         let has_accounts = match server.auth.kind {
-            Kind::None | Kind::Headers => false,
-            Kind::OAuth | Kind::Key | Kind::ClientCredentials | Kind::Exchange => true,
+            AuthorizationKind::None | AuthorizationKind::Headers => false,
+            AuthorizationKind::OAuth
+            | AuthorizationKind::Key
+            | AuthorizationKind::ClientCredentials
+            | AuthorizationKind::Exchange => true,
         };
         let mut servers = self.servers.write();
         let known = servers.get(server.name).filter(|known| {
@@ -362,7 +365,7 @@ impl Accounts {
             &self.services,
         );
         let flights = self.flights.lock().remove(server.name).unwrap_or_default();
-        let new = site.map(|site| Arc::new(Server::new(site, flights)));
+        let new = site.map(|site| Arc::new(AccountServer::new(site, flights)));
         servers.extend(
             new.iter()
                 .map(|new| (server.name.to_owned(), Arc::clone(new))),
@@ -383,7 +386,7 @@ impl Accounts {
 
     /// Ends the use of a server as it was configured. The next configuration of its name waits for
     /// what asks for tokens now.
-    fn end(&self, server: &Server) {
+    fn end(&self, server: &AccountServer) {
         let flights = server.end();
         if !flights.is_empty() {
             self.flights
@@ -396,20 +399,20 @@ impl Accounts {
 
     /// A server, if its requests may need tokens.
     #[must_use]
-    pub fn server(&self, name: &str) -> Option<Arc<Server>> {
+    pub fn server(&self, name: &str) -> Option<Arc<AccountServer>> {
         self.servers.read().get(name).cloned()
     }
 
     /// All of them, by name.
     #[must_use]
-    pub fn servers(&self) -> Vec<Arc<Server>> {
+    pub fn servers(&self) -> Vec<Arc<AccountServer>> {
         self.servers.read().values().cloned().collect()
     }
 
     /// A connect request that can be used: its server is still configured, at the same URL.
     #[must_use]
     pub fn connect_request(&self, id: &str) -> Option<ConnectRequest> {
-        let Asked {
+        let WaitingConnect {
             id,
             place,
             scopes,

@@ -8,22 +8,22 @@ use std::sync::{Arc, OnceLock};
 use client::AccountFault;
 use model::GATEWAY;
 use platform::{Mutex, RwLock, millis, unix_ms};
-use store::audit::{AuditEntry, Verdict};
+use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::{Recorder, entry};
 use tls::ClientTls;
 use tokio::sync::{Semaphore, watch};
 use url::Url;
 
-use crate::config::{AuthConfig, Kind, Resource};
+use crate::config::{AuthConfig, AuthorizationKind, Resource};
 use crate::connect::Connects;
-use crate::dialer::{Dialer, Reach, parse_url};
+use crate::dialer::{AllowedAddresses, Dialer, parse_url};
 use crate::discovery::{Discovery, discover};
 use crate::metadata::{AuthorizationServer, is_same_issuer};
 use crate::registration::{
-    CALLBACK_PATH, GATEWAY_CALLBACK_PATH, Registered, Use, by_document, configured, loopback_port,
-    redirect_uris, register,
+    CALLBACK_PATH, GATEWAY_CALLBACK_PATH, RegisteredClient, Use, by_document, configured,
+    loopback_port, redirect_uris, register,
 };
-use crate::token::Client;
+use crate::token::OAuthClient;
 use crate::trouble::Trouble;
 use crate::vault::{AccountPlace, Saved, Vault};
 
@@ -97,11 +97,11 @@ pub struct Site {
     /// Whether another configuration of the server is in force.
     replaced: AtomicBool,
     dialer: Dialer,
-    reach: Reach,
+    reach: AllowedAddresses,
     found: Mutex<Option<Arc<Discovery>>>,
     /// Address of its metadata by the last challenge.
     named: Mutex<Option<String>>,
-    clients: Mutex<Vec<(String, Use, Registered)>>,
+    clients: Mutex<Vec<(String, Use, RegisteredClient)>>,
     /// One registration at a time.
     registering: tokio::sync::Mutex<()>,
     changes: watch::Sender<u64>,
@@ -118,7 +118,7 @@ impl Site {
         services: &Arc<Services>,
     ) -> Option<Self> {
         // The place of keys may be a process.
-        let url = if config.kind == Kind::Key {
+        let url = if config.kind == AuthorizationKind::Key {
             Url::parse(url).ok()?
         } else {
             parse_url(url).ok()?
@@ -126,7 +126,7 @@ impl Site {
         let clients = services.vault.clients(name, url.as_str());
         Some(Self {
             name: name.to_owned(),
-            reach: Reach::of(&url, &config.allow_private),
+            reach: AllowedAddresses::of(&url, &config.allow_private),
             url,
             config,
             services: Arc::clone(services),
@@ -157,7 +157,7 @@ impl Site {
     #[must_use]
     pub fn takes(&self, kept: &Saved) -> bool {
         !self.is_machine()
-            && kept.is_key() == (self.config.kind == Kind::Key)
+            && kept.is_key() == (self.config.kind == AuthorizationKind::Key)
             && self
                 .config
                 .issuer
@@ -167,7 +167,7 @@ impl Site {
 
     /// Dialer and reach for its authorization server.
     #[must_use]
-    pub fn way(&self) -> (&Dialer, &Reach) {
+    pub fn way(&self) -> (&Dialer, &AllowedAddresses) {
         (&self.dialer, &self.reach)
     }
 
@@ -244,7 +244,7 @@ impl Site {
         server: &AuthorizationServer,
         how: Use,
         redirect_uri: Option<&str>,
-    ) -> Result<Client, Trouble> {
+    ) -> Result<OAuthClient, Trouble> {
         if let Some(client) = configured(&self.config, server)? {
             return Ok(client);
         }
@@ -253,7 +253,7 @@ impl Site {
             return Ok(client);
         }
         let _turn = self.registering.lock().await;
-        let is_its = |(issuer, usage, _): &&(String, Use, Registered)| {
+        let is_its = |(issuer, usage, _): &&(String, Use, RegisteredClient)| {
             *issuer == server.issuer && *usage == how
         };
         let known = self
@@ -262,7 +262,7 @@ impl Site {
             .iter()
             .find(is_its)
             .map(|(.., registered)| registered.clone());
-        let is_registered = |known: &Registered| {
+        let is_registered = |known: &RegisteredClient| {
             let comes_back =
                 redirect_uri.is_none_or(|uri| known.redirect_uris.iter().any(|one| one == uri));
             comes_back && known.expires_ms.is_none_or(|expires| unix_ms() < expires)
@@ -293,7 +293,7 @@ impl Site {
         &self,
         how: Use,
         wanted: Option<&str>,
-        before: Option<&Registered>,
+        before: Option<&RegisteredClient>,
     ) -> Vec<String> {
         let own = self
             .services
@@ -348,8 +348,11 @@ impl Site {
     #[must_use]
     pub fn is_machine(&self) -> bool {
         match self.config.kind {
-            Kind::ClientCredentials | Kind::Exchange => true,
-            Kind::OAuth | Kind::Key | Kind::Headers | Kind::None => false,
+            AuthorizationKind::ClientCredentials | AuthorizationKind::Exchange => true,
+            AuthorizationKind::OAuth
+            | AuthorizationKind::Key
+            | AuthorizationKind::Headers
+            | AuthorizationKind::None => false,
         }
     }
 
@@ -368,7 +371,7 @@ impl Site {
     }
 
     /// Records an act about an account of this server.
-    pub fn record(&self, by: Option<&str>, verdict: Verdict, what: &str) {
+    pub fn record(&self, by: Option<&str>, verdict: RecordedVerdict, what: &str) {
         let to = [self.name.as_str()];
         let entry = entry(None, by.unwrap_or(GATEWAY), UPSTREAM, verdict);
         self.services.audit.reserve_or_count().write(&AuditEntry {

@@ -21,11 +21,11 @@ use url::Url;
 
 use crate::account::Account;
 use crate::account::session::SessionAccount;
-use crate::config::{Account as Whose, AuthConfig, Kind};
+use crate::config::{Account as Whose, AuthConfig, AuthorizationKind};
 use crate::logins::{LoginError, SignInRequest};
 use crate::registration::Use;
 use crate::vault::Vault;
-use crate::{Accounts, CheckedToken, Configured, EXCHANGED_TOKENS_MAX, Server};
+use crate::{AccountServer, CheckedToken, Configured, EXCHANGED_TOKENS_MAX, ServerAccounts};
 use client::{AccountFault, Authorize};
 
 /// A scripted server: metadata of a resource and its authorization server at one origin, and what
@@ -173,10 +173,10 @@ impl Script {
     }
 }
 
-fn accounts(journal: Option<&JournalWriter>) -> Accounts {
+fn accounts(journal: Option<&JournalWriter>) -> ServerAccounts {
     let journal = journal.map(|journal| journal.ledger().unwrap());
     let vault = Vault::new(Some(&[7; 32]), journal);
-    Accounts::new(
+    ServerAccounts::new(
         vault,
         Recorder::default(),
         None,
@@ -184,7 +184,7 @@ fn accounts(journal: Option<&JournalWriter>) -> Accounts {
     )
 }
 
-fn server(accounts: &Accounts, script: &Script, auth: AuthConfig) -> Arc<Server> {
+fn server(accounts: &ServerAccounts, script: &Script, auth: AuthConfig) -> Arc<AccountServer> {
     let url = format!("{}/mcp", script.origin);
     let tls = ClientTls::of_machine();
     accounts
@@ -250,7 +250,7 @@ fn state_of(url: &str) -> String {
 
 /// Signs in: the person agrees at once.
 async fn sign_in(
-    accounts: &Accounts,
+    accounts: &ServerAccounts,
     account: &Arc<Account>,
     script: &Script,
 ) -> Result<String, LoginError> {
@@ -433,7 +433,7 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
 async fn scopes_of_a_token_answer_may_be_a_list() {
     let (script, all) = (Script::start().await, accounts(None));
     let machine = AuthConfig {
-        kind: Kind::ClientCredentials,
+        kind: AuthorizationKind::ClientCredentials,
         client_id: Some("me".to_owned()),
         ..AuthConfig::default()
     };
@@ -733,7 +733,7 @@ async fn callers_have_accounts_of_their_own() {
 async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
     let (script, all) = (Script::start().await, accounts(None));
     let machine = AuthConfig {
-        kind: Kind::ClientCredentials,
+        kind: AuthorizationKind::ClientCredentials,
         client_id: Some("me".to_owned()),
         ..AuthConfig::default()
     };
@@ -780,7 +780,7 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
     );
 
     let exchange = AuthConfig {
-        kind: Kind::Exchange,
+        kind: AuthorizationKind::Exchange,
         account: Whose::Caller,
         audience: Some("api".to_owned()),
         ..machine
@@ -826,7 +826,7 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
 async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
     let (script, all) = (Script::start().await, accounts(None));
     let exchange = AuthConfig {
-        kind: Kind::Exchange,
+        kind: AuthorizationKind::Exchange,
         account: Whose::Caller,
         ..AuthConfig::default()
     };

@@ -28,7 +28,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use crate::dialer::{Dialer, Fetch, Fetched, Reach};
+use crate::dialer::{AllowedAddresses, Dialer, FetchRequest, Fetched};
 use crate::jwt::SigningKey;
 use crate::metadata::{AuthorizationServer, busy, read_json, shown};
 use crate::secret::Secret;
@@ -62,7 +62,7 @@ pub enum ClientAuth {
 
 /// A client of an authorization server.
 #[derive(Clone)]
-pub struct Client {
+pub struct OAuthClient {
     /// Its id.
     pub id: String,
     /// Authentication of the client.
@@ -70,7 +70,7 @@ pub struct Client {
 }
 
 /// Tokens that are asked for.
-pub enum Grant<'a> {
+pub enum GrantRequest<'a> {
     /// Tokens of an authorization code.
     Code {
         /// The code.
@@ -171,15 +171,15 @@ impl FormBody {
 /// # Errors
 /// [`Trouble`]; [`Trouble::Refused`] with the code of RFC 6749.
 pub async fn request(
-    (dialer, reach): (&Dialer, &Reach),
+    (dialer, reach): (&Dialer, &AllowedAddresses),
     server: &AuthorizationServer,
-    client: &Client,
-    grant: &Grant<'_>,
+    client: &OAuthClient,
+    grant: &GrantRequest<'_>,
     resource: Option<&str>,
 ) -> Result<IssuedTokens, Trouble> {
     let mut form = FormBody::new();
     match grant {
-        Grant::Code {
+        GrantRequest::Code {
             code,
             verifier,
             redirect_uri,
@@ -189,19 +189,19 @@ pub async fn request(
             form.add("redirect_uri", redirect_uri)
                 .add("code_verifier", verifier.expose());
         }
-        Grant::Refresh(token) => {
+        GrantRequest::Refresh(token) => {
             form.add("grant_type", "refresh_token")
                 .add("refresh_token", token.expose());
         }
-        Grant::ClientCredentials { scopes } => {
+        GrantRequest::ClientCredentials { scopes } => {
             form.add("grant_type", "client_credentials")
                 .add_some("scope", scope_of(scopes).as_deref());
         }
-        Grant::Device { code } => {
+        GrantRequest::Device { code } => {
             form.add("grant_type", DEVICE_GRANT);
             form.add("device_code", code.expose());
         }
-        Grant::Exchange {
+        GrantRequest::Exchange {
             subject,
             scopes,
             audience,
@@ -223,7 +223,7 @@ pub async fn request(
         .ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
     let fetched = post((dialer, reach), endpoint, server, client, form).await?;
     refusal(server, &fetched)?;
-    let is_exchange = matches!(grant, Grant::Exchange { .. });
+    let is_exchange = matches!(grant, GrantRequest::Exchange { .. });
     read(&fetched.body, server, is_exchange)
 }
 
@@ -232,9 +232,9 @@ pub async fn request(
 /// # Errors
 /// [`Trouble`].
 pub async fn revoke(
-    way: (&Dialer, &Reach),
+    way: (&Dialer, &AllowedAddresses),
     server: &AuthorizationServer,
-    client: &Client,
+    client: &OAuthClient,
     token: &Secret,
     hint: &str,
 ) -> Result<(), Trouble> {
@@ -253,10 +253,10 @@ pub async fn revoke(
 /// # Errors
 /// [`Trouble`].
 pub(crate) async fn post(
-    (dialer, reach): (&Dialer, &Reach),
+    (dialer, reach): (&Dialer, &AllowedAddresses),
     endpoint: &str,
     server: &AuthorizationServer,
-    client: &Client,
+    client: &OAuthClient,
     mut form: FormBody,
 ) -> Result<Fetched, Trouble> {
     let mut header = None;
@@ -286,7 +286,7 @@ pub(crate) async fn post(
                 .add("client_assertion", &assertion);
         }
     }
-    let mut fetch = Fetch::post(endpoint, "application/x-www-form-urlencoded", form.body())?;
+    let mut fetch = FetchRequest::post(endpoint, "application/x-www-form-urlencoded", form.body())?;
     if let Some(mut header) = header {
         header.set_sensitive(true);
         fetch = fetch.header(AUTHORIZATION, header);

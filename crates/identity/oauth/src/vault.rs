@@ -14,9 +14,9 @@ use zeroize::Zeroizing;
 
 use crate::jwt::SigningKey;
 use crate::kept_accounts::{AccountRecord, KeptAccounts, UpstreamAccount, UpstreamClient};
-use crate::registration::{Registered, Use};
+use crate::registration::{RegisteredClient, Use};
 use crate::secret::Secret;
-use crate::token::{Client, ClientAuth, IssuedTokens};
+use crate::token::{ClientAuth, IssuedTokens, OAuthClient};
 use std::sync::Arc;
 
 const ACCOUNT: &str = "upstream_account";
@@ -52,7 +52,7 @@ pub struct Saved {
     /// Issuer of the tokens.
     pub issuer: String,
     /// The client to which they were issued.
-    pub client: Client,
+    pub client: OAuthClient,
     /// Use for which that client was registered.
     pub usage: Use,
     /// Endpoint at which they are renewed.
@@ -83,7 +83,7 @@ impl Saved {
         };
         Self {
             issuer: String::new(),
-            client: Client {
+            client: OAuthClient {
                 id: String::new(),
                 auth: ClientAuth::None,
             },
@@ -285,7 +285,7 @@ impl Vault {
         place: &AccountPlace,
         issuer: &str,
         how: Use,
-        client: Option<&Registered>,
+        client: Option<&RegisteredClient>,
     ) -> Result<(), VaultError> {
         let sealed = match client {
             None => Some(String::new()),
@@ -311,7 +311,7 @@ impl Vault {
 
     /// The clients that were registered for a server, with issuer and use.
     #[must_use]
-    pub fn clients(&self, server: &str, url: &str) -> Vec<(String, Use, Registered)> {
+    pub fn clients(&self, server: &str, url: &str) -> Vec<(String, Use, RegisteredClient)> {
         let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else {
             return Vec::new();
         };
@@ -382,7 +382,7 @@ impl Vault {
 }
 
 impl WrittenClient {
-    fn of(client: &Client) -> Self {
+    fn of(client: &OAuthClient) -> Self {
         let (method, secret) = match &client.auth {
             ClientAuth::None => ("none", None),
             ClientAuth::Basic(secret) => ("client_secret_basic", Some(secret)),
@@ -399,7 +399,7 @@ impl WrittenClient {
         }
     }
 
-    fn read(self, key: Option<&Arc<SigningKey>>) -> Option<Registered> {
+    fn read(self, key: Option<&Arc<SigningKey>>) -> Option<RegisteredClient> {
         let secret = self.secret.map(|secret| Secret::new(take(secret)));
         let auth = match (self.method.as_str(), secret) {
             ("client_secret_basic", Some(secret)) => ClientAuth::Basic(secret),
@@ -407,8 +407,8 @@ impl WrittenClient {
             ("private_key_jwt", _) => ClientAuth::PrivateKey(Arc::clone(key?)),
             _ => ClientAuth::None,
         };
-        Some(Registered {
-            client: Client { id: self.id, auth },
+        Some(RegisteredClient {
+            client: OAuthClient { id: self.id, auth },
             expires_ms: self.expires_ms,
             redirect_uris: self.redirect_uris,
         })
@@ -467,7 +467,7 @@ mod tests {
     fn saved(access: &str) -> Saved {
         Saved {
             issuer: "https://idp.example".to_owned(),
-            client: Client {
+            client: OAuthClient {
                 id: "me".to_owned(),
                 auth: ClientAuth::Basic(Secret::new("canary-c".to_owned())),
             },
@@ -502,7 +502,7 @@ mod tests {
             .keep(&place("jira", url, Some("ann")), &saved("canary-a2"))
             .await
             .unwrap();
-        let registered = Registered {
+        let registered = RegisteredClient {
             client: saved("").client,
             expires_ms: Some(9),
             redirect_uris: vec!["http://127.0.0.1:5/callback".to_owned()],

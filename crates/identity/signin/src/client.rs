@@ -51,7 +51,7 @@ pub struct Client {
 
 /// Result of a look-up by a client's id, before any document is fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup {
+pub enum ClientLookup {
     /// The client is known.
     Found(Client),
     /// Its document has to be fetched from this URL, which is its id.
@@ -144,12 +144,16 @@ impl ClientIds {
 ///
 /// # Errors
 /// Why there is none.
-pub fn look_up(id: &str, login: &LoginConfig, ids: &ClientIds) -> Result<Lookup, UnknownClient> {
+pub fn look_up(
+    id: &str,
+    login: &LoginConfig,
+    ids: &ClientIds,
+) -> Result<ClientLookup, UnknownClient> {
     if id.len() > CLIENT_ID_BYTES_MAX {
         return Err(UnknownClient::Unknown);
     }
     if let Some(configured) = login.configured.iter().find(|one| one.id == id) {
-        return Ok(Lookup::Found(of_config(configured)));
+        return Ok(ClientLookup::Found(of_config(configured)));
     }
     if let Some(mut client) = ids.open(id) {
         if login.clients != Clients::Any {
@@ -159,12 +163,12 @@ pub fn look_up(id: &str, login: &LoginConfig, ids: &ClientIds) -> Result<Lookup,
         client
             .redirect_uris
             .retain(|uri| redirect::destination(uri, &login.private_redirects).is_ok());
-        return Ok(Lookup::Found(client));
+        return Ok(ClientLookup::Found(client));
     }
     let url = document_url(id).ok_or(UnknownClient::Unknown)?;
     match login.clients {
-        Clients::Any => Ok(Lookup::Document(url)),
-        Clients::Trusted if is_trusted(&url, login) => Ok(Lookup::Document(url)),
+        Clients::Any => Ok(ClientLookup::Document(url)),
+        Clients::Trusted if is_trusted(&url, login) => Ok(ClientLookup::Document(url)),
         Clients::Trusted | Clients::Configured => Err(UnknownClient::NotAccepted),
     }
 }
@@ -310,12 +314,12 @@ mod tests {
             (Clients::Any, "", Err(U::Unknown)),
         ] {
             let found = look_up(id, &login(clients), &ids()).map(|found| match found {
-                Lookup::Found(client) => client.name,
-                Lookup::Document(url) => url.to_string(),
+                ClientLookup::Found(client) => client.name,
+                ClientLookup::Document(url) => url.to_string(),
             });
             assert_eq!(found, expect.map(str::to_owned), "{clients:?} {id}");
         }
-        let Ok(Lookup::Found(client)) = look_up(&sealed, &login(Clients::Any), &ids()) else {
+        let Ok(ClientLookup::Found(client)) = look_up(&sealed, &login(Clients::Any), &ids()) else {
             panic!()
         };
         assert_eq!(

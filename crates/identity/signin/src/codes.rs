@@ -21,7 +21,7 @@ pub const UNUSED_CODES_MAX: usize = 10;
 
 /// Consent that a code stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct CodeConsent {
     /// The request to which the participant consented.
     pub request: AuthRequest,
     /// The participant.
@@ -35,7 +35,7 @@ pub struct Grant {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Redeemed {
     /// It was good, and is used now.
-    Fresh(Box<Grant>),
+    Fresh(Box<CodeConsent>),
     /// It was used before; the family that the first use gave has to end.
     Again(Option<FamilyId>),
     /// It never was, or is too old.
@@ -47,7 +47,7 @@ type Hash = [u8; 32];
 #[derive(Debug)]
 enum Entry {
     Unused {
-        grant: Box<Grant>,
+        grant: Box<CodeConsent>,
         until_ms: u64,
     },
     Used {
@@ -68,7 +68,7 @@ pub struct Codes {
 
 impl Codes {
     /// A new code for a grant. `random` are 32 fresh random bytes.
-    pub fn issue(&mut self, grant: Grant, random: &[u8; 32], now_ms: u64) -> String {
+    pub fn issue(&mut self, grant: CodeConsent, random: &[u8; 32], now_ms: u64) -> String {
         let code = URL_SAFE_NO_PAD.encode(random);
         let hash = hash(&code);
         self.forget(now_ms);
@@ -185,7 +185,7 @@ pub fn is_verifier(verifier: &str, challenge: &str) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) fn grant_of_test() -> Grant {
+pub(crate) fn grant_of_test() -> CodeConsent {
     let request = AuthRequest {
         client_id: "desk".into(),
         client_name: "Desk".into(),
@@ -196,7 +196,7 @@ pub(crate) fn grant_of_test() -> Grant {
         resource: "https://gw.example/mcp".into(),
         scopes: vec!["mcp:read".into()],
     };
-    Grant {
+    CodeConsent {
         request,
         participant: "ann".into(),
         mark: String::new(),
@@ -248,7 +248,7 @@ mod tests {
             let mut random = [0; 32];
             random[..8].copy_from_slice(&number.to_be_bytes());
             codes.issue(
-                Grant {
+                CodeConsent {
                     participant: participant.to_owned(),
                     ..grant_of_test()
                 },

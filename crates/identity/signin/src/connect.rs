@@ -19,17 +19,17 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use html::{Browser, Cookies, Forms, Page, Person, Session, Sessions, new_browser};
 use model::{ParticipantId, Refusal, RefusalCode};
-use oauth::Accounts;
 use oauth::ConnectRequest;
+use oauth::ServerAccounts;
 use oauth::account::{Account, CallerKey};
-use oauth::config::Kind;
+use oauth::config::AuthorizationKind;
 use oauth::logins::{LoginError, SignInRequest};
 use oauth::registration::GATEWAY_CALLBACK_PATH;
 use oauth::site::UPSTREAM;
 use platform::{Limiter, Mutex, random, unix_ms};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use store::audit::{AuditEntry, Verdict};
+use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::{UNKNOWN_PARTICIPANT, entry};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
@@ -37,7 +37,7 @@ use utoipa::ToSchema;
 use crate::client;
 use crate::cookies::CONNECT_SESSION;
 use crate::interactive::redirect;
-use crate::params::Params;
+use crate::params::FormParams;
 use crate::service::{Home, SignIn, TRIES_PER_MINUTE, bearer};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
 use codes::{ConnectCodes, Typed};
@@ -64,7 +64,7 @@ pub struct ConnectCode {
 pub struct Connect {
     home: Arc<dyn Home>,
     access: Arc<AccessJournal>,
-    accounts: Arc<Accounts>,
+    accounts: Arc<ServerAccounts>,
     /// The gateway's own authorization server, where participants may have signed in already.
     sign_in: Option<Arc<SignIn>>,
     /// Seals forms and cookies, with a key of this process: connect requests do not outlive it
@@ -87,7 +87,7 @@ impl Connect {
     pub fn new(
         home: Arc<dyn Home>,
         access: Arc<AccessJournal>,
-        accounts: Arc<Accounts>,
+        accounts: Arc<ServerAccounts>,
         sign_in: Option<Arc<SignIn>>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -282,7 +282,7 @@ impl Connect {
         let Some(mut at) = self.at(browser) else {
             return crate::routes::absent();
         };
-        let params = Params::parse(body).unwrap_or_default();
+        let params = FormParams::parse(body).unwrap_or_default();
         let sealed = params.get("form").unwrap_or_default();
         let shown: Option<Option<ConsentTerms>> =
             self.forms().open(&principal(&at, id), sealed, at.now_ms);
@@ -554,7 +554,7 @@ impl Connect {
         permit.write(&AuditEntry {
             to: &to,
             why: Some(&what),
-            ..entry(None, participant, UPSTREAM, Verdict::Admitted)
+            ..entry(None, participant, UPSTREAM, RecordedVerdict::Admitted)
         });
         Ok(())
     }
@@ -621,7 +621,7 @@ impl Connect {
             .into_iter()
             .collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
-        let refused = entry(None, from, UPSTREAM, Verdict::Refused);
+        let refused = entry(None, from, UPSTREAM, RecordedVerdict::Refused);
         self.home.audit().write_counted(
             permit,
             &AuditEntry {
@@ -636,7 +636,7 @@ impl Connect {
 /// Consent terms of a request for a person, by the server's metadata of now.
 async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, String> {
     let (account, site) = (&request.account, &request.account.site);
-    if site.config.kind == Kind::Key {
+    if site.config.kind == AuthorizationKind::Key {
         return Ok(ConsentTerms {
             participant: who.name,
             mark: who.mark,

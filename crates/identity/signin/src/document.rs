@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use access::login::LoginConfig;
 use axum::http::{HeaderMap, StatusCode, header};
-use oauth::dialer::{Dialer, Fetch, Fetched, Reach};
+use oauth::dialer::{AllowedAddresses, Dialer, FetchRequest, Fetched};
 use platform::{Mutex, millis, unix_ms};
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -67,7 +67,7 @@ impl Documents {
         &self,
         url: &Url,
         login: &LoginConfig,
-        reach: &Reach,
+        reach: &AllowedAddresses,
     ) -> Result<Client, UnknownClient> {
         let document = match self.known(url.as_str(), unix_ms()) {
             Some(known) => known,
@@ -107,8 +107,12 @@ impl Documents {
             .map(|kept| Arc::clone(&kept.client))
     }
 
-    async fn fetch(&self, url: &Url, reach: &Reach) -> Result<Arc<Document>, UnknownClient> {
-        let fetch = Fetch::get(url.as_str())
+    async fn fetch(
+        &self,
+        url: &Url,
+        reach: &AllowedAddresses,
+    ) -> Result<Arc<Document>, UnknownClient> {
+        let fetch = FetchRequest::get(url.as_str())
             .map_err(UnknownClient::Fetch)?
             .bytes_max(DOCUMENT_BYTES_MAX);
         let fetched = self

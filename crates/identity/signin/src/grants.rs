@@ -9,12 +9,12 @@ use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 
 use crate::client::{self, ClientTrust};
-use crate::codes::{Grant, Redeemed, is_verifier};
-use crate::params::Params;
-use crate::refresh::{Presented, hash, judge};
+use crate::codes::{CodeConsent, Redeemed, is_verifier};
+use crate::params::FormParams;
+use crate::refresh::{PresentedToken, hash, judge};
 use crate::request::{granted, resource};
 use crate::service::{Now, SignIn};
 
@@ -134,7 +134,7 @@ impl SignIn {
         body: &[u8],
         authorization: bool,
     ) -> Result<Given, TokenError> {
-        let params = Params::parse(body)
+        let params = FormParams::parse(body)
             .ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
         if let Some(name) = params.repeated() {
             return Err(TokenError::new(
@@ -174,7 +174,12 @@ impl SignIn {
     }
 
     /// Tokens for a code. Blocks on the disk.
-    fn exchange(&self, now: &Now, client_id: &str, params: &Params) -> Result<Given, TokenError> {
+    fn exchange(
+        &self,
+        now: &Now,
+        client_id: &str,
+        params: &FormParams,
+    ) -> Result<Given, TokenError> {
         let code = params
             .get("code")
             .ok_or_else(|| TokenError::new("invalid_request", "code is missing"))?;
@@ -214,8 +219,8 @@ impl SignIn {
         &self,
         now: &Now,
         client_id: &str,
-        params: &Params,
-        grant: &Grant,
+        params: &FormParams,
+        grant: &CodeConsent,
     ) -> Result<(), TokenError> {
         let request = &grant.request;
         if request.client_id != client_id {
@@ -256,7 +261,7 @@ impl SignIn {
     }
 
     /// A new family, on disk before its tokens are given.
-    fn begin(&self, now: &Now, grant: &Grant) -> Result<(FamilyId, Given), TokenError> {
+    fn begin(&self, now: &Now, grant: &CodeConsent) -> Result<(FamilyId, Given), TokenError> {
         let (request, participant) = (&grant.request, &grant.participant);
         let family = FamilyId(u128::from_be_bytes(random()));
         let first = self.refresh.text(&self.refresh.first(family, random()));
@@ -306,7 +311,7 @@ impl SignIn {
             permit,
             participant,
             &request.client_name,
-            Verdict::Admitted,
+            RecordedVerdict::Admitted,
             &why,
         );
         Ok((family, given))
@@ -339,7 +344,7 @@ impl SignIn {
     }
 
     /// Tokens for a refresh token. Blocks on the disk.
-    fn renew(&self, now: &Now, client_id: &str, params: &Params) -> Result<Given, TokenError> {
+    fn renew(&self, now: &Now, client_id: &str, params: &FormParams) -> Result<Given, TokenError> {
         let text = params.get("refresh_token");
         let text =
             text.ok_or_else(|| TokenError::new("invalid_request", "refresh_token is missing"))?;
@@ -386,7 +391,7 @@ impl SignIn {
     fn renewed(
         &self,
         now: &Now,
-        (client_id, params): (&str, &Params),
+        (client_id, params): (&str, &FormParams),
         token: &crate::refresh::RefreshToken,
         family: Family,
         sha256: &str,
@@ -413,12 +418,12 @@ impl SignIn {
                 permit,
                 &participant,
                 &client_name,
-                Verdict::Refused,
+                RecordedVerdict::Refused,
                 &format!("{why}: {}", family.id),
             );
             Ok(())
         };
-        if presented == Presented::Reused {
+        if presented == PresentedToken::Reused {
             end("reuse: a refresh token was used again, and its sign-in has ended")?;
             return Err(invalid_grant(
                 "the refresh token was used before: sign in again",
@@ -443,7 +448,7 @@ impl SignIn {
         let next = self.refresh.text(&self.refresh.next(token));
         let permit = self.permit(&participant)?;
         match presented {
-            Presented::Newest => {
+            PresentedToken::Newest => {
                 let expires_ms = now
                     .ms
                     .saturating_add(millis(now.login.refresh))
@@ -460,16 +465,22 @@ impl SignIn {
                     permit,
                     &participant,
                     &client_name,
-                    Verdict::Admitted,
+                    RecordedVerdict::Admitted,
                     &format!("refreshed: {}", family.id),
                 );
             }
             // The same successor as before follows from the token: nothing changes.
-            Presented::Before => {
+            PresentedToken::Before => {
                 let why = format!("refreshed again: {}", family.id);
-                Self::record(permit, &participant, &client_name, Verdict::Admitted, &why);
+                Self::record(
+                    permit,
+                    &participant,
+                    &client_name,
+                    RecordedVerdict::Admitted,
+                    &why,
+                );
             }
-            Presented::Reused => return Err(TokenError::interrupted()),
+            PresentedToken::Reused => return Err(TokenError::interrupted()),
         }
         Ok(self.given(now, &family, next, &scopes))
     }
@@ -479,7 +490,7 @@ impl SignIn {
     fn narrowed(
         &self,
         now: &Now,
-        params: &Params,
+        params: &FormParams,
         family: &Family,
     ) -> Result<Vec<String>, TokenError> {
         let Some(asked) = params.get("scope").filter(|_| !family.scopes.is_empty()) else {
@@ -523,7 +534,7 @@ impl SignIn {
                 permit,
                 &family.participant,
                 &family.client_name,
-                Verdict::Refused,
+                RecordedVerdict::Refused,
                 &why,
             );
         }
@@ -531,7 +542,7 @@ impl SignIn {
 
     /// `POST /oauth/revoke`. A token that is not known is no error (RFC 7009, section 2.2).
     pub(crate) async fn revoke(self: &Arc<Self>, now: Now, body: &[u8]) -> Result<(), TokenError> {
-        let params = Params::parse(body)
+        let params = FormParams::parse(body)
             .ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
         let token = params
             .get("token")
@@ -591,7 +602,7 @@ impl SignIn {
                 permit,
                 &known.participant,
                 &known.client_name,
-                Verdict::Admitted,
+                RecordedVerdict::Admitted,
                 &why,
             );
             Ok(())

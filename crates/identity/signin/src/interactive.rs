@@ -9,13 +9,13 @@ use axum::response::Response;
 use html::{Browser, Cookies, Forms, Page, Person, Session, Sessions, new_browser, see_other};
 use model::ParticipantId;
 use platform::random;
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 
 use crate::client;
-use crate::codes::Grant;
+use crate::codes::CodeConsent;
 use crate::cookies::{SIGN_IN_SESSION, mark, remember, remembers};
 use crate::pages::{self, AskedPerson, PageForm};
-use crate::params::Params;
+use crate::params::FormParams;
 use crate::redirect::{Destination, destination};
 use crate::request::{AuthRequest, RequestFault, may_redirect_error, read};
 use crate::service::{Now, SignIn};
@@ -74,7 +74,7 @@ impl SignIn {
         query: &[u8],
         browser: &Browser,
     ) -> Response {
-        let Some(params) = Params::parse(query) else {
+        let Some(params) = FormParams::parse(query) else {
             return stop(StatusCode::BAD_REQUEST, "The request is too long.");
         };
         let Some(client_id) = params.get("client_id") else {
@@ -214,7 +214,7 @@ impl SignIn {
     fn opened<'o>(
         &self,
         now: &'o Now,
-        params: &Params,
+        params: &FormParams,
         browser: &Browser,
     ) -> Result<Open<'o>, Box<Response>> {
         let refused = |why: &str| {
@@ -251,7 +251,7 @@ impl SignIn {
         body: &[u8],
         browser: &Browser,
     ) -> Response {
-        let params = Params::parse(body).unwrap_or_default();
+        let params = FormParams::parse(body).unwrap_or_default();
         let mut open = match self.opened(now, &params, browser) {
             Ok(open) => open,
             Err(response) => return *response,
@@ -305,7 +305,7 @@ impl SignIn {
         body: &[u8],
         browser: &Browser,
     ) -> Response {
-        let params = Params::parse(body).unwrap_or_default();
+        let params = FormParams::parse(body).unwrap_or_default();
         let open = match self.opened(now, &params, browser) {
             Ok(open) => open,
             Err(response) => return *response,
@@ -370,7 +370,7 @@ impl SignIn {
         let (remembered, cookie) = given.clone().unwrap_or_default();
         let mark = self.mark(now, &participant);
         let (grant, at_ms) = (
-            Grant {
+            CodeConsent {
                 request: request.clone(),
                 participant,
                 mark,
@@ -400,12 +400,12 @@ impl SignIn {
     /// Writes a consent down, and makes its code; `None` if it cannot be written or recorded.
     fn consented(
         &self,
-        grant: Grant,
+        grant: CodeConsent,
         is_new: bool,
         remembered: bool,
         now_ms: u64,
     ) -> Option<String> {
-        let Grant {
+        let CodeConsent {
             request,
             participant,
             ..
@@ -439,7 +439,7 @@ impl SignIn {
             permit,
             participant,
             &request.client_name,
-            Verdict::Admitted,
+            RecordedVerdict::Admitted,
             what,
         );
         Some(self.codes.lock().issue(grant, &random(), now_ms))

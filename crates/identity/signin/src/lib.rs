@@ -42,7 +42,7 @@ pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};
 pub use manage::{Asker, EndedSignIns, GivenConsent, OneTimeCode, SignedInClient};
 pub use one_time::{CODE_DIGITS, ONE_TIME_CODES_MAX, ONE_TIME_MS, WRONG_TRIES_MAX};
-pub use params::{PARAMS_BYTES_MAX, PARAMS_MAX, Params};
+pub use params::{FormParams, PARAMS_BYTES_MAX, PARAMS_MAX};
 pub use routes::router;
 pub use service::{
     DOCUMENTS_PER_MINUTE, Home, LOGIN, REFUSALS_PER_MINUTE, REGISTRATIONS_PER_MINUTE, SignIn,

@@ -8,7 +8,7 @@ use model::{Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde::Serialize;
 use store::Ledger;
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 use utoipa::ToSchema;
 
 use crate::one_time::ONE_TIME_MS;
@@ -347,7 +347,7 @@ impl SignIn {
                 permit,
                 &family.participant,
                 &family.client_name,
-                Verdict::Admitted,
+                RecordedVerdict::Admitted,
                 &why,
             );
         }

@@ -31,23 +31,23 @@ pub struct OneTimeCodes(HashMap<String, Waiting>);
 /// There are too many codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many one-time codes wait to be used")]
-pub struct TooMany;
+pub struct TooManyOneTime;
 
 impl OneTimeCodes {
     /// A new code for a participant, in place of the one that it had. `random` are 16 fresh random
     /// bytes.
     ///
     /// # Errors
-    /// [`TooMany`].
+    /// [`TooManyOneTime`].
     pub fn issue(
         &mut self,
         participant: &str,
         random: [u8; 16],
         now_ms: u64,
-    ) -> Result<String, TooMany> {
+    ) -> Result<String, TooManyOneTime> {
         self.0.retain(|_, waiting| now_ms < waiting.until_ms);
         if self.0.len() >= ONE_TIME_CODES_MAX && !self.0.contains_key(participant) {
-            return Err(TooMany);
+            return Err(TooManyOneTime);
         }
         let number = u128::from_be_bytes(random) % u128::from(CODES);
         let code = format!("{number:0CODE_DIGITS$}");
@@ -146,7 +146,7 @@ mod tests {
                 .issue(&number.to_string(), number.to_be_bytes(), 0)
                 .unwrap();
         }
-        assert_eq!(codes.issue("ann", [7; 16], 1), Err(TooMany));
+        assert_eq!(codes.issue("ann", [7; 16], 1), Err(TooManyOneTime));
         assert!(codes.issue("5", [7; 16], 1).is_ok());
         assert!(codes.issue("ann", [7; 16], ONE_TIME_MS).is_ok());
     }

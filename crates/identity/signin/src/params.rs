@@ -12,9 +12,9 @@ pub const PARAMS_MAX: usize = 64;
 
 /// Parameters in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Params(Vec<(String, String)>);
+pub struct FormParams(Vec<(String, String)>);
 
-impl Params {
+impl FormParams {
     /// Reads a query or a form; `None` if it is too long or has too many parameters.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
@@ -65,19 +65,22 @@ mod tests {
 
     #[test]
     fn parameters_are_read_within_bounds() {
-        let params = Params::parse(b"a=1&b=&c=x%26y+z&resource=1&resource=2").unwrap();
+        let params = FormParams::parse(b"a=1&b=&c=x%26y+z&resource=1&resource=2").unwrap();
         assert_eq!(
             (params.get("a"), params.get("b"), params.get("c")),
             (Some("1"), None, Some("x&y z"))
         );
         assert_eq!(params.all("resource").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(params.repeated(), None);
-        assert_eq!(Params::parse(b"a=1&b=2&a=1").unwrap().repeated(), Some("a"));
+        assert_eq!(
+            FormParams::parse(b"a=1&b=2&a=1").unwrap().repeated(),
+            Some("a")
+        );
         let many = |count: usize| "a=1&".repeat(count);
-        assert!(Params::parse(many(PARAMS_MAX).as_bytes()).is_some());
-        assert!(Params::parse(many(PARAMS_MAX + 1).as_bytes()).is_none());
+        assert!(FormParams::parse(many(PARAMS_MAX).as_bytes()).is_some());
+        assert!(FormParams::parse(many(PARAMS_MAX + 1).as_bytes()).is_none());
         let long = |bytes: usize| format!("a={}", "x".repeat(bytes - 2));
-        assert!(Params::parse(long(PARAMS_BYTES_MAX).as_bytes()).is_some());
-        assert!(Params::parse(long(PARAMS_BYTES_MAX + 1).as_bytes()).is_none());
+        assert!(FormParams::parse(long(PARAMS_BYTES_MAX).as_bytes()).is_some());
+        assert!(FormParams::parse(long(PARAMS_BYTES_MAX + 1).as_bytes()).is_none());
     }
 }

@@ -29,7 +29,7 @@ pub struct RefreshToken {
 
 /// Place of a presented token in its family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presented {
+pub enum PresentedToken {
     /// The newest one: the next one follows.
     Newest,
     /// The one before the newest, so soon that its client may have lost the answer: the newest one
@@ -131,15 +131,15 @@ pub fn hash(text: &str) -> String {
 
 /// Place of a token with this hash in its family.
 #[must_use]
-pub fn judge(family: &Family, sha256: &str, grace_ms: u64, now_ms: u64) -> Presented {
+pub fn judge(family: &Family, sha256: &str, grace_ms: u64, now_ms: u64) -> PresentedToken {
     if family.sha256 == sha256 {
-        return Presented::Newest;
+        return PresentedToken::Newest;
     }
     let in_grace = now_ms.saturating_sub(family.renewed_ms) < grace_ms;
     if in_grace && family.before.as_deref() == Some(sha256) {
-        Presented::Before
+        PresentedToken::Before
     } else {
-        Presented::Reused
+        PresentedToken::Reused
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
             expires_ms: 9_000,
             ends_ms: 9_000,
         };
-        use Presented as P;
+        use PresentedToken as P;
         for (sha256, grace_ms, now_ms, expect) in [
             ("newest", 30, 1_000, P::Newest),
             ("newest", 30, 8_000, P::Newest),

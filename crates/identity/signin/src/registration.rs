@@ -106,7 +106,7 @@ pub fn read(body: &[u8], private: &[String]) -> Result<Registration, Registratio
 
 /// The answer to a registration (RFC 7591, section 3.2.1).
 #[derive(Debug, Serialize)]
-pub struct Registered<'r> {
+pub struct RegistrationAnswer<'r> {
     /// Its id.
     pub client_id: &'r str,
     /// Time in seconds since 1970.
@@ -133,8 +133,8 @@ pub struct Registered<'r> {
 impl Registration {
     /// The answer, with the id that the client got.
     #[must_use]
-    pub fn answer<'r>(&'r self, client_id: &'r str, now_ms: u64) -> Registered<'r> {
-        Registered {
+    pub fn answer<'r>(&'r self, client_id: &'r str, now_ms: u64) -> RegistrationAnswer<'r> {
+        RegistrationAnswer {
             client_id,
             client_id_issued_at: now_ms / 1000,
             client_name: &self.name,

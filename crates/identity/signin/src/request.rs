@@ -8,7 +8,7 @@ use auth::PublicUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, ClientTrust};
-use crate::params::Params;
+use crate::params::FormParams;
 use crate::redirect::with_query;
 
 /// The longest `state`, in bytes.
@@ -39,7 +39,7 @@ pub struct AuthRequest {
 
 /// Address and scopes of the authorization server, by which requests are read.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms<'t> {
+pub struct RequestTerms<'t> {
     /// Its address, which is its issuer.
     pub public_url: &'t PublicUrl,
     /// All scopes.
@@ -75,9 +75,9 @@ pub struct ClientFault {
 /// # Errors
 /// Where the error goes, and what it is.
 pub fn read(
-    params: &Params,
+    params: &FormParams,
     client: &Client,
-    terms: &Terms<'_>,
+    terms: &RequestTerms<'_>,
 ) -> Result<AuthRequest, RequestFault> {
     // Before anything else: the answer goes nowhere unless the client and where it wants the answer
     // are clear.
@@ -184,7 +184,7 @@ fn is_challenge(text: &str) -> bool {
 
 /// The only resource of a request: that of the main endpoint if it names none, as clients of
 /// 2025-03-26 do.
-pub(crate) fn resource(params: &Params, public_url: &PublicUrl) -> Option<String> {
+pub(crate) fn resource(params: &FormParams, public_url: &PublicUrl) -> Option<String> {
     let mut topics = params
         .all("resource")
         .map(|resource| topic_of_resource(public_url, resource));
@@ -196,7 +196,7 @@ pub(crate) fn resource(params: &Params, public_url: &PublicUrl) -> Option<String
 
 /// The scopes that are granted of those that are asked for: the known ones, or the baseline if none
 /// is.
-pub(crate) fn granted(asked: Option<&str>, terms: &Terms<'_>) -> Vec<String> {
+pub(crate) fn granted(asked: Option<&str>, terms: &RequestTerms<'_>) -> Vec<String> {
     let asked: Vec<&str> = asked.unwrap_or_default().split_ascii_whitespace().collect();
     let known: Vec<String> = terms
         .scopes
@@ -284,12 +284,16 @@ mod tests {
         };
         let public_url = PublicUrl::parse("https://gw.example").unwrap();
         let (scopes, baseline) = (["mcp:read", "mcp:write"], ["mcp:read"]);
-        let terms = Terms {
+        let terms = RequestTerms {
             public_url: &public_url,
             scopes: &scopes,
             baseline: &baseline,
         };
-        read(&Params::parse(query.as_bytes()).unwrap(), &client, &terms)
+        read(
+            &FormParams::parse(query.as_bytes()).unwrap(),
+            &client,
+            &terms,
+        )
     }
 
     #[test]

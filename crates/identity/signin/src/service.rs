@@ -12,19 +12,19 @@ use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use html::Person;
-use oauth::dialer::{Dialer, Reach};
+use oauth::dialer::{AllowedAddresses, Dialer};
 use platform::{Limiter, Mutex, random, unix_ms};
-use store::audit::{AuditEntry, Verdict};
+use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::{Permit, Recorder, UNKNOWN_PARTICIPANT, entry};
 use tokio::task::spawn_blocking;
 use url::Url;
 
-use crate::client::{Client, ClientIds, Lookup, UnknownClient, look_up};
+use crate::client::{Client, ClientIds, ClientLookup, UnknownClient, look_up};
 use crate::codes::Codes;
 use crate::document::Documents;
 use crate::one_time::OneTimeCodes;
 use crate::refresh::RefreshTokens;
-use crate::request::Terms;
+use crate::request::RequestTerms;
 
 /// The kind under which sign-ins are recorded: consented, issued, refreshed, refused, revoked.
 pub const LOGIN: &str = "portmoot/login";
@@ -145,8 +145,8 @@ impl SignIn {
         from: Option<IpAddr>,
     ) -> Result<Client, UnknownClient> {
         match look_up(id, &now.login, &self.clients)? {
-            Lookup::Found(client) => Ok(client),
-            Lookup::Document(url) => {
+            ClientLookup::Found(client) => Ok(client),
+            ClientLookup::Document(url) => {
                 if self.fetches.act(from, now.ms).is_err() {
                     let why = "too many documents were asked for from your address: wait a minute";
                     return Err(UnknownClient::Document(why.to_owned()));
@@ -215,7 +215,7 @@ impl SignIn {
         permit: Permit,
         participant: &str,
         client: &str,
-        verdict: Verdict,
+        verdict: RecordedVerdict,
         why: &str,
     ) {
         let to = [client];
@@ -237,7 +237,7 @@ impl SignIn {
         let permit = self.home.audit().reserve_or_count();
         let to: Vec<&str> = client.into_iter().collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
-        let refused = entry(None, from, LOGIN, Verdict::Refused);
+        let refused = entry(None, from, LOGIN, RecordedVerdict::Refused);
         self.home.audit().write_counted(
             permit,
             &AuditEntry {
@@ -251,9 +251,9 @@ impl SignIn {
 
 impl Now {
     /// Calls a function with the terms by which requests are read.
-    pub(crate) fn with_terms<T>(&self, use_them: impl FnOnce(&Terms<'_>) -> T) -> T {
+    pub(crate) fn with_terms<T>(&self, use_them: impl FnOnce(&RequestTerms<'_>) -> T) -> T {
         let (scopes, baseline) = self.scopes();
-        use_them(&Terms {
+        use_them(&RequestTerms {
             public_url: &self.public_url,
             scopes: &scopes,
             baseline: &baseline,
@@ -263,6 +263,9 @@ impl Now {
 
 /// Reach of the documents of clients: public addresses, and those of this machine only for a
 /// gateway that is itself reached on this machine alone.
-fn reach(public_url: &PublicUrl) -> Reach {
-    Url::parse(public_url.as_str()).map_or_else(|_| Reach::public(), |url| Reach::of(&url, &[]))
+fn reach(public_url: &PublicUrl) -> AllowedAddresses {
+    Url::parse(public_url.as_str()).map_or_else(
+        |_| AllowedAddresses::public(),
+        |url| AllowedAddresses::of(&url, &[]),
+    )
 }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use access::config::Config;
 use upstream::config::{
-    Confinement, ProtoConfig, Secret, ServerConfig, StdioConfig, Support, Transport, support,
+    Confinement, ProtoConfig, SandboxSupport, SecretText, ServerConfig, StdioConfig, Transport,
+    support,
 };
 
 use config::{FoundFile, Loaded, NamedSecret, SecretSource};
@@ -73,7 +74,7 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
 
 fn describe_command(name: &str, child: &StdioConfig) -> String {
     let words =
-        std::iter::once(child.command.as_str()).chain(child.args.iter().map(Secret::written));
+        std::iter::once(child.command.as_str()).chain(child.args.iter().map(SecretText::written));
     let line: Vec<String> = words.map(word).collect();
     let mut out = format!("server `{name}` starts: {}", line.join(" "));
     if !child.env.is_empty() {
@@ -113,9 +114,9 @@ fn describe_confinement(confinement: &Confinement) -> String {
             }
         }
         match support() {
-            Support::None(why) => _ = write!(out, "\n    it cannot start: {why}"),
-            Support::Files(gaps) if gaps.is_empty() => {}
-            Support::Files(gaps) => {
+            SandboxSupport::None(why) => _ = write!(out, "\n    it cannot start: {why}"),
+            SandboxSupport::Files(gaps) if gaps.is_empty() => {}
+            SandboxSupport::Files(gaps) => {
                 let _ = write!(
                     out,
                     "\n    this kernel does not prevent {}",
@@ -148,7 +149,7 @@ fn describe_confinement(confinement: &Confinement) -> String {
 /// is written.
 fn dangers(child: &StdioConfig) -> Vec<String> {
     let words =
-        std::iter::once(child.command.as_str()).chain(child.args.iter().map(Secret::expose));
+        std::iter::once(child.command.as_str()).chain(child.args.iter().map(SecretText::expose));
     dangers_of(
         &words.collect::<Vec<_>>(),
         child.env.iter().map(|(name, _)| name.as_str()),

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::file::{Absent, Field, File, Label, Message, Type};
 use crate::names::{Names, camel, pascal, snake};
 use crate::node::Node;
-use crate::numbers::Numbers;
+use crate::numbers::FieldNumbering;
 use crate::rules::{self, Bounds};
 use crate::shape::{Kind, Object, ValueShape};
 
@@ -59,7 +59,7 @@ pub struct Converted {
 pub fn convert(
     tool: &ListedTool<'_>,
     (package, path): (&str, String),
-    (names, numbers): (&mut Names, &Numbers),
+    (names, numbers): (&mut Names, &FieldNumbering),
     style: Style,
 ) -> Converted {
     let comment = tool
@@ -101,7 +101,7 @@ struct Conversion<'c> {
     file: File,
     /// Messages of the package that are taken.
     names: &'c mut Names,
-    numbers: &'c Numbers,
+    numbers: &'c FieldNumbering,
     style: Style,
 }
 
@@ -139,7 +139,7 @@ struct Converter<'a, 'n> {
     document: Node<'a>,
     /// The name of the message of the whole schema.
     root: String,
-    numbers: &'n Numbers,
+    numbers: &'n FieldNumbering,
     style: Style,
     /// Messages that several fields may name, by reference.
     shared: HashMap<String, SharedMessage>,

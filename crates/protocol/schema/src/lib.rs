@@ -4,7 +4,7 @@
 //! members that it does not name. What protobuf cannot express is `google.protobuf.Struct`, `Value`
 //! or `ListValue`. The crate does no I/O.
 //!
-//! - [`convert`]: a tool's schemas as a [`File`]; [`Numbers`] of an earlier conversion stay.
+//! - [`convert`]: a tool's schemas as a [`File`]; [`FieldNumbering`] of an earlier conversion stay.
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors. [`compile_sources`]: those of files of strangers.
 //! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schemas of a peer,
@@ -46,7 +46,7 @@ pub use file::File;
 pub use files::SetError;
 pub use module::{Module, convert_all, package_of};
 pub use names::{Names, pascal, snake};
-pub use numbers::Numbers;
+pub use numbers::FieldNumbering;
 pub use reference::{LABELS, NoReference, OWNER, Reference};
 pub use set::Descriptors;
 pub use sources::{ModuleSources, compile_sources};

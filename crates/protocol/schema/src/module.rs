@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::compile::compile;
 use crate::convert::{Converted, ListedTool, STRUCT, Style, convert};
 use crate::names::{Names, snake};
-use crate::numbers::Numbers;
+use crate::numbers::FieldNumbering;
 use crate::set::Descriptors;
 use crate::tool::ToolSchema;
 
@@ -34,7 +34,7 @@ impl Module {
     /// earlier module of the same package. A tool whose schemas no descriptor can carry gets
     /// [`STRUCT`]. It takes about 20 microseconds a tool: not on the path of a call.
     #[must_use]
-    pub fn new(package: &str, tools: &[ListedTool<'_>], numbers: &Numbers) -> Self {
+    pub fn new(package: &str, tools: &[ListedTool<'_>], numbers: &FieldNumbering) -> Self {
         let mut converted = convert_all(package, tools, numbers, Style::Lossless);
         // One file that does not compile must not take those of all other tools with it.
         let descriptors = compiled(&converted).unwrap_or_else(|| {
@@ -114,8 +114,8 @@ impl Module {
 
     /// The numbers of its fields, for the module that comes after it.
     #[must_use]
-    pub fn numbers(&self) -> Numbers {
-        Numbers::read(&self.0.sources).unwrap_or_default()
+    pub fn numbers(&self) -> FieldNumbering {
+        FieldNumbering::read(&self.0.sources).unwrap_or_default()
     }
 }
 
@@ -130,7 +130,7 @@ pub fn package_of(server: &str) -> String {
 pub fn convert_all(
     package: &str,
     tools: &[ListedTool<'_>],
-    numbers: &Numbers,
+    numbers: &FieldNumbering,
     style: Style,
 ) -> Vec<Converted> {
     let mut names = Names::default();

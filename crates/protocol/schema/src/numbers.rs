@@ -13,7 +13,7 @@ const RESERVED_BY_PROTOBUF: std::ops::RangeInclusive<u32> = 19_000..=19_999;
 /// The field numbers of the messages of one package. A property keeps its number as long as its
 /// type stays; a number that is free again is reserved, and never given out a second time.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Numbers {
+pub struct FieldNumbering {
     messages: BTreeMap<String, KnownMessage>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct AssignedNumbers {
     pub(crate) reserved: Vec<u32>,
 }
 
-impl Numbers {
+impl FieldNumbering {
     /// Reads the numbers in the files of an earlier conversion, by path.
     ///
     /// # Errors

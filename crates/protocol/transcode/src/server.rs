@@ -24,7 +24,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use schema::ToolSchema;
 use serde_json::Value as Json;
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::contract::{CallToolResponse, ErrorResponse, ReadResourceResponse};
 
 /// The answer to a call of this tool, or to a read, as a result or error of MCP: `field` is the
@@ -34,13 +34,15 @@ pub fn answer(
     field: &Bytes,
     tool: Option<&ToolSchema>,
 ) -> Option<Result<Json, error::ServerError>> {
-    let (kind, message) = Kind::split(field)?;
+    let (kind, message) = PayloadKind::split(field)?;
     Some(match kind {
-        Kind::CallToolResponse => result::called(CallToolResponse::decode(message).ok()?, tool),
-        Kind::ReadResourceResponse => {
+        PayloadKind::CallToolResponse => {
+            result::called(CallToolResponse::decode(message).ok()?, tool)
+        }
+        PayloadKind::ReadResourceResponse => {
             Ok(resources::read(ReadResourceResponse::decode(message).ok()?))
         }
-        Kind::ErrorResponse => Err(ErrorResponse::decode(message).ok()?.into()),
+        PayloadKind::ErrorResponse => Err(ErrorResponse::decode(message).ok()?.into()),
         _ => return None,
     })
 }

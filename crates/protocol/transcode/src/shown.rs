@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use model::{Answer, Coding, Form, Outcome, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 
 use crate::{client, server};
 
@@ -71,10 +71,10 @@ impl JsonView {
 
 fn to_json(request: &Request, schema: Option<&ToolSchema>) -> Result<Request, Refusal> {
     let none = || Refusal::new(RefusalCode::Malformed, "the message cannot be read");
-    let (kind, message) = Kind::split(&request.payload.bytes).ok_or_else(none)?;
+    let (kind, message) = PayloadKind::split(&request.payload.bytes).ok_or_else(none)?;
     let params = match (kind, schema) {
-        (Kind::CallToolRequest, Some(schema)) => client::call_params(&message, schema)?,
-        (Kind::CallToolRequest, None) => client::open_params(&message)?,
+        (PayloadKind::CallToolRequest, Some(schema)) => client::call_params(&message, schema)?,
+        (PayloadKind::CallToolRequest, None) => client::open_params(&message)?,
         _ => client::read_params(&message)?,
     };
     Ok(Request {

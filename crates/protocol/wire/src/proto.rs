@@ -24,7 +24,7 @@ pub mod grpc;
 mod refusal;
 pub mod sniff;
 
-pub use envelope::{Content, Envelope, Kind, Unreadable, is_message, message};
+pub use envelope::{Content, Envelope, PayloadKind, Unreadable, is_message, message};
 pub use refusal::{Spelled, spell};
 
 /// The path under which the contract is imported.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
+use client::{Flow, HttpLimits, HttpSpec, LinkError, LinkInbox, SendMeta, ServerLink};
 use http::header::AUTHORIZATION;
 use portmoot_participant::proxy::{ProxyClient, Requester};
 use portmoot_participant::{CallError, ClientTls, RpcError, visible};
@@ -92,7 +92,7 @@ struct Answer<'a> {
     error: Option<RpcError>,
 }
 
-impl Inbox for Answers {
+impl LinkInbox for Answers {
     /// Takes answers. Notifications and questions of the server, which have a method, leave the
     /// request open.
     fn frame(&self, frame: Bytes, _about: Option<u64>) -> Flow {
@@ -126,7 +126,7 @@ impl Inbox for Answers {
 
 /// A session of the legacy era: one handshake, then requests.
 struct Session {
-    link: Link,
+    link: ServerLink,
     answers: Arc<Answers>,
     next: AtomicU64,
 }
@@ -146,7 +146,7 @@ impl Session {
             tls: ClientTls::of_machine(),
         };
         let answers = Arc::new(Answers::default());
-        let link = Link::http(&spec, Arc::<Answers>::clone(&answers))?;
+        let link = ServerLink::http(&spec, Arc::<Answers>::clone(&answers))?;
         let session = Self {
             link,
             answers,

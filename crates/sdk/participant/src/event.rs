@@ -1,7 +1,7 @@
 //! Events of a participant: envelopes of others, and changes of the connection.
 
 use model::{KindError, ProposalState};
-use wire::mcpx::check::Call;
+use wire::mcpx::check::EnvelopeCall;
 use wire::mcpx::system::{ParticipantInfo, SystemError};
 use wire::mcpx::{Envelope, Head};
 
@@ -12,7 +12,7 @@ pub struct IncomingProposal {
     pub envelope: Envelope,
     /// The proposed method and params, for review. A participant must not run a call because it was
     /// proposed.
-    pub call: Call,
+    pub call: EnvelopeCall,
 }
 
 impl IncomingProposal {

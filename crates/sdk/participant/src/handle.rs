@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use wire::mcpx::{CHAT, Chat, Format, Head};
-use wire::{mcpx::check::Call, mcpx::system::ParticipantInfo, rpc};
+use wire::{mcpx::check::EnvelopeCall, mcpx::system::ParticipantInfo, rpc};
 
 use crate::connection::{dial, run};
 use crate::error::{CallError, ConnectError};
@@ -433,7 +433,7 @@ fn raw(params: &(impl Serialize + ?Sized)) -> Result<Option<Box<RawValue>>, Call
 }
 
 /// The kind of the envelope of a call, such as `mcp/request:tools/call:search`.
-fn kind(call: &Call, head: Head) -> Result<String, CallError> {
+fn kind(call: &EnvelopeCall, head: Head) -> Result<String, CallError> {
     call.kind(head)
         .map_err(|why| CallError::Invalid(why.to_string()))
 }

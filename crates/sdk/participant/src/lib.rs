@@ -41,7 +41,7 @@ pub use serde_json;
 /// Authorities that a participant trusts, and the certificate that it shows, where the gateway
 /// speaks TLS.
 pub use tls::{ClientFiles, ClientTls, Oldest, TlsError};
-pub use wire::mcpx::check::{Act, Call, Mismatch};
+pub use wire::mcpx::check::{Act, EnvelopeCall, Mismatch};
 pub use wire::mcpx::system::{Narrowed, ParticipantInfo, SystemError};
 pub use wire::mcpx::{Breach, Chat, Envelope, Format};
 

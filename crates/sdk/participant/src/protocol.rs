@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use model::{GATEWAY, KindRef, SYSTEM};
 use serde::Deserialize;
-use wire::mcpx::check::{Act, Call, strict};
+use wire::mcpx::check::{Act, EnvelopeCall, strict};
 use wire::mcpx::system::{PresenceChange, System, WelcomeHistory};
 use wire::mcpx::{CHAT, Chat, Envelope, Head};
 use wire::rpc::{self, Id, Message};
@@ -268,7 +268,7 @@ impl Protocol {
         reactions
     }
 
-    fn job(&self, envelope: &Envelope, call: Call, rpc_id: Id) -> Reaction {
+    fn job(&self, envelope: &Envelope, call: EnvelopeCall, rpc_id: Id) -> Reaction {
         let from = envelope.from().to_owned();
         let mut to = vec![from.clone()];
         let fulfils = envelope.correlation_id().map(|id| FulfilledProposal {

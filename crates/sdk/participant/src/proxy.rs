@@ -14,7 +14,7 @@ mod read;
 mod requester;
 
 pub use model::ListKind;
-pub use wire::mcp::proxy::Subject;
+pub use wire::mcp::proxy::ProxySubject;
 
 pub use definition::Definition;
 pub use detect::TRIALS_MAX;

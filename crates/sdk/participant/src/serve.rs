@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wire::mcpx::check::Call;
+use wire::mcpx::check::EnvelopeCall;
 
 use crate::error::RpcError;
 
@@ -29,7 +29,7 @@ pub struct IncomingRequest {
     /// The proposal that the request fulfils, if it names one.
     pub fulfils: Option<FulfilledProposal>,
     /// Method and params.
-    pub call: Call,
+    pub call: EnvelopeCall,
 }
 
 /// The proposal that a request fulfils.

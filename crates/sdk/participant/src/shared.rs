@@ -8,7 +8,7 @@ use model::KindRef;
 use platform::{Mutex, random, unix_ms};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc, watch};
-use wire::mcpx::check::{Act, Call, strict};
+use wire::mcpx::check::{Act, EnvelopeCall, strict};
 use wire::mcpx::{Draft, Envelope, envelope};
 use wire::rpc::{self, Id};
 use wire::time::rfc3339;
@@ -182,7 +182,7 @@ impl Shared {
         &self,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<(Call, Id), CallError> {
+    ) -> Result<(EnvelopeCall, Id), CallError> {
         let invalid = |why: &dyn ToString| CallError::Invalid(why.to_string());
         let id = Id::number(self.next_id.fetch_add(1, Ordering::Relaxed));
         let kind = format!("mcp/request:{method}");

@@ -25,11 +25,11 @@ pub trait Authorize: Send + Sync + fmt::Debug {
     fn stamp(&self) -> u64;
 
     /// The header for the next requests; waits for a new token where one is needed.
-    fn grant(&self) -> Authorizing<'_, Grant>;
+    fn grant(&self) -> Authorizing<'_, Authorization>;
 
     /// The header for the next requests if it needs no request to the authorization server; `None`
     /// otherwise.
-    fn at_hand(&self) -> Option<Grant>;
+    fn at_hand(&self) -> Option<Authorization>;
 
     /// The caller's own key, which the session sends in a place of its own from its beginning;
     /// `None` where the account is no key.
@@ -52,7 +52,7 @@ pub trait Authorize: Send + Sync + fmt::Debug {
 
 /// The authorization of requests at one moment.
 #[derive(Clone)]
-pub struct Grant {
+pub struct Authorization {
     /// Its stamp, not 0.
     pub stamp: u64,
     /// The value of `Authorization`; `None` sends none but a configured one.

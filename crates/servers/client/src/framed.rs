@@ -16,7 +16,7 @@ use wire::proto::sniff::{Sniffed, sniff};
 use crate::error::{LinkError, SendError};
 use crate::http::{HttpSpec, connect::Connector, endpoint};
 use crate::queue::{self, Framing, SendQueue, closed};
-use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+use crate::transport::{Closing, LinkInbox, LinkTransport, SendMeta};
 
 /// Bytes that may wait until the server reads them.
 const QUEUE_BYTES_MAX: usize = 16 << 20;
@@ -39,7 +39,7 @@ impl FramedLink {
         spec: &HttpSpec,
         websocket: bool,
         queue_len_max: usize,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn LinkInbox>,
     ) -> Result<Self, LinkError> {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
@@ -103,7 +103,7 @@ async fn run(
     socket: impl AsyncRead + tokio::io::AsyncWrite + Send,
     bytes_max: usize,
     queue: Arc<SendQueue>,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
     mut closing: watch::Receiver<bool>,
 ) {
     let (reader, writer) = tokio::io::split(socket);
@@ -140,7 +140,7 @@ pub(crate) fn broken(why: &io::Error) -> LinkError {
 pub(crate) async fn read_frames(
     mut pipe: impl AsyncRead + Unpin,
     bytes_max: usize,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
 ) -> io::Result<()> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut frames = Frames::new(bytes_max, BytesMut::new());
@@ -188,7 +188,7 @@ mod tests {
     #[derive(Default)]
     struct Keeper(Mutex<Vec<Bytes>>);
 
-    impl Inbox for Keeper {
+    impl LinkInbox for Keeper {
         fn frame(&self, frame: Bytes, _: Option<u64>) -> Flow {
             self.0.lock().push(frame);
             Flow::Open
@@ -201,7 +201,7 @@ mod tests {
 
     async fn read(bytes: &[u8], max: usize) -> (Vec<Bytes>, Option<String>) {
         let kept = Arc::new(Keeper::default());
-        let into: Arc<dyn Inbox> = Arc::<Keeper>::clone(&kept);
+        let into: Arc<dyn LinkInbox> = Arc::<Keeper>::clone(&kept);
         let why = read_frames(bytes, max, into)
             .await
             .err()

@@ -21,12 +21,12 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use tower::Service;
 use wire::proto::grpc::{Raw, SERVICE, error_of, method_of};
-use wire::proto::{Content, Envelope, Kind, message};
+use wire::proto::{Content, Envelope, PayloadKind, message};
 
 use crate::error::{LinkError, SendError};
 use crate::http::{HttpSpec, connect::Connector, endpoint};
 use crate::queue::{closed, take};
-use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+use crate::transport::{Closing, LinkInbox, LinkTransport, SendMeta};
 
 /// Time between two pings on the connection, and the time that the server has to answer one.
 const PING: Duration = Duration::from_secs(30);
@@ -47,7 +47,7 @@ struct Calls {
     service: Http2,
     origin: Uri,
     headers: HeaderMap,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
     requests_max: usize,
     answer_bytes_max: usize,
     open: Mutex<Open>,
@@ -64,7 +64,10 @@ struct Open {
 
 impl GrpcLink {
     /// Connects to the origin of a URL.
-    pub(crate) async fn connect(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+    pub(crate) async fn connect(
+        spec: &HttpSpec,
+        inbox: Arc<dyn LinkInbox>,
+    ) -> Result<Self, LinkError> {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
         let socket =
@@ -192,7 +195,7 @@ impl Calls {
                 Err(status) => self.failed(&status).map(|_| Bytes::new()),
             };
         };
-        let (kind, asked) = Kind::split(&field).ok_or_else(unsendable)?;
+        let (kind, asked) = PayloadKind::split(&field).ok_or_else(unsendable)?;
         let (method, answer) = method_of(kind).ok_or_else(unsendable)?;
         match self.call(&format!("{SERVICE}{method}"), asked).await {
             Ok(message) => Ok(answer.field(&message)),
@@ -215,7 +218,7 @@ impl Calls {
         match status.code() {
             _ if is_broken => Err(LinkError::Broken(status.message().to_owned())),
             Code::Unauthenticated => Err(LinkError::Unauthorized),
-            _ => Ok(Kind::ErrorResponse.field_of(&error_of(status))),
+            _ => Ok(PayloadKind::ErrorResponse.field_of(&error_of(status))),
         }
     }
 

@@ -31,7 +31,7 @@ use std::process::ExitCode;
 pub use shared::ARG;
 use shared::Shared;
 
-use crate::sandbox::Support;
+use crate::sandbox::SandboxSupport;
 
 /// The guard of a gateway's children. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -121,11 +121,11 @@ pub fn run() -> io::Result<ExitCode> {
 
 /// Confinement of a child that this system supports.
 #[must_use]
-pub fn support() -> Support {
+pub fn support() -> SandboxSupport {
     #[cfg(target_os = "linux")]
     return confine::support();
     #[cfg(not(target_os = "linux"))]
-    Support::None("only Linux can confine the files of a process without privileges")
+    SandboxSupport::None("only Linux can confine the files of a process without privileges")
 }
 
 /// The child of a keeper; `None` while the keeper has not started it.

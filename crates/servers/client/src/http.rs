@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::error::{LinkError, SendError};
-use crate::transport::{Closing, Connecting, Inbox, LinkTransport, SendMeta};
+use crate::transport::{Closing, Connecting, LinkInbox, LinkTransport, SendMeta};
 
 use peer::Peer;
 use requests::{LinkState, OutgoingRequest};
@@ -42,7 +42,10 @@ pub(crate) struct HttpLink {
 
 impl HttpLink {
     /// A link to a Streamable HTTP server. It connects with the first message.
-    pub(crate) fn streamable(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+    pub(crate) fn streamable(
+        spec: &HttpSpec,
+        inbox: Arc<dyn LinkInbox>,
+    ) -> Result<Self, LinkError> {
         let state = Arc::new(LinkState::new(Peer::new(spec)?, inbox));
         Ok(Self {
             state,
@@ -51,7 +54,7 @@ impl HttpLink {
     }
 
     /// A link to an HTTP+SSE server, whose stream is open.
-    pub(crate) async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+    pub(crate) async fn sse(spec: &HttpSpec, inbox: Arc<dyn LinkInbox>) -> Result<Self, LinkError> {
         Ok(Self {
             state: exchange::open_sse(spec, inbox).await?,
             request_streams: false,

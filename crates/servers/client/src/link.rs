@@ -4,22 +4,22 @@ use crate::framed::FramedLink;
 use crate::grpc::GrpcLink;
 use crate::http::{HttpLink, HttpSpec};
 use crate::stdio::{StderrLog, StdioLink, StdioSpec};
-use crate::transport::{Inbox, LinkTransport};
+use crate::transport::{LinkInbox, LinkTransport};
 use crate::{error::LinkError, guard::Guard};
 use std::{io, ops::Deref, sync::Arc};
 
 /// A link to one MCP server. It carries messages as bytes in both directions; what arrives goes to
-/// its [`Inbox`]. Dropping it ends the server's process, if it has one.
-pub struct Link(Arc<dyn LinkTransport>);
+/// its [`LinkInbox`]. Dropping it ends the server's process, if it has one.
+pub struct ServerLink(Arc<dyn LinkTransport>);
 
-impl Deref for Link {
+impl Deref for ServerLink {
     type Target = dyn LinkTransport;
     fn deref(&self) -> &Self::Target {
         &*self.0
     }
 }
 
-impl Link {
+impl ServerLink {
     /// Starts a child process, and the tasks that read and write its pipes. What it writes to
     /// stderr goes to `log`. Must be called within a tokio runtime.
     ///
@@ -27,7 +27,7 @@ impl Link {
     /// When the process cannot be started.
     pub fn stdio(
         spec: &StdioSpec,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn LinkInbox>,
         guard: Option<Guard>,
         log: Arc<StderrLog>,
     ) -> io::Result<Self> {
@@ -38,7 +38,7 @@ impl Link {
     ///
     /// # Errors
     /// [`LinkError::Unreachable`] when the URL cannot be used.
-    pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+    pub fn http(spec: &HttpSpec, inbox: Arc<dyn LinkInbox>) -> Result<Self, LinkError> {
         HttpLink::streamable(spec, inbox).map(|link| Self(Arc::new(link)))
     }
 
@@ -47,7 +47,7 @@ impl Link {
     ///
     /// # Errors
     /// When there is no stream, no endpoint in time, or an endpoint on another origin.
-    pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+    pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn LinkInbox>) -> Result<Self, LinkError> {
         HttpLink::sse(spec, inbox)
             .await
             .map(|link| Self(Arc::new(link)))
@@ -62,7 +62,7 @@ impl Link {
         spec: &HttpSpec,
         websocket: bool,
         queue_len_max: usize,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn LinkInbox>,
     ) -> Result<Self, LinkError> {
         FramedLink::connect(spec, websocket, queue_len_max, inbox)
             .await
@@ -73,7 +73,7 @@ impl Link {
     ///
     /// # Errors
     /// When there is no connection.
-    pub async fn grpc(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+    pub async fn grpc(spec: &HttpSpec, inbox: Arc<dyn LinkInbox>) -> Result<Self, LinkError> {
         GrpcLink::connect(spec, inbox)
             .await
             .map(|link| Self(Arc::new(link)))

@@ -62,7 +62,7 @@ impl Confinement {
 
 /// Confinement that the kernel supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Support {
+pub enum SandboxSupport {
     /// No files; why.
     None(&'static str),
     /// Files; what it cannot keep a child from, which later kernels can.

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::queue::{self, Framing, SendQueue};
 use crate::sandbox::Confinement;
-use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+use crate::transport::{Closing, LinkInbox, LinkTransport, SendMeta};
 use crate::{error::SendError, framed::read_frames, guard::Guard, processes::Root};
 
 use crate::pipes::Pipes;
@@ -115,7 +115,7 @@ fn program(spec: &StdioSpec) -> io::Result<PathBuf> {
 impl StdioLink {
     pub(crate) fn new(
         spec: &StdioSpec,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn LinkInbox>,
         guard: Option<Guard>,
         log: Arc<StderrLog>,
     ) -> io::Result<Self> {

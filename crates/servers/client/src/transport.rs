@@ -39,7 +39,7 @@ impl SendMeta {
 }
 
 /// Carrier of a link's messages: a pipe, HTTP, a server in this process, or a connection that
-/// another crate has opened. What arrives it gives to the link's [`Inbox`]. Its functions never
+/// another crate has opened. What arrives it gives to the link's [`LinkInbox`]. Its functions never
 /// block.
 pub trait LinkTransport: Send + Sync + 'static {
     /// Takes one JSON-RPC message; never waits. The frame must be one JSON text. Over stdio, raw
@@ -132,7 +132,7 @@ pub enum Flow {
 /// Receives what arrives on a link.
 ///
 /// The link's own tasks call these functions, which must not block.
-pub trait Inbox: Send + Sync + 'static {
+pub trait LinkInbox: Send + Sync + 'static {
     /// One JSON-RPC message arrived. `about` is the request on whose HTTP stream it arrived.
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow;
     /// This request has no answer and will not get one.

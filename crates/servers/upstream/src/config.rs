@@ -6,7 +6,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 pub use client::guard::support;
-pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
+pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, SandboxSupport};
 pub use vetting::{FirstUse, PinMode, PinPolicy};
 
 use ::openapi::Operations;
@@ -85,9 +85,9 @@ pub struct StdioConfig {
     /// The program, looked up on PATH.
     pub command: String,
     /// Its arguments. Expanded variables may be secrets, so people see the arguments as written.
-    pub args: Vec<Secret>,
+    pub args: Vec<SecretText>,
     /// Its environment variables, in addition to PATH, HOME and locale; it inherits nothing else.
-    pub env: Vec<(String, Secret)>,
+    pub env: Vec<(String, SecretText)>,
     /// Its working directory; `None` is the gateway's.
     pub cwd: Option<PathBuf>,
     /// Confinement of the process.
@@ -99,9 +99,9 @@ pub struct StdioConfig {
 pub struct HttpConfig {
     /// An absolute URL: `http`, `https`, and for proto-mcp `tcp`, `ws`, `wss`. It may contain
     /// secrets and never leaves the gateway.
-    pub url: Secret,
+    pub url: SecretText,
     /// Headers of every request.
-    pub headers: Vec<(String, Secret)>,
+    pub headers: Vec<(String, SecretText)>,
     /// Authorities that are trusted, and the certificate that is shown, if the URL begins with
     /// `https` or `wss`: `ca`, `client_cert`, `client_key`.
     pub tls: ClientTls,
@@ -118,7 +118,7 @@ pub struct OpenApiConfig {
     /// origin the API is.
     pub is_base: bool,
     /// Parameters of the query of every request.
-    pub query: Vec<(String, Secret)>,
+    pub query: Vec<(String, SecretText)>,
 }
 
 /// An OpenAPI description.
@@ -132,7 +132,7 @@ pub enum Description {
         operations: Arc<Operations>,
     },
     /// An `http` or `https` URL; it is fetched when a session opens.
-    Url(Secret),
+    Url(SecretText),
 }
 
 impl Description {
@@ -234,7 +234,7 @@ impl ServerConfig {
         let mut parts = vec![kind];
         if let Some(child) = self.transport.child() {
             parts.push(&child.command);
-            parts.extend(child.args.iter().map(Secret::written));
+            parts.extend(child.args.iter().map(SecretText::written));
             parts.extend(child.cwd.as_ref().and_then(|cwd| cwd.to_str()));
         }
         parts.extend(
@@ -312,7 +312,7 @@ impl Transport {
 /// A text that may contain a secret. `Debug` hides it; people see it as written, with its variables
 /// unexpanded.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
+pub struct SecretText {
     text: String,
     written: String,
     /// Whether each caller's own key follows the text.
@@ -420,12 +420,12 @@ impl Default for ServerLimits {
     }
 }
 
-impl Secret {
+impl SecretText {
     /// A text without variables.
     #[must_use]
-    pub fn new(text: impl Into<String>) -> Secret {
+    pub fn new(text: impl Into<String>) -> SecretText {
         let text = text.into();
-        Secret {
+        SecretText {
             written: text.clone(),
             text,
             is_of_caller: false,
@@ -434,8 +434,8 @@ impl Secret {
 
     /// A text with its variables expanded, and as it was written.
     #[must_use]
-    pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> Secret {
-        Secret {
+    pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> SecretText {
+        SecretText {
             text: text.into(),
             written: written.into(),
             is_of_caller: false,
@@ -444,10 +444,10 @@ impl Secret {
 
     /// The key of each caller, after this text, and as it was written.
     #[must_use]
-    pub fn of_caller(before: impl Into<String>, written: impl Into<String>) -> Secret {
-        Secret {
+    pub fn of_caller(before: impl Into<String>, written: impl Into<String>) -> SecretText {
+        SecretText {
             is_of_caller: true,
-            ..Secret::expanded(before, written)
+            ..SecretText::expanded(before, written)
         }
     }
 
@@ -474,7 +474,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }

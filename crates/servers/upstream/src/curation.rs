@@ -18,7 +18,7 @@ use model::{ListKind, NameFilter, Refusal, RefusalCode};
 use wire::mcp::list::Item;
 
 use crate::manifest::{Altered, List};
-use crate::status::Quarantined;
+use crate::status::QuarantinedTool;
 
 pub use tool::CuratedTool;
 use tool::folded;
@@ -58,7 +58,7 @@ pub(crate) struct Curated {
     pub(crate) hidden: Vec<String>,
     /// Tools that are left out because their definitions cannot be changed as the configuration
     /// wants.
-    pub(crate) unusable: Vec<Quarantined>,
+    pub(crate) unusable: Vec<QuarantinedTool>,
     /// Lines of the configuration that do not have the effect which they seem to have, for
     /// operators.
     pub(crate) notes: Vec<String>,
@@ -174,7 +174,7 @@ impl Curation {
                     Err(why) => {
                         let reason =
                             format!("its definition cannot be changed as configured: {why}");
-                        curated.unusable.push(Quarantined {
+                        curated.unusable.push(QuarantinedTool {
                             name: item.key,
                             reason,
                         });

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Closing, Inbox, LinkTransport, SendError, SendMeta};
+use client::{Closing, LinkInbox, LinkTransport, SendError, SendMeta};
 use model::{Answer, Form, Outcome, Payload, Request};
 use platform::unix_ms;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ const NOTE: &str = "This server is built into Portmoot, so that the first call w
 Add your own servers to portmoot.toml, or pass an existing client file with --mcp-config.";
 
 /// The link to the demo server, which answers each message before it is taken.
-pub(crate) struct DemoLink(pub(crate) Arc<dyn Inbox>);
+pub(crate) struct DemoLink(pub(crate) Arc<dyn LinkInbox>);
 
 impl LinkTransport for DemoLink {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {

@@ -8,7 +8,7 @@ mod conversation;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use client::{Inbox, Link, LinkError};
+use client::{LinkError, LinkInbox, ServerLink};
 use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use tokio::{sync::watch, time::timeout};
@@ -133,7 +133,7 @@ impl DialIn {
     ///
     /// # Errors
     /// [`LinkError::NotConnected`] when the participant is not connected.
-    pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkError> {
+    pub(crate) fn dial(&self, inbox: Arc<dyn LinkInbox>) -> Result<ServerLink, LinkError> {
         let link = self.link().ok_or(LinkError::NotConnected)?;
         let conversation = Arc::new(Conversation {
             id: self.id.clone(),
@@ -152,7 +152,7 @@ impl DialIn {
             conversation.hang_up();
             return Err(LinkError::NotConnected);
         }
-        Ok(Link::custom(conversation))
+        Ok(ServerLink::custom(conversation))
     }
 
     /// The link under which the participant is connected, and each change of it.

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use platform::Mutex;
-use schema::{ListedTool, Module, Numbers};
+use schema::{FieldNumbering, ListedTool, Module};
 
 /// Numbers that are remembered of one server. Of a server that has more, those of messages that it
 /// has no more are forgotten first.
@@ -18,13 +18,13 @@ const NUMBERS_MAX: usize = 200_000;
 pub trait KeepNumbers: Debug + Send + Sync {
     /// Keeps the numbers of a package, in place of those that it had. Must not block: the caller may
     /// be on the path of a list. What could not be kept is with the next numbers of the package.
-    fn keep(&self, package: &str, numbers: &Numbers);
+    fn keep(&self, package: &str, numbers: &FieldNumbering);
 }
 
 /// The numbers of all packages.
 #[derive(Debug, Default)]
 pub struct FieldNumbers {
-    packages: Mutex<BTreeMap<String, Numbers>>,
+    packages: Mutex<BTreeMap<String, FieldNumbering>>,
     keeper: Option<Box<dyn KeepNumbers>>,
 }
 
@@ -37,7 +37,10 @@ impl FieldNumbers {
 
     /// Numbers that were kept before, by package, and who keeps those to come.
     #[must_use]
-    pub fn kept(packages: BTreeMap<String, Numbers>, keeper: Box<dyn KeepNumbers>) -> Arc<Self> {
+    pub fn kept(
+        packages: BTreeMap<String, FieldNumbering>,
+        keeper: Box<dyn KeepNumbers>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             packages: Mutex::new(packages),
             keeper: Some(keeper),
@@ -75,7 +78,7 @@ impl FieldNumbers {
 
 /// Numbers of a server that are remembered from now on: those that it had and has, or those that it
 /// has; `None` if there is no room for them beside the `others`.
-fn kept(known: &Numbers, own: Numbers, others: usize) -> Option<Numbers> {
+fn kept(known: &FieldNumbering, own: FieldNumbering, others: usize) -> Option<FieldNumbering> {
     let mut all = known.clone().followed_by(own.clone());
     if all.count() > SERVER_NUMBERS_MAX {
         all = own;
@@ -167,7 +170,7 @@ mod tests {
     }
 
     /// So many numbers of one message.
-    fn many(message: &str, count: usize) -> Numbers {
+    fn many(message: &str, count: usize) -> FieldNumbering {
         let known =
             serde_json::json!({ "fields": [], "reserved": (1..=count).collect::<Vec<_>>() });
         serde_json::from_value(serde_json::json!({ "messages": { message: known } })).unwrap()
@@ -175,17 +178,17 @@ mod tests {
 
     /// Keeps all that it gets.
     #[derive(Debug, Default)]
-    struct Keeps(Arc<Mutex<Vec<(String, Numbers)>>>);
+    struct Keeps(Arc<Mutex<Vec<(String, FieldNumbering)>>>);
 
     impl KeepNumbers for Keeps {
-        fn keep(&self, package: &str, numbers: &Numbers) {
+        fn keep(&self, package: &str, numbers: &FieldNumbering) {
             self.0.lock().push((package.to_owned(), numbers.clone()));
         }
     }
 
     #[test]
     fn numbers_are_kept_when_they_change_and_go_on_in_the_next_run() {
-        let kept = Arc::<Mutex<Vec<(String, Numbers)>>>::default();
+        let kept = Arc::<Mutex<Vec<(String, FieldNumbering)>>>::default();
         let keeper = || Box::new(Keeps(Arc::clone(&kept)));
         let book = FieldNumbers::kept(BTreeMap::new(), keeper());
         assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);

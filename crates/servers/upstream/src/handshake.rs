@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Framing, Link, LinkError, SendMeta};
+use client::{Framing, LinkError, SendMeta, ServerLink};
 use json::{Span, elements, quote, text};
 use model::{Capabilities, Coding, KindRef};
 use tokio::time::timeout;
@@ -38,7 +38,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Stdio(stdio) => {
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
-            Link::stdio(
+            ServerLink::stdio(
                 &setup.spec.stdio(stdio, Framing::Lines, key)?,
                 inbox(),
                 guard,
@@ -50,7 +50,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
             let started = match session.coding() {
-                Coding::Json => Link::stdio(
+                Coding::Json => ServerLink::stdio(
                     &setup.spec.stdio(child, Framing::Lines, key)?,
                     inbox(),
                     guard,
@@ -59,7 +59,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
                 Coding::Proto => {
                     let (link, inbox) = ProtoLink::new(session);
                     let spec = setup.spec.stdio(child, Framing::Frames, key)?;
-                    Link::stdio(&spec, inbox, guard, log).map(|frames| link.over(frames))
+                    ServerLink::stdio(&spec, inbox, guard, log).map(|frames| link.over(frames))
                 }
             };
             started.map_err(|error| LinkError::Unreachable(not_started(child, &error)))?
@@ -67,7 +67,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Proto(ProtoConfig::Tcp(at)) => {
             let (link, inbox) = ProtoLink::new(session);
             link.over(
-                Link::framed(
+                ServerLink::framed(
                     &setup.spec.socket(at, key)?,
                     false,
                     setup.spec.limits.queue_len_max,
@@ -79,7 +79,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Proto(ProtoConfig::WebSocket(at)) => {
             let (link, inbox) = ProtoLink::new(session);
             link.over(
-                Link::framed(
+                ServerLink::framed(
                     &setup.spec.socket(at, key)?,
                     true,
                     setup.spec.limits.queue_len_max,
@@ -90,14 +90,16 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         }
         Transport::Proto(ProtoConfig::Grpc(at)) => {
             let (link, inbox) = ProtoLink::new(session);
-            link.over(Link::grpc(&setup.spec.http(at, key)?, inbox).await?)
+            link.over(ServerLink::grpc(&setup.spec.http(at, key)?, inbox).await?)
         }
-        Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
+        Transport::Http(http) if !setup.http_sse => {
+            ServerLink::http(&session.http(http)?, inbox())?
+        }
         Transport::Http(http) | Transport::Sse(http) => {
-            Link::sse(&session.http(http)?, inbox()).await?
+            ServerLink::sse(&session.http(http)?, inbox()).await?
         }
         Transport::OpenApi(api) => openapi::open(session, api, inbox()).await?,
-        Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
+        Transport::Demo => ServerLink::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
             let dial_in = setup
                 .environment

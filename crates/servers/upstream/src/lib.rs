@@ -56,10 +56,10 @@ pub use session::{
     TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,
 };
 pub use session_api::{
-    CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey,
+    CallEvents, CallNumber, Caller, ClientProfile, Outgoing, RequestNumbers, SessionKey,
 };
 pub use spec::UpstreamSpec;
 pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, Starts};
-pub use status::{Quarantined, State, Status};
+pub use status::{QuarantinedTool, ServerState, ServerStatus};
 pub use supervisor::Upstream;
 pub use words::telling;

@@ -22,7 +22,7 @@ use crate::origin::Origin;
 use crate::sent::{Resolve, Retry};
 use crate::session::requests::result;
 use crate::session::{Session, SessionEvent};
-use crate::{declared::Handshake, fault::Fault, schema, sent, status::Quarantined};
+use crate::{declared::Handshake, fault::Fault, schema, sent, status::QuarantinedTool};
 
 /// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -174,7 +174,7 @@ fn named_gateways(list: &mut List) -> Option<Vec<String>> {
 
 /// The tools of a server that declares no list at all, and yet may have some: nothing of it is
 /// offered, and operators see why.
-async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<Quarantined> {
+async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<QuarantinedTool> {
     let declares = |list: &str| json::at(&handshake.capabilities, &[list]).is_some();
     if ["tools", "resources", "prompts"].into_iter().any(declares) {
         return Vec::new();
@@ -189,7 +189,7 @@ async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<Quarantined
     let reason = "its server does not declare `tools` among its capabilities, as servers that have some must";
     page.items
         .into_iter()
-        .map(|tool| Quarantined {
+        .map(|tool| QuarantinedTool {
             name: tool.key,
             reason: reason.to_owned(),
         })
@@ -197,7 +197,7 @@ async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<Quarantined
 }
 
 /// Fetches all pages of one list, and names those of its items that cannot be offered.
-async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantined>), Fault> {
+async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<QuarantinedTool>), Fault> {
     let limits = session.setup.spec.limits;
     let warn = |what: &str| {
         tracing::warn!(
@@ -235,7 +235,7 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantin
                 "left out an invalid item: {}, {why}",
                 name.escape_debug()
             ));
-            left_out.extend(key.map(|name| Quarantined { name, reason: why }));
+            left_out.extend(key.map(|name| QuarantinedTool { name, reason: why }));
         }
         if number == 0 {
             list.extras = page.extras;
@@ -286,7 +286,7 @@ fn add(
                         reason,
                         "a tool is not listed: its schema cannot be used"
                     );
-                    manifest.quarantined.push(Quarantined {
+                    manifest.quarantined.push(QuarantinedTool {
                         name: tool.key.clone(),
                         reason,
                     });
@@ -299,7 +299,7 @@ fn add(
             .iter()
             .filter(|_| serves)
             .map(|tool| (tool, task::support_of(&tool.raw)));
-        let able = tools.filter(|(_, support)| *support != task::Support::None);
+        let able = tools.filter(|(_, support)| *support != task::TaskSupport::None);
         manifest.tasks = able
             .map(|(tool, support)| (tool.key.clone(), support))
             .collect();

@@ -10,14 +10,14 @@ use schema::{ListedTool, Module, ToolSchema};
 use transcode::server::schemas::SentTool;
 use vetting::{Part, PartDefinition, Withheld};
 use wire::mcp::header::{self, HeaderParam};
-use wire::mcp::task::Support;
+use wire::mcp::task::TaskSupport;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
 use crate::arguments::{Checks, of_rules};
 use crate::field_numbers::FieldNumbers;
 use crate::sent::SentTools;
-use crate::status::Quarantined;
+use crate::status::QuarantinedTool;
 
 /// The first line of a refusal whose other lines name what does not fit.
 const UNFIT: &str = "the arguments do not fit the input schema of the tool, so it was not called";
@@ -48,20 +48,20 @@ pub struct Manifest {
     /// Its skills.
     pub skills: List,
     /// Tools that are left out because their schemas are unusable.
-    pub quarantined: Vec<Quarantined>,
+    pub quarantined: Vec<QuarantinedTool>,
     /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools
     /// that have some.
     pub annotations: HashMap<String, Vec<HeaderParam>>,
     /// Whether its server speaks a revision before 2026-07-28.
     pub is_legacy: bool,
     /// Tools whose calls may or must become tasks (2025-11-25), by the tool's own name; only those.
-    pub tasks: HashMap<String, Support>,
+    pub tasks: HashMap<String, TaskSupport>,
     /// Coding of the server's payloads.
     pub coding: Coding,
     /// The messages that a server of proto-mcp sent with its tools.
     pub sent: SentTools,
     /// Tools of which a server of proto-mcp sent a schema that cannot be used.
-    pub untyped: Vec<Quarantined>,
+    pub untyped: Vec<QuarantinedTool>,
     /// The schemas of its other tools in protobuf, once a caller needs them.
     pub compiled: Compiled,
     /// The input schemas by which arguments were checked.

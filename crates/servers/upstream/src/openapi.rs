@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ::openapi::{DOCUMENT_BYTES_MAX, Document, Operation, OperationAnswer, Operations, Presets};
 use bytes::Bytes;
 use client::{
-    ApiAnswer, ApiClient, ApiRequest, Closing, Inbox, Link, LinkError, LinkTransport, SendError,
-    SendMeta,
+    ApiAnswer, ApiClient, ApiRequest, Closing, LinkError, LinkInbox, LinkTransport, SendError,
+    SendMeta, ServerLink,
 };
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION};
 use http::{HeaderMap, HeaderValue, Method};
@@ -29,7 +29,7 @@ use wire::rpc::{self, Message, MessageKind};
 use crate::config::{Description, HttpConfig, OpenApiConfig};
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::status::Quarantined;
+use crate::status::QuarantinedTool;
 
 /// The longest answer of an API, in bytes.
 pub const API_ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -49,13 +49,13 @@ type RpcError = (i64, String);
 pub(crate) async fn open(
     session: &Session,
     config: &OpenApiConfig,
-    inbox: Arc<dyn Inbox>,
-) -> Result<Link, Fault> {
+    inbox: Arc<dyn LinkInbox>,
+) -> Result<ServerLink, Fault> {
     let operations = match &config.description {
         Description::File { operations, .. } => Arc::clone(operations),
         Description::Url(url) => Arc::new(fetched(session, config, url.expose()).await?),
     };
-    let left_out = operations.left_out.iter().map(|one| Quarantined {
+    let left_out = operations.left_out.iter().map(|one| QuarantinedTool {
         name: one.name.clone(),
         reason: one.reason.clone(),
     });
@@ -80,12 +80,12 @@ pub(crate) async fn open(
         calls: Mutex::default(),
         is_refused: AtomicBool::new(false),
     };
-    Ok(Link::custom(Arc::new(OpenApiLink(Arc::new(state)))))
+    Ok(ServerLink::custom(Arc::new(OpenApiLink(Arc::new(state)))))
 }
 
 /// The names that the configuration of a server gives to every request.
 #[must_use]
-pub fn configured(http: &HttpConfig, query: &[(String, crate::config::Secret)]) -> Presets {
+pub fn configured(http: &HttpConfig, query: &[(String, crate::config::SecretText)]) -> Presets {
     Presets {
         headers: http.headers.iter().map(|(name, _)| name.clone()).collect(),
         query: query.iter().map(|(name, _)| name.clone()).collect(),
@@ -106,7 +106,7 @@ async fn fetched(
     let base = Url::parse(config.http.url.expose());
     let base = base.map_err(|_| unusable("its URL cannot be read".to_owned()))?;
     let mut http = HttpConfig {
-        url: crate::config::Secret::new(url),
+        url: crate::config::SecretText::new(url),
         ..config.http.clone()
     };
     let is_same_origin = from.origin() == base.origin();
@@ -191,7 +191,7 @@ pub const NO_SERVER: &str =
 struct State {
     /// The name of the server, for the log.
     server: String,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
     operations: Arc<Operations>,
     client: ApiClient,
     accept: HeaderValue,

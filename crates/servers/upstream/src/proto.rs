@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use client::{Closing, Flow, Inbox, Link, LinkError, LinkTransport, SendError, SendMeta};
+use client::{Closing, Flow, LinkError, LinkInbox, LinkTransport, SendError, SendMeta, ServerLink};
 use foldhash::fast::RandomState;
 use model::{Coding, Outcome};
 use platform::Mutex;
 use transcode::server::{call, handshake, schemas::SentTool};
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, ReadResourceRequest};
-use wire::proto::{self, Content, Envelope, Kind, message};
+use wire::proto::{self, Content, Envelope, PayloadKind, message};
 use wire::rpc::{self, Message, code, notification};
 
 use crate::session::{Session, inbox::SessionInbox};
@@ -31,7 +31,7 @@ enum Asked {
     Relayed,
     /// The session or a caller that reads JSON wrote it: the kind of its answer, and the messages
     /// of the tool that it calls.
-    Json(Kind, Option<Box<SentTool>>),
+    Json(PayloadKind, Option<Box<SentTool>>),
     /// A sign of life.
     Ping,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ProtoLink(Arc<State>);
 
 struct State {
     session: Weak<Session>,
-    frames: OnceLock<Link>,
+    frames: OnceLock<ServerLink>,
     open: Mutex<HashMap<u64, Asked, RandomState>>,
 }
 
@@ -61,12 +61,12 @@ impl ProtoLink {
     }
 
     /// Sets what carries its messages.
-    pub(crate) fn over(self, frames: Link) -> Link {
+    pub(crate) fn over(self, frames: ServerLink) -> ServerLink {
         let _ = self.0.frames.set(frames);
-        Link::custom(Arc::new(self))
+        ServerLink::custom(Arc::new(self))
     }
 
-    fn frames(&self) -> Result<&Link, SendError> {
+    fn frames(&self) -> Result<&ServerLink, SendError> {
         self.0.frames.get().ok_or(SendError::Closed)
     }
 }
@@ -150,8 +150,8 @@ impl State {
                     session.is_some_and(|session| session.setup.environment.resolve.is_some());
                 let hello = handshake::request(name, version, resolves);
                 (
-                    Kind::InitializeResponse,
-                    Kind::InitializeRequest.field_of(&hello),
+                    PayloadKind::InitializeResponse,
+                    PayloadKind::InitializeRequest.field_of(&hello),
                 )
             }
             "tools/list" => {
@@ -166,8 +166,8 @@ impl State {
                     session.sent_schemas.clear();
                 }
                 (
-                    Kind::ListToolsResponse,
-                    Kind::ListToolsRequest.field_of(&list),
+                    PayloadKind::ListToolsResponse,
+                    PayloadKind::ListToolsRequest.field_of(&list),
                 )
             }
             "resources/list" => {
@@ -175,8 +175,8 @@ impl State {
                     cursor: text(&["cursor"]),
                 };
                 (
-                    Kind::ListResourcesResponse,
-                    Kind::ListResourcesRequest.field_of(&list),
+                    PayloadKind::ListResourcesResponse,
+                    PayloadKind::ListResourcesRequest.field_of(&list),
                 )
             }
             // proto-mcp 1.0 has none.
@@ -191,8 +191,8 @@ impl State {
                     uri: text(&["uri"]),
                 };
                 (
-                    Kind::ReadResourceResponse,
-                    Kind::ReadResourceRequest.field_of(&read),
+                    PayloadKind::ReadResourceResponse,
+                    PayloadKind::ReadResourceRequest.field_of(&read),
                 )
             }
             "tools/call" => {
@@ -204,7 +204,7 @@ impl State {
                 tool = manifest.sent.get(&text(&["name"])).cloned();
                 let call = call::request(params, tool.as_ref())
                     .map_err(|error| invalid(&error.to_string()))?;
-                (Kind::CallToolResponse, call)
+                (PayloadKind::CallToolResponse, call)
             }
             method => {
                 return Err(error(
@@ -231,7 +231,10 @@ impl State {
         match (asked, content) {
             (
                 Asked::Relayed,
-                Content::Payload(Kind::CallToolResponse | Kind::ReadResourceResponse, field),
+                Content::Payload(
+                    PayloadKind::CallToolResponse | PayloadKind::ReadResourceResponse,
+                    field,
+                ),
             ) => {
                 let outcome = if proto::call::failed(&field) {
                     Outcome::Error
@@ -240,7 +243,7 @@ impl State {
                 };
                 self.relay(id, outcome, field);
             }
-            (Asked::Relayed, Content::Payload(Kind::ErrorResponse, field)) => {
+            (Asked::Relayed, Content::Payload(PayloadKind::ErrorResponse, field)) => {
                 self.relay(id, Outcome::Error, field)
             }
             (Asked::Relayed, _) => {
@@ -276,8 +279,10 @@ impl State {
     /// Handles a message that answers nothing: an announcement of changed lists.
     fn announced(&self, content: &Content) {
         let method = match content {
-            Content::Payload(Kind::ListToolsResponse, _) => "notifications/tools/list_changed",
-            Content::Payload(Kind::ListResourcesResponse, _) => {
+            Content::Payload(PayloadKind::ListToolsResponse, _) => {
+                "notifications/tools/list_changed"
+            }
+            Content::Payload(PayloadKind::ListResourcesResponse, _) => {
                 "notifications/resources/list_changed"
             }
             Content::Payload(..) | Content::Ping | Content::Unknown => return,
@@ -286,7 +291,7 @@ impl State {
     }
 }
 
-impl Inbox for ProtoInbox {
+impl LinkInbox for ProtoInbox {
     fn frame(&self, frame: Bytes, _: Option<u64>) -> Flow {
         match Envelope::read(&frame) {
             Ok(Envelope { id: 0, content }) => self.0.announced(&content),

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use transcode::server::schemas::{self, DescriptorSource, SentSchema, SentTool};
 use wire::mcp::{ListKind, list::Item};
 
-use crate::status::Quarantined;
+use crate::status::QuarantinedTool;
 
 /// Bytes of the schemas of one server before they are read.
 const SENT_BYTES_MAX: usize = 16 << 20;
@@ -122,11 +122,11 @@ pub(crate) async fn read(
         for (tool, messages) in read {
             match messages {
                 Ok(messages) => drop(found.insert(tool, messages)),
-                Err(reason) => unusable.push(Quarantined { name: tool, reason }),
+                Err(reason) => unusable.push(QuarantinedTool { name: tool, reason }),
             }
         }
     }
-    for Quarantined { name: tool, reason } in &unusable {
+    for QuarantinedTool { name: tool, reason } in &unusable {
         tracing::warn!(
             server,
             tool,
@@ -158,7 +158,7 @@ pub(crate) async fn read(
 pub(crate) struct Read {
     pub(crate) tools: SentTools,
     /// The tools whose schemas cannot be used, and why.
-    pub(crate) unusable: Vec<Quarantined>,
+    pub(crate) unusable: Vec<QuarantinedTool>,
     /// Whether a reference could have an answer later.
     pub(crate) is_unresolved: bool,
 }
@@ -181,13 +181,13 @@ impl Retry {
 async fn inline(
     resolve: Option<&Arc<dyn Resolve>>,
     sent: Vec<SentSchema>,
-    unusable: &mut Vec<Quarantined>,
+    unusable: &mut Vec<QuarantinedTool>,
 ) -> Vec<SentSchema> {
     let (mut here, far): (Vec<_>, Vec<_>) = sent
         .into_iter()
         .partition(|one| matches!(one.source, DescriptorSource::Inline(_)));
     let mut failed = |sent: SentSchema, reason: String| {
-        unusable.push(Quarantined {
+        unusable.push(QuarantinedTool {
             name: sent.tool,
             reason,
         });

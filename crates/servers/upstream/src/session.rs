@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{
-    Accounts, Authorize, Guard, HttpSpec, Link, LinkError, SendMeta, StderrLog, processes::Root,
+    Accounts, Authorize, Guard, HttpSpec, LinkError, SendMeta, ServerLink, StderrLog,
+    processes::Root,
 };
 use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
@@ -38,7 +39,7 @@ use crate::curation::Curation;
 use crate::field_numbers::FieldNumbers;
 use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
-use crate::session_api::{Numbers, SessionKey, SessionOwner};
+use crate::session_api::{RequestNumbers, SessionKey, SessionOwner};
 use crate::{
     config::{HttpConfig, Transport},
     declared::Handshake,
@@ -50,7 +51,7 @@ use crate::{
     question::Question,
     spec::UpstreamSpec,
     starts::Starts,
-    status::Quarantined,
+    status::QuarantinedTool,
     words,
 };
 use client_tasks::ClientTasks;
@@ -116,7 +117,7 @@ pub struct Environment {
     /// The participant that serves, for a server that dials in.
     pub dial_in: Option<Arc<DialIn>>,
     /// Numbers of requests, shared with the calls of the gateway.
-    pub numbers: Arc<Numbers>,
+    pub numbers: Arc<RequestNumbers>,
     /// Lines that the server's processes write to stderr.
     pub stderr: Arc<StderrLog>,
     /// Resolves references to schemas, if that is configured.
@@ -180,7 +181,7 @@ pub struct Session {
     keeps_calls: bool,
     /// The extensions that its own modern requests declare.
     pub(crate) extensions: Bytes,
-    pub(crate) link: OnceLock<Link>,
+    pub(crate) link: OnceLock<ServerLink>,
     /// The account whose key it began with, where each caller has a key.
     keyed: OnceLock<Arc<dyn Authorize>>,
     handshake: Mutex<Option<Handshake>>,
@@ -194,7 +195,7 @@ pub struct Session {
     /// Whether references of tools had no answer when they were listed last (proto-mcp).
     pub(crate) unresolved: AtomicBool,
     /// Tools that its link does not list, each with a reason.
-    pub(crate) left_out: OnceLock<Vec<Quarantined>>,
+    pub(crate) left_out: OnceLock<Vec<QuarantinedTool>>,
     /// Held while lists are fetched.
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,

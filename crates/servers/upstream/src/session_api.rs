@@ -13,15 +13,15 @@ use crate::question::Question;
 
 /// Numbers of requests in either direction, in one process: never used twice.
 #[derive(Debug)]
-pub struct Numbers(pub(crate) AtomicU64);
+pub struct RequestNumbers(pub(crate) AtomicU64);
 
-impl Default for Numbers {
+impl Default for RequestNumbers {
     fn default() -> Self {
         Self(AtomicU64::new(1))
     }
 }
 
-impl Numbers {
+impl RequestNumbers {
     /// The next number.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use client::{AccountFault, Framing, HttpLimits, HttpSpec, LinkError, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::{HttpConfig, Secret, ServerConfig, ServerLimits, StdioConfig};
+use crate::config::{HttpConfig, SecretText, ServerConfig, ServerLimits, StdioConfig};
 use crate::fault::Fault;
 
 /// Requests of a session itself that may be open beside those of callers.
@@ -74,7 +74,7 @@ impl UpstreamSpec {
         framing: Framing,
         key: Option<&str>,
     ) -> Result<StdioSpec, Fault> {
-        let variable = |(name, value): &(String, Secret)| {
+        let variable = |(name, value): &(String, SecretText)| {
             Some((name.clone(), value.with_key(key)?.into_owned()))
         };
         let env = config

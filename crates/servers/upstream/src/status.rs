@@ -10,7 +10,7 @@ use wire::mcp::Era;
 /// The states of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum State {
+pub enum ServerState {
     /// The gateway starts it, for the first time or again.
     Starting,
     /// It answers.
@@ -27,7 +27,7 @@ pub enum State {
     NeedsLogin,
 }
 
-impl State {
+impl ServerState {
     /// Whether a call of the server is served: it runs, or starts for the call.
     #[must_use]
     pub fn is_ready(self) -> bool {
@@ -46,11 +46,11 @@ impl State {
 
 /// One server at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct ServerStatus {
     /// Its configured name.
     pub name: Arc<str>,
     /// Its state.
-    pub state: State,
+    pub state: ServerState,
     /// Why it is not ready, in plain words.
     pub reason: Option<String>,
     /// The cause of its last failure, while it is not ready; for operators only.
@@ -86,10 +86,10 @@ pub struct Status {
     /// Tools, resources, templates and prompts in the last lists.
     pub listed: [usize; 4],
     /// Quarantined tools.
-    pub quarantined: Vec<Quarantined>,
+    pub quarantined: Vec<QuarantinedTool>,
     /// Tools of which the server sent a schema in protobuf that cannot be used: their arguments are
     /// any object.
-    pub untyped: Vec<Quarantined>,
+    pub untyped: Vec<QuarantinedTool>,
     /// Tools that the configuration hides.
     pub hidden: Vec<String>,
     /// Lines of the configuration about its tools that have another effect than they seem to have.
@@ -102,7 +102,7 @@ pub struct Status {
 
 /// A tool whose schema is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quarantined {
+pub struct QuarantinedTool {
     /// The tool's own name.
     pub name: String,
     /// Why its schema is unusable.

@@ -11,5 +11,6 @@ mod tests;
 pub use look::AwaitsEnd;
 pub use part::CallTask;
 pub use task::{
-    KeptResult, LOST, Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task, TaskEvents, instance_of,
+    KeptResult, LOST, Origin, ServerTask, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, TaskEvents,
+    instance_of,
 };

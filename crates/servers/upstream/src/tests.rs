@@ -25,7 +25,7 @@ use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
-    EraChoice, IDLE_STOP, Secret, ServerConfig, ServerLimits, Sessions, Start, StdioConfig,
+    EraChoice, IDLE_STOP, SecretText, ServerConfig, ServerLimits, Sessions, Start, StdioConfig,
     Timeouts, Transport,
 };
 
@@ -122,14 +122,14 @@ impl Fixture {
 
 pub(crate) fn config(args: &[&str]) -> ServerConfig {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/echo.py");
-    let mut all = vec![Secret::new(script.to_str().unwrap())];
-    all.extend(args.iter().map(|arg| Secret::new(*arg)));
+    let mut all = vec![SecretText::new(script.to_str().unwrap())];
+    all.extend(args.iter().map(|arg| SecretText::new(*arg)));
     ServerConfig {
         name: ParticipantId::new("echo").unwrap(),
         transport: Transport::Stdio(StdioConfig {
             command: "python3".to_owned(),
             args: all,
-            env: vec![("OWN".to_owned(), Secret::new("yes"))],
+            env: vec![("OWN".to_owned(), SecretText::new("yes"))],
             cwd: None,
             confinement: Default::default(),
         }),
@@ -275,8 +275,8 @@ fn try_request(
     let message = Message::read(Bytes::from(frame.to_string())).unwrap();
     let request = relay::decode_request(&Params::read(&message).unwrap(), session.era());
     let (sender, events) = mpsc::unbounded_channel();
-    static NUMBERS: LazyLock<Numbers> =
-        LazyLock::new(|| session_api::Numbers(AtomicU64::new(1_000_000)));
+    static NUMBERS: LazyLock<RequestNumbers> =
+        LazyLock::new(|| session_api::RequestNumbers(AtomicU64::new(1_000_000)));
     let number = CallNumber(NUMBERS.next());
     let outgoing = Outgoing {
         request: &request,
@@ -376,14 +376,14 @@ async fn a_legacy_server_is_detected_listed_and_called() {
     let status = fixture.upstream.status();
     assert_eq!(
         (status.state, status.eras),
-        (State::Ready, vec![Era::Legacy])
+        (ServerState::Ready, vec![Era::Legacy])
     );
     fixture.upstream.close().await;
     until("the child has ended", || {
         !alive(report["pid"].as_u64().unwrap())
     })
     .await;
-    assert_eq!(fixture.upstream.status().state, State::Down);
+    assert_eq!(fixture.upstream.status().state, ServerState::Down);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use access::config::{Access, Config, ParticipantConfig, TopicConfig};
+use access::config::{Access, Config, ParticipantConfig, TopicSection};
 use auth::TokenHash;
 use model::{ParticipantId, TopicName};
 use topic::{PrefixError, UpstreamNames, check_prefixes};
@@ -176,7 +176,7 @@ struct UsedToken<'a> {
 fn check_topics_exist(
     tree: &Node,
     participants: &[ParticipantConfig],
-    topics: &[TopicConfig],
+    topics: &[TopicSection],
     problems: &Problems,
 ) {
     let names = topics.iter().map(|topic| topic.name.as_str());
@@ -200,7 +200,7 @@ fn check_prefixes_distinct(
     tree: &Node,
     servers: &[ServerConfig],
     participants: &[ParticipantConfig],
-    topics: &[TopicConfig],
+    topics: &[TopicSection],
     problems: &Problems,
 ) {
     // Two servers meet in several topics, and one problem is enough.
@@ -238,7 +238,7 @@ fn check_prefixes_distinct(
 /// The servers of a topic, then the participants that may enter it and serve, as the topic names
 /// their entries.
 fn names_in(
-    topic: &TopicConfig,
+    topic: &TopicSection,
     servers: &[ServerConfig],
     participants: &[ParticipantConfig],
 ) -> Vec<UpstreamNames> {

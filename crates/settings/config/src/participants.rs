@@ -15,7 +15,7 @@ use crate::values::{
 };
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
-use access::issuers::Subject;
+use access::issuers::IssuerSubject;
 use auth::{CertificateId, Credential, Participant, TokenHash, Wires, encode_token};
 use model::{Capabilities, DeliveryMode, TopicName};
 use platform::random;
@@ -188,7 +188,7 @@ fn named_token(
 }
 
 /// The subject of an issuer that a participant is.
-fn subject(table: &Table<'_>) -> Option<Subject> {
+fn subject(table: &Table<'_>) -> Option<IssuerSubject> {
     table.get("subject")?;
     let written = table.table("subject")?;
     let issuer = written.text("issuer").unwrap_or_default().to_owned();
@@ -203,7 +203,7 @@ fn subject(table: &Table<'_>) -> Option<Subject> {
         );
         return None;
     }
-    Some(Subject { issuer, subject })
+    Some(IssuerSubject { issuer, subject })
 }
 
 /// The client certificates of a participant.

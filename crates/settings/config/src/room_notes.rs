@@ -4,7 +4,7 @@
 //! `tools/call:gh_*`, meant for the server with the prefix `gh`, admits tools that any other server
 //! calls `gh_...`.
 
-use access::config::{Access, Config, ParticipantConfig, TopicConfig};
+use access::config::{Access, Config, ParticipantConfig, TopicSection};
 use model::{Capabilities, Capability, PROPOSAL, REQUEST, overlap};
 
 use crate::node::Node;
@@ -128,6 +128,6 @@ fn servers_of(config: &Config, who: &ParticipantConfig) -> Vec<ListedServer> {
     all
 }
 
-fn may_enter(one: &ParticipantConfig, topic: &TopicConfig) -> bool {
+fn may_enter(one: &ParticipantConfig, topic: &TopicSection) -> bool {
     topic.access == Access::Public || one.participant.may_enter(&topic.name)
 }

@@ -29,7 +29,7 @@ use sha2::{Digest as _, Sha256};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
     Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, PinMode, PinPolicy, ProtoConfig,
-    Secret, ServerConfig, Sessions, Start, StdioConfig, Timeouts, Transport,
+    SecretText, ServerConfig, Sessions, Start, StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] = [
@@ -144,7 +144,7 @@ fn unusable(
     Some((
         server,
         AuthConfig {
-            kind: oauth::config::Kind::Headers,
+            kind: oauth::config::AuthorizationKind::Headers,
             ..AuthConfig::default()
         },
     ))
@@ -377,7 +377,7 @@ fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
         }
         if let Some(value) = env(name) {
             // As a reference it is shown: the value may be a secret.
-            let value = Secret::expanded(value, format!("${{{name}}}"));
+            let value = SecretText::expanded(value, format!("${{{name}}}"));
             child.env.push((name.clone(), value));
         }
     }
@@ -452,15 +452,15 @@ fn server_id(
 
 /// The keys of a table that say what a server is and where, their texts expanded.
 struct ServerKeys {
-    command: Option<Secret>,
-    args: Vec<Secret>,
-    env: Vec<(String, Secret)>,
+    command: Option<SecretText>,
+    args: Vec<SecretText>,
+    env: Vec<(String, SecretText)>,
     cwd: Option<PathBuf>,
-    url: Option<Secret>,
-    headers: Vec<(String, Secret)>,
+    url: Option<SecretText>,
+    headers: Vec<(String, SecretText)>,
     /// `openapi`: the file or URL of an API's description.
-    description: Option<Secret>,
-    query: Vec<(String, Secret)>,
+    description: Option<SecretText>,
+    query: Vec<(String, SecretText)>,
     fallback: Option<bool>,
     tls: ClientFiles,
     /// Whether all variables in them are set. A text without its variables is not the one that
@@ -666,7 +666,7 @@ fn http_address(table: &Table<'_>, keys: ServerKeys) -> Option<HttpConfig> {
 /// The process of a server.
 fn child(
     table: &Table<'_>,
-    command: &Secret,
+    command: &SecretText,
     keys: ServerKeys,
     variables: &Variables<'_>,
 ) -> StdioConfig {
@@ -682,7 +682,7 @@ fn child(
 }
 
 /// The value of a key that servers of the type need. An empty text is none.
-fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {
+fn needed(table: &Table<'_>, key: &'static str, value: Option<SecretText>) -> Option<SecretText> {
     match value {
         Some(value) if !value.written().is_empty() => Some(value),
         _ => {
@@ -694,7 +694,7 @@ fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option
 }
 
 /// Checks that a command with blanks is a program, and not a program with arguments.
-fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: Env<'_>) {
+fn check_command(table: &Table<'_>, command: &SecretText, cwd: Option<&Path>, env: Env<'_>) {
     let mut words = command.written().split_whitespace();
     let (Some(program), Some(first)) = (words.next(), words.next()) else {
         return;
@@ -722,7 +722,7 @@ fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: E
     );
 }
 
-fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<Secret> {
+fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<SecretText> {
     let mut args = Vec::new();
     for ListedText { text, location } in table.texts("args").unwrap_or_default() {
         args.push(variables.secret(text, table.full("args"), location, table.problems()));
@@ -730,7 +730,7 @@ fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<Secret> {
     args
 }
 
-fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
+fn env_names(table: &Table<'_>, variables: &[(String, SecretText)]) {
     for (name, value) in variables {
         if name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0') {
             let message = format!(
@@ -748,7 +748,7 @@ fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
 }
 
 /// Checks the expanded URL. The message shows it unexpanded: its variables may be secrets.
-fn check_url(table: &Table<'_>, url: &Secret) -> bool {
+fn check_url(table: &Table<'_>, url: &SecretText) -> bool {
     // A disabled server's variables are empty.
     if url.expose().is_empty() {
         return true;
@@ -768,7 +768,7 @@ fn check_url(table: &Table<'_>, url: &Secret) -> bool {
     good
 }
 
-fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
+fn check_headers(table: &Table<'_>, headers: &[(String, SecretText)]) -> bool {
     let wrong = headers.iter().find(|(name, value)| {
         hyper::header::HeaderName::from_bytes(name.as_bytes()).is_err()
             || hyper::header::HeaderValue::from_str(value.expose()).is_err()

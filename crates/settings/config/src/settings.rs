@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::auth::PublicUrl;
-use access::config::{AuditConfig, Config, Limits};
+use access::config::{AuditConfig, Config, GatewayLimits};
 use platform::default_share;
 use store::audit::Payloads;
 use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
@@ -142,8 +142,8 @@ fn public_url(table: &Table<'_>) -> Option<PublicUrl> {
 }
 
 /// Reads `[server.limits]`, each limit by default if its key is not written.
-fn limits(table: Table<'_>) -> Limits {
-    let standard = Limits::default();
+fn limits(table: Table<'_>) -> GatewayLimits {
+    let standard = GatewayLimits::default();
     let body_bytes_max = bytes(&table, "body_bytes_max", standard.body_bytes_max);
     let held_bytes_max = bytes(&table, "held_bytes_max", standard.held_bytes_max);
     // A share always has room for one whole body.
@@ -160,7 +160,7 @@ fn limits(table: Table<'_>) -> Limits {
         "upstream_sessions_max",
         standard.upstream_sessions_max,
     );
-    let limits = Limits {
+    let limits = GatewayLimits {
         body_bytes_max,
         header_bytes_max: bytes(&table, "header_bytes_max", standard.header_bytes_max),
         line_bytes_max: bytes(&table, "line_bytes_max", standard.line_bytes_max),

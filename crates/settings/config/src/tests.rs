@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::{Access, Config};
-use upstream::config::{EraChoice, Secret, Sessions, Transport};
+use upstream::config::{EraChoice, SecretText, Sessions, Transport};
 
 use super::check::check;
 use super::client_file;
@@ -494,13 +494,13 @@ headers = { x = "${GONE}" }
     };
     assert_eq!(
         child.args[1],
-        Secret::expanded("--token=hush-hush-hush-hush", "--token=${TOKEN}")
+        SecretText::expanded("--token=hush-hush-hush-hush", "--token=${TOKEN}")
     );
     assert_eq!(
         child.env[0],
-        ("KEY".into(), Secret::expanded("none", "${GONE:-none}"))
+        ("KEY".into(), SecretText::expanded("none", "${GONE:-none}"))
     );
-    assert_eq!(child.env[1], ("PORT".into(), Secret::new("80")));
+    assert_eq!(child.env[1], ("PORT".into(), SecretText::new("80")));
     assert_eq!(
         (&*github.prefix, github.era, github.sessions),
         ("gh", EraChoice::Legacy, Sessions::Caller)

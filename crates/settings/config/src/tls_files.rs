@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use access::config::{Config, ParticipantConfig};
 use auth::CertificateId;
 use platform::unix_ms;
-use tls::{ClientAuth, ClientFiles, ClientTls, Identity, Oldest, ServerFiles, ServerTls, TlsError};
+use tls::{
+    ClientCertificates, ClientFiles, ClientTls, Identity, Oldest, ServerFiles, ServerTls, TlsError,
+};
 use upstream::config::ServerConfig;
 
 use crate::node::Node;
@@ -13,9 +15,9 @@ use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::values::{Env, Variables, plain_path_at};
 
-const CLIENT_AUTH: [(&str, ClientAuth); 2] = [
-    ("required", ClientAuth::Required),
-    ("optional", ClientAuth::Optional),
+const CLIENT_AUTH: [(&str, ClientCertificates); 2] = [
+    ("required", ClientCertificates::Required),
+    ("optional", ClientCertificates::Optional),
 ];
 const CODE: &str = "config_tls";
 

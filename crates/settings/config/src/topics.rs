@@ -10,7 +10,7 @@ use crate::reader::{ListedText, Table, ValueForm};
 use crate::sets::name_filter;
 use crate::values::{rate, result_bytes_max, topic_name};
 use access::GUEST_RATE;
-use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicConfig};
+use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicSection};
 use model::ParticipantId;
 use upstream::config::ServerConfig;
 
@@ -41,7 +41,7 @@ pub(crate) fn read(
     root: &Table<'_>,
     servers: &[ServerConfig],
     profiles: &Profiles,
-) -> Vec<TopicConfig> {
+) -> Vec<TopicSection> {
     let tables = root.tables("topics");
     tables
         .into_iter()
@@ -54,7 +54,7 @@ fn topic(
     table: Table<'_>,
     servers: &[ServerConfig],
     profiles: &Profiles,
-) -> Option<TopicConfig> {
+) -> Option<TopicSection> {
     let name = topic_name(&entry.key, &entry.location, table.problems());
     let access = table.choice("access", &ACCESS).unwrap_or_default();
     let anonymous = profile(&table, "anonymous", profiles);
@@ -78,7 +78,7 @@ fn topic(
     let result_bytes_max = result_bytes_max(&table).filter(|limit| *limit > 0);
     table.finish();
     let history = usize::try_from(history).unwrap_or(usize::MAX);
-    Some(TopicConfig {
+    Some(TopicSection {
         name: name?,
         access,
         anonymous,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use access::config::{RESULT_BYTES_MIN, Sets};
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
-use upstream::config::Secret;
+use upstream::config::SecretText;
 
 pub use crate::expand::Env;
 pub(crate) use crate::expand::FULL_PATH;
@@ -105,7 +105,7 @@ impl<'a> Variables<'a> {
         node: &Node,
         key: &str,
         problems: &Problems,
-    ) -> Option<Secret> {
+    ) -> Option<SecretText> {
         const EXAMPLE: &str =
             "for example { caller = \"API key of the CRM\", prefix = \"Bearer \" }";
         for entry in node.entries() {
@@ -142,26 +142,26 @@ impl<'a> Variables<'a> {
             return None;
         }
         *known = Some(text.to_owned());
-        Some(Secret::of_caller(prefix, inline_in_full(node)))
+        Some(SecretText::of_caller(prefix, inline_in_full(node)))
     }
 
     /// The secret that a table names, and the table as it is written. Until secrets are read, for a
     /// disabled server, and for one that cannot be read, the text is empty.
-    pub(crate) fn named(&self, node: &Node, key: &str, problems: &Problems) -> Option<Secret> {
+    pub(crate) fn named(&self, node: &Node, key: &str, problems: &Problems) -> Option<SecretText> {
         let Some(outside) = self.outside else {
-            return Some(Secret::new(""));
+            return Some(SecretText::new(""));
         };
         let NamedValue { written, text } = outside.secret(node, key, problems)?;
         match text {
-            None => Some(Secret::expanded("", written)),
-            Some(Ok(secret)) => Some(Secret::expanded(secret.expose(), written)),
+            None => Some(SecretText::expanded("", written)),
+            Some(Ok(secret)) => Some(SecretText::expanded(secret.expose(), written)),
             Some(Err(no_secret)) => {
                 self.unread.borrow_mut().push(Unread {
                     key: key.to_owned(),
                     no_secret,
                     location: node.location.clone(),
                 });
-                Some(Secret::expanded("", written))
+                Some(SecretText::expanded("", written))
             }
         }
     }
@@ -173,18 +173,18 @@ impl<'a> Variables<'a> {
         key: String,
         location: &Location,
         problems: &Problems,
-    ) -> Secret {
+    ) -> SecretText {
         self.expanded(expand(text, self.env), text, key, location, problems)
     }
 
     /// The expanded text under a key.
-    pub(crate) fn secret_at(&self, table: &Table<'_>, key: &'static str) -> Option<Secret> {
+    pub(crate) fn secret_at(&self, table: &Table<'_>, key: &'static str) -> Option<SecretText> {
         let text = table.text(key)?;
         Some(self.secret(text, table.full(key), table.place(key), table.problems()))
     }
 
     /// The expanded path under a key: `~` and variables.
-    pub(crate) fn path_at(&self, table: &Table<'_>, key: &'static str) -> Option<Secret> {
+    pub(crate) fn path_at(&self, table: &Table<'_>, key: &'static str) -> Option<SecretText> {
         let text = table.text(key)?;
         let expanded = expand_path(text, self.env);
         Some(self.expanded(
@@ -198,7 +198,11 @@ impl<'a> Variables<'a> {
 
     /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their
     /// spelling; a table names a secret.
-    pub(crate) fn secrets_at(&self, table: &Table<'_>, key: &'static str) -> Vec<(String, Secret)> {
+    pub(crate) fn secrets_at(
+        &self,
+        table: &Table<'_>,
+        key: &'static str,
+    ) -> Vec<(String, SecretText)> {
         let mut secrets = Vec::new();
         for entry in table.entries(key) {
             let full = format!("{}.{}", table.full(key), entry.key);
@@ -237,9 +241,9 @@ impl<'a> Variables<'a> {
         key: String,
         location: &Location,
         problems: &Problems,
-    ) -> Secret {
+    ) -> SecretText {
         match result {
-            Ok(expanded) => return Secret::expanded(expanded, text),
+            Ok(expanded) => return SecretText::expanded(expanded, text),
             Err(ExpandError::Unset(variable)) => {
                 self.unset.borrow_mut().push(Unset {
                     variable,
@@ -249,7 +253,7 @@ impl<'a> Variables<'a> {
             }
             Err(error) => note_expansion(&error, &key, location, problems),
         }
-        Secret::new(text)
+        SecretText::new(text)
     }
 }
 

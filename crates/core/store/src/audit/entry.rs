@@ -19,7 +19,7 @@ pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 /// Outcome of an envelope or an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Verdict {
+pub enum RecordedVerdict {
     /// The gateway delivered it.
     Admitted,
     /// The gateway refused it.
@@ -42,7 +42,7 @@ pub enum Verdict {
     Broken,
 }
 
-impl Verdict {
+impl RecordedVerdict {
     /// Name in the log and in filters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -106,7 +106,7 @@ pub struct AuditEntry<'a> {
     /// Recipients.
     pub to: &'a [&'a str],
     /// Outcome.
-    pub verdict: Verdict,
+    pub verdict: RecordedVerdict,
     /// Reason: the capability that admitted it, the code of the refusal, or the reason of the
     /// reviewer.
     pub why: Option<&'a str>,
@@ -235,7 +235,7 @@ pub struct RecordedEntry<'a> {
     /// Recipients.
     #[serde(default)]
     pub to: Vec<Cow<'a, str>>,
-    /// Outcome, as [`Verdict::as_str`].
+    /// Outcome, as [`RecordedVerdict::as_str`].
     #[serde(borrow)]
     pub verdict: Cow<'a, str>,
     /// Reason.

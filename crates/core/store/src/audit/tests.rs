@@ -44,7 +44,7 @@ fn entry(at_ms: u64, kind: &str) -> AuditEntry<'_> {
         kind: kind.into(),
         own: None,
         to: &["files"],
-        verdict: Verdict::Admitted,
+        verdict: RecordedVerdict::Admitted,
         why: Some("mcp/*"),
         operation: Some(model::OperationId(at_ms.into())),
         digest: None,

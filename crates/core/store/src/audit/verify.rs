@@ -1,7 +1,7 @@
 //! Verification of the audit log: changed, missing, moved and truncated entries.
 
 use super::chain::{Chain, ChainHead, ChainLine};
-use super::entry::{RecordedEntry, Verdict};
+use super::entry::{RecordedEntry, RecordedVerdict};
 use super::files::{Files, SegmentPart, name, segment_parts};
 use super::writer::follows;
 use crate::error::StoreError;
@@ -224,7 +224,7 @@ impl Reading<'_> {
 }
 
 fn broken_reason(line: &[u8]) -> Option<String> {
-    let mark = format!(r#""verdict":"{}""#, Verdict::Broken.as_str());
+    let mark = format!(r#""verdict":"{}""#, RecordedVerdict::Broken.as_str());
     if !line
         .windows(mark.len())
         .any(|bytes| bytes == mark.as_bytes())
@@ -232,7 +232,8 @@ fn broken_reason(line: &[u8]) -> Option<String> {
         return None;
     }
     let entry = serde_json::from_slice::<RecordedEntry<'_>>(line).ok()?;
-    (entry.verdict == Verdict::Broken.as_str()).then(|| entry.why.unwrap_or_default().into_owned())
+    (entry.verdict == RecordedVerdict::Broken.as_str())
+        .then(|| entry.why.unwrap_or_default().into_owned())
 }
 
 fn are_missing(from: &u64, to: &u64) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::{Chain, ChainHead, ChainLine};
-use super::entry::{AuditEntry, LoggedPayload, Verdict};
+use super::entry::{AuditEntry, LoggedPayload, RecordedVerdict};
 use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, segment_parts};
 use crate::disk::{DiskFile, on, opened};
 use crate::error::StoreError;
@@ -315,7 +315,7 @@ fn broken(why: &str, at_ms: u64) -> Vec<u8> {
         kind: "portmoot/audit".into(),
         own: None,
         to: &[],
-        verdict: Verdict::Broken,
+        verdict: RecordedVerdict::Broken,
         why: Some(why),
         operation: None,
         digest: None,

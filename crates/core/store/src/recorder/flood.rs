@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use crate::audit::{AuditEntry, Verdict};
+use crate::audit::{AuditEntry, RecordedVerdict};
 use platform::Mutex;
 
 use super::permit::{Permit, entry};
@@ -28,7 +28,7 @@ const OTHER: &str = "other";
 pub const FLOOD: &str = "portmoot/flood";
 
 /// Participant, topic and verdict.
-type Key = (String, Option<String>, Verdict);
+type Key = (String, Option<String>, RecordedVerdict);
 
 /// The entries of one key in a window.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ mod tests {
     fn count(window: &mut Window, why: &str) -> bool {
         let refused = AuditEntry {
             why: Some(why),
-            ..entry(None, "ann", "chat", Verdict::Refused)
+            ..entry(None, "ann", "chat", RecordedVerdict::Refused)
         };
         window.count(Permit::none(), &refused).is_some()
     }

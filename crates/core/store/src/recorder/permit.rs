@@ -1,6 +1,6 @@
 //! Permit for one entry of the audit log, and an entry of now.
 
-use crate::audit::{AuditEntry, EntryKind, Verdict};
+use crate::audit::{AuditEntry, EntryKind, RecordedVerdict};
 use model::Refusal;
 use platform::unix_ms;
 
@@ -45,9 +45,9 @@ impl Permit {
         end: &Result<T, Refusal>,
     ) {
         let (verdict, why) = match end {
-            Ok(_) => (Verdict::Admitted, change.to_owned()),
+            Ok(_) => (RecordedVerdict::Admitted, change.to_owned()),
             Err(refusal) => (
-                Verdict::Refused,
+                RecordedVerdict::Refused,
                 format!("{}: {change}", refusal.code.as_str()),
             ),
         };
@@ -65,7 +65,7 @@ pub fn entry<'e>(
     topic: Option<&'e str>,
     from: &'e str,
     kind: impl Into<EntryKind<'e>>,
-    verdict: Verdict,
+    verdict: RecordedVerdict,
 ) -> AuditEntry<'e> {
     AuditEntry {
         at_ms: unix_ms(),

@@ -8,11 +8,11 @@ use crate::Handles;
 
 /// A change of a proposal that must be on disk before it has effects.
 #[derive(Debug, Clone)]
-pub enum Record<H: Handles> {
+pub enum ProposalChange<H: Handles> {
     /// A participant opened it.
     Opened,
     /// A participant decided about it. A rejected or withdrawn proposal is over; no
-    /// [`Record::Ended`] follows.
+    /// [`ProposalChange::Ended`] follows.
     Decided {
         /// The participant that decided.
         by: ParticipantId,

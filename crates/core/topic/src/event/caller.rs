@@ -11,7 +11,7 @@ use crate::{Cursor, Handles, Listener, NamedTask};
 
 /// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Target<'a> {
+pub enum PublicTarget<'a> {
     /// A tool's public name.
     Tool(&'a str),
     /// A prompt's public name.
@@ -26,7 +26,7 @@ pub enum Target<'a> {
     Kept,
 }
 
-impl<'a> Target<'a> {
+impl<'a> PublicTarget<'a> {
     /// The context of the request's kind.
     pub fn context(self) -> Option<&'a str> {
         match self {
@@ -77,7 +77,7 @@ pub struct Joining {
 
 /// A caller's request.
 #[derive(Debug, Clone)]
-pub struct Request<'a, H: Handles> {
+pub struct RequestEvent<'a, H: Handles> {
     /// The caller's link.
     pub link: LinkId,
     /// A new id for the request's life. An id that is open already is ignored.
@@ -87,7 +87,7 @@ pub struct Request<'a, H: Handles> {
     /// The method under which the request is judged.
     pub method: Method,
     /// The target; `None` is the gateway itself.
-    pub target: Option<Target<'a>>,
+    pub target: Option<PublicTarget<'a>>,
     /// The change of the notifications that its link gets.
     pub interest: Interest,
     /// The log messages that the caller gets about the request.
@@ -143,7 +143,7 @@ pub struct Resume<'a, H: Handles> {
     pub tag: Option<H::Tag>,
     /// The reason for which it was answered for now.
     pub parked: Parked<H>,
-    /// As of a [`Request`]: a caller may come back with another token.
+    /// As of a [`RequestEvent`]: a caller may come back with another token.
     pub narrowing: Option<&'a Narrowing>,
     /// The request itself.
     pub call: H::Call,

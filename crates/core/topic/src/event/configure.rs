@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, ParticipantId};
 
-use crate::{Handles, Manifest, RingLimits, UpstreamNames};
+use crate::{Handles, RingLimits, ServerLists, UpstreamNames};
 
 /// The configuration of a topic.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct SharedLists<'a> {
     /// The server.
     pub server: &'a ParticipantId,
     /// All its lists, whole.
-    pub manifest: Manifest,
+    pub manifest: ServerLists,
 }
 
 impl<'a, H: Handles> Configure<'a, H> {

@@ -10,7 +10,7 @@ use super::{Stage, Task};
 use crate::{
     Handles, Topic,
     effect::Cause,
-    event::{About, NamedTask, Target},
+    event::{About, NamedTask, PublicTarget},
     members::Seat,
     operations::AboutTask,
 };
@@ -25,7 +25,7 @@ impl<H: Handles> Topic<H> {
         &self,
         link: LinkId,
         named: NamedTask<'a>,
-    ) -> Result<(AboutTask, Option<Target<'a>>), Cause> {
+    ) -> Result<(AboutTask, Option<PublicTarget<'a>>), Cause> {
         let by = self.participant(link).ok_or(Cause::Unknown)?;
         let known = self.tasks.named(named.public);
         let is_theirs = |task: &Task<H>| task.holder == *by && task.stage == Stage::Known;
@@ -45,7 +45,10 @@ impl<H: Handles> Topic<H> {
             right: named.right.into(),
             lost,
         };
-        Ok((about, (!lost).then_some(Target::Upstream(server.as_str()))))
+        Ok((
+            about,
+            (!lost).then_some(PublicTarget::Upstream(server.as_str())),
+        ))
     }
 
     /// Enters an open request about a task.

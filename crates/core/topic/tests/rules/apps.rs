@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use model::{LinkId, ListKind};
-use topic::{APPS_PER_LINK_MAX, Cause, ListItem, ListScope, Manifest, Target, UpstreamNames};
+use topic::{
+    APPS_PER_LINK_MAX, Cause, ListItem, ListScope, PublicTarget, ServerLists, UpstreamNames,
+};
 
 use crate::{
     shown::{delivered, refused},
@@ -14,7 +16,7 @@ use crate::{
 const PAGE: &str = "ui://board/main.html";
 
 /// Tools of an app whose page is in no list.
-fn app(names: &[&str]) -> Manifest {
+fn app(names: &[&str]) -> ServerLists {
     let mut manifest = tools(names);
     for tool in &mut manifest.tools {
         tool.app = Some(PAGE.into());
@@ -43,7 +45,12 @@ fn went(server: &str, own: Option<&str>) -> Went {
 }
 
 fn read(stage: &mut Stage, link: LinkId, operation: u128, uri: &str) -> Went {
-    delivered(&stage.request(link, operation, "resources/read", Some(Target::Uri(uri))))
+    delivered(&stage.request(
+        link,
+        operation,
+        "resources/read",
+        Some(PublicTarget::Uri(uri)),
+    ))
 }
 
 fn named(stage: &Stage, link: LinkId, name: &str) -> Option<String> {
@@ -137,7 +144,12 @@ fn an_app_reaches_nothing_that_its_caller_could_not_call() {
         join.capabilities = caps(&["mcp/request:tools/call:*"])
     });
     assert_eq!(
-        refused(&stage.request(LinkId(9), 3, "resources/read", Some(Target::Uri(PAGE)))),
+        refused(&stage.request(
+            LinkId(9),
+            3,
+            "resources/read",
+            Some(PublicTarget::Uri(PAGE))
+        )),
         Cause::NotAdmitted
     );
     assert_eq!(named(&stage, LinkId(9), "save"), None);
@@ -214,7 +226,7 @@ fn colliding_pages_and_skills_keep_their_schemes() {
     let mut stage = stage();
     let skill = "skill://refunds/SKILL.md";
     for server in ["one", "two"] {
-        let manifest = Manifest {
+        let manifest = ServerLists {
             skills: items(&[skill]),
             ..app(&["save"])
         };
@@ -241,9 +253,9 @@ fn colliding_pages_and_skills_keep_their_schemes() {
 #[test]
 fn files_of_a_skill_are_read_at_its_server() {
     let mut stage = stage();
-    let listed = |skills: &[&str]| Manifest {
+    let listed = |skills: &[&str]| ServerLists {
         skills: items(skills),
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     stage.lists("one", ListScope::Shared, listed(&["skill://a/SKILL.md"]));
     stage.lists(
@@ -268,21 +280,21 @@ fn files_of_a_skill_are_read_at_its_server() {
         } else {
             "resources/directory/read"
         };
-        let effects = stage.request(ANN, 10 + at as u128, method, Some(Target::Uri(uri)));
+        let effects = stage.request(ANN, 10 + at as u128, method, Some(PublicTarget::Uri(uri)));
         assert_eq!(delivered(&effects), went(server, None), "{uri}");
     }
     let effects = stage.request(
         ANN,
         30,
         "skills/get",
-        Some(Target::Uri("skill://a/b/SKILL.md")),
+        Some(PublicTarget::Uri("skill://a/b/SKILL.md")),
     );
     assert_eq!(delivered(&effects), went("two", None));
     let effects = stage.request(
         ANN,
         31,
         "resources/read",
-        Some(Target::Uri("skill://d/x.md")),
+        Some(PublicTarget::Uri("skill://d/x.md")),
     );
     assert_eq!(refused(&effects), Cause::Unknown);
     let own: Arc<str> = "skill://a/b/x.md".into();
@@ -302,9 +314,9 @@ fn the_files_of_a_withheld_skill_are_refused() {
         withheld: topic::Withholding::Listed,
         ..ListItem::from("skill://a/SKILL.md")
     };
-    let manifest = Manifest {
+    let manifest = ServerLists {
         skills: vec![withheld, "skill://b/SKILL.md".into()],
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     stage.lists("one", ListScope::Shared, manifest);
     for (at, uri) in ["skill://a/SKILL.md", "skill://a/x/y.md", "skill://a"]
@@ -319,7 +331,7 @@ fn the_files_of_a_withheld_skill_are_refused() {
                 ANN,
                 (10 + at * 3 + of) as u128,
                 method,
-                Some(Target::Uri(uri)),
+                Some(PublicTarget::Uri(uri)),
             );
             assert_eq!(refused(&effects), Cause::ToolChanged, "{method} {uri}");
         }
@@ -332,7 +344,7 @@ fn the_files_of_a_withheld_skill_are_refused() {
         ANN,
         31,
         "skills/get",
-        Some(Target::Uri("skill://b/SKILL.md")),
+        Some(PublicTarget::Uri("skill://b/SKILL.md")),
     );
     assert_eq!(delivered(&effects), went("one", None));
 }

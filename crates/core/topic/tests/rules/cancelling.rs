@@ -19,7 +19,7 @@ fn stage() -> Stage {
 }
 
 fn call(stage: &mut Stage, link: LinkId, operation: u128, tag: u8) {
-    let target = Some(topic::Target::Tool("one_a"));
+    let target = Some(topic::PublicTarget::Tool("one_a"));
     stage.request_with(link, operation, "tools/call", target, |request| {
         request.tag = Some(tag)
     });

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use model::{ListKind, NameFilter, NamePattern};
-use topic::{Cause, Event, Limits, ListScope, Manifest, Quarantine, Target, UpstreamNames};
+use topic::{
+    Cause, Event, Limits, ListScope, PublicTarget, Quarantine, ServerLists, UpstreamNames,
+};
 
 use crate::{
     shown::{delivered, notified, refused},
@@ -171,7 +173,7 @@ fn tools_of_the_gateway_are_listed_to_callers_that_could_use_them() {
         BOB,
         None,
         "tools/call",
-        Some(Target::Tool("approve_proposal"))
+        Some(PublicTarget::Tool("approve_proposal"))
     ));
 }
 
@@ -185,7 +187,7 @@ fn a_manifest_has_limits() {
         ..Limits::default()
     };
     let mut stage = Stage::with(limits);
-    let manifest = Manifest {
+    let manifest = ServerLists {
         tools: items(&["abc", "abcd", "c"]),
         prompts: items(&["a", "b"]),
         resources: items(&["a://b", "a://bc", "c"]),
@@ -217,10 +219,10 @@ fn a_manifest_has_limits() {
 #[test]
 fn the_earlier_configured_keeps_its_uri() {
     let mut stage = Stage::new();
-    let both = || Manifest {
+    let both = || ServerLists {
         resources: items(&["demo://a"]),
         templates: items(&["demo://{x}"]),
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     stage.lists("two", ListScope::Shared, both());
     assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a"]);
@@ -235,7 +237,12 @@ fn the_earlier_configured_keeps_its_uri() {
         ["demo://{x}", "portmoot:two/demo://{x}"]
     );
     let mut read = |operation, uri| {
-        delivered(&stage.request(ANN, operation, "resources/read", Some(Target::Uri(uri))))
+        delivered(&stage.request(
+            ANN,
+            operation,
+            "resources/read",
+            Some(PublicTarget::Uri(uri)),
+        ))
     };
     assert_eq!(read(1, "demo://a"), ("one".into(), None));
     assert_eq!(
@@ -268,9 +275,9 @@ fn a_template_is_seen_by_a_caller_that_may_read_something_of_it() {
     stage.lists(
         "bare",
         ListScope::Shared,
-        Manifest {
+        ServerLists {
             templates,
-            ..Manifest::default()
+            ..ServerLists::default()
         },
     );
     stage.caller(BOB, "bob", &["mcp/request:resources/read:file:///public/a"]);
@@ -561,7 +568,7 @@ fn a_topic_offers_the_tools_that_it_names() {
     next.iter_mut()
         .for_each(|names| names.offered = Some(Arc::clone(&offered)));
     stage.configure(&next);
-    let listed = Manifest {
+    let listed = ServerLists {
         prompts: items(&["plan"]),
         ..tools(&["delete", "get_x", "get_secret", "put"])
     };

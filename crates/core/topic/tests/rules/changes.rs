@@ -2,7 +2,7 @@
 
 use model::{LinkId, ListKind, ListenFilter};
 use topic::{
-    Cause, Configure, Event, Interest, ListScope, Manifest, Seating, SharedLists, UpstreamNames,
+    Cause, Configure, Event, Interest, ListScope, Seating, ServerLists, SharedLists, UpstreamNames,
 };
 
 use crate::{
@@ -79,18 +79,18 @@ fn only_callers_that_could_see_a_change_are_notified() {
 fn templates_notify_as_resources() {
     let mut stage = Stage::new();
     let templates = items(&["demo://{x}"]);
-    let manifest = Manifest {
+    let manifest = ServerLists {
         templates: templates.clone(),
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     assert_eq!(
         shown(&stage.lists("bare", ListScope::Shared, manifest)),
         ["Resources changed for link 1"]
     );
     // A link for which both lists change is notified once.
-    let manifest = Manifest {
+    let manifest = ServerLists {
         resources: items(&["demo://a"]),
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     assert_eq!(
         shown(&stage.lists("bare", ListScope::Shared, manifest)),
@@ -101,7 +101,7 @@ fn templates_notify_as_resources() {
 #[test]
 fn a_caller_is_notified_on_its_link_or_on_its_listen_requests() {
     let mut stage = quiet();
-    let both = || Manifest {
+    let both = || ServerLists {
         prompts: items(&["p"]),
         ..tools(&["a"])
     };

@@ -1,7 +1,7 @@
 //! Held calls: callers whose wire has no proposals may only propose them.
 
 use model::{LinkId, ListKind, RefusalCode};
-use topic::{Cause, Configure, End, Event, ListScope, Manifest, Target, Verdict};
+use topic::{Cause, Configure, End, Event, ListScope, PublicTarget, ServerLists, Verdict};
 
 use crate::{
     numbers::Effect,
@@ -24,7 +24,7 @@ fn with(limits: topic::Limits) -> Stage {
     stage.lists(
         "one",
         ListScope::Shared,
-        Manifest {
+        ServerLists {
             prompts: items(&["p"]),
             ..tools(&["a", "b"])
         },
@@ -66,7 +66,7 @@ fn a_call_that_may_only_be_proposed_is_held() {
         Cause::NotAdmitted,
         "built-in tools are judged by what they reach"
     );
-    let prompt = Some(Target::Prompt("one_p"));
+    let prompt = Some(PublicTarget::Prompt("one_p"));
     assert_eq!(
         refused(&stage.request(BOB, 3, "prompts/get", prompt)),
         Cause::NotAdmitted

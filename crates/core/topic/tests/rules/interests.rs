@@ -2,7 +2,7 @@
 
 use model::{LinkId, LogLevel, Narrowing};
 use topic::{
-    Effect, Event, Interest, ListScope, Logs, Manifest, SUBSCRIPTIONS_MAX, Subject, Target,
+    Effect, Event, Interest, ListScope, Logs, PublicTarget, SUBSCRIPTIONS_MAX, ServerLists, Subject,
 };
 
 use crate::{
@@ -15,9 +15,9 @@ const URI: &str = "demo://a";
 
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    let manifest = || Manifest {
+    let manifest = || ServerLists {
         resources: items(&[URI]),
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     stage.lists("one", ListScope::Shared, manifest());
     stage.lists("two", ListScope::Shared, manifest());
@@ -36,9 +36,13 @@ fn interest(
         Interest::Subscribe => "resources/subscribe",
         _ => "resources/unsubscribe",
     };
-    stage.request_with(link, operation, method, Some(Target::Uri(uri)), |request| {
-        request.interest = interest
-    })
+    stage.request_with(
+        link,
+        operation,
+        method,
+        Some(PublicTarget::Uri(uri)),
+        |request| request.interest = interest,
+    )
 }
 
 fn subscribe(stage: &mut Stage, link: LinkId, operation: u128, uri: &str) -> Effects {
@@ -195,7 +199,7 @@ fn a_level_holds_back_log_messages_below_it() {
     );
     for (link, operation, level) in [(ANN, 2, LogLevel::Warning), (BOB, 3, LogLevel::Notice)] {
         stage.regrant("bob", &["mcp/*"]);
-        let target = Some(Target::Upstream("bare"));
+        let target = Some(PublicTarget::Upstream("bare"));
         stage.request_with(link, operation, "logging/setLevel", target, |request| {
             request.interest = Interest::Level(level);
         });
@@ -214,7 +218,7 @@ fn a_request_that_names_its_own_level_gets_those_log_messages_alone() {
         (3, Logs::From(LogLevel::Error), Some(LogLevel::Error)),
     ];
     for (operation, logs, wanted) in levels {
-        let target = Some(Target::Tool("x"));
+        let target = Some(PublicTarget::Tool("x"));
         let effects = stage.request_with(ANN, operation, "tools/call", target, |request| {
             request.logs = logs
         });
@@ -224,7 +228,7 @@ fn a_request_that_names_its_own_level_gets_those_log_messages_alone() {
         );
     }
     // The level of another link of the session does not count.
-    let target = Some(Target::Upstream("bare"));
+    let target = Some(PublicTarget::Upstream("bare"));
     stage.request_with(ANN, 4, "logging/setLevel", target, |request| {
         request.interest = Interest::Level(LogLevel::Debug);
     });

@@ -2,8 +2,8 @@
 
 use model::{LinkId, ListKind, ListenFilter};
 use topic::{
-    Event, Interest, LISTENS_MAX, ListScope, Manifest, NamedTask, NewTask, Subject, Target,
-    TaskOrigin, TaskRight,
+    Event, Interest, LISTENS_MAX, ListScope, NamedTask, NewTask, PublicTarget, ServerLists,
+    Subject, TaskOrigin, TaskRight,
 };
 
 use crate::{
@@ -20,9 +20,9 @@ fn stage() -> Stage {
     stage.lists(
         "one",
         ListScope::Shared,
-        Manifest {
+        ServerLists {
             resources: items(&[URI, "demo://b"]),
-            ..Manifest::default()
+            ..ServerLists::default()
         },
     );
     stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| {
@@ -178,7 +178,7 @@ fn a_task_notifies_listen_requests_and_the_link_that_asked_last() {
         right: right("one_a"),
         lost: false,
     };
-    stage.request(LinkId(4), 3, "tasks/get", Some(Target::Task(asked)));
+    stage.request(LinkId(4), 3, "tasks/get", Some(PublicTarget::Task(asked)));
     assert_eq!(
         state(&mut stage, 11),
         [

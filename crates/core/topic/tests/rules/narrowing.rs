@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{ListKind, ListenFilter, Narrowing, Refusal, RefusalCode, Scope};
-use topic::{Cause, Event, Interest, ListScope, Manifest, Parked, Resume, Target};
+use topic::{Cause, Event, Interest, ListScope, Parked, PublicTarget, Resume, ServerLists};
 
 use crate::{
     envelope::Envelope,
@@ -141,9 +141,9 @@ fn an_envelope_is_judged_by_the_token_of_its_sender() {
 fn a_listen_request_gets_what_its_token_is_good_for() {
     let mut stage = stage();
     stage.server(OWN, "portmoot");
-    let resources = Manifest {
+    let resources = ServerLists {
         resources: items(&["demo://a"]),
-        ..Manifest::default()
+        ..ServerLists::default()
     };
     stage.lists("one", ListScope::Shared, resources);
     let small = token(&["mcp/request:tools/*"], false);
@@ -275,7 +275,7 @@ fn a_refusal_names_the_scope_that_is_missing_and_only_to_those_who_may() {
     assert_eq!(refusal(&effects).scope, None);
     // A query of another moment answers by the token that it is given.
     let admits = |token| {
-        let target = Some(Target::Tool("one_b"));
+        let target = Some(PublicTarget::Tool("one_b"));
         stage.topic.admits(BOB, token, "tools/call", target)
     };
     assert!(admits(None) && !admits(Some(&plain)));

@@ -1,7 +1,7 @@
 //! Callers that are answered for now, and come back.
 
 use model::LinkId;
-use topic::{Cause, Event, Limits, ListScope, Target, UpstreamNames};
+use topic::{Cause, Event, Limits, ListScope, PublicTarget, UpstreamNames};
 
 use crate::{
     holds::{held, stage},
@@ -326,6 +326,6 @@ fn a_parked_call_ends_with_its_server() {
     assert!(
         !stage
             .topic
-            .admits(BOB, None, "tools/call", Some(Target::Tool("one_a")))
+            .admits(BOB, None, "tools/call", Some(PublicTarget::Tool("one_a")))
     );
 }

@@ -3,7 +3,7 @@
 use model::LinkId;
 use topic::{
     About, Cause, Effect, Event, GATHER_MS, Limits, ListScope, MISSED_BYTES_MAX,
-    MISSED_NOTICES_MAX, OperationRef, PAUSE_MS, Subject, Target,
+    MISSED_NOTICES_MAX, OperationRef, PAUSE_MS, PublicTarget, Subject,
 };
 
 use crate::{
@@ -100,7 +100,7 @@ fn what_has_no_caller_that_comes_back_is_asked_at_once() {
         BOB,
         20,
         "tools/call",
-        Some(Target::Tool("one_a")),
+        Some(PublicTarget::Tool("one_a")),
         |request| request.returns = false,
     );
     assert_eq!(
@@ -353,7 +353,12 @@ fn returns_without_answers_are_limited() {
 #[test]
 fn only_three_methods_pause() {
     let mut stage = with(Limits::default());
-    stage.request(BOB, 5, "completion/complete", Some(Target::Tool("one_a")));
+    stage.request(
+        BOB,
+        5,
+        "completion/complete",
+        Some(PublicTarget::Tool("one_a")),
+    );
     assert_eq!(
         shown(&stage.ask("one", 6, About::Call(op(5)), ROOTS)),
         ["ask 6 of 2 at call 5"]

@@ -1,7 +1,7 @@
 //! Callers' requests: admission, delivery, one end.
 
 use model::{LinkId, ListKind, RateLimit, RefusalCode};
-use topic::{Cause, Event, ListItem, ListScope, Manifest, Target, Verdict, Withholding};
+use topic::{Cause, Event, ListItem, ListScope, PublicTarget, ServerLists, Verdict, Withholding};
 
 use crate::{
     numbers::{Effect, Effects},
@@ -54,9 +54,9 @@ fn a_withheld_entry_is_refused_to_all_who_could_call_it_and_others_learn_nothing
             withheld: *withheld,
             ..ListItem::from(*own)
         };
-        Manifest {
+        ServerLists {
             tools: withheld.iter().map(item).collect(),
-            ..Manifest::default()
+            ..ServerLists::default()
         }
     };
     let mut stage = Stage::new();
@@ -176,7 +176,7 @@ fn a_refused_name_reads_like_an_absent_one() {
     let admits = |name| {
         stage
             .topic
-            .admits(BOB, None, "tools/call", Some(Target::Tool(name)))
+            .admits(BOB, None, "tools/call", Some(PublicTarget::Tool(name)))
     };
     assert!(admits("one_a") && !admits("one_b") && !admits("one_none"));
     assert_eq!(
@@ -217,7 +217,7 @@ fn methods_without_a_name() {
         delivered(&stage.request(BOB, 1, "tools/list", None)).0,
         "portmoot"
     );
-    let tasks = Some(Target::Upstream("one"));
+    let tasks = Some(PublicTarget::Upstream("one"));
     assert_eq!(
         delivered(&stage.request(BOB, 2, "tasks/get", tasks)).0,
         "one"
@@ -238,16 +238,16 @@ fn what_is_kept_for_a_caller_needs_no_capability() {
     stage.server(LinkId(100), "portmoot");
     stage.caller(BOB, "bob", &[]);
     assert_eq!(
-        delivered(&stage.request(BOB, 1, "resources/read", Some(Target::Kept))).0,
+        delivered(&stage.request(BOB, 1, "resources/read", Some(PublicTarget::Kept))).0,
         "portmoot"
     );
-    let other = Some(Target::Uri("portmoot://results/1"));
+    let other = Some(PublicTarget::Uri("portmoot://results/1"));
     assert_eq!(
         refused(&stage.request(BOB, 2, "resources/read", other)),
         Cause::Unknown
     );
     assert_eq!(
-        refused(&stage.request(ONE, 3, "resources/read", Some(Target::Kept))),
+        refused(&stage.request(ONE, 3, "resources/read", Some(PublicTarget::Kept))),
         Cause::NotAdmitted
     );
 }
@@ -266,7 +266,7 @@ fn only_callers_request() {
 #[test]
 fn a_lost_server_or_capability_ends_open_requests() {
     let mut stage = stage();
-    let prompts = Manifest {
+    let prompts = ServerLists {
         prompts: items(&["p"]),
         ..tools(&["a", "b"])
     };
@@ -317,7 +317,7 @@ fn a_configured_server_that_is_not_here_is_down() {
     other.retain(|server| server.id != id("two"));
     stage.configure(&other);
     stage.configure(&configured());
-    let two = Some(Target::Upstream("two"));
+    let two = Some(PublicTarget::Upstream("two"));
     assert_eq!(
         refused(&stage.request(ANN, 2, "tasks/get", two)),
         Cause::UpstreamDown

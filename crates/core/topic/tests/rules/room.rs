@@ -3,7 +3,7 @@
 use model::{
     Capabilities, Capability, DeliveryMode, KindRef, LinkId, Method, RateLimit, RefusalCode,
 };
-use topic::{Audience, Cause, Ended, Event, Reach, Requested, RoomEffect, Target, Verdict};
+use topic::{Audience, Cause, Ended, Event, PublicTarget, Reach, Requested, RoomEffect, Verdict};
 
 use crate::{
     envelope::Envelope,
@@ -109,7 +109,7 @@ fn a_request_in_the_room_is_judged_by_its_kind_alone() {
         asks(&mut stage, "completion/complete", Some("plan"), 2),
         ["publish 2", "deliver 2 to one"]
     );
-    stage.request(BOB, 3, "tools/list", Some(Target::Upstream("one")));
+    stage.request(BOB, 3, "tools/list", Some(PublicTarget::Upstream("one")));
     let effects = stage.regrant("bob", &["chat", "mcp/request:completion/complete"]);
     assert_eq!(
         shown(&effects),

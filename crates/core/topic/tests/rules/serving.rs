@@ -2,7 +2,7 @@
 //! its own.
 
 use model::{DeliveryMode, LinkId, ListKind};
-use topic::{Cause, Configure, Event, ListScope, Manifest, Present, Seating, UpstreamNames};
+use topic::{Cause, Configure, Event, ListScope, Present, Seating, ServerLists, UpstreamNames};
 
 use crate::{
     envelope::Envelope,
@@ -85,7 +85,7 @@ fn its_tools_stay_listed_while_it_is_away() {
             .contains(&"worker_w".to_owned())
     );
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "worker");
-    stage.lists("worker", ListScope::Shared, Manifest::default());
+    stage.lists("worker", ListScope::Shared, ServerLists::default());
     assert_eq!(refused(&stage.call(ANN, 2, "worker_w")), Cause::Unknown);
 }
 

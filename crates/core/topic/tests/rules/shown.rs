@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use model::{ListKind, Refusal, RefusalCode};
 use topic::{
-    Audience, Cause, Ended, Ignored, Mirrored, Reach, Receiver, Record, RefusedDecision,
+    Audience, Cause, Ended, Ignored, Mirrored, ProposalChange, Reach, Receiver, RefusedDecision,
     RoomEffect, Roster, Verdict,
 };
 
@@ -358,10 +358,10 @@ fn effect(effect: &Effect) -> String {
     }
 }
 
-fn record(record: &Record<Numbers>) -> String {
+fn record(record: &ProposalChange<Numbers>) -> String {
     match record {
-        Record::Opened => "opened".into(),
-        Record::Decided {
+        ProposalChange::Opened => "opened".into(),
+        ProposalChange::Decided {
             by,
             state,
             reason,
@@ -374,7 +374,7 @@ fn record(record: &Record<Numbers>) -> String {
                 some(": ", reason.as_deref())
             )
         }
-        Record::Ended {
+        ProposalChange::Ended {
             state,
             reason,
             answer,

@@ -9,8 +9,8 @@ use model::{
 };
 use topic::{
     About, Ask, Configure, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope,
-    Listener, Manifest, Now, OperationRef, Parked, Request, Restore, Resume, RingLimits, Seating,
-    Target, Terms, TopicConfig, UpstreamNames,
+    Listener, Now, OperationRef, Parked, PublicTarget, RequestEvent, Restore, Resume, RingLimits,
+    Seating, ServerLists, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -54,10 +54,10 @@ pub(crate) fn items(all: &[&str]) -> Vec<ListItem> {
     all.iter().copied().map(ListItem::from).collect()
 }
 
-pub(crate) fn tools(all: &[&str]) -> Manifest {
-    Manifest {
+pub(crate) fn tools(all: &[&str]) -> ServerLists {
+    ServerLists {
         tools: items(all),
-        ..Manifest::default()
+        ..ServerLists::default()
     }
 }
 
@@ -339,7 +339,7 @@ impl Stage {
         })
     }
 
-    pub(crate) fn lists(&mut self, name: &str, scope: ListScope, manifest: Manifest) -> Effects {
+    pub(crate) fn lists(&mut self, name: &str, scope: ListScope, manifest: ServerLists) -> Effects {
         self.step(Event::Listed {
             server: &id(name),
             scope,
@@ -349,7 +349,12 @@ impl Stage {
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {
-        self.request(link, operation, "tools/call", Some(Target::Tool(tool)))
+        self.request(
+            link,
+            operation,
+            "tools/call",
+            Some(PublicTarget::Tool(tool)),
+        )
     }
 
     pub(crate) fn request(
@@ -357,7 +362,7 @@ impl Stage {
         link: LinkId,
         operation: u128,
         method: &'static str,
-        target: Option<Target<'_>>,
+        target: Option<PublicTarget<'_>>,
     ) -> Effects {
         self.request_with(link, operation, method, target, |_| {})
     }
@@ -370,7 +375,7 @@ impl Stage {
         tool: &str,
         token: &Narrowing,
     ) -> Effects {
-        let target = Some(Target::Tool(tool));
+        let target = Some(PublicTarget::Tool(tool));
         self.request_with(link, operation, "tools/call", target, |request| {
             request.narrowing = Some(token);
         })
@@ -381,13 +386,13 @@ impl Stage {
         link: LinkId,
         operation: u128,
         method: &'static str,
-        target: Option<Target<'a>>,
-        change: impl FnOnce(&mut Request<'a, Numbers>),
+        target: Option<PublicTarget<'a>>,
+        change: impl FnOnce(&mut RequestEvent<'a, Numbers>),
     ) -> Effects {
         let (call, tag, interest, method) =
             (operation, None, Interest::None, Method::Known(method));
         let logs = topic::Logs::OfLink;
-        let mut request = Request {
+        let mut request = RequestEvent {
             link,
             operation: op(operation),
             tag,

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use model::{LinkId, ParticipantId};
 use topic::{
-    About, Cause, Event, Limits, ListScope, NamedTask, NewTask, PARTICIPANT_TASKS_MAX, Subject,
-    TOPIC_TASKS_MAX, Target, TaskOrigin, TaskRight, Verdict,
+    About, Cause, Event, Limits, ListScope, NamedTask, NewTask, PARTICIPANT_TASKS_MAX,
+    PublicTarget, Subject, TOPIC_TASKS_MAX, TaskOrigin, TaskRight, Verdict,
 };
 
 use crate::{
@@ -111,8 +111,8 @@ fn begins(stage: &mut Stage, task: u128, origin: TaskOrigin) {
     assert!(shown(&open(stage, task_of(task, "bob", origin))).is_empty());
 }
 
-fn named(public: &'static str) -> Option<Target<'static>> {
-    Some(Target::Task(NamedTask {
+fn named(public: &'static str) -> Option<PublicTarget<'static>> {
+    Some(PublicTarget::Task(NamedTask {
         public,
         session: SESSION,
         own: public.trim_start_matches('t'),
@@ -505,7 +505,7 @@ fn a_task_that_a_request_names_is_taken_up_if_its_holder_may_have_it() {
     };
     assert_eq!(shown(&open(&mut stage, hidden)), ["forget task 3"]);
     let lost = |tool| {
-        Some(Target::Task(NamedTask {
+        Some(PublicTarget::Task(NamedTask {
             public: "t9",
             session: SESSION,
             own: "9",

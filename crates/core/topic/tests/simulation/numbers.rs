@@ -39,6 +39,6 @@ pub(crate) type Effect = topic::Effect<Numbers>;
 pub(crate) type Effects = topic::Effects<Numbers>;
 pub(crate) type RefusedDecision = topic::RefusedDecision<Numbers>;
 pub(crate) type RoomEffect = topic::RoomEffect<Numbers>;
-pub(crate) type Record = topic::Record<Numbers>;
+pub(crate) type Record = topic::ProposalChange<Numbers>;
 pub(crate) type Receiver = topic::Receiver<Numbers>;
 pub(crate) type ProposalView = topic::ProposalView<Numbers>;

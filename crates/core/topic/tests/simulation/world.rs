@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, Narrowing, OperationId, ParticipantId, TopicName};
-use topic::{Listing, Now, Target, TopicConfig, UpstreamNames};
+use topic::{Listing, Now, PublicTarget, TopicConfig, UpstreamNames};
 
 use crate::{
     books::{Books, envelopes::DIRECT, interests::same, limits::LIMITS},
@@ -394,10 +394,10 @@ impl World {
             assert_eq!(names.len(), all.len(), "public names are unique");
             for one in &all {
                 let (method, target) = match list {
-                    ListKind::Tools => ("tools/call", Target::Tool(&one.public)),
-                    ListKind::Prompts => ("prompts/get", Target::Prompt(&one.public)),
-                    ListKind::Resources => ("resources/read", Target::Uri(&one.public)),
-                    ListKind::Skills => ("skills/get", Target::Uri(&one.public)),
+                    ListKind::Tools => ("tools/call", PublicTarget::Tool(&one.public)),
+                    ListKind::Prompts => ("prompts/get", PublicTarget::Prompt(&one.public)),
+                    ListKind::Resources => ("resources/read", PublicTarget::Uri(&one.public)),
+                    ListKind::Skills => ("skills/get", PublicTarget::Uri(&one.public)),
                     ListKind::Templates => continue,
                 };
                 let route = self.topic.lookup(link, target).unwrap();

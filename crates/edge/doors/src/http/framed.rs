@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use wire::proto::call::token_of;
 use wire::proto::contract::InitializeRequest;
 use wire::proto::frame::{PREFIX, of_field};
-use wire::proto::{Content, Envelope, Kind, spell};
+use wire::proto::{Content, Envelope, PayloadKind, spell};
 
 use super::authorization::token_end;
 use super::connection::Connection;
@@ -158,14 +158,14 @@ impl FirstReply {
         let Ok(Envelope { id, content }) = Envelope::read(&message) else {
             return Self::default();
         };
-        let Content::Payload(Kind::InitializeRequest, field) = content else {
+        let Content::Payload(PayloadKind::InitializeRequest, field) = content else {
             return Self {
                 id,
                 ..Self::default()
             };
         };
         let hello =
-            Kind::split(&field).and_then(|(_, hello)| InitializeRequest::decode(hello).ok());
+            PayloadKind::split(&field).and_then(|(_, hello)| InitializeRequest::decode(hello).ok());
         let metadata = hello.unwrap_or_default().metadata;
         let token = metadata
             .iter()

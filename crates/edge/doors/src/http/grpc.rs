@@ -24,7 +24,7 @@ use model::{Refusal, RefusalCode};
 use platform::Taken;
 use tonic::Status;
 use tower::{Layer as _, ServiceExt as _, service_fn};
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::grpc::{Raw, SERVICE, request_of};
 
 use super::body::Body;
@@ -132,7 +132,7 @@ pub(super) async fn serve(
 /// The response to a request as gRPC has it.
 async fn answered(
     (links, host): (Arc<ClientLinks>, Option<Arc<str>>),
-    asked: Result<(Kind, Arc<Visit>), Status>,
+    asked: Result<(PayloadKind, Arc<Visit>), Status>,
     bytes_max: usize,
     request: Request<tonic::body::Body>,
 ) -> Response<tonic::body::Body> {

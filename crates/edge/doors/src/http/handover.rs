@@ -253,10 +253,10 @@ mod tests {
     use crate::fixture::{registry, user};
     use crate::keep_alive::KeepAlive;
     use crate::stream::{Lifetime, Stream};
-    use access::config::Limits;
+    use access::config::GatewayLimits;
 
     fn stream() -> Arc<Stream> {
-        let registry = registry(Limits::default());
+        let registry = registry(GatewayLimits::default());
         Stream::new(
             0,
             Lifetime::Resumable,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     fn events(stream: &Arc<Stream>) -> Box<Events> {
-        let keep_alive = KeepAlive::new(&registry(Limits::default()));
+        let keep_alive = KeepAlive::new(&registry(GatewayLimits::default()));
         Box::new(Events::new(
             stream.read(None).unwrap(),
             false,

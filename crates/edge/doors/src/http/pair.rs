@@ -252,7 +252,7 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
-    use access::config::Limits;
+    use access::config::GatewayLimits;
     use model::TopicName;
 
     use super::*;
@@ -260,7 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_joins_after_its_event_stream_has_ended_leaves() {
-        let (registry, id) = (registry(Limits::default()), "a");
+        let (registry, id) = (registry(GatewayLimits::default()), "a");
         let links = ClientLinks::start(Arc::clone(&registry)).unwrap();
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
         let user = user(&registry);

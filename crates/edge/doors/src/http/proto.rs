@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::{Config, Limits};
+use access::config::{Config, GatewayLimits};
 use auth::{Wire, check_proto_listen};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -203,7 +203,7 @@ async fn read(
     stream: &mut SplitStream<Socket>,
     session: &mut Session,
     out: &Stream,
-    limits: &Limits,
+    limits: &GatewayLimits,
 ) -> CloseFrame {
     let bytes_max = limits.body_bytes_max;
     let mut silent = false;

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 use wire::proto::contract::ErrorResponse;
 use wire::proto::sniff::{Sniffed, sniff};
-use wire::proto::{Kind, frame};
+use wire::proto::{PayloadKind, frame};
 use wire::rpc::code::INVALID_REQUEST;
 
 use super::connection::ConnectionEnds;
@@ -160,7 +160,7 @@ fn answer_to_plain(first: u8) -> Bytes {
                 message: "this port speaks TLS".to_owned(),
                 data: None,
             };
-            frame::of_field(0, &Kind::ErrorResponse.field_of(&error)).unwrap_or_default()
+            frame::of_field(0, &PayloadKind::ErrorResponse.field_of(&error)).unwrap_or_default()
         }
         Sniffed::Json | Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => {
             Bytes::from_static(PLAIN_ANSWER)

@@ -24,7 +24,7 @@ use model::{DeliveryMode, Form, LinkId, Refusal, RefusalCode};
 use platform::{Share, Taken};
 use room::{Close, Socket};
 use serde::Deserialize;
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use topic::{Cursor, Listener};
@@ -280,7 +280,7 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
     connection.links.make_room(&participant.id, &dispatch);
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
-        dispatch.record_connection(&link, Verdict::Refused, refusal.code.as_str());
+        dispatch.record_connection(&link, RecordedVerdict::Refused, refusal.code.as_str());
         // A newer connection of the same participant may have been faster.
         let replaced = refusal.code == RefusalCode::Conflict;
         socket.close(if replaced {
@@ -294,7 +294,7 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         });
         return;
     }
-    dispatch.record_connection(&link, Verdict::Admitted, "opened");
+    dispatch.record_connection(&link, RecordedVerdict::Admitted, "opened");
     let (of_link, id) = (Arc::downgrade(&dispatch), link.id);
     at_token_end(&link.participant, move || {
         if let Some(dispatch) = of_link.upgrade() {
@@ -406,17 +406,17 @@ impl Listening {
                 let why = format!("closed {}: {}", close.code(), close.reason());
                 (
                     if close.is_blameless() {
-                        Verdict::Completed
+                        RecordedVerdict::Completed
                     } else {
-                        Verdict::Refused
+                        RecordedVerdict::Refused
                     },
                     Cow::Owned(why),
                 )
             }
-            (None, Departure::Left) => (Verdict::Completed, Cow::Borrowed("left")),
-            (None, Departure::Lost) => (Verdict::Completed, Cow::Borrowed("lost")),
+            (None, Departure::Left) => (RecordedVerdict::Completed, Cow::Borrowed("left")),
+            (None, Departure::Lost) => (RecordedVerdict::Completed, Cow::Borrowed("lost")),
             (None, Departure::Broke(code)) => (
-                Verdict::Refused,
+                RecordedVerdict::Refused,
                 Cow::Owned(format!("closed {code}: the protocol was broken")),
             ),
         };

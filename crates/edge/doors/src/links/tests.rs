@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use access::config::Limits;
+use access::config::GatewayLimits;
 use model::TopicName;
 
 use super::*;
@@ -14,7 +14,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(limits: Limits) -> Self {
+    fn new(limits: GatewayLimits) -> Self {
         let registry = registry(limits);
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
         let visitor = Visitor {
@@ -48,7 +48,7 @@ impl Fixture {
 
 #[tokio::test]
 async fn an_id_has_one_session_and_none_after_it_was_closed() {
-    let fixture = Fixture::new(Limits::default());
+    let fixture = Fixture::new(GatewayLimits::default());
     let before = fixture.links_len();
     let id = fixture.open();
     let session = fixture.find(&id).unwrap();
@@ -65,15 +65,15 @@ async fn an_id_has_one_session_and_none_after_it_was_closed() {
 
 #[tokio::test]
 async fn an_evicted_session_is_resumed_by_its_id() {
-    let limits = Limits {
+    let limits = GatewayLimits {
         sessions_max: 2,
-        ..Limits::default()
+        ..GatewayLimits::default()
     };
     for limits in [
         limits,
-        Limits {
+        GatewayLimits {
             participant_sessions_max: 2,
-            ..Limits::default()
+            ..GatewayLimits::default()
         },
     ] {
         let fixture = Fixture::new(limits);
@@ -88,9 +88,9 @@ async fn an_evicted_session_is_resumed_by_its_id() {
 
 #[tokio::test]
 async fn a_session_that_a_client_reads_is_not_evicted() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(GatewayLimits {
         sessions_max: 1,
-        ..Limits::default()
+        ..GatewayLimits::default()
     });
     let session = fixture.find(&fixture.open()).unwrap();
     let reader = session.joined.home.stream().read(None).unwrap();
@@ -105,9 +105,9 @@ async fn a_session_that_a_client_reads_is_not_evicted() {
 
 #[tokio::test]
 async fn an_evicted_session_that_is_closed_is_not_resumed() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(GatewayLimits {
         sessions_max: 1,
-        ..Limits::default()
+        ..GatewayLimits::default()
     });
     let id = fixture.open();
     let session = fixture.find(&id).unwrap();
@@ -118,9 +118,9 @@ async fn an_evicted_session_that_is_closed_is_not_resumed() {
 
 #[tokio::test]
 async fn an_idle_session_ends_and_is_resumed_by_its_id() {
-    let fixture = Fixture::new(Limits {
+    let fixture = Fixture::new(GatewayLimits {
         session_idle: Duration::ZERO,
-        ..Limits::default()
+        ..GatewayLimits::default()
     });
     let id = fixture.open();
     let session = fixture.find(&id).unwrap();
@@ -134,7 +134,7 @@ async fn an_idle_session_ends_and_is_resumed_by_its_id() {
 
 #[tokio::test]
 async fn requests_of_a_modern_participant_share_a_link_until_it_ends() {
-    let fixture = Fixture::new(Limits::default());
+    let fixture = Fixture::new(GatewayLimits::default());
     let link = fixture.links.modern(&fixture.visitor).unwrap();
     assert!(Arc::ptr_eq(
         &link,

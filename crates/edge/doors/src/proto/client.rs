@@ -10,7 +10,7 @@ use schema::ToolSchema;
 use transcode::client::{
     Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params,
 };
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::call::{self, Named};
 use wire::rpc::Id;
 
@@ -104,14 +104,14 @@ impl Client {
     pub(crate) async fn take(
         &mut self,
         id: Option<u64>,
-        kind: Kind,
+        kind: PayloadKind,
         field: Bytes,
     ) -> Result<Disposition, Refusal> {
         let malformed = || Refusal::new(RefusalCode::Malformed, "the message cannot be read");
-        let (_, message) = Kind::split(&field).ok_or_else(malformed)?;
+        let (_, message) = PayloadKind::split(&field).ok_or_else(malformed)?;
         let tag = id.map(|id| Tag::of_client(Id::number(id)));
         match kind {
-            Kind::InitializeRequest => {
+            PayloadKind::InitializeRequest => {
                 let (mut declared, version) = hello::read(&message)?;
                 // Without a host no reference leads to the gateway's registry.
                 declared.references &= self.host.is_some();
@@ -120,7 +120,7 @@ impl Client {
                 }
                 Ok(Disposition::Answered(hello::answer(version, self.declared)))
             }
-            Kind::ListToolsRequest | Kind::ListResourcesRequest => {
+            PayloadKind::ListToolsRequest | PayloadKind::ListResourcesRequest => {
                 let (params, wanted) = list_params(kind, &message)?;
                 let Declared {
                     references,
@@ -148,7 +148,7 @@ impl Client {
                     wanted,
                 ))
             }
-            Kind::CallToolRequest | Kind::ReadResourceRequest => {
+            PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest => {
                 let (request, schema) = self.named(kind, &field).await?;
                 let incoming = Incoming {
                     schema,
@@ -156,12 +156,12 @@ impl Client {
                 };
                 Ok(Disposition::Request(Box::new(incoming), Wanted::default()))
             }
-            Kind::InitializeResponse
-            | Kind::ListToolsResponse
-            | Kind::CallToolResponse
-            | Kind::ListResourcesResponse
-            | Kind::ReadResourceResponse
-            | Kind::ErrorResponse => Err(Refusal::new(
+            PayloadKind::InitializeResponse
+            | PayloadKind::ListToolsResponse
+            | PayloadKind::CallToolResponse
+            | PayloadKind::ListResourcesResponse
+            | PayloadKind::ReadResourceResponse
+            | PayloadKind::ErrorResponse => Err(Refusal::new(
                 RefusalCode::Unsupported,
                 "the gateway asks its clients nothing",
             )),
@@ -191,7 +191,7 @@ impl Client {
     /// the tool's messages, else in JSON. The arguments are checked by the tool's schema.
     async fn named(
         &self,
-        kind: Kind,
+        kind: PayloadKind,
         field: &Bytes,
     ) -> Result<(Request, Option<ToolSchema>), Refusal> {
         let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
@@ -205,8 +205,8 @@ impl Client {
         let dispatch = &self.visitor.dispatch;
         let asking = (&*self.link, self.visitor.participant.narrowing());
         dispatch.wait_for_target(self.requester(), &request).await;
-        let (_, message) =
-            Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
+        let (_, message) = PayloadKind::split(&request.payload.bytes)
+            .ok_or_else(|| malformed("the message is empty"))?;
         let coding = |target| manifests::coding_of(dispatch, &self.link, target);
         let relays = request.target.as_ref().map(coding) == Some(Coding::Proto);
         let params = match &request.target {

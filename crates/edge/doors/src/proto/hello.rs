@@ -7,7 +7,7 @@ use wire::proto::contract::{
     InitializeRequest, InitializeResponse, ResourceCapabilities, ServerCapabilities,
     ToolCapabilities,
 };
-use wire::proto::{Kind, VERSION};
+use wire::proto::{PayloadKind, VERSION};
 
 /// The encoding of every message.
 const PROTOBUF: &str = "protobuf";
@@ -106,7 +106,7 @@ pub(crate) fn answer(version: String, declared: Declared) -> Bytes {
         .map(|(key, text)| (key.to_owned(), text.to_owned()))
         .into_iter()
         .collect();
-    Kind::InitializeResponse.field_of(&InitializeResponse {
+    PayloadKind::InitializeResponse.field_of(&InitializeResponse {
         protocol_version: version,
         capabilities: Some(capabilities),
         metadata,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use gateway::Outlet;
 use model::ListKind;
 use topic::Ended;
-use wire::proto::{Kind, frame};
+use wire::proto::{PayloadKind, frame};
 
 use crate::stream::Stream;
 
@@ -32,8 +32,8 @@ impl FrameOutlet {
 impl Outlet for FrameOutlet {
     fn list_changed(&self, list: ListKind) {
         let kind = match list {
-            ListKind::Tools => Kind::ListToolsResponse,
-            ListKind::Resources => Kind::ListResourcesResponse,
+            ListKind::Tools => PayloadKind::ListToolsResponse,
+            ListKind::Resources => PayloadKind::ListResourcesResponse,
             // The contract has no messages for them.
             ListKind::Templates | ListKind::Prompts | ListKind::Skills => return,
         };

@@ -11,7 +11,7 @@ use transcode::client::{self, Wanted};
 use wire::mcp::relay;
 use wire::proto::code::TIMEOUT;
 use wire::proto::contract::ErrorResponse;
-use wire::proto::{Kind, frame, spell};
+use wire::proto::{PayloadKind, frame, spell};
 use wire::rpc::{ErrorObject, code};
 
 use crate::reply::Sink;
@@ -80,7 +80,7 @@ pub(crate) fn refuse(sink: &impl Sink, id: u64, refusal: &Refusal, method: &str)
 pub(crate) fn unreadable() -> Bytes {
     let code = i32::try_from(code::PARSE_ERROR).unwrap_or_default();
     let message = "the frame is no MCPMessage".to_owned();
-    Kind::ErrorResponse.field_of(&ErrorResponse {
+    PayloadKind::ErrorResponse.field_of(&ErrorResponse {
         code,
         message,
         data: None,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use gateway::Link;
 use model::{Refusal, RefusalCode};
-use wire::proto::{Content, Envelope, Kind, frame};
+use wire::proto::{Content, Envelope, PayloadKind, frame};
 
 use super::client::{Client, Disposition};
 use super::outlet::FrameOutlet;
@@ -85,7 +85,7 @@ impl Session {
         dispatch.leave(link);
     }
 
-    async fn payload(&mut self, id: u64, kind: Kind, field: Bytes) {
+    async fn payload(&mut self, id: u64, kind: PayloadKind, field: Bytes) {
         // Their answers could not be kept apart.
         if self.client.is_open(id) {
             let why = format!("a request with the id {id} is open");

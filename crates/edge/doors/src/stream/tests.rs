@@ -1,19 +1,19 @@
 //! Streams: order, resumption, bounds.
 
 use super::*;
-use access::config::Limits;
+use access::config::GatewayLimits;
 use platform::Shares;
 
 const MESSAGES_MAX: usize = 5;
 const BYTES_MAX: usize = 4096;
 
 fn stream(lifetime: Lifetime, answers: u32) -> Arc<Stream> {
-    let limits = Limits {
+    let limits = GatewayLimits {
         queue_len_max: 8,
         held_bytes_max: BYTES_MAX,
         resume_events_max: MESSAGES_MAX,
         resume_bytes_max: 64,
-        ..Limits::default()
+        ..GatewayLimits::default()
     };
     let held = Shares::new(2 * BYTES_MAX, 2 * BYTES_MAX).of("ann");
     Stream::new(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use upstream::config::{
-    EraChoice, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, SecretText, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
 };
 
 use super::*;
@@ -16,7 +16,10 @@ const CALLS: u32 = 64;
 fn echo() -> ServerConfig {
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../servers/upstream/src/tests/echo.py");
-    let args = vec![Secret::new(script.to_str().unwrap()), Secret::new("legacy")];
+    let args = vec![
+        SecretText::new(script.to_str().unwrap()),
+        SecretText::new("legacy"),
+    ];
     ServerConfig {
         name: ParticipantId::new("echo").unwrap(),
         transport: Transport::Stdio(StdioConfig {
@@ -42,7 +45,7 @@ fn echo() -> ServerConfig {
 
 #[tokio::test]
 async fn a_plain_call_takes_few_locks() {
-    let mut config = config(Limits::default());
+    let mut config = config(GatewayLimits::default());
     config.topics[0].servers = vec![echo().name];
     config.servers = vec![echo()];
     let user = access::identities::local_user(&config);

@@ -11,9 +11,9 @@ use super::*;
 use gateway::{Link, Outlet, plain_client};
 use store::recorder::Recorder;
 
-use crate::registry::Start;
+use crate::registry::RegistryParts;
 use access::{
-    config::{Access, Config, McpCalls, TopicConfig},
+    config::{Access, Config, McpCalls, TopicSection},
     identities::local_user,
 };
 
@@ -35,7 +35,7 @@ impl Outlet for Chain {
 /// A registry with one topic. It keeps an audit log.
 pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
     let journal = JournalWriter::open(dir).unwrap();
-    let topic = TopicConfig {
+    let topic = TopicSection {
         name: TopicName::new("main").unwrap(),
         access: Access::Public,
         anonymous: None,
@@ -56,14 +56,14 @@ pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registr
         ..Config::default()
     };
     let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
-    let registry = Registry::start(Start {
+    let registry = Registry::start(RegistryParts {
         standing: access.standing(&config),
         config: config.clone(),
         sealer: Sealer::new(&[7; 32], None),
         guard: None,
         journal: Some(journal),
         audit,
-        accounts: Arc::new(oauth::Accounts::in_memory()),
+        accounts: Arc::new(oauth::ServerAccounts::in_memory()),
     })
     .unwrap();
     (access, registry)

@@ -13,7 +13,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::in_force::{Concerned, InForce};
-use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
+use access::config::{Access, Config, GatewayLimits, ParticipantConfig, TopicSection};
 use access::{AccessJournal, Pins};
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
 
@@ -177,7 +177,7 @@ impl Registry {
         &self,
         config: &Config,
         server: &ServerConfig,
-    ) -> (Option<Arc<oauth::Server>>, bool) {
+    ) -> (Option<Arc<oauth::AccountServer>>, bool) {
         let auth = config.auth.iter().find(|(name, _)| *name == server.name);
         match (&server.transport, auth) {
             (
@@ -222,7 +222,7 @@ impl Registry {
                 .map(|(_, gone)| gone)
                 .collect()
         };
-        let opened = |topic: &TopicConfig| self.topic(&topic.name);
+        let opened = |topic: &TopicSection| self.topic(&topic.name);
         let kept: Vec<_> = config
             .topics
             .iter()
@@ -253,7 +253,11 @@ impl Registry {
         }
     }
 
-    fn open_topic(self: &Arc<Self>, topic: &TopicConfig, limits: &Arc<Limits>) -> Arc<Dispatch> {
+    fn open_topic(
+        self: &Arc<Self>,
+        topic: &TopicSection,
+        limits: &Arc<GatewayLimits>,
+    ) -> Arc<Dispatch> {
         let settings = Settings {
             topic: topic.clone(),
             limits: Arc::clone(limits),
@@ -268,7 +272,7 @@ impl Registry {
         Dispatch::open(settings, context, audit, ledgers, standing)
     }
 
-    fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {
+    fn configure_topic(&self, config: &Config, topic: &TopicSection, dispatch: &Arc<Dispatch>) {
         let upstreams = self.upstreams();
         let named = |id: &ParticipantId| {
             upstreams

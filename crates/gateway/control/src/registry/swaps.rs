@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use access::config::{Config, Limits};
+use access::config::{Config, GatewayLimits};
 use access::grants::Grants;
 use access::identities::local_user;
 use access::{AccessJournal, AccessState};
@@ -26,7 +26,7 @@ impl Registry {
     }
 
     /// The limits in force.
-    pub fn limits(&self) -> Arc<Limits> {
+    pub fn limits(&self) -> Arc<GatewayLimits> {
         Arc::clone(&self.in_force.read().config.limits)
     }
 

@@ -10,7 +10,7 @@ use json::quote;
 use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
 use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 
 use super::Registry;
 use crate::in_force::InForce;
@@ -181,7 +181,7 @@ impl Registry {
             .map_or(UNKNOWN_PARTICIPANT, |participant| participant.id.as_str());
         let why = format!("{}: {what}", refusal.code.as_str());
         self.audit
-            .write_connection(None, from, Verdict::Refused, &why);
+            .write_connection(None, from, RecordedVerdict::Refused, &why);
         refusal
     }
 

@@ -8,7 +8,7 @@ mod unwrapped;
 
 use std::sync::Arc;
 
-use wire::mcp::proxy::Ask;
+use wire::mcp::proxy::ProxyRequest;
 use wire::mcp::result::words;
 
 use crate::{call::Call, delivery, dispatch::Dispatch};
@@ -21,17 +21,17 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let failed = |why: &str| delivery::answer_body(dispatch, call, words(why, true, form));
     match asked(&call.request) {
         Err(why) => failed(&why),
-        Ok(Ask::Call(_)) => {
+        Ok(ProxyRequest::Call(_)) => {
             failed(&format!(
                 "Error calling tool 'proxy': it may be nested {PROXY_DEPTH_MAX} deep at most"
             ));
         }
-        Ok(Ask::Batch(operations)) => {
+        Ok(ProxyRequest::Batch(operations)) => {
             delivery::spawn(dispatch, call, |dispatch, call| {
                 batch::run(dispatch, call, operations)
             });
         }
-        Ok(Ask::Look(of)) => {
+        Ok(ProxyRequest::Look(of)) => {
             delivery::spawn(dispatch, call, |dispatch, call| {
                 look::up(dispatch, call, of)
             });

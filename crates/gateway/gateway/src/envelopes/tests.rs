@@ -13,7 +13,7 @@ use crate::link::{NoOutlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::{context::Context, live::Effect};
-use access::config::{Access, Limits, McpCalls, TopicConfig};
+use access::config::{Access, GatewayLimits, McpCalls, TopicSection};
 use topic::Joining;
 
 pub(crate) struct Stage {
@@ -30,7 +30,7 @@ impl Stage {
 
     /// The same with another interpreter of effects.
     pub(crate) fn running(capabilities: &[&str], run: Run) -> Self {
-        let topic = TopicConfig {
+        let topic = TopicSection {
             name: TopicName::new("main").unwrap(),
             access: Access::Restricted,
             anonymous: None,
@@ -45,10 +45,10 @@ impl Stage {
             proposal_ttl: Duration::from_secs(600),
             result_bytes_max: None,
         };
-        let limits = Limits {
+        let limits = GatewayLimits {
             away: Duration::ZERO,
             hold: Duration::ZERO,
-            ..Limits::default()
+            ..GatewayLimits::default()
         };
         let settings = Settings {
             topic,
@@ -59,11 +59,11 @@ impl Stage {
         let context = Arc::new(Context::new(
             Sealer::new(&[7; 32], None),
             Arc::default(),
-            Arc::new(oauth::Accounts::in_memory()),
+            Arc::new(oauth::ServerAccounts::in_memory()),
         ));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
-        dispatch.configure(&[], &[], &Limits::default(), <_>::default());
+        dispatch.configure(&[], &[], &GatewayLimits::default(), <_>::default());
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant::new(
             ParticipantId::new("ann").unwrap(),

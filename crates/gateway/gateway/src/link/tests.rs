@@ -13,7 +13,7 @@ use crate::envelopes::tests::Stage;
 use crate::incoming::Incoming;
 use crate::membership::tests::demo;
 use crate::offer::Offer;
-use access::config::Limits;
+use access::config::GatewayLimits;
 
 /// Calls of one participant at once.
 const CALLS: usize = 16;
@@ -58,7 +58,7 @@ impl Reply for Together {
 async fn requests_with_several_tokens_on_one_link_are_taken_side_by_side_each_by_its_own() {
     let stage = Stage::new(&["mcp/*"]);
     let (dispatch, server) = (&stage.dispatch, demo("one").await);
-    dispatch.configure(&[server], &[], &Limits::default(), Offer::default());
+    dispatch.configure(&[server], &[], &GatewayLimits::default(), Offer::default());
     let (client, outlet) = (plain_client(), Arc::new(NoOutlet));
     let participant = Arc::clone(&stage.ann.participant);
     let link = Link::new(

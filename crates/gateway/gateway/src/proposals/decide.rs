@@ -167,7 +167,7 @@ pub(crate) fn ruling_of(
     dispatch: &Arc<Dispatch>,
     link: &Arc<Link>,
     envelope: &Arc<Envelope>,
-    call: &check::Call,
+    call: &check::EnvelopeCall,
 ) -> Result<Option<Fulfilling>, Refusal> {
     let named = envelope.correlation_id();
     let content = named.and_then(|named| {

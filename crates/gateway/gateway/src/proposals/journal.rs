@@ -8,7 +8,7 @@ use model::{Answer, MethodFacts, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::Ledger;
 use tokio::runtime::Handle;
-use topic::{Record, Restore};
+use topic::{ProposalChange, Restore};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
@@ -33,7 +33,7 @@ pub(crate) fn store(
     dispatch: &Arc<Dispatch>,
     proposal: OperationId,
     content: Arc<Proposed>,
-    change: Record<Live>,
+    change: ProposalChange<Live>,
 ) {
     let Some(TopicLedgers { proposals, .. }) = &dispatch.ledgers else {
         dispatch.take(Event::Written {
@@ -44,7 +44,7 @@ pub(crate) fn store(
     };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     // On the proposer's account until it is durable: see [`waiting::has_room`].
-    let waits = matches!(change, Record::Opened)
+    let waits = matches!(change, ProposalChange::Opened)
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
     let (topic, runtime) = (Arc::downgrade(dispatch), Handle::current());
@@ -88,13 +88,13 @@ fn submit(
 fn record_of(
     proposal: OperationId,
     opened: &OpenedProposal,
-    change: &Record<Live>,
+    change: &ProposalChange<Live>,
     at_ms: u64,
 ) -> ProposalRecord {
     let id = proposal.to_string();
     match change {
-        Record::Opened => ProposalRecord::ProposalOpened(opened.clone()),
-        Record::Decided {
+        ProposalChange::Opened => ProposalRecord::ProposalOpened(opened.clone()),
+        ProposalChange::Decided {
             by,
             state,
             reason,
@@ -110,7 +110,7 @@ fn record_of(
             envelope: fulfilment.as_deref().map(str::to_owned),
             at_ms,
         }),
-        Record::Ended {
+        ProposalChange::Ended {
             state,
             reason,
             answer,
@@ -382,7 +382,7 @@ mod tests {
     }
 
     /// The proposal that the journal has after these changes.
-    fn journaled(changes: &[Record<Live>]) -> KeptProposal {
+    fn journaled(changes: &[ProposalChange<Live>]) -> KeptProposal {
         let mut state = KeptProposals::default();
         for change in changes {
             state.apply(&record_of(OperationId(7), &opened(), change, 5));
@@ -390,13 +390,13 @@ mod tests {
         state.get(&OperationId(7).to_string()).unwrap().clone()
     }
 
-    fn decided(state: ProposalState, reason: Option<&str>) -> Record<Live> {
+    fn decided(state: ProposalState, reason: Option<&str>) -> ProposalChange<Live> {
         let by = ParticipantId::new("boss").unwrap();
         let (ruling, fulfilment) = (
             Some(Arc::new(Ruling::restored(Some("{}".into())))),
             Some("f1".into()),
         );
-        Record::Decided {
+        ProposalChange::Decided {
             by,
             state,
             reason: reason.map(Arc::from),
@@ -408,13 +408,13 @@ mod tests {
     #[test]
     fn a_proposal_comes_back_as_it_was_written() {
         let answer = payload::read_answer(ANSWER.into());
-        let done = Record::Ended {
+        let done = ProposalChange::Ended {
             state: ProposalState::Completed,
             reason: None,
             answer,
         };
         let completed = end_of(&journaled(&[
-            Record::Opened,
+            ProposalChange::Opened,
             decided(ProposalState::Running, None),
             done,
         ]))
@@ -432,24 +432,30 @@ mod tests {
     #[test]
     fn a_decision_against_it_is_its_end() {
         for state in [ProposalState::Rejected, ProposalState::Withdrawn] {
-            let journaled = journaled(&[Record::Opened, decided(state, Some("why"))]);
+            let journaled = journaled(&[ProposalChange::Opened, decided(state, Some("why"))]);
             assert!(journaled.has_ended());
             let end = end_of(&journaled).unwrap();
             assert_eq!((end.state, end.reason.as_deref()), (state, Some("why")));
         }
-        let expired = Record::Ended {
+        let expired = ProposalChange::Ended {
             state: ProposalState::Expired,
             reason: None,
             answer: None,
         };
         assert_eq!(
-            end_of(&journaled(&[Record::Opened, expired]))
+            end_of(&journaled(&[ProposalChange::Opened, expired]))
                 .unwrap()
                 .state,
             ProposalState::Expired
         );
-        assert!(!journaled(&[Record::Opened]).has_ended());
-        assert!(!journaled(&[Record::Opened, decided(ProposalState::Running, None)]).has_ended());
+        assert!(!journaled(&[ProposalChange::Opened]).has_ended());
+        assert!(
+            !journaled(&[
+                ProposalChange::Opened,
+                decided(ProposalState::Running, None)
+            ])
+            .has_ended()
+        );
     }
 
     #[test]

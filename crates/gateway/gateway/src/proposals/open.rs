@@ -266,7 +266,7 @@ pub(crate) fn of_envelope(
     dispatch: &Dispatch,
     link: &Link,
     envelope: &Envelope,
-    call: &check::Call,
+    call: &check::EnvelopeCall,
 ) -> Result<Opening, Refusal> {
     let mut wanted = Wanted {
         by: &link.participant.id,

@@ -6,7 +6,7 @@ use model::{
 use platform::unix_ms;
 use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
-use wire::mcp::task::{self, OperationState, Task};
+use wire::mcp::task::{self, OperationState, TaskView};
 
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
@@ -122,7 +122,7 @@ impl<'v> View<'v> {
     }
 
     /// The proposal as a task.
-    pub(crate) fn task(&self) -> Task<'_> {
+    pub(crate) fn task(&self) -> TaskView<'_> {
         let answer = self.answer.as_ref().map(task::standing_of);
         let standing = match self.proposal.state {
             ProposalState::Pending | ProposalState::Running => OperationState::Working,
@@ -132,7 +132,7 @@ impl<'v> View<'v> {
             | ProposalState::Rejected
             | ProposalState::Expired => answer.unwrap_or(OperationState::Result(&self.words)),
         };
-        Task {
+        TaskView {
             id: &self.id,
             standing,
             message: None,

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Weak};
 use model::{Capabilities, Form, Method, Outcome, ParticipantId, Payload};
 use platform::Mutex;
 use topic::{
-    About, Configure, Interest, Joining, Logs, Parked, Resume, Seating, Subject, Target,
+    About, Configure, Interest, Joining, Logs, Parked, PublicTarget, Resume, Seating, Subject,
     UpstreamNames,
 };
 use upstream::{Asking, Question};
@@ -134,11 +134,11 @@ impl Scene {
         let (link, method, target) = (
             self.link.id,
             Method::Known("tools/call"),
-            Some(Target::Tool("any")),
+            Some(PublicTarget::Tool("any")),
         );
         let (interest, logs) = (Interest::None, Logs::None);
         let handle = Arc::clone(&call);
-        let request = topic::Request {
+        let request = topic::RequestEvent {
             link,
             operation: CALL,
             tag: None,

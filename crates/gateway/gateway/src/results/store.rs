@@ -98,7 +98,7 @@ async fn sweep(results: Weak<Results>, first: Instant) {
 
 #[cfg(test)]
 mod tests {
-    use wire::mcp::large::{LIMIT_BYTES_MIN, Receiver, cut};
+    use wire::mcp::large::{LIMIT_BYTES_MIN, ResultReceiver, cut};
 
     use super::*;
 
@@ -116,7 +116,7 @@ mod tests {
         );
         cut(
             result.as_bytes(),
-            Receiver {
+            ResultReceiver {
                 limit: LIMIT_BYTES_MIN,
                 id: "i",
                 links: true,

@@ -10,8 +10,8 @@ use model::{
 };
 use platform::Mutex;
 use topic::{
-    About, Ask, Configure, End, Interest, Joining, Logs, OperationRef, Seating, Subject, Target,
-    UpstreamNames,
+    About, Ask, Configure, End, Interest, Joining, Logs, OperationRef, PublicTarget, Seating,
+    Subject, UpstreamNames,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id as SpanId, Record};
@@ -124,12 +124,12 @@ impl Scene {
         let operation = self.dispatch.context.operation();
         let incoming = Incoming::plain(request, None);
         let call = Call::new(operation, link.opener(), incoming, Names::Public, reply);
-        let step = self.dispatch.step(Event::Request(topic::Request {
+        let step = self.dispatch.step(Event::Request(topic::RequestEvent {
             link: link.id,
             operation,
             tag: None,
             method,
-            target: Some(Target::Tool("any")),
+            target: Some(PublicTarget::Tool("any")),
             interest: Interest::None,
             logs: Logs::None,
             returns: false,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use model::method::TASK_RESULT;
 use model::{Answer, Form, LinkId, OperationId, Refusal, Request};
 use topic::End;
-use upstream::tasks::Task;
+use upstream::tasks::ServerTask;
 use wire::mcp::input;
 use wire::mcp::task::{self, OperationState};
 
@@ -22,7 +22,7 @@ use crate::{context::number_of, dispatch::Dispatch, returns};
 /// The reply of a request that awaits a task's result in its caller's name.
 struct Awaiting {
     dispatch: Weak<Dispatch>,
-    task: Arc<Task>,
+    task: Arc<ServerTask>,
 }
 
 impl Reply for Awaiting {
@@ -48,7 +48,7 @@ impl Reply for Awaiting {
 }
 
 /// Awaits the result of a task in the name of its caller, unless a request does.
-pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>) {
+pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<ServerTask>) {
     if book::awaited(dispatch, task).is_some() {
         return;
     }
@@ -67,7 +67,10 @@ pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>
 
 /// The request that awaits a task's result, or that does from now on in the name of the modern
 /// caller that asked about it last.
-pub(crate) fn begin_for_holder(dispatch: &Arc<Dispatch>, task: &Arc<Task>) -> Option<OperationId> {
+pub(crate) fn begin_for_holder(
+    dispatch: &Arc<Dispatch>,
+    task: &Arc<ServerTask>,
+) -> Option<OperationId> {
     let link = dispatch.with(|topic| topic.asks_task(task.operation));
     if let Some(link) = link.filter(|link| link.form == Form::Modern) {
         begin(dispatch, &link, task);
@@ -76,7 +79,7 @@ pub(crate) fn begin_for_holder(dispatch: &Arc<Dispatch>, task: &Arc<Task>) -> Op
 }
 
 /// The open questions about a task (`inputRequests`); `None` if there are none.
-pub(super) fn questions(dispatch: &Dispatch, task: &Task) -> Option<Vec<u8>> {
+pub(super) fn questions(dispatch: &Dispatch, task: &ServerTask) -> Option<Vec<u8>> {
     let open = open(dispatch, task);
     if open.is_empty() {
         return None;
@@ -98,7 +101,7 @@ pub(super) fn questions(dispatch: &Dispatch, task: &Task) -> Option<Vec<u8>> {
 pub(super) fn answer(
     dispatch: &Arc<Dispatch>,
     request: &Request,
-    task: &Task,
+    task: &ServerTask,
 ) -> Result<(), Refusal> {
     let answers = returns::responses(request)?;
     for (operation, link, _) in open(dispatch, task) {
@@ -118,7 +121,7 @@ pub(super) fn answer(
     Ok(())
 }
 
-fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<ServerQuestion>)> {
+fn open(dispatch: &Dispatch, task: &ServerTask) -> Vec<(OperationId, LinkId, Arc<ServerQuestion>)> {
     dispatch.with(|topic| {
         let waiting = topic.awaits_task(task.operation);
         waiting.map_or_else(Vec::new, |waiting| topic.questions_about(waiting))
@@ -127,7 +130,12 @@ fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<Serve
 
 /// Notifies the listen streams that name a task of 2025-11-25, by what its server wrote last and
 /// its open questions.
-pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, written: &[u8], asked: Option<&[u8]>) {
+pub(super) fn notify(
+    dispatch: &Arc<Dispatch>,
+    task: &ServerTask,
+    written: &[u8],
+    asked: Option<&[u8]>,
+) {
     let standing = asked.map(OperationState::InputRequired);
     if let Some(notice) = task::notice_to_modern(written, &task.public, standing) {
         book::notify(dispatch, task, notice);

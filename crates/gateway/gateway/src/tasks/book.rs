@@ -8,7 +8,7 @@ use platform::unix_ms;
 use tokio::task::JoinSet;
 use topic::{NewTask, Subject, TaskOrigin, TaskRight};
 use upstream::Session;
-use upstream::tasks::{Task, TaskEvents, instance_of};
+use upstream::tasks::{ServerTask, TaskEvents, instance_of};
 use wire::mcp::task;
 
 use crate::{dispatch::Dispatch, live::Event};
@@ -34,7 +34,7 @@ pub(super) fn right_of<'i>(server: &'i ParticipantId, id: &TaskId<'i>) -> TaskRi
 }
 
 /// Enters a task in the topic's book, if its holder may have it.
-pub(super) fn enter(dispatch: &Arc<Dispatch>, task: &Arc<Task>, entry: Entry<'_>) {
+pub(super) fn enter(dispatch: &Arc<Dispatch>, task: &Arc<ServerTask>, entry: Entry<'_>) {
     // A result that the gateway keeps needs no session.
     let session = match &task.kept {
         Some(_) => 0,
@@ -63,7 +63,7 @@ pub(super) fn events(dispatch: &Arc<Dispatch>) -> Weak<dyn TaskEvents> {
 }
 
 impl TaskEvents for Dispatch {
-    fn changed(self: Arc<Self>, task: &Task) {
+    fn changed(self: Arc<Self>, task: &ServerTask) {
         let until_ms = steady_ms(&self, task.until_ms());
         self.take(Event::TaskChanged {
             task: task.operation,
@@ -86,7 +86,11 @@ pub(super) fn has_place(dispatch: &Arc<Dispatch>, call: OperationId) -> bool {
 }
 
 /// The task of this id, by the session that sent the id.
-pub(super) fn find_in(dispatch: &Dispatch, session: &Session, own: &str) -> Option<Arc<Task>> {
+pub(super) fn find_in(
+    dispatch: &Dispatch,
+    session: &Session,
+    own: &str,
+) -> Option<Arc<ServerTask>> {
     let server = ParticipantId::new(session.upstream()).ok()?;
     dispatch.with(|topic| topic.task_at(&server, instance_of(session), own))
 }
@@ -96,7 +100,7 @@ pub(crate) fn related(
     dispatch: &Dispatch,
     session: &Session,
     payload: &Payload,
-) -> Option<Arc<Task>> {
+) -> Option<Arc<ServerTask>> {
     if session.tasks() == 0 {
         return None;
     }
@@ -113,22 +117,22 @@ pub(crate) fn rename_notice(dispatch: &Dispatch, session: &Session, notice: Noti
 }
 
 /// The open request that awaits a task's end: of those that do, the one that came last.
-pub(crate) fn awaited(dispatch: &Dispatch, task: &Task) -> Option<OperationId> {
+pub(crate) fn awaited(dispatch: &Dispatch, task: &ServerTask) -> Option<OperationId> {
     dispatch.with(|topic| topic.awaits_task(task.operation))
 }
 
 /// Passes a notification about a task to its holder.
-pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
+pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &ServerTask, notice: Notice) {
     notify_of(dispatch, task, Subject::Task(task.operation), notice);
 }
 
 /// Passes a notification about the call that became a task to the request that waits for the task's
 /// result, else to its holder.
-pub(super) fn notify_of_call(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
+pub(super) fn notify_of_call(dispatch: &Arc<Dispatch>, task: &ServerTask, notice: Notice) {
     notify_of(dispatch, task, Subject::TaskCall(task.operation), notice);
 }
 
-fn notify_of(dispatch: &Arc<Dispatch>, task: &Task, subject: Subject<'_>, notice: Notice) {
+fn notify_of(dispatch: &Arc<Dispatch>, task: &ServerTask, subject: Subject<'_>, notice: Notice) {
     dispatch.take(Event::Notice {
         server: &task.origin.server,
         subject,
@@ -138,7 +142,7 @@ fn notify_of(dispatch: &Arc<Dispatch>, task: &Task, subject: Subject<'_>, notice
 }
 
 /// Cancels a task at its server. Until it has answered, the task keeps its session open.
-pub(crate) fn cancel(task: Arc<Task>) {
+pub(crate) fn cancel(task: Arc<ServerTask>) {
     tokio::spawn(async move {
         if let Some(session) = task.last_session() {
             session.cancel_task(&task.origin.own).await;

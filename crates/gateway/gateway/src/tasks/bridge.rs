@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use model::{Answer, Form};
 use upstream::CallEvents;
-use upstream::tasks::Task;
+use upstream::tasks::ServerTask;
 use upstream::tasks::answers;
 use upstream::tasks::look::{self, Failed};
-use wire::mcp::task::{self, OperationState, Status};
+use wire::mcp::task::{self, OperationState, TaskStatus};
 
 use super::awaiting;
 use super::waiting::{Waiting, session_of};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Whether a request about this task is not for its server as it is.
-pub(crate) fn takes(call: &Call, task: &Task) -> bool {
+pub(crate) fn takes(call: &Call, task: &ServerTask) -> bool {
     task.kept.is_some() || task.origin.form != call.request.payload.form
 }
 
 /// Serves a request about a task.
-pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>) {
+pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<ServerTask>) {
     let (dispatch, call, task) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(task));
     if let Some(kept) = &task.kept {
         return call.done(answers::of_kept(
@@ -54,7 +54,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
 async fn at_legacy(
     dispatch: &Arc<Dispatch>,
     call: &Call,
-    task: &Arc<Task>,
+    task: &Arc<ServerTask>,
 ) -> Result<Answer, Failed> {
     let form = Form::Modern;
     let session = session_of(dispatch, call, task).await?;
@@ -63,7 +63,7 @@ async fn at_legacy(
             let now = look::look(&session, task).await?;
             let end = look::end_of(&session, task, &now).await?;
             let asked = awaiting::questions(dispatch, task).filter(|_| end.is_none());
-            if asked.is_none() && now.status == Some(Status::InputRequired) {
+            if asked.is_none() && now.status == Some(TaskStatus::InputRequired) {
                 // Its server asks only where the result is awaited.
                 awaiting::begin(dispatch, &call.link, task);
             }

@@ -9,7 +9,7 @@ use platform::unix_ms;
 use store::{Ledger, StoreError};
 use tokio::sync::oneshot;
 use topic::TaskOrigin;
-use upstream::tasks::Task;
+use upstream::tasks::ServerTask;
 
 use super::book::{self, Entry};
 use super::kept::{CreatedTask, KeptTasks, TaskRecord};
@@ -18,7 +18,10 @@ use access::TaskId;
 
 /// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
 /// gateway keeps a journal.
-pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d Ledger<KeptTasks>> {
+pub(crate) fn keeps<'d>(
+    dispatch: &'d Dispatch,
+    task: &ServerTask,
+) -> Option<&'d Ledger<KeptTasks>> {
     dispatch
         .ledgers
         .as_ref()
@@ -34,7 +37,7 @@ pub(crate) async fn write(
     dispatch: &Arc<Dispatch>,
     journal: &Ledger<KeptTasks>,
     link: &Link,
-    task: &Arc<Task>,
+    task: &Arc<ServerTask>,
 ) -> Result<(), Refusal> {
     let record = TaskRecord::TaskCreated(CreatedTask {
         id: task.public.clone(),
@@ -90,7 +93,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
     };
     let origin = id.origin(server, record.created_ms);
     let (operation, events) = (dispatch.context.operation(), book::events(dispatch));
-    let task = Task::new(operation, record.id.clone(), origin, None, events);
+    let task = ServerTask::new(operation, record.id.clone(), origin, None, events);
     let task = Arc::new(task.kept_until(record.until_ms));
     let entry = Entry {
         origin: TaskOrigin::Journal,

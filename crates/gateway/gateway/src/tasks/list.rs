@@ -11,7 +11,7 @@ use model::{ParticipantId, Refusal};
 use platform::unix_ms;
 use tokio::{task::JoinSet, time::timeout};
 use upstream::Session;
-use upstream::tasks::{Task, look};
+use upstream::tasks::{ServerTask, look};
 use wire::mcp::task;
 
 use super::waiting::session_of;
@@ -27,7 +27,7 @@ const CURSOR: Purpose = Purpose {
 /// A task of a page.
 enum Entry {
     Proposal(Box<ProposalView>),
-    Server(Arc<Task>),
+    Server(Arc<ServerTask>),
 }
 
 /// The order of tasks: when a task was created, in milliseconds since 1970, and its id.
@@ -88,8 +88,8 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
 async fn asked(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
-    tasks: impl Iterator<Item = Arc<Task>>,
-) -> Vec<(Arc<Task>, Arc<Session>)> {
+    tasks: impl Iterator<Item = Arc<ServerTask>>,
+) -> Vec<(Arc<ServerTask>, Arc<Session>)> {
     let tasks: Vec<_> = tasks
         .filter(|task| !task.is_over() && !task.is_lost())
         .collect();
@@ -110,7 +110,7 @@ async fn asked(
     while let Some(one) = opening.join_next().await {
         opened.extend(one);
     }
-    let by = |task: &Task| {
+    let by = |task: &ServerTask| {
         task.last_session()
             .or_else(|| opened.get(&task.origin.server)?.clone())
     };

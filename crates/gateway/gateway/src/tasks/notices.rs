@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use model::{Form, Notice, ParticipantId};
-use upstream::tasks::{Task, look};
+use upstream::tasks::{ServerTask, look};
 use upstream::{CallNumber, Session};
-use wire::mcp::task::{self, Status, TaskReport};
+use wire::mcp::task::{self, TaskReport, TaskStatus};
 
 use super::{awaiting, book};
 use crate::{dispatch::Dispatch, live::Event};
@@ -41,17 +41,20 @@ pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: No
 fn to_modern(
     dispatch: &Arc<Dispatch>,
     session: &Arc<Session>,
-    task: &Arc<Task>,
+    task: &Arc<ServerTask>,
     report: &TaskReport,
     notice: &Notice,
 ) {
     if !dispatch.with(|topic| topic.is_watched(&task.public)) {
         return;
     }
-    if !matches!(report.status, Some(Status::Completed | Status::Failed)) {
+    if !matches!(
+        report.status,
+        Some(TaskStatus::Completed | TaskStatus::Failed)
+    ) {
         let written = report.task.of(&notice.payload.bytes);
         let asked = awaiting::questions(dispatch, task);
-        if asked.is_none() && report.status == Some(Status::InputRequired) {
+        if asked.is_none() && report.status == Some(TaskStatus::InputRequired) {
             // The notification follows with its first question.
             let _ = awaiting::begin_for_holder(dispatch, task);
             return;
@@ -108,7 +111,7 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
 }
 
 /// Ends a task whose session has ended; its holder is notified.
-pub(crate) fn lost(dispatch: &Arc<Dispatch>, task: &Task) {
+pub(crate) fn lost(dispatch: &Arc<Dispatch>, task: &ServerTask) {
     if !task.lose() || task.followed {
         return;
     }

@@ -8,8 +8,8 @@ use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
 use platform::unix_ms;
 use topic::{NamedTask, TaskOrigin, TaskRight};
 use upstream::Session;
-use upstream::tasks::{KeptResult, Origin, Task, instance_of};
-use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, TaskWish};
+use upstream::tasks::{KeptResult, Origin, ServerTask, instance_of};
+use wire::mcp::task::{self, Becomes, Fitted, Taker, TaskReport, TaskSupport, TaskWish};
 
 use super::book::{self, Entry};
 use super::journal;
@@ -24,7 +24,7 @@ pub const RESULT_KEPT_MS_MAX: u64 = 600_000;
 
 /// A task of a server as a caller names it.
 pub(crate) struct Named {
-    pub(crate) task: Arc<Task>,
+    pub(crate) task: Arc<ServerTask>,
     tool: Box<str>,
     held: bool,
 }
@@ -70,7 +70,7 @@ fn known_by_id(
     link: &Link,
     public: &str,
     id: &TaskId<'_>,
-) -> Option<Arc<Task>> {
+) -> Option<Arc<ServerTask>> {
     let server = ParticipantId::new(id.server).ok()?;
     let session = dispatch
         .server(&server)?
@@ -82,7 +82,7 @@ fn known_by_id(
     }
     let origin = id.origin(server, unix_ms());
     let operation = dispatch.context.operation();
-    let task = Arc::new(Task::new(
+    let task = Arc::new(ServerTask::new(
         operation,
         public.to_owned(),
         origin,
@@ -105,7 +105,7 @@ fn known_by_id(
 
 /// The task of a server that a caller names by this id, if the topic has it and the caller may have
 /// it.
-pub(crate) fn held(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<Task>> {
+pub(crate) fn held(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<ServerTask>> {
     find(dispatch, link, public)?;
     dispatch.with(|topic| topic.task_of(&link.participant.id, public))
 }
@@ -138,8 +138,8 @@ pub(crate) fn fit(
     let support = match (wish, session.era()) {
         // The server takes no ordinary call of such a tool: the gateway makes the task, and follows
         // it.
-        (TaskWish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
-        (TaskWish::None, _) => Support::None,
+        (TaskWish::None, Form::Legacy) if session.requires_task(tool) => TaskSupport::Required,
+        (TaskWish::None, _) => TaskSupport::None,
         (TaskWish::Asks | TaskWish::Declares, _) => session.task_support(tool),
     };
     let taker = Taker {
@@ -201,7 +201,7 @@ pub(crate) fn rename_answer(dispatch: &Dispatch, call: &Call, mut answer: Answer
 }
 
 /// The answer by which a caller of this form learns of the task that its call has become.
-fn created(answer: Answer, task: &Task, session: &Session, form: Form) -> Answer {
+fn created(answer: Answer, task: &ServerTask, session: &Session, form: Form) -> Answer {
     if let Some(kept) = &task.kept {
         let body = task.kept_view(kept, |view| task::created(view, Form::Legacy, None));
         let payload = Payload::body(Form::Legacy, body);
@@ -256,7 +256,7 @@ fn keep(
     delivered: &Delivered,
     session: &Session,
     answer: &Answer,
-) -> Result<Option<Arc<Task>>, Refusal> {
+) -> Result<Option<Arc<ServerTask>>, Refusal> {
     let kind = json::at(answer.payload.body_bytes(), &["resultType"]).and_then(json::text);
     if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind != "complete") {
         return Ok(None);
@@ -286,7 +286,7 @@ fn keep(
     let origin = id.origin(delivered.server.clone(), now_ms);
     let ttl_ms =
         task::asked_ttl(&call.request).map_or(RESULT_KEPT_MS_MAX, |ms| ms.min(RESULT_KEPT_MS_MAX));
-    let task = Task::new(call.id, public, origin, None, book::events(dispatch));
+    let task = ServerTask::new(call.id, public, origin, None, book::events(dispatch));
     let task = Arc::new(task.with_result(KeptResult::new(answer.clone(), bytes), ttl_ms));
     let entry = Entry {
         origin: TaskOrigin::Call {
@@ -324,7 +324,7 @@ pub(super) fn create(
     session: &Arc<Session>,
     payload: &Payload,
     report: &TaskReport,
-) -> Result<Arc<Task>, Refusal> {
+) -> Result<Arc<ServerTask>, Refusal> {
     let own = report.named.id.as_str();
     let Some(delivered) = call
         .delivered
@@ -359,7 +359,7 @@ pub(super) fn create(
         ..id.origin(delivered.server.clone(), now_ms)
     };
     let events = book::events(dispatch);
-    let mut task = Task::new(call.id, public, origin, Some(session), events);
+    let mut task = ServerTask::new(call.id, public, origin, Some(session), events);
     task.followed = follows;
     task.begin(report, &payload.bytes);
     // The caller learns of it once it is on disk: see `journal::write`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
-use upstream::tasks::{AwaitsEnd, LOST, Task};
+use upstream::tasks::{AwaitsEnd, LOST, ServerTask};
 use upstream::{CallEvents, Session};
 
 use super::book;
@@ -21,7 +21,7 @@ pub(super) struct Waiting<'c>(pub(super) &'c Arc<Dispatch>, pub(super) &'c Call)
 pub(super) async fn session_of(
     dispatch: &Arc<Dispatch>,
     call: &Call,
-    task: &Task,
+    task: &ServerTask,
 ) -> Result<Arc<Session>, Refusal> {
     let lost = || Refusal::new(RefusalCode::UpstreamDown, LOST);
     // Number 0: any session of its server knows the task, so one may be opened to ask.
@@ -33,7 +33,7 @@ pub(super) async fn session_of(
 }
 
 impl AwaitsEnd for Waiting<'_> {
-    async fn session(&self, task: &Task) -> Result<Arc<Session>, Refusal> {
+    async fn session(&self, task: &ServerTask) -> Result<Arc<Session>, Refusal> {
         session_of(self.0, self.1, task).await
     }
 
@@ -42,7 +42,7 @@ impl AwaitsEnd for Waiting<'_> {
     }
 
     /// Of the requests that wait for a task, the one that came last is asked.
-    fn is_asked(&self, task: &Task) -> bool {
+    fn is_asked(&self, task: &ServerTask) -> bool {
         book::awaited(self.0, task).is_none_or(|last| last == self.1.id)
     }
 

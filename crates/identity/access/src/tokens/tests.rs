@@ -8,7 +8,7 @@ use model::TopicName;
 use store::JournalWriter;
 
 use super::*;
-use crate::config::{ParticipantConfig, TopicConfig};
+use crate::config::{ParticipantConfig, TopicSection};
 use crate::identities::identities;
 
 fn open_at(dir: &Path) -> Ledger<AccessState> {
@@ -16,7 +16,7 @@ fn open_at(dir: &Path) -> Ledger<AccessState> {
 }
 
 fn config(participants: Vec<ParticipantConfig>) -> Config {
-    let topic = TopicConfig {
+    let topic = TopicSection {
         name: TopicName::new("main").unwrap(),
         access: crate::config::Access::Restricted,
         anonymous: None,

@@ -3,13 +3,13 @@
 
 use client::{AccountFault, Challenge};
 use platform::unix_ms;
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 
 use super::book::{Phase, STEP_UPS_MAX};
 use super::renewal::waits;
 use super::{Account, union};
 use crate::challenge::bearer;
-use crate::config::Kind;
+use crate::config::AuthorizationKind;
 use crate::site::fault_of;
 
 /// Time that no new token is asked for after the server has rejected a new one, milliseconds.
@@ -25,7 +25,7 @@ impl Account {
         if self.site.is_replaced() {
             return Err(AccountFault::Replaced);
         }
-        if self.site.config.kind == Kind::Key {
+        if self.site.config.kind == AuthorizationKind::Key {
             // Another key may do more. One that the server knows and that may not do this is not
             // asked for again.
             return Err(if challenge.status == 403 {
@@ -66,7 +66,7 @@ impl Account {
                     "forgot {}: the server has another authorization server",
                     self.whose()
                 );
-                self.site.record(None, Verdict::Admitted, &what);
+                self.site.record(None, RecordedVerdict::Admitted, &what);
                 tracing::warn!(
                     server = self.site.name,
                     issuer = found.server.issuer,

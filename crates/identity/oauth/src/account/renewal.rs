@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use client::AccountFault;
 use platform::unix_ms;
-use store::audit::Verdict;
+use store::audit::RecordedVerdict;
 
 use super::book::{Book, Phase};
 use super::{Account, ExchangedToken, authorization_server, saved};
-use crate::config::Kind;
+use crate::config::AuthorizationKind;
 use crate::registration::Use;
 use crate::site::fault_of;
 use crate::token::{self, IssuedTokens};
@@ -46,7 +46,7 @@ impl Account {
                 drop(book);
                 self.site.record(
                     None,
-                    Verdict::Admitted,
+                    RecordedVerdict::Admitted,
                     &format!("renewed {}", self.whose()),
                 );
                 if scopes_changed {
@@ -128,7 +128,7 @@ impl Account {
     fn record_refusal(&self, trouble: &Trouble) {
         self.site.record(
             None,
-            Verdict::Refused,
+            RecordedVerdict::Refused,
             &format!("refused to renew {}: {trouble}", self.whose()),
         );
     }
@@ -138,7 +138,7 @@ impl Account {
         let held = self.book.lock().held().cloned().ok_or_else(nothing)?;
         let refresh = held.tokens.refresh.clone().ok_or_else(nothing)?;
         let (server, resource) = (authorization_server(&held), held.resource.clone());
-        let grant = token::Grant::Refresh(&refresh);
+        let grant = token::GrantRequest::Refresh(&refresh);
         let asked = token::request(
             self.site.way(),
             &server,
@@ -177,21 +177,26 @@ impl Account {
         let client = self.site.client(server, Use::Native, None).await?;
         let scopes = self.scopes(&found);
         let grant = match (config.kind, &self.subject) {
-            (Kind::Exchange, Some(ExchangedToken { token: subject, .. })) => {
-                token::Grant::Exchange {
+            (AuthorizationKind::Exchange, Some(ExchangedToken { token: subject, .. })) => {
+                token::GrantRequest::Exchange {
                     subject,
                     scopes: &scopes,
                     audience: config.audience.as_deref(),
                 }
             }
-            (Kind::Exchange, None) => {
+            (AuthorizationKind::Exchange, None) => {
                 return Err(Trouble::Metadata(
                     "the caller has no token that could be exchanged".to_owned(),
                 ));
             }
-            (Kind::ClientCredentials | Kind::OAuth | Kind::Key | Kind::Headers | Kind::None, _) => {
-                token::Grant::ClientCredentials { scopes: &scopes }
-            }
+            (
+                AuthorizationKind::ClientCredentials
+                | AuthorizationKind::OAuth
+                | AuthorizationKind::Key
+                | AuthorizationKind::Headers
+                | AuthorizationKind::None,
+                _,
+            ) => token::GrantRequest::ClientCredentials { scopes: &scopes },
         };
         let resource = self.site.resource(Some(&found));
         let tokens = token::request(

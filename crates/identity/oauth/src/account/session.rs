@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use client::{AccountFault, Authorize, Authorizing, Challenge, Grant, LinkError};
+use client::{AccountFault, Authorization, Authorize, Authorizing, Challenge, LinkError};
 use zeroize::Zeroizing;
 
 use super::Account;
@@ -37,7 +37,7 @@ impl Authorize for SessionAccount {
         }
     }
 
-    fn grant(&self) -> Authorizing<'_, Grant> {
+    fn grant(&self) -> Authorizing<'_, Authorization> {
         Box::pin(async {
             let grant = self.account.grant().await?;
             // Looked at afterwards: the count moves before there are other tokens.
@@ -49,7 +49,7 @@ impl Authorize for SessionAccount {
         })
     }
 
-    fn at_hand(&self) -> Option<Grant> {
+    fn at_hand(&self) -> Option<Authorization> {
         self.account.at_hand().filter(|_| !self.is_void())
     }
 

@@ -159,13 +159,13 @@ impl fmt::Display for Subnet {
 /// Which addresses a fetch may reach: public ones, those of the class of the address that the
 /// operator configured, and ranges that the operator allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reach {
+pub struct AllowedAddresses {
     class: Class,
     plain: bool,
     allowed: Vec<Subnet>,
 }
 
-impl Reach {
+impl AllowedAddresses {
     /// Public addresses alone, over `https`.
     #[must_use]
     pub fn public() -> Self {

@@ -22,7 +22,7 @@ pub enum Redirects {
 
 /// A request to make.
 #[derive(Clone)]
-pub struct Fetch {
+pub struct FetchRequest {
     pub(super) url: Url,
     pub(super) redirects: Redirects,
     method: Method,
@@ -31,7 +31,7 @@ pub struct Fetch {
     bytes_max: usize,
 }
 
-impl Fetch {
+impl FetchRequest {
     /// `GET` for JSON; no redirects.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl Fetched {
 /// Sends the request and reads the answer.
 pub(super) async fn exchange(
     stream: TcpStream,
-    fetch: &Fetch,
+    fetch: &FetchRequest,
     tls: &ClientTls,
 ) -> Result<Fetched, DialError> {
     if fetch.url.scheme() == "http" {
@@ -151,7 +151,7 @@ pub(super) async fn exchange(
 
 async fn over(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
-    fetch: &Fetch,
+    fetch: &FetchRequest,
 ) -> Result<Fetched, DialError> {
     let request = fetch
         .request()
@@ -171,7 +171,7 @@ async fn over(
 }
 
 /// The innermost cause of a failure: the errors around it say only which step failed.
-fn unreachable(fetch: &Fetch, error: &(dyn std::error::Error + 'static)) -> DialError {
+fn unreachable(fetch: &FetchRequest, error: &(dyn std::error::Error + 'static)) -> DialError {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;

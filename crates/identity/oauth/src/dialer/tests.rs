@@ -64,9 +64,9 @@ fn dialer(stub: &Arc<Stub>) -> Dialer {
     Dialer::over(Arc::<Stub>::clone(stub), ClientTls::of_machine())
 }
 
-fn reach(configured: &str, allowed: &[&str]) -> Reach {
+fn reach(configured: &str, allowed: &[&str]) -> AllowedAddresses {
     let allowed: Vec<Subnet> = allowed.iter().map(|range| range.parse().unwrap()).collect();
-    Reach::of(&Url::parse(configured).unwrap(), &allowed)
+    AllowedAddresses::of(&Url::parse(configured).unwrap(), &allowed)
 }
 
 /// Serves each connection the next of these answers, and counts the requests.
@@ -169,7 +169,7 @@ async fn no_spelling_of_an_address_inside_is_dialed() {
     for url in literal {
         let stub = Stub::new(&[&["127.0.0.1"]], None);
         let failed = dialer(&stub)
-            .fetch(Fetch::get(url).unwrap(), &Reach::public())
+            .fetch(FetchRequest::get(url).unwrap(), &AllowedAddresses::public())
             .await
             .err();
         assert!(
@@ -191,8 +191,11 @@ async fn no_spelling_of_an_address_inside_is_dialed() {
         };
         for answers in [vec![address.as_str()], vec!["1.1.1.1", address.as_str()]] {
             let stub = Stub::new(&[&answers], None);
-            let fetch = Fetch::get("https://rebound.example/").unwrap();
-            let failed = dialer(&stub).fetch(fetch, &Reach::public()).await.err();
+            let fetch = FetchRequest::get("https://rebound.example/").unwrap();
+            let failed = dialer(&stub)
+                .fetch(fetch, &AllowedAddresses::public())
+                .await
+                .err();
             assert!(
                 matches!(failed, Some(DialError::Forbidden { .. })),
                 "{answers:?}: {failed:?}"
@@ -367,7 +370,7 @@ async fn an_address_is_within_reach_by_its_class_or_range() {
     ] {
         let stub = Stub::new(&[&["127.0.0.1"]], None);
         let failed = dialer(&stub)
-            .fetch(Fetch::get(url).unwrap(), &reach(configured, allowed))
+            .fetch(FetchRequest::get(url).unwrap(), &reach(configured, allowed))
             .await
             .err();
         let found = match failed {
@@ -389,7 +392,7 @@ async fn an_address_is_within_reach_by_its_class_or_range() {
 async fn a_name_that_changes_its_address_is_resolved_once() {
     let (listener, served) = listen(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"]).await;
     let stub = Stub::new(&[&["10.1.0.1"], &["127.0.0.1"]], Some(listener));
-    let fetch = Fetch::get("http://rebound.example:81/a?b=c").unwrap();
+    let fetch = FetchRequest::get("http://rebound.example:81/a?b=c").unwrap();
     let fetched = dialer(&stub)
         .fetch(fetch, &reach("http://10.0.0.1/", &[]))
         .await
@@ -472,7 +475,7 @@ async fn redirects_stay_within_their_origin_and_are_checked_again() {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (listener, served) = listen(&texts).await;
         let stub = Stub::new(answers, Some(listener));
-        let fetch = Fetch::get("http://idp.example/a")
+        let fetch = FetchRequest::get("http://idp.example/a")
             .unwrap()
             .redirects(follow);
         let fetched = dialer(&stub)
@@ -505,7 +508,10 @@ async fn an_answer_is_bounded_in_bytes_and_time() {
         let (listener, served) = listen(&[&answer]).await;
         let dialer = Dialer::new(ClientTls::of_machine());
         let fetched = dialer
-            .fetch(Fetch::get(&format!("http://{listener}/")).unwrap(), &local)
+            .fetch(
+                FetchRequest::get(&format!("http://{listener}/")).unwrap(),
+                &local,
+            )
             .await;
         assert_eq!(
             fetched
@@ -517,7 +523,7 @@ async fn an_answer_is_bounded_in_bytes_and_time() {
         served.abort();
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let silent = Fetch::get(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    let silent = FetchRequest::get(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     tokio::time::pause();
     let began = Instant::now();
     let failed = Dialer::new(ClientTls::of_machine())
@@ -536,8 +542,11 @@ async fn a_name_without_or_with_too_many_addresses_is_refused() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for (answers, reached) in [(&many[..], false), (&many[1..], true), (&[][..], false)] {
         let stub = Stub::new(&[answers], None);
-        let fetch = Fetch::get("https://idp.example/").unwrap();
-        let failed = dialer(&stub).fetch(fetch, &Reach::public()).await.err();
+        let fetch = FetchRequest::get("https://idp.example/").unwrap();
+        let failed = dialer(&stub)
+            .fetch(fetch, &AllowedAddresses::public())
+            .await
+            .err();
         assert_eq!(
             matches!(failed, Some(DialError::Unreachable { .. })),
             reached,

@@ -7,7 +7,7 @@ use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::error::IssuerError;
-use crate::dialer::{Dialer, Fetch, Reach};
+use crate::dialer::{AllowedAddresses, Dialer, FetchRequest};
 
 /// Time that keys count as fresh unless the issuer says otherwise (`Cache-Control: max-age`).
 pub const KEYS_FRESH: Duration = Duration::from_secs(15 * 60);
@@ -46,11 +46,11 @@ impl Freshness {
 /// Fetches keys; `None` if they are those with the tag.
 pub(super) async fn fetch_keys(
     dialer: &Dialer,
-    reach: &Reach,
+    reach: &AllowedAddresses,
     url: &str,
     tag: Option<&HeaderValue>,
 ) -> Result<(Option<KeySet>, Freshness), IssuerError> {
-    let mut fetch = Fetch::get(url)?.bytes_max(JWKS_BYTES_MAX);
+    let mut fetch = FetchRequest::get(url)?.bytes_max(JWKS_BYTES_MAX);
     if let Some(tag) = tag {
         fetch = fetch.header(IF_NONE_MATCH, tag.clone());
     }

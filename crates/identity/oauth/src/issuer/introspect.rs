@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::error::IssuerError;
-use crate::dialer::{Dialer, Fetch, Reach};
+use crate::dialer::{AllowedAddresses, Dialer, FetchRequest};
 
 /// The longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -35,7 +35,7 @@ impl fmt::Debug for Credentials {
 /// Asks about a token. Returns the members of the answer, of which `active` is a boolean.
 pub(super) async fn ask(
     dialer: &Dialer,
-    reach: &Reach,
+    reach: &AllowedAddresses,
     url: &str,
     credentials: &Credentials,
     token: &str,
@@ -55,7 +55,7 @@ pub(super) async fn ask(
     let wrong = |why: &str| IssuerError::Answer(url.to_owned(), why.to_owned());
     let mut basic = basic.map_err(|_| wrong("the credentials cannot be sent"))?;
     basic.set_sensitive(true);
-    let fetch = Fetch::post(url, "application/x-www-form-urlencoded", Bytes::from(form))?
+    let fetch = FetchRequest::post(url, "application/x-www-form-urlencoded", Bytes::from(form))?
         .header(AUTHORIZATION, basic)
         .bytes_max(ANSWER_BYTES_MAX);
     let fetched = dialer.fetch(fetch, reach).await?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use url::{Position, Url};
 
 use super::error::IssuerError;
-use crate::dialer::{Dialer, Fetch, Reach, Redirects};
+use crate::dialer::{AllowedAddresses, Dialer, FetchRequest, Redirects};
 use crate::metadata::read_json;
 
 /// Metadata that an issuer publishes about itself.
@@ -43,7 +43,7 @@ impl Metadata {
     /// The last failure, or the first document of another issuer.
     pub(super) async fn discover(
         dialer: &Dialer,
-        reach: &Reach,
+        reach: &AllowedAddresses,
         issuer: &str,
     ) -> Result<Self, IssuerError> {
         let (mut foreign, mut last) = (None, None);
@@ -63,9 +63,16 @@ impl Metadata {
         Err(foreign.or(last).unwrap_or_else(none))
     }
 
-    async fn fetch(dialer: &Dialer, reach: &Reach, url: &str) -> Result<Self, IssuerError> {
+    async fn fetch(
+        dialer: &Dialer,
+        reach: &AllowedAddresses,
+        url: &str,
+    ) -> Result<Self, IssuerError> {
         let fetched = dialer
-            .fetch(Fetch::get(url)?.redirects(Redirects::SameOrigin), reach)
+            .fetch(
+                FetchRequest::get(url)?.redirects(Redirects::SameOrigin),
+                reach,
+            )
             .await?;
         if fetched.status != StatusCode::OK {
             return Err(IssuerError::Status(url.to_owned(), fetched.status.as_u16()));

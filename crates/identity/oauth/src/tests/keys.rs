@@ -7,14 +7,14 @@ use crate::token::TOKEN_BYTES_MAX;
 
 fn keyed() -> AuthConfig {
     AuthConfig {
-        kind: Kind::Key,
+        kind: AuthorizationKind::Key,
         account: Whose::Caller,
         ..AuthConfig::default()
     }
 }
 
 /// The accounts at a server that is a process.
-fn at(all: &Accounts, auth: &AuthConfig, url: &str) -> Arc<Server> {
+fn at(all: &ServerAccounts, auth: &AuthConfig, url: &str) -> Arc<AccountServer> {
     let tls = ClientTls::of_machine();
     all.configure(&Configured {
         name: "crm",

@@ -233,14 +233,14 @@ async fn every_part_of_a_servers_configuration_reaches_its_accounts() {
     );
     // Tokens of a person are of no use to a machine.
     let machines = AuthConfig {
-        kind: Kind::ClientCredentials,
+        kind: AuthorizationKind::ClientCredentials,
         client_id: Some("me".to_owned()),
         ..other(0)
     };
     let (third, same) = configure(&url, &machine, machines);
     assert!(!same && third.of(None).is_empty());
     let none = AuthConfig {
-        kind: Kind::None,
+        kind: AuthorizationKind::None,
         ..AuthConfig::default()
     };
     let gone = all.configure(&Configured {

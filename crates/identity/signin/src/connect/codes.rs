@@ -26,7 +26,7 @@ struct Waiting {
 /// There are too many codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many one-time codes wait to be used")]
-pub struct TooMany;
+pub struct TooManyCodes;
 
 /// Result of a code that was typed at a link.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,10 +51,10 @@ impl ConnectCodes {
         participant: &str,
         random: [u8; 16],
         now_ms: u64,
-    ) -> Result<String, TooMany> {
+    ) -> Result<String, TooManyCodes> {
         self.0.retain(|_, waiting| now_ms < waiting.until_ms);
         if self.0.len() >= CONNECT_CODES_MAX && !self.0.contains_key(participant) {
-            return Err(TooMany);
+            return Err(TooManyCodes);
         }
         let number = u128::from_be_bytes(random) % u128::from(CODES);
         let code = format!("{number:0CONNECT_CODE_DIGITS$}");
@@ -168,7 +168,7 @@ mod tests {
                 .issue(&number.to_string(), number.to_be_bytes(), 0)
                 .unwrap();
         }
-        assert_eq!(codes.issue("ann", [7; 16], 1), Err(TooMany));
+        assert_eq!(codes.issue("ann", [7; 16], 1), Err(TooManyCodes));
         assert!(codes.issue("5", [7; 16], 1).is_ok());
         assert!(codes.issue("ann", [7; 16], CONNECT_CODE_MS).is_ok());
     }

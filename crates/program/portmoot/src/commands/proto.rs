@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use schema::{
-    Converted, ListedTool, Numbers, Style, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, package_of,
-    snake,
+    Converted, FieldNumbering, ListedTool, Style, VALIDATE_PROTO, VALIDATE_TEXT, convert_all,
+    package_of, snake,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -48,7 +48,7 @@ pub(crate) async fn run(command: ProtoCommand, output: Output) -> Result<Exit, F
         .as_ref()
         .map(|out| files_below(&out.join(TOOLS), &folder))
         .unwrap_or_default();
-    let earlier = Numbers::read(&found)
+    let earlier = FieldNumbering::read(&found)
         .map_err(|error| Failure::new(Exit::Failed, "bad_proto", error.to_string()))?;
     let style = match style {
         ProtoStyle::Lossless => Style::Lossless,

@@ -14,7 +14,7 @@ use setup::{
     TextFile,
 };
 use store::{Directory, DirectoryOwner};
-use upstream::config::{Support, support};
+use upstream::config::{SandboxSupport, support};
 
 use crate::cli::{ChangeArgs, OwnFileArgs};
 use crate::consent::dangers_of;
@@ -182,7 +182,7 @@ fn warn_of(servers: &[NewServer], output: Output) {
 /// configuration file that was found.
 fn confine(found: &mut ClientServers, at: &Surroundings<'_>) {
     let is_of_project = at.project != at.home && found.file.path.starts_with(at.project);
-    let confines = is_of_project && matches!(support(), Support::Files(_));
+    let confines = is_of_project && matches!(support(), SandboxSupport::Files(_));
     for server in &mut found.servers {
         server.is_confined = confines && matches!(server.transport, NewTransport::Command { .. });
     }

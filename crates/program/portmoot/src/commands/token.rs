@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use access::AccessState;
 use access::config::Config;
-use access::tokens::{Token, TokenRequest, issue, revoke, rotate};
+use access::tokens::{IssuedTokenRow, TokenRequest, issue, revoke, rotate};
 use access::{Authority, TOKENS};
 use auth::LOCAL_USER;
 use platform::unix_ms;
@@ -226,7 +226,9 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
         TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
         TokenStore::Local { dir, .. } => {
             let state = AccessState::peek(&dir)?;
-            Ok(json!({ "tokens": state.tokens().iter().map(Token::of).collect::<Vec<_>>() }))
+            Ok(
+                json!({ "tokens": state.tokens().iter().map(IssuedTokenRow::of).collect::<Vec<_>>() }),
+            )
         }
     }
 }

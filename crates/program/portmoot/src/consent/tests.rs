@@ -32,11 +32,11 @@ fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
         command: command.into(),
         args: args
             .iter()
-            .map(|(text, written)| Secret::expanded(*text, *written))
+            .map(|(text, written)| SecretText::expanded(*text, *written))
             .collect(),
         env: env
             .iter()
-            .map(|name| ((*name).to_owned(), Secret::new("hush")))
+            .map(|name| ((*name).to_owned(), SecretText::new("hush")))
             .collect(),
         cwd: None,
         confinement: Default::default(),
@@ -63,13 +63,13 @@ fn the_whole_command_is_shown_without_secrets() {
          DANGER: runs with another user's rights (sudo or the like)\n    \
          DANGER: has an environment that decides which code it runs (LD_PRELOAD)"
     );
-    let url = Secret::expanded(
+    let url = SecretText::expanded(
         "https://x.example/?key=hush",
         "https://x.example/?key=${KEY}",
     );
     let http = HttpConfig {
         url,
-        headers: vec![("authorization".into(), Secret::new("hush"))],
+        headers: vec![("authorization".into(), SecretText::new("hush"))],
         tls: tls::ClientTls::of_machine(),
     };
     let text = describe(&server(Transport::Http(http)));

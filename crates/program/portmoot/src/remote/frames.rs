@@ -7,7 +7,7 @@ use wire::proto::contract::{
     ClientCapabilities, InitializeRequest, InitializeResponse, ListToolsRequest, ListToolsResponse,
 };
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
-use wire::proto::{Content, Envelope, Kind, VERSION};
+use wire::proto::{Content, Envelope, PayloadKind, VERSION};
 
 use crate::remote::endpoint::{Endpoint, GatewayConnection};
 use terminal::exit::Exit;
@@ -45,7 +45,7 @@ pub(crate) async fn list_bytes(
     hello
         .metadata
         .insert("mcp.topic".to_owned(), topic.to_owned());
-    let (_, answer) = peer.ask(Kind::InitializeRequest, &hello).await?;
+    let (_, answer) = peer.ask(PayloadKind::InitializeRequest, &hello).await?;
     let declared = InitializeResponse::decode(answer)
         .ok()
         .and_then(|answer| answer.capabilities);
@@ -60,9 +60,9 @@ pub(crate) async fn list_bytes(
             cursor,
             ..ListToolsRequest::default()
         };
-        let (kind, page) = peer.ask(Kind::ListToolsRequest, &list).await?;
+        let (kind, page) = peer.ask(PayloadKind::ListToolsRequest, &list).await?;
         bytes += page.len();
-        if kind != Kind::ListToolsResponse {
+        if kind != PayloadKind::ListToolsResponse {
             return Err(broken("the answer is no list"));
         }
         let page = ListToolsResponse::decode(page).map_err(|_| broken("the answer is no list"))?;
@@ -83,9 +83,9 @@ impl Peer {
     /// Sends a request, and returns its answer.
     async fn ask(
         &mut self,
-        kind: Kind,
+        kind: PayloadKind,
         request: &impl prost::Message,
-    ) -> Result<(Kind, bytes::Bytes), Failure> {
+    ) -> Result<(PayloadKind, bytes::Bytes), Failure> {
         let frame = of_field(1, &kind.field_of(request)).unwrap_or_default();
         self.connection
             .write_all(&frame)
@@ -103,10 +103,10 @@ impl Peer {
                 else {
                     continue;
                 };
-                let Some((kind, answer)) = Kind::split(&field) else {
+                let Some((kind, answer)) = PayloadKind::split(&field) else {
                     continue;
                 };
-                if kind == Kind::ErrorResponse {
+                if kind == PayloadKind::ErrorResponse {
                     let error =
                         wire::proto::contract::ErrorResponse::decode(answer).unwrap_or_default();
                     return Err(Failure::new(Exit::Refused, "refused", error.message));

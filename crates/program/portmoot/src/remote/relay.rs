@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
+use client::{Flow, HttpLimits, HttpSpec, LinkError, LinkInbox, SendMeta, ServerLink};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -131,7 +131,7 @@ impl ClientSide {
     }
 }
 
-impl Inbox for ClientSide {
+impl LinkInbox for ClientSide {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
         let message = Message::read(frame.clone());
         self.send(frame);
@@ -220,7 +220,7 @@ impl Remote {
             state: Mutex::default(),
             settled: Notify::new(),
         });
-        let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
+        let inbox: Arc<dyn LinkInbox> = Arc::<ClientSide>::clone(&client);
         let spec = HttpSpec {
             authorize: None,
             name: "portmoot".into(),
@@ -232,7 +232,7 @@ impl Remote {
                 ..HttpLimits::default()
             },
         };
-        let link = Link::http(&spec, inbox).map_err(|error| {
+        let link = ServerLink::http(&spec, inbox).map_err(|error| {
             Failure::new(Exit::Failed, "gateway_unreachable", error.to_string())
         })?;
         let read = read(begun, input, &link, &client).await;
@@ -274,7 +274,7 @@ async fn write(
 async fn read(
     begun: BytesMut,
     mut input: impl AsyncRead + Unpin,
-    link: &Link,
+    link: &ServerLink,
     client: &Arc<ClientSide>,
 ) -> std::io::Result<()> {
     let mut lines = Lines::new(LINE_BYTES_MAX);
@@ -313,7 +313,7 @@ async fn read(
 }
 
 /// Sends a line of the client; `number` is its place among them, by which its answer is known.
-fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
+fn take(link: &ServerLink, client: &Arc<ClientSide>, line: Line, number: u64) {
     let message = match line {
         Line::Whole(line) => match Message::read(line) {
             Ok(message) => message,
@@ -362,7 +362,7 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
 }
 
 /// Cancels a modern request for the client. A listen request is answered with its final result.
-fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
+fn cancel(link: &ServerLink, client: &Arc<ClientSide>, number: u64) {
     link.cancel(number);
     if let Some(open) = client.settle(number)
         && open.method == LISTEN

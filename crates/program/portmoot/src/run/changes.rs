@@ -1,6 +1,6 @@
 //! Changes of a reloaded configuration, by the names of what changed.
 
-use access::config::{Config, TopicConfig};
+use access::config::{Config, TopicSection};
 
 use terminal::output::LOG_TARGET;
 
@@ -70,7 +70,7 @@ fn settings(config: &Config) -> Config {
 
 /// The topics of a configuration, with only those of their servers that the other one has too: `*`
 /// means all servers, so an added server alone is no change of a topic.
-fn topics(of: &Config, other: &Config) -> Vec<TopicConfig> {
+fn topics(of: &Config, other: &Config) -> Vec<TopicSection> {
     let mut topics = of.topics.clone();
     for topic in &mut topics {
         topic

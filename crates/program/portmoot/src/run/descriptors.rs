@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use access::config::{Config, Limits};
+use access::config::{Config, GatewayLimits};
 use platform::default_share;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use upstream::config::{ProtoConfig, Transport};
@@ -83,7 +83,7 @@ impl Descriptors {
     }
 }
 
-fn lower(limits: &mut Limits, connections: usize) {
+fn lower(limits: &mut GatewayLimits, connections: usize) {
     if connections < limits.connections_max {
         limits.connections_max = connections;
         limits.participant_connections_max = limits
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn fewer_connections_have_smaller_shares() {
-        let mut limits = Limits::default();
+        let mut limits = GatewayLimits::default();
         lower(&mut limits, 20_000);
-        assert_eq!(limits, Limits::default());
+        assert_eq!(limits, GatewayLimits::default());
         lower(&mut limits, 100);
         assert_eq!(
             (limits.connections_max, limits.participant_connections_max),

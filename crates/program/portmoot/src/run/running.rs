@@ -12,10 +12,10 @@ use access::{AccessJournal, AccessState};
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
-use control::{Registry, Start};
+use control::{Registry, RegistryParts};
 use doors::Doors;
 use model::{RefusalCode, TopicName};
-use oauth::{Accounts, vault::Vault};
+use oauth::{ServerAccounts, vault::Vault};
 use platform::{Mutex, random, unix_ms};
 use store::recorder::Recorder;
 use store::{DirectoryOwner, JournalWriter, Ledger};
@@ -108,7 +108,7 @@ fn accounts(
     config: &Config,
     journal: Option<&JournalWriter>,
     audit: &Recorder,
-) -> Result<Arc<Accounts>, Failure> {
+) -> Result<Arc<ServerAccounts>, Failure> {
     let key = config.key.as_ref().map(oauth::key::read).transpose();
     let key = key.map_err(|error| Failure::new(Exit::Failed, "key_unusable", error.to_string()))?;
     let vault = Vault::new(
@@ -117,7 +117,7 @@ fn accounts(
     );
     let public_url = config.public_url.as_ref().map(ToString::to_string);
     // It does not listen yet, and with a client on a pipe it may never do.
-    Ok(Arc::new(Accounts::new(
+    Ok(Arc::new(ServerAccounts::new(
         vault,
         audit.clone(),
         public_url,
@@ -168,7 +168,7 @@ impl Gateway {
         if config.login.is_some() && journal.is_none() {
             tracing::warn!(target: LOG_TARGET, "clients cannot sign in: the gateway has no data_dir");
         }
-        let start = Start {
+        let start = RegistryParts {
             config,
             standing,
             sealer,

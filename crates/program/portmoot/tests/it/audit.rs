@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use store::JournalWriter;
-use store::audit::{AuditEntry, AuditLog, Policy, Verdict};
+use store::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict};
 
 use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
@@ -27,7 +27,7 @@ fn home() -> (Home, std::path::PathBuf) {
         kind: "mcp/request:tools/call:write_file".into(),
         own: None,
         to: &["files"],
-        verdict: Verdict::Refused,
+        verdict: RecordedVerdict::Refused,
         why: Some("capability_violation"),
         operation: Some(model::OperationId(7)),
         digest: None,
@@ -41,7 +41,7 @@ fn home() -> (Home, std::path::PathBuf) {
     };
     let chat = AuditEntry {
         kind: "chat".into(),
-        verdict: Verdict::Admitted,
+        verdict: RecordedVerdict::Admitted,
         at_ms: 1_785_241_900_000,
         ..entry
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use harness::repository;
-use participant::proxy::{ListKind, ProxyClient, ProxyError, RoomServer, Subject};
+use participant::proxy::{ListKind, ProxyClient, ProxyError, ProxySubject, RoomServer};
 use serde_json::{Value, json};
 
 use crate::home::Home;
@@ -198,18 +198,21 @@ async fn the_sdk_decodes_the_answers_of_magg() {
     );
     // Its `info` has no `many`.
     assert_eq!(
-        sdk.info(Subject::Tool, "up_echo").await.unwrap().list(),
+        sdk.info(ProxySubject::Tool, "up_echo")
+            .await
+            .unwrap()
+            .list(),
         ListKind::Tools
     );
     assert_eq!(
-        sdk.info(Subject::Resource, "static-text")
+        sdk.info(ProxySubject::Resource, "static-text")
             .await
             .unwrap()
             .list(),
         ListKind::Resources
     );
     assert!(matches!(
-        sdk.info(Subject::Prompt, "absent").await,
+        sdk.info(ProxySubject::Prompt, "absent").await,
         Err(ProxyError::Failed(_))
     ));
     let called = sdk

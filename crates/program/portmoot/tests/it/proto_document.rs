@@ -5,7 +5,7 @@ use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use schema::{
-    Descriptors, Invalid, ListedTool, Numbers, Reference, Style, ToolReference, ToolSchema,
+    Descriptors, FieldNumbering, Invalid, ListedTool, Reference, Style, ToolReference, ToolSchema,
     UnsaidParts, VALIDATE_PROTO, compile, convert_all,
 };
 use serde_json::{Value, json};
@@ -440,7 +440,12 @@ fn conversion() {
         input,
         output: None,
     };
-    let converted = convert_all("acme.tools.v1", &[tool], &Numbers::default(), Style::Spec);
+    let converted = convert_all(
+        "acme.tools.v1",
+        &[tool],
+        &FieldNumbering::default(),
+        Style::Spec,
+    );
     let printed = "message WebSearchRequest {\n  string query = 1;\n  optional int32 max_results = 2 [(buf.validate.field).int32.gte = 1];\n}\n";
     assert_eq!(converted[0].file.messages(), printed);
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use harness::proto_client;
-use schema::{ListedTool, Module, Numbers, ToolSchema, UnsaidParts, package_of};
+use schema::{FieldNumbering, ListedTool, Module, ToolSchema, UnsaidParts, package_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn module(name: &str, list: &List) -> Module {
         }
     }
     let tools: Vec<_> = list.tools.iter().map(borrowed).collect();
-    Module::new(&package_of(name), &tools, &Numbers::default())
+    Module::new(&package_of(name), &tools, &FieldNumbering::default())
 }
 
 /// What Python is shown of a module.

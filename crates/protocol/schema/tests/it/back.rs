@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use schema::{Descriptors, ListedTool, Module, Numbers, STRUCT, compile, json_schema};
+use schema::{Descriptors, FieldNumbering, ListedTool, Module, STRUCT, compile, json_schema};
 
 /// The JSON Schemas of what these become; an open object stays one.
 fn all_there_and_back(tools: &[ListedTool<'_>]) -> Vec<Vec<u8>> {
-    let module = Module::new("acme.v1", tools, &Numbers::default());
+    let module = Module::new("acme.v1", tools, &FieldNumbering::default());
     let back = |tool: &ListedTool<'_>| match module.tool(tool.name).unwrap().input() {
         message if message.full_name() == STRUCT => br#"{"type":"object"}"#.to_vec(),
         message => json_schema(message),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use schema::{Converted, ListedTool, Names, Numbers, STRUCT, Style, compile, convert};
+use schema::{Converted, FieldNumbering, ListedTool, Names, STRUCT, Style, compile, convert};
 use serde_json::value::RawValue;
 
 mod back;
@@ -56,7 +56,7 @@ impl Listed {
 }
 
 /// Converts a schema as the arguments of the tool `web_search`.
-fn of_schema(schema: &str, numbers: &Numbers, style: Style) -> Converted {
+fn of_schema(schema: &str, numbers: &FieldNumbering, style: Style) -> Converted {
     let tool = ListedTool {
         name: "web_search",
         description: None,
@@ -74,7 +74,7 @@ fn of_schema(schema: &str, numbers: &Numbers, style: Style) -> Converted {
 /// The text of a message with only these lines, in the lossless style.
 #[track_caller]
 fn assert_fields(schema: &str, lines: &[&str]) {
-    let converted = of_schema(schema, &Numbers::default(), Style::Lossless);
+    let converted = of_schema(schema, &FieldNumbering::default(), Style::Lossless);
     let text = converted.file.messages();
     let shown: Vec<_> = text
         .lines()
@@ -97,7 +97,7 @@ fn real_tools_become_descriptors() {
         let server = path.file_stem().unwrap().to_string_lossy().into_owned();
         let list: List = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         let package = format!("{server}.v1");
-        let all = |numbers: &Numbers| {
+        let all = |numbers: &FieldNumbering| {
             let mut names = Names::default();
             let one = |tool: &Listed| {
                 let file = format!("{server}/v1/{}.proto", schema::snake(&tool.name));
@@ -110,14 +110,14 @@ fn real_tools_become_descriptors() {
             };
             list.tools.iter().map(one).collect::<Vec<_>>()
         };
-        let converted = all(&Numbers::default());
+        let converted = all(&FieldNumbering::default());
         let files: Vec<_> = converted
             .iter()
             .map(|converted| converted.file.source())
             .collect();
         compile(&files).unwrap();
         assert_eq!(
-            all(&Numbers::read(&files).unwrap()),
+            all(&FieldNumbering::read(&files).unwrap()),
             converted,
             "the numbers stay"
         );

@@ -3,7 +3,8 @@
 use crate::peers::field;
 use prost_reflect::Kind;
 use schema::{
-    Descriptors, ListedTool, Module, Numbers, STRUCT, ToolReference, ToolSchema, VALIDATE_PROTO,
+    Descriptors, FieldNumbering, ListedTool, Module, STRUCT, ToolReference, ToolSchema,
+    VALIDATE_PROTO,
 };
 
 const SEARCH: &[u8] =
@@ -35,7 +36,7 @@ fn a_module_has_the_messages_of_each_tool() {
         tool("web_search", SEARCH, None),
         tool("ping", OPEN, None),
     ];
-    let module = Module::new("acme.v1", &tools, &Numbers::default());
+    let module = Module::new("acme.v1", &tools, &FieldNumbering::default());
     let of = |name| names(module.tool(name).unwrap());
     assert_eq!(
         of("web-search"),
@@ -71,7 +72,7 @@ fn a_tools_set_has_its_own_file_only_and_keeps_the_rules() {
             tool("web_search", SEARCH, None),
             tool("other", SEARCH, None),
         ],
-        &Numbers::default(),
+        &FieldNumbering::default(),
     );
     let schema = module.tool("web_search").unwrap();
     let set = schema.set();
@@ -111,11 +112,15 @@ fn a_tools_set_has_its_own_file_only_and_keeps_the_rules() {
         Kind::String
     );
     assert!(
-        Module::new("acme.v1", &[tool("ping", OPEN, None)], &Numbers::default())
-            .tool("ping")
-            .unwrap()
-            .set()
-            .is_empty()
+        Module::new(
+            "acme.v1",
+            &[tool("ping", OPEN, None)],
+            &FieldNumbering::default()
+        )
+        .tool("ping")
+        .unwrap()
+        .set()
+        .is_empty()
     );
 }
 
@@ -124,7 +129,7 @@ fn rules_are_read_where_a_file_does_not_import_them() {
     let module = Module::new(
         "acme.v1",
         &[tool("web_search", SEARCH, None)],
-        &Numbers::default(),
+        &FieldNumbering::default(),
     );
     let set = module.tool("web_search").unwrap().set();
     let import = set

@@ -1,7 +1,7 @@
 //! The samples of proto-mcp's document.
 
 use crate::of_schema;
-use schema::{Numbers, Style};
+use schema::{FieldNumbering, Style};
 
 #[test]
 fn the_sample_of_the_document_is_printed_exactly() {
@@ -20,7 +20,7 @@ message WebSearchRequest {
 }
 ";
     assert_eq!(
-        of_schema(schema, &Numbers::default(), Style::Spec)
+        of_schema(schema, &FieldNumbering::default(), Style::Spec)
             .file
             .messages(),
         sample
@@ -36,7 +36,7 @@ message WebSearchRequest {
 }
 ";
     assert_eq!(
-        of_schema(schema, &Numbers::default(), Style::Lossless)
+        of_schema(schema, &FieldNumbering::default(), Style::Lossless)
             .file
             .messages(),
         lossless

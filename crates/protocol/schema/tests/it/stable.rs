@@ -1,12 +1,12 @@
 //! Field numbers that stay when a schema changes.
 
 use crate::{numbers_of, of_schema};
-use schema::{Numbers, Style};
+use schema::{FieldNumbering, Style};
 
 /// Converts a schema after an earlier one; returns the text.
 fn after(earlier: &str, schema: &str) -> String {
-    let first = of_schema(earlier, &Numbers::default(), Style::Lossless).file;
-    let numbers = Numbers::read(&[first.source()]).unwrap();
+    let first = of_schema(earlier, &FieldNumbering::default(), Style::Lossless).file;
+    let numbers = FieldNumbering::read(&[first.source()]).unwrap();
     of_schema(schema, &numbers, Style::Lossless).file.text()
 }
 
@@ -49,8 +49,8 @@ fn additions_change_no_number() {
 #[test]
 fn a_number_is_never_given_out_twice() {
     let without = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}"#;
-    let first = of_schema(EARLIER, &Numbers::default(), Style::Lossless).file;
-    let numbers = Numbers::read(&[first.source()]).unwrap();
+    let first = of_schema(EARLIER, &FieldNumbering::default(), Style::Lossless).file;
+    let numbers = FieldNumbering::read(&[first.source()]).unwrap();
     let second = of_schema(without, &numbers, Style::Lossless).file;
     assert!(
         second.text().contains("reserved 2, 3, 4, 5;"),
@@ -62,7 +62,7 @@ fn a_number_is_never_given_out_twice() {
         "{}",
         second.text()
     );
-    let numbers = Numbers::read(&[second.source()]).unwrap();
+    let numbers = FieldNumbering::read(&[second.source()]).unwrap();
     let third = of_schema(EARLIER, &numbers, Style::Lossless).file.text();
     assert!(third.contains("reserved 2, 3, 4, 5, 6;"), "{third}");
     assert!(third.contains("optional int64 b = 7;"), "{third}");

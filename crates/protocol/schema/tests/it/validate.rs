@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use schema::{
-    Descriptors, Invalid, ListedTool, Module, Numbers, SetError, ToolReference, ToolSchema,
+    Descriptors, FieldNumbering, Invalid, ListedTool, Module, SetError, ToolReference, ToolSchema,
     UnsaidParts, VALIDATE_PROTO, VALIDATE_TEXT, compile,
 };
 
@@ -59,7 +59,7 @@ fn rules_are_enforced_of_own_tools_and_of_sets_that_came_inline() {
         input: SEARCH,
         output: None,
     };
-    let module = Module::new("acme.v1", &[tool], &Numbers::default());
+    let module = Module::new("acme.v1", &[tool], &FieldNumbering::default());
     let own = module.tool("t").unwrap();
     assert_broken(own);
     for set in [own.set(), own.full_set()] {
@@ -157,7 +157,7 @@ fn real_tools_have_rules_that_can_be_checked() {
             serde_json::from_slice(&std::fs::read(folder.join(format!("{server}.json"))).unwrap())
                 .unwrap();
         let tools: Vec<_> = list.tools.iter().map(crate::Listed::borrowed).collect();
-        let module = Module::new("acme.v1", &tools, &Numbers::default());
+        let module = Module::new("acme.v1", &tools, &FieldNumbering::default());
         for tool in tools {
             module.tool(tool.name).unwrap().compile_rules().unwrap();
         }

@@ -1,8 +1,8 @@
 //! JSON to messages and back.
 
 use schema::{
-    Descriptors, ListedTool, Module, Numbers, ToolReference, ToolSchema, UnsaidParts, compile,
-    struct_from_json,
+    Descriptors, FieldNumbering, ListedTool, Module, ToolReference, ToolSchema, UnsaidParts,
+    compile, struct_from_json,
 };
 
 fn schema(input: &str) -> ToolSchema {
@@ -12,7 +12,7 @@ fn schema(input: &str) -> ToolSchema {
         input: input.as_bytes(),
         output: None,
     };
-    Module::new("acme.v1", &[tool], &Numbers::default())
+    Module::new("acme.v1", &[tool], &FieldNumbering::default())
         .tool("t")
         .unwrap()
         .clone()

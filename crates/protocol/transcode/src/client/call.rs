@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost::Message as _;
-use schema::{ListedTool, Module, Numbers, STRUCT, ToolSchema, Typed, UnsaidParts};
+use schema::{FieldNumbering, ListedTool, Module, STRUCT, ToolSchema, Typed, UnsaidParts};
 use serde_json::{Map, Value as Json};
 use wire::proto::contract::CallToolRequest;
 
@@ -48,7 +48,7 @@ pub fn open_params(call: &Bytes) -> Result<Vec<u8>, Refusal> {
             input: br#"{"type":"object"}"#,
             output: None,
         };
-        Module::new("open.v1", &[tool], &Numbers::default())
+        Module::new("open.v1", &[tool], &FieldNumbering::default())
     });
     match OPEN.tool(OPEN_TOOL) {
         Some(tool) => call_params(call, tool),
@@ -161,7 +161,7 @@ mod tests {
             input: INPUT.as_bytes(),
             output: None,
         };
-        let module = Module::new("a.v1", &[tool], &Numbers::default());
+        let module = Module::new("a.v1", &[tool], &FieldNumbering::default());
         let metadata = metadata
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))

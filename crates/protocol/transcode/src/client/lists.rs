@@ -9,7 +9,7 @@ use prost::Message as _;
 use schema::{Reference, ToolSchema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, tool::SchemaSource};
 use wire::proto::contract::{ListResourcesResponse, ListToolsResponse, Resource, Tool};
 
@@ -35,8 +35,8 @@ pub type Lookup<'l> = dyn Fn(&str) -> Option<(ToolSchema, Option<String>)> + 'l;
 ///
 /// # Errors
 /// [`RefusalCode::Malformed`] if the bytes are no such message.
-pub fn list_params(kind: Kind, message: &Bytes) -> Result<(Vec<u8>, Wanted), Refusal> {
-    let (cursor, wanted) = if kind == Kind::ListResourcesRequest {
+pub fn list_params(kind: PayloadKind, message: &Bytes) -> Result<(Vec<u8>, Wanted), Refusal> {
+    let (cursor, wanted) = if kind == PayloadKind::ListResourcesRequest {
         let asked = ListResourcesRequest::decode(message.clone()).map_err(|_| no_request())?;
         (asked.cursor, Wanted::default())
     } else {
@@ -106,7 +106,7 @@ pub fn tools(result: &[u8], wanted: &Wanted, lookup: &Lookup<'_>) -> Result<Byte
         tools: tools.collect(),
         next_cursor: page.next_cursor.unwrap_or_default().into_owned(),
     };
-    Ok(Kind::ListToolsResponse.field_of(&response))
+    Ok(PayloadKind::ListToolsResponse.field_of(&response))
 }
 
 fn page(result: &[u8]) -> Result<Page<'_>, Refusal> {
@@ -250,7 +250,7 @@ pub fn resources(result: &[u8]) -> Result<Bytes, Refusal> {
         resources: resources.collect(),
         next_cursor: page.next_cursor.unwrap_or_default().into_owned(),
     };
-    Ok(Kind::ListResourcesResponse.field_of(&response))
+    Ok(PayloadKind::ListResourcesResponse.field_of(&response))
 }
 
 /// A resource of MCP: an entry of a list, or a link in a result.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost::Message as _;
 use serde::Deserialize;
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::contract::{
     ReadResourceRequest, ReadResourceResponse, ResourceContent, resource_content::Content,
 };
@@ -79,7 +79,7 @@ pub fn read_result(result: &[u8]) -> Result<Bytes, Refusal> {
     for one in read.contents {
         contents.push(one.message().ok_or_else(unreadable)?);
     }
-    Ok(Kind::ReadResourceResponse.field_of(&ReadResourceResponse { contents }))
+    Ok(PayloadKind::ReadResourceResponse.field_of(&ReadResourceResponse { contents }))
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     fn blobs_are_bytes() {
         let result =
             br#"{"contents":[{"uri":"a:b","mimeType":"x/y","blob":"AAEC"},{"uri":"a:c","text":"t"}]}"#;
-        let (_, message) = Kind::split(&read_result(result).unwrap()).unwrap();
+        let (_, message) = PayloadKind::split(&read_result(result).unwrap()).unwrap();
         let read = ReadResourceResponse::decode(message).unwrap();
         assert_eq!(
             read.contents[0].content,

@@ -7,7 +7,7 @@ use model::Refusal;
 use prost_types::{Any, Struct};
 use schema::ToolSchema;
 use serde_json::{Map, Value as Json};
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::contract::{
     CallToolResponse, Error, ErrorResponse, ToolContent, ToolResult, call_tool_response,
     tool_content::Content,
@@ -52,7 +52,7 @@ pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Re
         result: Some(call_tool_response::Result::Success(success)),
         metadata,
     };
-    Ok(Kind::CallToolResponse.field_of(&response))
+    Ok(PayloadKind::CallToolResponse.field_of(&response))
 }
 
 /// The structured result as the tool's output message. One that does not fit its schema travels as
@@ -103,7 +103,7 @@ pub fn error(method: &str, code: i64, message: &str, data: Option<&[u8]>) -> Byt
             data,
         };
         let result = Some(call_tool_response::Result::Error(error));
-        return Kind::CallToolResponse.field_of(&CallToolResponse {
+        return PayloadKind::CallToolResponse.field_of(&CallToolResponse {
             result,
             metadata: HashMap::new(),
         });
@@ -119,7 +119,7 @@ pub fn error(method: &str, code: i64, message: &str, data: Option<&[u8]>) -> Byt
             _ => Struct::default(),
         }
     });
-    Kind::ErrorResponse.field_of(&ErrorResponse {
+    PayloadKind::ErrorResponse.field_of(&ErrorResponse {
         code: number,
         message: message.to_owned(),
         data,
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
 
     fn read(field: &Bytes) -> CallToolResponse {
-        let (kind, message) = Kind::split(field).unwrap();
-        assert_eq!(kind, Kind::CallToolResponse);
+        let (kind, message) = PayloadKind::split(field).unwrap();
+        assert_eq!(kind, PayloadKind::CallToolResponse);
         CallToolResponse::decode(message).unwrap()
     }
 
@@ -215,8 +215,9 @@ mod tests {
             (failed.code, &*failed.data["a"], &*failed.data["n"]),
             (-32603, "b", "1")
         );
-        let (kind, message) = Kind::split(&error("tools/call", -32602, "m", Some(b"3"))).unwrap();
-        assert_eq!(kind, Kind::ErrorResponse);
+        let (kind, message) =
+            PayloadKind::split(&error("tools/call", -32602, "m", Some(b"3"))).unwrap();
+        assert_eq!(kind, PayloadKind::ErrorResponse);
         assert!(
             ErrorResponse::decode(message)
                 .unwrap()

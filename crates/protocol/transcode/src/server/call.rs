@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost_types::Any;
 use schema::{ValueError, struct_from_json};
 use serde_json::{Map, Value as Json};
-use wire::proto::Kind;
+use wire::proto::PayloadKind;
 use wire::proto::contract::CallToolRequest;
 
 use super::schemas::SentTool;
@@ -61,7 +61,7 @@ pub fn request(params: &[u8], tool: Option<&SentTool>) -> Result<Bytes, BadCall>
         Some(Err(_)) | None if given.is_some() => Some(plain(raw)?),
         Some(Err(_)) | None => None,
     };
-    Ok(Kind::CallToolRequest.field_of(&CallToolRequest {
+    Ok(PayloadKind::CallToolRequest.field_of(&CallToolRequest {
         name: name.clone(),
         arguments,
         metadata,
@@ -164,7 +164,7 @@ mod tests {
         };
         let sent = |params: &str, takes_struct| {
             let field = request(params.as_bytes(), Some(&tool(takes_struct)))?;
-            let (_, message) = Kind::split(&field).unwrap();
+            let (_, message) = PayloadKind::split(&field).unwrap();
             let sent = CallToolRequest::decode(message).unwrap();
             let arguments = sent.arguments.unwrap();
             Ok((arguments.type_url, arguments.value, sent.metadata))

@@ -11,7 +11,7 @@ mod kept;
 
 use json::{Object, Span};
 
-pub use address::{Asked, SEARCH_BYTES_MAX, URI, id_of, uri_of};
+pub use address::{ResultRequest, SEARCH_BYTES_MAX, URI, id_of, uri_of};
 pub use kept::Kept;
 use kept::Part;
 
@@ -42,7 +42,7 @@ pub struct Cut {
 
 /// A caller, as far as that matters for what it gets in place of a result.
 #[derive(Debug, Clone, Copy)]
-pub struct Receiver<'r> {
+pub struct ResultReceiver<'r> {
     /// Bytes of JSON that its results may have: at least [`LIMIT_BYTES_MIN`].
     pub limit: usize,
     /// The id under which the whole is kept.
@@ -54,7 +54,7 @@ pub struct Receiver<'r> {
 /// Cuts a result of a tool that is longer than its caller's limit. `None` if it is no result with
 /// content: a question or a task.
 #[must_use]
-pub fn cut(result: &[u8], receiver: Receiver<'_>) -> Option<Cut> {
+pub fn cut(result: &[u8], receiver: ResultReceiver<'_>) -> Option<Cut> {
     let members = json::members(result, Span::all(result)).ok()?;
     let (content, structured) = (members.get("content"), members.get("structuredContent"));
     if content.is_none() && structured.is_none() {
@@ -196,7 +196,7 @@ fn write_content(
     result: &mut Object<'_>,
     kept: &Kept,
     staying: &[&[u8]],
-    Receiver { limit, id, links }: Receiver<'_>,
+    ResultReceiver { limit, id, links }: ResultReceiver<'_>,
     bytes: usize,
 ) {
     let uri = format!("{URI}{id}");

@@ -10,7 +10,10 @@ mod query;
 use strum::{EnumString, IntoStaticStr};
 
 pub use answer::{NOT_IN_A_BATCH, answered, operated};
-pub use arguments::{Ask, BATCH_MAX, Call, Filter, LIST_MAX, List, Page, ReadOperation, params_of};
+pub use arguments::{
+    BATCH_MAX, Filter, LIST_MAX, ProxyCall, ProxyList, ProxyPage, ProxyRequest, ReadOperation,
+    params_of,
+};
 pub use batch::{BatchResult, batched, operation_params};
 pub use query::{ListedEntry, Query, query, resource_name};
 
@@ -20,7 +23,7 @@ pub const NAME: &str = "proxy";
 /// Subject of an operation (section 2.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
-pub enum Subject {
+pub enum ProxySubject {
     /// A tool.
     Tool,
     /// A resource, or a template of resources.
@@ -29,7 +32,7 @@ pub enum Subject {
     Prompt,
 }
 
-impl Subject {
+impl ProxySubject {
     /// As the argument `type` and the annotation `proxyType` spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -13,10 +13,12 @@ pub use convert::{
     answer, end_of, got, made_in, notice_to_legacy, notice_to_modern, poll_ms, related_answer,
     request, standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,
 };
-pub use fit::{Becomes, Fitted, Support, Taker, TaskWish, fit, plain, serves_calls, support_of};
+pub use fit::{
+    Becomes, Fitted, Taker, TaskSupport, TaskWish, fit, plain, serves_calls, support_of,
+};
 pub use read::{TaskListing, asked_ttl, check_params, declares, is_offered, shown};
 pub use report::{Named, TaskReport, made, related_in, related_to, renamed, report};
-pub use view::{OperationState, Status, Task, has_list, has_result};
+pub use view::{OperationState, TaskStatus, TaskView, has_list, has_result};
 pub use write::{acknowledged, cancelled, created, get, notice, offer, related};
 
 /// The extension's id (SEP-2663).

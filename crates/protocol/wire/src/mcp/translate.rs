@@ -11,7 +11,7 @@ use crate::mcp::code::{
 };
 use crate::mcp::input::{self, OF_RETRY};
 use crate::mcp::method::lookup;
-use crate::mcp::relay::Outgoing;
+use crate::mcp::relay::OutgoingChanges;
 use crate::mcp::{BodyEdit, Era, Version, meta, task};
 use crate::rpc::ErrorObject;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
@@ -20,7 +20,7 @@ use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 /// name, and the level from which on it wants log messages, if it has set one. To legacy: the
 /// protocol's own keys leave `_meta`, and so do the members of a retry; the progress token and all
 /// others stay.
-pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
+pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &OutgoingChanges<'_>) {
     match out.form {
         Era::Modern => {
             edit.set_meta(

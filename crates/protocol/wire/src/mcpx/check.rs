@@ -16,9 +16,9 @@ use crate::rpc::{self, Id, Malformed, Message, MessageKind};
 #[derive(Debug, Clone)]
 pub enum Act {
     /// A call for an addressee to carry out. The only act that may be executed.
-    Request(Call),
+    Request(EnvelopeCall),
     /// A call for review, not for execution.
-    Proposal(Call),
+    Proposal(EnvelopeCall),
     /// The answer to a request: a result or an error. [`answers`] decides whether its kind fits
     /// that request's.
     Answer(Message),
@@ -28,12 +28,12 @@ pub enum Act {
 
 /// A call that a participant makes or proposes.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct EnvelopeCall {
     message: Message,
     target: Option<String>,
 }
 
-impl Call {
+impl EnvelopeCall {
     /// The JSON-RPC message. For a proposal, one with its params as they were written and a
     /// placeholder id.
     #[must_use]
@@ -169,7 +169,7 @@ pub fn answer_to(request: &str, envelope: &Envelope) -> Result<Message, Mismatch
     }
 }
 
-fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
+fn request(kind: KindRef<'_>, payload: Bytes) -> Result<EnvelopeCall, Mismatch> {
     json::refuse_duplicates(&payload)?;
     let outer = json::members(&payload, Span::all(&payload))?;
     refuse_doubles(&outer, &["jsonrpc", "id", "method", "params"])?;
@@ -184,7 +184,7 @@ fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
 }
 
 /// A proposal's payload is `{method, params}`; `jsonrpc` and `id` may be there (3.2).
-fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<Call, Mismatch> {
+fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<EnvelopeCall, Mismatch> {
     let wrong = |why: &str| Mismatch::Payload(why.to_owned());
     json::refuse_duplicates(payload)?;
     let members = json::members(payload, Span::all(payload))?;
@@ -221,7 +221,7 @@ fn response(payload: Bytes) -> Result<Message, Mismatch> {
     }
 }
 
-fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
+fn call(kind: KindRef<'_>, message: Message) -> Result<EnvelopeCall, Mismatch> {
     let expected = kind.method().unwrap_or_default();
     if message.method() != expected {
         return Err(Mismatch::Method {
@@ -245,7 +245,7 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
         (Some(expected), None) => Err(Mismatch::NoTarget {
             expected: expected.to_owned(),
         }),
-        (Some(_) | None, target) => Ok(Call { message, target }),
+        (Some(_) | None, target) => Ok(EnvelopeCall { message, target }),
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Stamp<'a> {
 
 /// A participant as other participants see it.
 #[derive(Debug, Clone, Copy)]
-pub struct Person<'a> {
+pub struct PersonView<'a> {
     /// Its id.
     pub id: &'a str,
     /// Its capabilities.
@@ -38,7 +38,7 @@ pub struct Person<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Presence<'a> {
     /// A participant joins, with these capabilities.
-    Join(Person<'a>),
+    Join(PersonView<'a>),
     /// The participant of this id leaves.
     Leave(&'a str),
 }
@@ -79,8 +79,8 @@ pub struct History<'a> {
 #[must_use]
 pub fn welcome<'p>(
     stamp: Stamp<'_>,
-    you: Person<'_>,
-    others: impl IntoIterator<Item = Person<'p>>,
+    you: PersonView<'_>,
+    others: impl IntoIterator<Item = PersonView<'p>>,
     history: Option<&History<'_>>,
 ) -> Bytes {
     let payload = json::object(|payload| {
@@ -165,7 +165,12 @@ pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
 /// Writes the answer to a refused envelope, for its sender alone. A `capability_violation` names
 /// the kind and the sender's capabilities (3.5.2).
 #[must_use]
-pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Person<'_>) -> Bytes {
+pub fn refused(
+    stamp: Stamp<'_>,
+    refusal: &Refusal,
+    cause: &Envelope,
+    sender: PersonView<'_>,
+) -> Bytes {
     let tells = refusal.code == RefusalCode::CapabilityViolation;
     let notice = ErrorDraft {
         error: code_of(refusal.code),
@@ -212,7 +217,7 @@ fn say(
 
 /// Writes a participant as a welcome or presence names it: `id` and `capabilities`, and `narrowed`
 /// if some of them are limited to certain addressees.
-pub(super) fn write_person(object: &mut Object<'_>, who: Person<'_>) {
+pub(super) fn write_person(object: &mut Object<'_>, who: PersonView<'_>) {
     object.text("id", who.id);
     write_capabilities(object, "capabilities", who.capabilities);
 }

@@ -7,7 +7,7 @@ use fields::{Field, Fields};
 use model::{Coding, Method, Payload, Range, Request, Target};
 use prost::encoding::{encode_varint, encoded_len_varint};
 
-use super::envelope::{Kind, Unreadable, message};
+use super::envelope::{PayloadKind, Unreadable, message};
 
 /// Keys of `CallToolRequest.metadata` that carry credentials, in lower case. They are for the
 /// gateway and reach no server (proto-mcp v1.0, "Authentication").
@@ -32,13 +32,16 @@ pub struct Named {
 ///
 /// # Errors
 /// [`Unreadable`] if it is no such message, or names two targets.
-pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
-    let names = matches!(kind, Kind::CallToolRequest | Kind::ReadResourceRequest);
+pub fn read(kind: PayloadKind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
+    let names = matches!(
+        kind,
+        PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest
+    );
     let Some(method) = kind.method().filter(|_| names) else {
         return Ok(None);
     };
     let (mut field, mut token) = (field.clone(), None);
-    if kind == Kind::CallToolRequest {
+    if kind == PayloadKind::CallToolRequest {
         let (found, cut) = credentials(&field)?;
         token = found;
         field = cut.unwrap_or(field);
@@ -62,7 +65,7 @@ pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
         mark = Range::new(at, end).ok_or(Unreadable)?;
     }
     let target = match kind {
-        Kind::ReadResourceRequest => Target::Uri(target),
+        PayloadKind::ReadResourceRequest => Target::Uri(target),
         _ => Target::Tool(target),
     };
     let payload = Payload::proto(field, mark);
@@ -91,7 +94,7 @@ pub fn write(request: &Request, id: u64, own: Option<&str>) -> Option<Bytes> {
     let Some(own) = own else {
         return Some(message(id, field));
     };
-    let (kind, body) = Kind::split(field)?;
+    let (kind, body) = PayloadKind::split(field)?;
     let offset = field.len() - body.len();
     let place = marks.target.positions();
     let (before, after) = (field.get(offset..place.start)?, field.get(place.end..)?);
@@ -116,7 +119,7 @@ pub fn token_of<'e>(key: &str, value: &'e str) -> Option<&'e str> {
 /// the last one holds.
 #[must_use]
 pub fn failed(field: &Bytes) -> bool {
-    let Some((Kind::CallToolResponse, response)) = Kind::split(field) else {
+    let Some((PayloadKind::CallToolResponse, response)) = PayloadKind::split(field) else {
         return false;
     };
     let ends = Fields::of(&response).filter_map(|part| part.ok().map(|part| part.number));
@@ -159,7 +162,10 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
         }
         start = end;
     }
-    Ok((token, found.then(|| Kind::CallToolRequest.field(&kept))))
+    Ok((
+        token,
+        found.then(|| PayloadKind::CallToolRequest.field(&kept)),
+    ))
 }
 
 /// Key, in lower case, and value of a map's entry. The last of two holds.
@@ -206,13 +212,16 @@ mod tests {
     }
 
     fn read_call(call: &CallToolRequest) -> Named {
-        read(Kind::CallToolRequest, &Kind::CallToolRequest.field_of(call))
-            .unwrap()
-            .unwrap()
+        read(
+            PayloadKind::CallToolRequest,
+            &PayloadKind::CallToolRequest.field_of(call),
+        )
+        .unwrap()
+        .unwrap()
     }
 
     fn sent(message: &Bytes) -> CallToolRequest {
-        let Some((_, body)) = Kind::split(&message.slice(2..)) else {
+        let Some((_, body)) = PayloadKind::split(&message.slice(2..)) else {
             panic!("no payload")
         };
         CallToolRequest::decode(body).unwrap()
@@ -230,7 +239,10 @@ mod tests {
             (Some("web_search"), None)
         );
         let same = write(&named.request, 7, None).unwrap();
-        assert_eq!(same, message(7, &Kind::CallToolRequest.field_of(&asked)));
+        assert_eq!(
+            same,
+            message(7, &PayloadKind::CallToolRequest.field_of(&asked))
+        );
         for own in [
             "s",
             "a name that is longer than the one which the caller wrote",
@@ -268,7 +280,7 @@ mod tests {
         let asked = ReadResourceRequest {
             uri: "file:///a".into(),
         };
-        let kind = Kind::ReadResourceRequest;
+        let kind = PayloadKind::ReadResourceRequest;
         let named = read(kind, &kind.field_of(&asked)).unwrap().unwrap();
         assert_eq!(named.request.target, Some(Target::Uri("file:///a".into())));
         let written = write(&named.request, 1, Some("file:///b")).unwrap();
@@ -285,11 +297,11 @@ mod tests {
 
     #[test]
     fn the_last_result_of_a_call_holds() {
-        let of = |message: &[u8]| failed(&Kind::CallToolResponse.field(message));
+        let of = |message: &[u8]| failed(&PayloadKind::CallToolResponse.field(message));
         let (success, error) = ([0x0A, 0], [0x12, 0]);
         assert!(of(&error) && of(&[success, error].concat()));
         assert!(!of(&[]) && !of(&success) && !of(&[error, success].concat()));
-        assert!(!failed(&Kind::ErrorResponse.field(&error)));
+        assert!(!failed(&PayloadKind::ErrorResponse.field(&error)));
     }
 
     #[test]
@@ -297,7 +309,10 @@ mod tests {
         let twice = [call(&[]).encode_to_vec(), vec![0x0A, 1, b'x']].concat();
         for bad in [&twice[..], &[0x0A, 1, 0xFF], &[0x0A, 9, b'x'], &[0x08, 1]] {
             assert_eq!(
-                read(Kind::CallToolRequest, &Kind::CallToolRequest.field(bad)),
+                read(
+                    PayloadKind::CallToolRequest,
+                    &PayloadKind::CallToolRequest.field(bad)
+                ),
                 Err(Unreadable),
                 "{bad:x?}"
             );

@@ -15,7 +15,7 @@ pub fn is_message(bytes: &[u8]) -> bool {
 /// The payload of an `MCPMessage`, by its field's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::FromRepr)]
 #[repr(u32)]
-pub enum Kind {
+pub enum PayloadKind {
     /// `initialize_request`
     InitializeRequest = 2,
     /// `initialize_response`
@@ -40,7 +40,7 @@ pub enum Kind {
     ErrorResponse = 12,
 }
 
-impl Kind {
+impl PayloadKind {
     /// The method of MCP that a request of this kind is; `None` for answers.
     #[must_use]
     pub fn method(self) -> Option<&'static str> {
@@ -100,7 +100,7 @@ pub enum Content {
     /// Nothing but an id: a ping, or its answer.
     Ping,
     /// A payload: its kind, and the field's bytes (tag, length, message).
-    Payload(Kind, Bytes),
+    Payload(PayloadKind, Bytes),
     /// A payload that the contract does not define.
     Unknown,
 }
@@ -125,7 +125,7 @@ impl Envelope {
         for field in Fields::of(message) {
             let field = field?;
             let end = field.place.as_ref().map(|place| place.end);
-            match (field.number, Kind::from_repr(field.number), end) {
+            match (field.number, PayloadKind::from_repr(field.number), end) {
                 (1, _, None) if id.is_none() => id = Some(field.varint),
                 (_, Some(kind), Some(end)) if !matches!(content, Content::Payload(..)) => {
                     content = Content::Payload(kind, message.slice(start..end));

@@ -8,35 +8,43 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use super::contract::ErrorResponse;
 use super::refusal::RpcStatus;
-use super::{Kind, code};
+use super::{PayloadKind, code};
 
 /// The service, as paths begin with it.
 pub const SERVICE: &str = "/buf.mcp.v1.MCPService/";
 
 /// Each request with its method and its answer.
-const METHODS: [(Kind, &str, Kind); 5] = [
+const METHODS: [(PayloadKind, &str, PayloadKind); 5] = [
     (
-        Kind::InitializeRequest,
+        PayloadKind::InitializeRequest,
         "Initialize",
-        Kind::InitializeResponse,
+        PayloadKind::InitializeResponse,
     ),
-    (Kind::ListToolsRequest, "ListTools", Kind::ListToolsResponse),
-    (Kind::CallToolRequest, "CallTool", Kind::CallToolResponse),
     (
-        Kind::ListResourcesRequest,
+        PayloadKind::ListToolsRequest,
+        "ListTools",
+        PayloadKind::ListToolsResponse,
+    ),
+    (
+        PayloadKind::CallToolRequest,
+        "CallTool",
+        PayloadKind::CallToolResponse,
+    ),
+    (
+        PayloadKind::ListResourcesRequest,
         "ListResources",
-        Kind::ListResourcesResponse,
+        PayloadKind::ListResourcesResponse,
     ),
     (
-        Kind::ReadResourceRequest,
+        PayloadKind::ReadResourceRequest,
         "ReadResource",
-        Kind::ReadResourceResponse,
+        PayloadKind::ReadResourceResponse,
     ),
 ];
 
 /// The request that a method of the service takes.
 #[must_use]
-pub fn request_of(method: &str) -> Option<Kind> {
+pub fn request_of(method: &str) -> Option<PayloadKind> {
     METHODS
         .iter()
         .find(|(_, name, _)| *name == method)
@@ -45,7 +53,7 @@ pub fn request_of(method: &str) -> Option<Kind> {
 
 /// The method that takes a request, and the kind of its answer.
 #[must_use]
-pub fn method_of(request: Kind) -> Option<(&'static str, Kind)> {
+pub fn method_of(request: PayloadKind) -> Option<(&'static str, PayloadKind)> {
     METHODS
         .iter()
         .find(|(kind, ..)| *kind == request)
@@ -128,7 +136,7 @@ mod tests {
             );
         }
         assert_eq!(
-            (request_of("Other"), method_of(Kind::ErrorResponse)),
+            (request_of("Other"), method_of(PayloadKind::ErrorResponse)),
             (None, None)
         );
     }

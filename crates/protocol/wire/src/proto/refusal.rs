@@ -6,7 +6,7 @@ use prost::Message as _;
 use prost_types::{Any, ListValue, Struct, Value, value};
 
 use super::contract::ErrorResponse;
-use super::{Kind, code};
+use super::{PayloadKind, code};
 use crate::mcp::refusal;
 
 /// A refusal as proto-mcp spells it.
@@ -22,7 +22,7 @@ impl Spelled {
     /// The payload field of an `MCPMessage` with it.
     #[must_use]
     pub fn field(&self) -> Bytes {
-        Kind::ErrorResponse.field_of(&self.error)
+        PayloadKind::ErrorResponse.field_of(&self.error)
     }
 
     /// A `google.rpc.Status` with it: the trailer `grpc-status-details-bin` of gRPC.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::ListKind;
 use platform::Mutex;
 use wire::mcp::method::ListNames;
-use wire::mcp::proxy::Subject;
+use wire::mcp::proxy::ProxySubject;
 
 use super::definition::Definition;
 
@@ -22,18 +22,18 @@ struct Slot {
 
 impl Cache {
     /// The list if it is known, and the number of changes so far.
-    pub(super) fn get(&self, subject: Subject) -> (Option<Arc<[Definition]>>, u64) {
+    pub(super) fn get(&self, subject: ProxySubject) -> (Option<Arc<[Definition]>>, u64) {
         let [tools, resources, prompts] = &*self.0.lock();
         let slot = match subject {
-            Subject::Tool => tools,
-            Subject::Resource => resources,
-            Subject::Prompt => prompts,
+            ProxySubject::Tool => tools,
+            ProxySubject::Resource => resources,
+            ProxySubject::Prompt => prompts,
         };
         (slot.list.clone(), slot.changes)
     }
 
     /// Keeps a list whose reading began after so many changes, unless there were more since.
-    pub(super) fn put(&self, subject: Subject, list: &Arc<[Definition]>, changes: u64) {
+    pub(super) fn put(&self, subject: ProxySubject, list: &Arc<[Definition]>, changes: u64) {
         self.edit(subject, |slot| {
             if slot.changes == changes {
                 slot.list = Some(Arc::clone(list));
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// Forgets a list.
-    pub(super) fn forget(&self, subject: Subject) {
+    pub(super) fn forget(&self, subject: ProxySubject) {
         self.edit(subject, |slot| {
             *slot = Slot {
                 list: None,
@@ -51,22 +51,22 @@ impl Cache {
         });
     }
 
-    fn edit(&self, subject: Subject, edit: impl FnOnce(&mut Slot)) {
+    fn edit(&self, subject: ProxySubject, edit: impl FnOnce(&mut Slot)) {
         let [tools, resources, prompts] = &mut *self.0.lock();
         edit(match subject {
-            Subject::Tool => tools,
-            Subject::Resource => resources,
-            Subject::Prompt => prompts,
+            ProxySubject::Tool => tools,
+            ProxySubject::Resource => resources,
+            ProxySubject::Prompt => prompts,
         });
     }
 }
 
 /// The list that a notification of this method says has changed.
-pub(super) fn changed_by(method: &str) -> Option<Subject> {
+pub(super) fn changed_by(method: &str) -> Option<ProxySubject> {
     let lists = [
-        (Subject::Tool, ListKind::Tools),
-        (Subject::Resource, ListKind::Resources),
-        (Subject::Prompt, ListKind::Prompts),
+        (ProxySubject::Tool, ListKind::Tools),
+        (ProxySubject::Resource, ListKind::Resources),
+        (ProxySubject::Prompt, ListKind::Prompts),
     ];
     lists
         .into_iter()

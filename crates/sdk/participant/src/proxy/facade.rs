@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use wire::mcp::method::ListNames;
-use wire::mcp::proxy::{LIST_MAX, NAME, Subject};
+use wire::mcp::proxy::{LIST_MAX, NAME, ProxySubject};
 use wire::rpc::code::METHOD_NOT_FOUND;
 
 use super::cache::{Cache, changed_by};
@@ -24,11 +24,11 @@ pub const LIST_BYTES_MAX: usize = 16 << 20;
 pub const PAGES_MAX: usize = 1000;
 
 /// The lists that a subject has in MCP.
-fn lists_of(subject: Subject) -> &'static [ListKind] {
+fn lists_of(subject: ProxySubject) -> &'static [ListKind] {
     match subject {
-        Subject::Tool => &[ListKind::Tools],
-        Subject::Resource => &[ListKind::Resources, ListKind::Templates],
-        Subject::Prompt => &[ListKind::Prompts],
+        ProxySubject::Tool => &[ListKind::Tools],
+        ProxySubject::Resource => &[ListKind::Resources, ListKind::Templates],
+        ProxySubject::Prompt => &[ListKind::Prompts],
     }
 }
 
@@ -58,13 +58,13 @@ impl<R: Requester> ProxyClient<R> {
     /// is no error.
     pub async fn detect(requester: R) -> Result<Self, ProxyError> {
         let mut client = Self::with_tool(requester, None);
-        let tools = client.list_directly(Subject::Tool).await?;
+        let tools = client.list_directly(ProxySubject::Tool).await?;
         for name in candidates(&tools) {
             client.tool = Some(name);
             client.cache = Cache::default();
-            match client.read_list(Subject::Tool).await {
+            match client.read_list(ProxySubject::Tool).await {
                 Ok(read) if read.has_content => {
-                    client.keep(Subject::Tool, read, 0);
+                    client.keep(ProxySubject::Tool, read, 0);
                     return Ok(client);
                 }
                 // Another tool of the name, or one that does not work.
@@ -80,7 +80,7 @@ impl<R: Requester> ProxyClient<R> {
             }
         }
         client.tool = None;
-        client.cache.put(Subject::Tool, &tools, 0);
+        client.cache.put(ProxySubject::Tool, &tools, 0);
         Ok(client)
     }
 
@@ -113,7 +113,7 @@ impl<R: Requester> ProxyClient<R> {
     ///
     /// # Errors
     /// [`ProxyError`]. A list that ends early, or is too long, is an error, not a part.
-    pub async fn list(&self, subject: Subject) -> Result<Arc<[Definition]>, ProxyError> {
+    pub async fn list(&self, subject: ProxySubject) -> Result<Arc<[Definition]>, ProxyError> {
         if self.tool.is_none() {
             return Err(ProxyError::NoProxy);
         }
@@ -128,7 +128,7 @@ impl<R: Requester> ProxyClient<R> {
     ///
     /// # Errors
     /// [`ProxyError::Failed`] where there is none, and others.
-    pub async fn info(&self, subject: Subject, path: &str) -> Result<Definition, ProxyError> {
+    pub async fn info(&self, subject: ProxySubject, path: &str) -> Result<Definition, ProxyError> {
         let arguments = Arguments {
             path: Some(path),
             ..Arguments::of("info", subject)
@@ -145,7 +145,7 @@ impl<R: Requester> ProxyClient<R> {
     /// with `isError`. And others.
     pub async fn call(
         &self,
-        subject: Subject,
+        subject: ProxySubject,
         path: &str,
         args: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Box<RawValue>, ProxyError> {
@@ -158,10 +158,10 @@ impl<R: Requester> ProxyClient<R> {
         };
         let result = self.ask(&arguments).await?;
         match subject {
-            Subject::Tool if read::is_final(result.get().as_bytes()) => Ok(result),
-            Subject::Tool => Err(ProxyError::Unfinished(result)),
-            Subject::Resource => read::resource(result.get().as_bytes()),
-            Subject::Prompt => read::prompt(result.get().as_bytes()),
+            ProxySubject::Tool if read::is_final(result.get().as_bytes()) => Ok(result),
+            ProxySubject::Tool => Err(ProxyError::Unfinished(result)),
+            ProxySubject::Resource => read::resource(result.get().as_bytes()),
+            ProxySubject::Prompt => read::prompt(result.get().as_bytes()),
         }
     }
 
@@ -170,7 +170,7 @@ impl<R: Requester> ProxyClient<R> {
     /// # Errors
     /// As [`list`](Self::list).
     pub async fn list_tools(&self) -> Result<Arc<[Definition]>, ProxyError> {
-        self.list_either_way(Subject::Tool).await
+        self.list_either_way(ProxySubject::Tool).await
     }
 
     /// The server's resources and templates, through the proxy tool if there is one.
@@ -178,7 +178,7 @@ impl<R: Requester> ProxyClient<R> {
     /// # Errors
     /// As [`list`](Self::list).
     pub async fn list_resources(&self) -> Result<Arc<[Definition]>, ProxyError> {
-        self.list_either_way(Subject::Resource).await
+        self.list_either_way(ProxySubject::Resource).await
     }
 
     /// The server's prompts, through the proxy tool if there is one.
@@ -186,7 +186,7 @@ impl<R: Requester> ProxyClient<R> {
     /// # Errors
     /// As [`list`](Self::list).
     pub async fn list_prompts(&self) -> Result<Arc<[Definition]>, ProxyError> {
-        self.list_either_way(Subject::Prompt).await
+        self.list_either_way(ProxySubject::Prompt).await
     }
 
     /// Calls a tool, through the proxy tool if there is one. Returns the result of `tools/call`;
@@ -200,7 +200,7 @@ impl<R: Requester> ProxyClient<R> {
         name: &str,
         arguments: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Box<RawValue>, ProxyError> {
-        self.call_either_way(Subject::Tool, "name", name, raw(arguments)?)
+        self.call_either_way(ProxySubject::Tool, "name", name, raw(arguments)?)
             .await
     }
 
@@ -210,7 +210,7 @@ impl<R: Requester> ProxyClient<R> {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn read_resource(&self, uri: &str) -> Result<Box<RawValue>, ProxyError> {
-        self.call_either_way(Subject::Resource, "uri", uri, raw(&())?)
+        self.call_either_way(ProxySubject::Resource, "uri", uri, raw(&())?)
             .await
     }
 
@@ -223,7 +223,7 @@ impl<R: Requester> ProxyClient<R> {
         name: &str,
         arguments: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Box<RawValue>, ProxyError> {
-        self.call_either_way(Subject::Prompt, "name", name, raw(arguments)?)
+        self.call_either_way(ProxySubject::Prompt, "name", name, raw(arguments)?)
             .await
     }
 
@@ -238,11 +238,14 @@ impl<R: Requester> ProxyClient<R> {
     }
 
     /// Forgets a list, so that it is read again.
-    pub fn forget(&self, subject: Subject) {
+    pub fn forget(&self, subject: ProxySubject) {
         self.cache.forget(subject);
     }
 
-    async fn list_either_way(&self, subject: Subject) -> Result<Arc<[Definition]>, ProxyError> {
+    async fn list_either_way(
+        &self,
+        subject: ProxySubject,
+    ) -> Result<Arc<[Definition]>, ProxyError> {
         if self.tool.is_some() {
             return self.list(subject).await;
         }
@@ -254,7 +257,7 @@ impl<R: Requester> ProxyClient<R> {
 
     async fn call_either_way(
         &self,
-        subject: Subject,
+        subject: ProxySubject,
         key: &str,
         path: &str,
         args: Box<RawValue>,
@@ -277,7 +280,7 @@ impl<R: Requester> ProxyClient<R> {
     }
 
     /// The lists of MCP itself.
-    async fn list_directly(&self, subject: Subject) -> Result<Arc<[Definition]>, ProxyError> {
+    async fn list_directly(&self, subject: ProxySubject) -> Result<Arc<[Definition]>, ProxyError> {
         let (_, changes) = self.cache.get(subject);
         let mut all = Collected::default();
         for list in lists_of(subject) {
@@ -311,14 +314,14 @@ impl<R: Requester> ProxyClient<R> {
         Ok(self.keep(subject, all, changes))
     }
 
-    fn keep(&self, subject: Subject, all: Collected, changes: u64) -> Arc<[Definition]> {
+    fn keep(&self, subject: ProxySubject, all: Collected, changes: u64) -> Arc<[Definition]> {
         let list = Arc::from(all.entries);
         self.cache.put(subject, &list, changes);
         list
     }
 
     /// All pages of a list, by the proxy tool.
-    async fn read_list(&self, subject: Subject) -> Result<Collected, ProxyError> {
+    async fn read_list(&self, subject: ProxySubject) -> Result<Collected, ProxyError> {
         let mut all = Collected::default();
         let mut arguments = Arguments::of("list", subject);
         let mut total = 0;
@@ -347,7 +350,7 @@ impl<R: Requester> ProxyClient<R> {
         let params = raw(&ToolCall { name, arguments })?;
         Ok(self
             .requester
-            .request(Subject::Tool.method(), &params)
+            .request(ProxySubject::Tool.method(), &params)
             .await?)
     }
 }
@@ -375,7 +378,7 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    fn of(action: &'a str, subject: Subject) -> Self {
+    fn of(action: &'a str, subject: ProxySubject) -> Self {
         Self {
             action,
             subject: subject.as_str(),

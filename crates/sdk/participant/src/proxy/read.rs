@@ -4,7 +4,7 @@
 use json::{MemberChange, Members, Span};
 use model::ListKind;
 use serde_json::value::RawValue;
-use wire::mcp::proxy::Subject;
+use wire::mcp::proxy::ProxySubject;
 
 use super::definition::{Definition, owned, text};
 use super::error::ProxyError;
@@ -27,7 +27,7 @@ pub(super) struct Page {
 }
 
 /// The result of `list`; `None` without content, as Magg answers for an empty list.
-pub(super) fn list(result: &[u8], subject: Subject) -> Result<Option<Page>, ProxyError> {
+pub(super) fn list(result: &[u8], subject: ProxySubject) -> Result<Option<Page>, ProxyError> {
     let Some(item) = query(result, subject, "list")? else {
         return Ok(None);
     };
@@ -50,7 +50,7 @@ pub(super) fn list(result: &[u8], subject: Subject) -> Result<Option<Page>, Prox
 }
 
 /// The result of `info`.
-pub(super) fn info(result: &[u8], subject: Subject) -> Result<Definition, ProxyError> {
+pub(super) fn info(result: &[u8], subject: ProxySubject) -> Result<Definition, ProxyError> {
     let item =
         query(result, subject, "info")?.ok_or(ProxyError::Unreadable("there is no content"))?;
     if item.is_many()? {
@@ -99,7 +99,7 @@ fn restored(resource: &[u8]) -> Result<Vec<u8>, ProxyError> {
 
 /// The result of a call of a prompt, as that of `prompts/get`.
 pub(super) fn prompt(result: &[u8]) -> Result<Box<RawValue>, ProxyError> {
-    let item = query(result, Subject::Prompt, "call")?
+    let item = query(result, ProxySubject::Prompt, "call")?
         .ok_or(ProxyError::Unreadable("there is no content"))?;
     if let Some(name) = item
         .type_name()
@@ -152,11 +152,11 @@ impl Item<'_> {
 
     /// The lists of which the data may have entries, templates first: they too may have a member
     /// `uri`.
-    fn lists(&self, subject: Subject) -> Result<Vec<ListKind>, ProxyError> {
+    fn lists(&self, subject: ProxySubject) -> Result<Vec<ListKind>, ProxyError> {
         let possible: &[(&str, ListKind)] = match subject {
-            Subject::Tool => &[("Tool", ListKind::Tools)],
-            Subject::Prompt => &[("Prompt", ListKind::Prompts)],
-            Subject::Resource => &[
+            ProxySubject::Tool => &[("Tool", ListKind::Tools)],
+            ProxySubject::Prompt => &[("Prompt", ListKind::Prompts)],
+            ProxySubject::Resource => &[
                 ("ResourceTemplate", ListKind::Templates),
                 ("Resource", ListKind::Resources),
             ],
@@ -187,7 +187,7 @@ fn names(name: &str) -> impl Iterator<Item = &str> {
 /// The embedded resource of an operation that answers with exactly one; `None` without content.
 fn query<'a>(
     result: &'a [u8],
-    subject: Subject,
+    subject: ProxySubject,
     action: &str,
 ) -> Result<Option<Item<'a>>, ProxyError> {
     let (_, content) = complete(result)?;

@@ -169,7 +169,7 @@ async fn a_list_is_read_page_by_page() {
     let page = |names: &[&str]| answer("list", "tool", &tools(names), json!({ "totalCount": 3 }));
     let client = client([page(&["a", "b"]), page(&["c"])]);
     assert_eq!(
-        keys(&client.list(Subject::Tool).await.unwrap()),
+        keys(&client.list(ProxySubject::Tool).await.unwrap()),
         ["a", "b", "c"]
     );
     let arguments = |more: Value| json!({ "name": "proxy", "arguments": more });
@@ -194,7 +194,7 @@ async fn a_list_that_is_cut_or_too_long_is_an_error() {
         .to_string()
     };
     for last in [page(&[]), json!({ "content": [] }).to_string()] {
-        let cut = client([page(&["a"]), last]).list(Subject::Tool).await;
+        let cut = client([page(&["a"]), last]).list(ProxySubject::Tool).await;
         assert!(
             matches!(
                 cut,
@@ -208,15 +208,15 @@ async fn a_list_that_is_cut_or_too_long_is_an_error() {
     }
     let endless = client(vec![page(&["a"]); PAGES_MAX + 1]);
     assert!(matches!(
-        endless.list(Subject::Tool).await,
+        endless.list(ProxySubject::Tool).await,
         Err(ProxyError::ListTooLong)
     ));
     let long = "x".repeat(LIST_BYTES_MAX / 2);
     let fits = client([answer("list", "tool", &tools(&["a"]), json!({}))]);
-    assert!(fits.list(Subject::Tool).await.is_ok());
+    assert!(fits.list(ProxySubject::Tool).await.is_ok());
     let long = client([answer("list", "tool", &tools(&[&long]), json!({}))]);
     assert!(matches!(
-        long.list(Subject::Tool).await,
+        long.list(ProxySubject::Tool).await,
         Err(ProxyError::ListTooLong)
     ));
     let endless = ProxyClient::with_tool(
@@ -244,7 +244,7 @@ async fn types_are_decoded_in_every_spelling() {
         json!({ "objectType": "Resource | ResourceTemplate", "multiple": true }),
     ] {
         let list = client([answer("list", "resource", data, notes.clone())])
-            .list(Subject::Resource)
+            .list(ProxySubject::Resource)
             .await
             .unwrap();
         assert_eq!(
@@ -256,7 +256,7 @@ async fn types_are_decoded_in_every_spelling() {
     }
     let fails = async |notes: Value, data: &str| {
         client([answer("list", "tool", data, notes)])
-            .list(Subject::Tool)
+            .list(ProxySubject::Tool)
             .await
             .unwrap_err()
             .to_string()
@@ -301,17 +301,17 @@ async fn info_is_decoded_without_many() {
         json!({ "pythonType": "Tool", "proxyPath": "a" }),
     );
     let tool = client([magg.clone()])
-        .info(Subject::Tool, "a")
+        .info(ProxySubject::Tool, "a")
         .await
         .unwrap();
     assert_eq!((tool.list(), tool.key()), (ListKind::Tools, "a"));
     let wrong = client([answer("info", "tool", "[]", json!({}))])
-        .info(Subject::Tool, "a")
+        .info(ProxySubject::Tool, "a")
         .await;
     assert!(matches!(wrong, Err(ProxyError::Unreadable(_))));
     let failed =
         json!({ "isError": true, "content": [{ "type": "text", "text": "Tool 'a' not found" }] });
-    let failed = client([failed]).info(Subject::Tool, "a").await;
+    let failed = client([failed]).info(ProxySubject::Tool, "a").await;
     assert!(matches!(failed, Err(ProxyError::Failed(why)) if why == "Tool 'a' not found"));
 }
 
@@ -319,7 +319,7 @@ async fn info_is_decoded_without_many() {
 async fn numbers_and_unknown_members_of_answers_survive() {
     let raw = r#"{"name":"a","x-vendor":[1.0,-0.0,1e400,12345678901234567890]}"#;
     let list = client([answer("list", "tool", &format!("[ {raw} ]"), json!({}))])
-        .list(Subject::Tool)
+        .list(ProxySubject::Tool)
         .await
         .unwrap();
     assert_eq!(list[0].raw().get(), raw);
@@ -327,13 +327,17 @@ async fn numbers_and_unknown_members_of_answers_survive() {
     let called = client([result]);
     let args = RawValue::from_string(r#"{"n":1.10}"#.to_owned()).unwrap();
     assert_eq!(
-        called.call(Subject::Tool, "a", &args).await.unwrap().get(),
+        called
+            .call(ProxySubject::Tool, "a", &args)
+            .await
+            .unwrap()
+            .get(),
         result
     );
     let sent = r#"{"name":"proxy","arguments":{"action":"call","type":"tool","path":"a","args":{"n":1.10}}}"#;
     assert_eq!(called.requester().asked.lock()[0].1, sent);
     let asks = client([r#"{"resultType":"input_required"}"#])
-        .call(Subject::Tool, "a", &json!({}))
+        .call(ProxySubject::Tool, "a", &json!({}))
         .await;
     assert!(matches!(asks, Err(ProxyError::Unfinished(_))));
 }
@@ -345,7 +349,7 @@ async fn contents_of_resources_have_their_media_type_again() {
         r#"{"type":"resource","resource":{"uri":"a:2","mimeType":"image/png","blob":"AA==","contentType":"kept"}}],"isError":false,"_meta":{"m":1e2}}"#
     );
     let read = client([result])
-        .call(Subject::Resource, "a:1", &())
+        .call(ProxySubject::Resource, "a:1", &())
         .await
         .unwrap();
     let expected = concat!(
@@ -409,25 +413,25 @@ async fn answers_of_the_server_side_are_decoded() {
         entry(ListKind::Resources, br#"{"uri":"a:b"}"#),
         entry(ListKind::Templates, br#"{"uriTemplate":"a:{b}"}"#),
     ];
-    let page = server::Page {
+    let page = server::ProxyPage {
         offset: 0,
         limit: 2,
     };
     for form in [Form::Legacy, Form::Modern] {
         let made = |asked, entries: &[_]| {
-            String::from_utf8(server::query(Subject::Resource, asked, entries, form)).unwrap()
+            String::from_utf8(server::query(ProxySubject::Resource, asked, entries, form)).unwrap()
         };
         let list = client([made(server::Query::List(page, 2), &entries)])
-            .list(Subject::Resource)
+            .list(ProxySubject::Resource)
             .await
             .unwrap();
         assert_eq!(keys(&list), ["a:b", "a:{b}"]);
         let info = client([made(server::Query::Info("a:{b}"), &entries[1..])])
-            .info(Subject::Resource, "a:{b}")
+            .info(ProxySubject::Resource, "a:{b}")
             .await;
         assert_eq!(info.unwrap().list(), ListKind::Templates);
         let none = client([made(server::Query::List(page, 0), &[])])
-            .list(Subject::Resource)
+            .list(ProxySubject::Resource)
             .await
             .unwrap();
         assert!(none.is_empty());
@@ -441,8 +445,8 @@ async fn results_that_the_server_side_wrapped_are_themselves_again() {
     let prompt =
         r#"{"messages":[{"role":"user","content":{"type":"text","text":"\u00fc"}}],"x":1.0}"#;
     for (subject, sent, expected) in [
-        (Subject::Resource, sent, read),
-        (Subject::Prompt, prompt, prompt),
+        (ProxySubject::Resource, sent, read),
+        (ProxySubject::Prompt, prompt, prompt),
     ] {
         let payload = Payload::body(Form::Legacy, sent.as_bytes().to_vec());
         let answer = Answer {
@@ -480,20 +484,20 @@ async fn lists_are_kept_until_they_change() {
     }
     assert!(client.notified("notifications/tools/list_changed"));
     assert_eq!((now().await, now().await), ("b".to_owned(), "b".to_owned()));
-    client.forget(Subject::Tool);
+    client.forget(ProxySubject::Tool);
     assert_eq!(now().await, "c");
 }
 
 #[test]
 fn a_list_that_changes_while_it_is_read_is_not_kept() {
     let cache = cache::Cache::default();
-    let (_, changes) = cache.get(Subject::Prompt);
-    cache.forget(Subject::Prompt);
-    cache.put(Subject::Prompt, &[].into(), changes);
-    assert!(cache.get(Subject::Prompt).0.is_none());
-    let (_, changes) = cache.get(Subject::Prompt);
-    cache.put(Subject::Prompt, &[].into(), changes);
-    assert!(cache.get(Subject::Prompt).0.is_some());
+    let (_, changes) = cache.get(ProxySubject::Prompt);
+    cache.forget(ProxySubject::Prompt);
+    cache.put(ProxySubject::Prompt, &[].into(), changes);
+    assert!(cache.get(ProxySubject::Prompt).0.is_none());
+    let (_, changes) = cache.get(ProxySubject::Prompt);
+    cache.put(ProxySubject::Prompt, &[].into(), changes);
+    assert!(cache.get(ProxySubject::Prompt).0.is_some());
 }
 
 #[tokio::test]
@@ -513,8 +517,8 @@ async fn without_the_tool_requests_go_directly() {
         ["a:1", "a:2"]
     );
     for error in [
-        client.list(Subject::Resource).await.err(),
-        client.info(Subject::Tool, "a").await.err(),
+        client.list(ProxySubject::Resource).await.err(),
+        client.info(ProxySubject::Tool, "a").await.err(),
     ] {
         assert!(matches!(error, Some(ProxyError::NoProxy)));
     }

@@ -19,7 +19,7 @@ use wire::proto::frame::{Frame, Frames, PREFIX, framed, unprefixed};
 use crate::error::LinkError;
 use crate::http::{HttpSpec, connect::HttpSocket};
 use crate::queue::{self, SendQueue, closed};
-use crate::transport::Inbox;
+use crate::transport::LinkInbox;
 
 /// A WebSocket after its handshake.
 pub(super) type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
@@ -61,7 +61,7 @@ pub(super) async fn open(
 pub(super) async fn run(
     socket: WebSocket,
     queue: Arc<SendQueue>,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
     mut closing: watch::Receiver<bool>,
 ) {
     let (sink, stream) = socket.split();
@@ -77,7 +77,7 @@ pub(super) async fn run(
     inbox.closed(why);
 }
 
-async fn read(mut stream: SplitStream<WebSocket>, inbox: &dyn Inbox) -> LinkError {
+async fn read(mut stream: SplitStream<WebSocket>, inbox: &dyn LinkInbox) -> LinkError {
     loop {
         match stream.next().await {
             Some(Ok(Message::Binary(message))) => match unprefixed(message) {

@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::calls;
-use crate::sandbox::{ProcessLimits, Support};
+use crate::sandbox::{ProcessLimits, SandboxSupport};
 
 /// The oldest Landlock that confines at all, and the newest that is known here.
 const OLDEST: ABI = ABI::V1;
@@ -65,12 +65,14 @@ pub(crate) struct Files {
 }
 
 /// Confinement that this kernel supports.
-pub(crate) fn support() -> Support {
+pub(crate) fn support() -> SandboxSupport {
     if ruleset(OLDEST).is_err() {
-        return Support::None("this kernel has no Landlock (Linux 5.13, switched on at boot)");
+        return SandboxSupport::None(
+            "this kernel has no Landlock (Linux 5.13, switched on at boot)",
+        );
     }
     let lacks = |abi: ABI| ruleset(abi).is_err();
-    Support::Files(
+    SandboxSupport::Files(
         GAPS.iter()
             .filter(|(abi, _)| lacks(*abi))
             .map(|(_, what)| *what)

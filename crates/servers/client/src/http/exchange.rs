@@ -14,7 +14,7 @@ use super::peer::{HttpReply, HttpSpec, Peer};
 use super::requests::{LinkState, OutgoingRequest};
 use super::stream::{Events, ResumePoint, StreamEnd, drain, is_message, read};
 use crate::error::{LinkError, SendError};
-use crate::transport::{Flow, Inbox, SendMeta};
+use crate::transport::{Flow, LinkInbox, SendMeta};
 
 /// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;
@@ -233,7 +233,7 @@ pub(super) async fn listen(link: Arc<LinkState>, listening: oneshot::Sender<()>)
 /// Opens the stream of an HTTP+SSE server, waits for the endpoint that it names, and reads on.
 pub(super) async fn open_sse(
     spec: &HttpSpec,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
 ) -> Result<Arc<LinkState>, LinkError> {
     let state = Arc::new(LinkState::new(Peer::new(spec)?, inbox));
     open_stream(&state).await?;

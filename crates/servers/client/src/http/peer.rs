@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::api_message::{ApiAnswer, ApiRequest};
 use super::{connect::Connector, endpoint};
-use crate::authorize::{Authorize, Challenge, Grant};
+use crate::authorize::{Authorization, Authorize, Challenge};
 use crate::error::LinkError;
 
 /// The header with the session of the legacy era.
@@ -312,7 +312,7 @@ impl Peer {
     }
 
     /// Has the next requests carry this header, and returns its stamp.
-    fn carry(&self, grant: Grant) -> u64 {
+    fn carry(&self, grant: Authorization) -> u64 {
         let mut next = self.next.lock();
         match grant.header {
             Some(header) => drop(next.headers.insert(AUTHORIZATION, header)),

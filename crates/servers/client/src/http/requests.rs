@@ -14,7 +14,7 @@ use platform::Mutex;
 use tokio::{sync::oneshot, task::AbortHandle};
 
 use super::{notes::Notes, peer::Peer};
-use crate::{error::LinkError, transport::Inbox};
+use crate::{error::LinkError, transport::LinkInbox};
 
 /// A request on its way to the server.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Requests {
 /// State that the tasks of one link share.
 pub(crate) struct LinkState {
     pub(crate) peer: Peer,
-    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) inbox: Arc<dyn LinkInbox>,
     pub(super) notes: Notes,
     /// The task that reads the stream for messages that belong to no request.
     pub(crate) listener: Mutex<Option<AbortHandle>>,
@@ -106,7 +106,7 @@ pub(crate) struct LinkState {
 }
 
 impl LinkState {
-    pub(crate) fn new(peer: Peer, inbox: Arc<dyn Inbox>) -> Self {
+    pub(crate) fn new(peer: Peer, inbox: Arc<dyn LinkInbox>) -> Self {
         Self {
             requests: Mutex::new(Requests::new(peer.limits.idle_connections_max)),
             peer,

@@ -17,7 +17,7 @@ use crate::{
     guard::{self, Guard},
     processes::Root,
     queue::SendQueue,
-    transport::Inbox,
+    transport::LinkInbox,
 };
 
 /// Time that a child that is closed may live: after the end of its stdin, after SIGTERM, after
@@ -112,7 +112,7 @@ pub(super) struct Running {
     pub(super) queue: Arc<SendQueue>,
     pub(super) reader: JoinHandle<std::io::Result<()>>,
     pub(super) stderr: JoinHandle<std::io::Result<()>>,
-    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) inbox: Arc<dyn LinkInbox>,
     pub(super) guard: Option<Guard>,
 }
 

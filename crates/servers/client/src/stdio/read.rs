@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use wire::line::{Line, Lines};
 
 use super::stderr::StderrLog;
-use crate::transport::{Flow, Inbox};
+use crate::transport::{Flow, LinkInbox};
 
 /// Buffer space for one read: the size of a pipe.
 const READ_BYTES: usize = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) async fn stdout(
     name: Arc<str>,
     line_bytes_max: usize,
     mut pipe: impl AsyncRead + Unpin,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn LinkInbox>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(line_bytes_max);
     let mut room = READ_BYTES_IDLE;
@@ -182,7 +182,7 @@ mod tests {
     #[derive(Default)]
     struct Count(AtomicUsize);
 
-    impl Inbox for Count {
+    impl LinkInbox for Count {
         fn frame(&self, _: Bytes, _: Option<u64>) -> Flow {
             self.0.fetch_add(1, Ordering::Relaxed);
             Flow::Open
@@ -204,7 +204,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        let counting: Arc<dyn Inbox> = Arc::<Count>::clone(&inbox);
+        let counting: Arc<dyn LinkInbox> = Arc::<Count>::clone(&inbox);
         stdout("flood".into(), 4096, text.as_bytes(), counting)
             .await
             .unwrap();

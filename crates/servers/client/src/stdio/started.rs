@@ -14,7 +14,7 @@ use crate::guard::{self, Guard};
 use crate::pipes::ChildPipes;
 use crate::sandbox::Confinement;
 #[cfg(target_os = "linux")]
-use crate::sandbox::{self, Of, Support};
+use crate::sandbox::{self, Of, SandboxSupport};
 
 const UNGUARDED: &str = "only the guard process of a gateway on Linux can confine a server: remove `sandbox` and `limits`, or run \
                          the server elsewhere";
@@ -29,7 +29,7 @@ fn confined(command: &Command, confinement: &Confinement) -> io::Result<Option<C
     let files = match &confinement.files {
         None => None,
         Some(files) => {
-            if let Support::None(why) = guard::support() {
+            if let SandboxSupport::None(why) = guard::support() {
                 return Err(io::Error::other(format!(
                     "it is to run in a sandbox, and {why}"
                 )));

@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use portmoot_client::{
-    AccountFault, Authorize, Authorizing, Challenge, Flow, Grant, HttpLimits, HttpSpec, Inbox,
-    Link, LinkError, SendMeta,
+    AccountFault, Authorization, Authorize, Authorizing, Challenge, Flow, HttpLimits, HttpSpec,
+    LinkError, LinkInbox, SendMeta, ServerLink,
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,9 +32,9 @@ struct Scripted {
 }
 
 impl Scripted {
-    fn now(&self) -> Grant {
+    fn now(&self) -> Authorization {
         let stamp = self.stamp.load(Ordering::SeqCst);
-        Grant {
+        Authorization {
             stamp,
             header: Some(HeaderValue::from_str(&format!("Bearer t{stamp}")).unwrap()),
         }
@@ -50,7 +50,7 @@ impl Authorize for Scripted {
         }
     }
 
-    fn grant(&self) -> Authorizing<'_, Grant> {
+    fn grant(&self) -> Authorizing<'_, Authorization> {
         Box::pin(async {
             self.asked.fetch_add(1, Ordering::SeqCst);
             match self.answers.lock().unwrap().pop_front().flatten() {
@@ -60,7 +60,7 @@ impl Authorize for Scripted {
         })
     }
 
-    fn at_hand(&self) -> Option<Grant> {
+    fn at_hand(&self) -> Option<Authorization> {
         (!self.is_void.load(Ordering::SeqCst)).then(|| self.now())
     }
 
@@ -75,7 +75,7 @@ impl Authorize for Scripted {
 
 struct Queue(mpsc::UnboundedSender<Result<u64, LinkError>>);
 
-impl Inbox for Queue {
+impl LinkInbox for Queue {
     fn frame(&self, _: Bytes, about: Option<u64>) -> Flow {
         self.0.send(Ok(about.unwrap())).unwrap();
         Flow::Settled
@@ -146,7 +146,7 @@ impl Server {
 fn link(
     url: &str,
     account: &Arc<Scripted>,
-) -> (Link, mpsc::UnboundedReceiver<Result<u64, LinkError>>) {
+) -> (ServerLink, mpsc::UnboundedReceiver<Result<u64, LinkError>>) {
     let (sender, delivered) = mpsc::unbounded_channel();
     let spec = HttpSpec {
         authorize: Some(Arc::<Scripted>::clone(account)),
@@ -157,14 +157,14 @@ fn link(
         limits: HttpLimits::default(),
     };
     (
-        Link::http(&spec, Arc::new(Queue(sender))).unwrap(),
+        ServerLink::http(&spec, Arc::new(Queue(sender))).unwrap(),
         delivered,
     )
 }
 
 /// Calls, and returns what becomes of it.
 async fn call(
-    link: &Link,
+    link: &ServerLink,
     delivered: &mut mpsc::UnboundedReceiver<Result<u64, LinkError>>,
 ) -> Result<u64, LinkError> {
     link.send(Bytes::from_static(b"{}"), SendMeta::request(1))

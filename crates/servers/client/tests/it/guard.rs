@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use portmoot_client::{Flow, Guard, Inbox, Link, LinkError, StdioSpec, guard};
+use portmoot_client::{Flow, Guard, LinkError, LinkInbox, ServerLink, StdioSpec, guard};
 
 /// The guard itself, when started as such: without any environment.
 #[test]
@@ -25,7 +25,7 @@ fn __guard() {
 /// Ignores what arrives.
 struct NullInbox;
 
-impl Inbox for NullInbox {
+impl LinkInbox for NullInbox {
     fn frame(&self, _: Bytes, _: Option<u64>) -> Flow {
         Flow::Settled
     }
@@ -62,10 +62,10 @@ fn fake_gateway() {
             "sleep 300",
             "trap '' TERM; sleep 300 & while true; do sleep 1; done",
         ];
-        let links: Vec<Link> = scripts
+        let links: Vec<ServerLink> = scripts
             .iter()
             .map(|script| {
-                Link::stdio(
+                ServerLink::stdio(
                     &spec(script),
                     Arc::new(NullInbox),
                     Some(guard.clone()),
@@ -175,7 +175,7 @@ fn no_child_outlives_a_killed_gateway() {
 #[tokio::test]
 async fn closing_ends_a_stubborn_child_and_its_descendants() {
     let script = "trap '' TERM; sleep 300 & while true; do sleep 1; done";
-    let link = Link::stdio(&spec(script), Arc::new(NullInbox), None, Arc::default()).unwrap();
+    let link = ServerLink::stdio(&spec(script), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let pid = link.pid().unwrap();
     until("the grandchild runs", || members(pid) > 1);
     link.close().await;
@@ -184,7 +184,7 @@ async fn closing_ends_a_stubborn_child_and_its_descendants() {
 
 #[tokio::test]
 async fn a_dropped_link_ends_its_child() {
-    let link = Link::stdio(&spec("cat"), Arc::new(NullInbox), None, Arc::default()).unwrap();
+    let link = ServerLink::stdio(&spec("cat"), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let pid = link.pid().unwrap();
     drop(link);
     let limit = Instant::now() + Duration::from_secs(20);
@@ -196,7 +196,7 @@ async fn a_dropped_link_ends_its_child() {
 
 #[tokio::test]
 async fn a_full_queue_rejects_messages_and_does_not_wait() {
-    let link = Link::stdio(
+    let link = ServerLink::stdio(
         &spec("sleep 300"),
         Arc::new(NullInbox),
         None,

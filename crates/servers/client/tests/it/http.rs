@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portmoot_client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
+use portmoot_client::{Flow, HttpLimits, HttpSpec, LinkError, LinkInbox, SendMeta, ServerLink};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -26,7 +26,7 @@ enum Delivered {
 
 struct Queue(mpsc::UnboundedSender<Delivered>);
 
-impl Inbox for Queue {
+impl LinkInbox for Queue {
     fn frame(&self, _: Bytes, about: Option<u64>) -> Flow {
         self.0.send(Delivered::Answer(about.unwrap())).unwrap();
         Flow::Settled
@@ -41,7 +41,7 @@ impl Inbox for Queue {
     }
 }
 
-fn link(url: String, limits: HttpLimits) -> (Link, mpsc::UnboundedReceiver<Delivered>) {
+fn link(url: String, limits: HttpLimits) -> (ServerLink, mpsc::UnboundedReceiver<Delivered>) {
     let (sender, delivered) = mpsc::unbounded_channel();
     let spec = HttpSpec {
         authorize: None,
@@ -52,7 +52,7 @@ fn link(url: String, limits: HttpLimits) -> (Link, mpsc::UnboundedReceiver<Deliv
         limits,
     };
     (
-        Link::http(&spec, Arc::new(Queue(sender))).unwrap(),
+        ServerLink::http(&spec, Arc::new(Queue(sender))).unwrap(),
         delivered,
     )
 }
@@ -159,7 +159,7 @@ async fn serve(counts: &Counts, mut stream: BufReader<TcpStream>, answers_max: u
     }
 }
 
-fn send(link: &Link, number: u64, body: &'static str) {
+fn send(link: &ServerLink, number: u64, body: &'static str) {
     link.send(
         Bytes::from_static(body.as_bytes()),
         SendMeta::request(number),

@@ -7,7 +7,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use client::{Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
+use client::{Closing, LinkError, LinkInbox, LinkTransport, SendError, SendMeta};
 use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
@@ -62,7 +62,7 @@ pub(super) struct Conversation {
     pub(super) link: LinkId,
     pub(super) envelope_bytes_max: usize,
     pub(super) outbox: Arc<dyn Outbox>,
-    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) inbox: Arc<dyn LinkInbox>,
     /// `None` after the conversation has ended.
     pub(super) requests: Mutex<Option<Requests>>,
 }

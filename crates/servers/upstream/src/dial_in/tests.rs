@@ -33,7 +33,7 @@ impl Outbox for Ends {
     }
 }
 
-impl Inbox for Ends {
+impl LinkInbox for Ends {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
         let received = format!("{} about {about:?}", String::from_utf8_lossy(&frame));
         self.received.lock().push(received);
@@ -57,7 +57,7 @@ impl Ends {
     }
 }
 
-fn connected() -> (Arc<Ends>, DialIn, Link) {
+fn connected() -> (Arc<Ends>, DialIn, ServerLink) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
     let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends));
@@ -71,7 +71,7 @@ fn connected() -> (Arc<Ends>, DialIn, Link) {
 }
 
 /// Calls the tool `x` in ann's name.
-fn request(link: &Link, number: u64, arguments: &str) -> Result<(), SendError> {
+fn request(link: &ServerLink, number: u64, arguments: &str) -> Result<(), SendError> {
     let params = format!("{{\"name\":\"x\",\"arguments\":{arguments}}}");
     let frame = rpc::request(&Id::number(number), "tools/call", Some(params.as_bytes()));
     link.send(

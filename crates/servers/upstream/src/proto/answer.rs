@@ -10,7 +10,7 @@ use wire::proto::contract::{
     CallToolResponse, InitializeResponse, ListResourcesResponse, ListToolsResponse,
     call_tool_response::Result as Called,
 };
-use wire::proto::{Content, Kind};
+use wire::proto::{Content, PayloadKind};
 use wire::rpc::{self, Id};
 
 use crate::session::Session;
@@ -20,20 +20,20 @@ use crate::session::Session;
 pub(super) fn to_json(
     session: &Session,
     number: u64,
-    (wanted, tool): (Kind, Option<&SentTool>),
+    (wanted, tool): (PayloadKind, Option<&SentTool>),
     content: Content,
 ) -> Result<Bytes, String> {
     let id = Id::number(number);
     let Content::Payload(kind, field) = content else {
         return Err("it answers with nothing".to_owned());
     };
-    let message = Kind::split(&field)
+    let message = PayloadKind::split(&field)
         .map(|(_, message)| message)
         .ok_or("it cannot be read")?;
     let unreadable = |_| "it cannot be read".to_owned();
     let answer = match kind {
         // A server may answer any request with the error of a call.
-        Kind::CallToolResponse if wanted != Kind::CallToolResponse => {
+        PayloadKind::CallToolResponse if wanted != PayloadKind::CallToolResponse => {
             match CallToolResponse::decode(message)
                 .map_err(unreadable)?
                 .result
@@ -44,30 +44,32 @@ pub(super) fn to_json(
                 }
             }
         }
-        kind if kind != wanted && kind != Kind::ErrorResponse => {
+        kind if kind != wanted && kind != PayloadKind::ErrorResponse => {
             return Err("it answers another request".to_owned());
         }
-        Kind::CallToolResponse | Kind::ReadResourceResponse | Kind::ErrorResponse => {
+        PayloadKind::CallToolResponse
+        | PayloadKind::ReadResourceResponse
+        | PayloadKind::ErrorResponse => {
             let tool = tool.map(|tool| &tool.schema);
             transcode::server::answer(&field, tool).ok_or("it cannot be read")?
         }
-        Kind::ListToolsResponse => {
+        PayloadKind::ListToolsResponse => {
             let page = tools::page(ListToolsResponse::decode(message).map_err(unreadable)?);
             session.sent_schemas.add(page.schemas);
             Ok(page.result)
         }
-        Kind::ListResourcesResponse => Ok(resources::page(
+        PayloadKind::ListResourcesResponse => Ok(resources::page(
             ListResourcesResponse::decode(message).map_err(unreadable)?,
         )),
-        Kind::InitializeResponse => {
+        PayloadKind::InitializeResponse => {
             let answer = InitializeResponse::decode(message).map_err(unreadable)?;
             handshake::result(answer, Version::NEWEST_LEGACY.as_str())
         }
-        Kind::InitializeRequest
-        | Kind::ListToolsRequest
-        | Kind::CallToolRequest
-        | Kind::ListResourcesRequest
-        | Kind::ReadResourceRequest => return Err("it is a request".to_owned()),
+        PayloadKind::InitializeRequest
+        | PayloadKind::ListToolsRequest
+        | PayloadKind::CallToolRequest
+        | PayloadKind::ListResourcesRequest
+        | PayloadKind::ReadResourceRequest => return Err("it is a request".to_owned()),
     };
     Ok(match answer {
         Ok(result) => rpc::result(&id, result.to_string().as_bytes()),

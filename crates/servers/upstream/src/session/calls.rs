@@ -52,7 +52,7 @@ impl Session {
         };
 
         let number = call.number.0;
-        let outgoing = relay::Outgoing {
+        let outgoing = relay::OutgoingChanges {
             form: self.era(),
             number,
             own,

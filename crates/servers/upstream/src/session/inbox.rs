@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::{sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
-use client::{Flow, Inbox, LinkError};
+use client::{Flow, LinkError, LinkInbox};
 use json::Splice;
 use model::{Answer, Marks, Notice, Outcome, Payload, Range};
 use wire::mcp::Era;
@@ -30,7 +30,7 @@ const UNREADABLE_BYTES: usize = 200;
 /// The session as its link sees it; the link does not keep the session alive.
 pub(crate) struct SessionInbox(pub(crate) Weak<Session>);
 
-impl Inbox for SessionInbox {
+impl LinkInbox for SessionInbox {
     fn frame(&self, frame: Bytes, stream_of: Option<u64>) -> Flow {
         match self.0.upgrade() {
             Some(session) => session.frame(frame, stream_of),

@@ -4,7 +4,7 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use json::quote;
 use model::{Answer, Refusal};
-use wire::mcp::task::{self, Support};
+use wire::mcp::task::{self, TaskSupport};
 use wire::{mcp::Era, mcp::relay, rpc::Message};
 
 use super::Session;
@@ -66,7 +66,7 @@ impl Session {
 
     /// The server's support for tasks of this tool. A modern server says it of all its tools.
     #[must_use]
-    pub fn task_support(&self, tool: &str) -> Support {
+    pub fn task_support(&self, tool: &str) -> TaskSupport {
         let manifest = self.manifest();
         if let Some(support) = manifest.tasks.get(tool) {
             return *support;
@@ -76,23 +76,23 @@ impl Session {
                 .is_some_and(|handshake| serves(&handshake.capabilities))
         };
         match self.era() {
-            Era::Modern if able(task::declares) => Support::Optional,
+            Era::Modern if able(task::declares) => TaskSupport::Optional,
             Era::Legacy if able(task::serves_calls) => {
                 let listed = manifest.tools.items.iter().any(|item| item.key == tool);
                 if listed {
-                    Support::None
+                    TaskSupport::None
                 } else {
-                    Support::Unlisted
+                    TaskSupport::Unlisted
                 }
             }
-            Era::Modern | Era::Legacy => Support::None,
+            Era::Modern | Era::Legacy => TaskSupport::None,
         }
     }
 
     /// Whether calls of this tool must become tasks (2025-11-25).
     #[must_use]
     pub fn requires_task(&self, tool: &str) -> bool {
-        self.manifest().tasks.get(tool) == Some(&Support::Required)
+        self.manifest().tasks.get(tool) == Some(&TaskSupport::Required)
     }
 
     /// Asks the server for the state of a task (`tasks/get`); `None` when it does not answer in

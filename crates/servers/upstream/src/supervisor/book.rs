@@ -15,7 +15,7 @@ use wire::mcp::Era;
 use crate::fault::Fault;
 use crate::kept::{Kept, KeptLists};
 use crate::session_api::{Caller, SessionKey};
-use crate::{interest::Interest, manifest::Manifest, session::Session, status::State};
+use crate::{interest::Interest, manifest::Manifest, session::Session, status::ServerState};
 
 /// The place of one session and its successors.
 pub(super) type SessionPlace = (Era, SessionKey);
@@ -324,7 +324,7 @@ impl Book {
 #[derive(Default)]
 pub(super) struct Logged {
     /// State and reason of the last status line.
-    pub(super) line: Option<(State, Option<String>)>,
+    pub(super) line: Option<(ServerState, Option<String>)>,
     /// Whether the server ran.
     pub(super) runs: Option<bool>,
 }

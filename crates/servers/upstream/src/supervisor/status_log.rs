@@ -6,7 +6,7 @@ use platform::millis;
 
 use super::{TARGET, Upstream};
 use crate::config::Transport;
-use crate::status::{State, Status};
+use crate::status::{ServerState, ServerStatus};
 
 /// Failures in a row after which a server that is being started again is down.
 const FAILING: u32 = 2;
@@ -27,7 +27,7 @@ fn without_number(cause: &str) -> String {
 impl Upstream {
     /// The status now, for `servers ls` and `/readyz`.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ServerStatus {
         let book = self.book.lock();
         let sessions: Vec<_> = book
             .sessions()
@@ -52,43 +52,44 @@ impl Upstream {
                 let reason = blocked
                     .as_ref()
                     .map(|fault| fault.refusal(self.spec.name()).to_string());
-                (State::NeedsLogin, reason)
+                (ServerState::NeedsLogin, reason)
             }
-            (None, _) if self.has_callers_accounts() && !book.closed => (State::Ready, None),
-            (Some(_), Some(failure)) => (State::Degraded, Some(failure)),
-            (Some(_), None) => (State::Ready, None),
+            (None, _) if self.has_callers_accounts() && !book.closed => (ServerState::Ready, None),
+            (Some(_), Some(failure)) => (ServerState::Degraded, Some(failure)),
+            (Some(_), None) => (ServerState::Ready, None),
             // A caller's own session shows that it runs.
-            (None, _) if !sessions.is_empty() => (State::Ready, None),
-            (None, _) if self.is_away() => {
-                (State::Down, Some(self.away_refusal().message.into_owned()))
-            }
+            (None, _) if !sessions.is_empty() => (ServerState::Ready, None),
+            (None, _) if self.is_away() => (
+                ServerState::Down,
+                Some(self.away_refusal().message.into_owned()),
+            ),
             // One that fails again and again is not about to run.
             (None, _)
                 if book.starting > 0 && !book.closed && book.backoff.failures() >= FAILING =>
             {
-                (State::Down, book.backoff.reason.clone())
+                (ServerState::Down, book.backoff.reason.clone())
             }
             (None, _) if book.starting == 0 && book.queued > 0 && book.backoff.reason.is_none() => {
-                (State::Starting, Some(QUEUED.to_owned()))
+                (ServerState::Starting, Some(QUEUED.to_owned()))
             }
             (None, _) if book.starting > 0 => {
                 let noisy = noise.as_ref().map(|_| "it has not answered yet".to_owned());
                 (
-                    State::Starting,
+                    ServerState::Starting,
                     book.slow
                         .clone()
                         .or_else(|| book.backoff.reason.clone())
                         .or(noisy),
                 )
             }
-            (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
+            (None, _) if book.closed => (ServerState::Down, Some("stopped".to_owned())),
             (None, _) if book.backoff.reason.is_some() => {
-                (State::Down, book.backoff.reason.clone())
+                (ServerState::Down, book.backoff.reason.clone())
             }
             (None, _) if self.spec.config.is_on_demand() && !book.listed.is_empty() => {
-                (State::Idle, None)
+                (ServerState::Idle, None)
             }
-            (None, _) => (State::Starting, None),
+            (None, _) => (ServerState::Starting, None),
         };
         let manifest = book.manifest();
         let failed = !state.is_ready() && !book.cause.is_empty();
@@ -98,11 +99,11 @@ impl Upstream {
             remaining.map(|left| left.as_secs()),
         ) {
             _ if matches!(self.spec.config.transport, Transport::Unusable { .. }) => String::new(),
-            (tries, _) if tries < FAILING || state != State::Down => String::new(),
+            (tries, _) if tries < FAILING || state != ServerState::Down => String::new(),
             (tries, Some(left)) if left > 0 => format!("; {tries} tries, the next in {left} s"),
             (tries, _) => format!("; {tries} tries"),
         };
-        Status {
+        ServerStatus {
             cause: match &blocked {
                 Some(fault) => Some(fault.cause()),
                 None => failed
@@ -162,14 +163,14 @@ impl Upstream {
 
     /// Whether a server with this status runs; `None` before the outcome of its first start, and
     /// once the gateway has stopped it: then another one may run under its name.
-    fn runs(&self, status: &Status) -> Option<bool> {
+    fn runs(&self, status: &ServerStatus) -> Option<bool> {
         match status.state {
             _ if self.book.lock().closed => None,
-            State::Ready | State::Degraded => Some(status.reachable),
+            ServerState::Ready | ServerState::Degraded => Some(status.reachable),
             // A call starts it.
-            State::Idle => Some(true),
-            State::Down | State::NeedsLogin => Some(false),
-            State::Starting => self.has_settled().then_some(false),
+            ServerState::Idle => Some(true),
+            ServerState::Down | ServerState::NeedsLogin => Some(false),
+            ServerState::Starting => self.has_settled().then_some(false),
         }
     }
 
@@ -183,7 +184,7 @@ impl Upstream {
             logged.runs = Some(runs);
             self.environment.events.available(self.spec.name(), runs);
         }
-        if status.state == State::Starting {
+        if status.state == ServerState::Starting {
             return;
         }
         let now = (status.state, status.reason);
@@ -192,28 +193,30 @@ impl Upstream {
         }
         let (server, reason) = (self.spec.name(), now.1.as_deref().unwrap_or_default());
         match now.0 {
-            State::Starting => {}
-            State::Ready => tracing::info!(
+            ServerState::Starting => {}
+            ServerState::Ready => tracing::info!(
                 target: TARGET,
                 server,
                 revision = status.version.as_deref().unwrap_or_default(),
                 tools = status.listed[0],
                 "ready"
             ),
-            State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
-            State::NeedsLogin => tracing::warn!(target: TARGET, server, reason, "needs a sign-in"),
-            State::Idle => tracing::info!(
+            ServerState::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
+            ServerState::NeedsLogin => {
+                tracing::warn!(target: TARGET, server, reason, "needs a sign-in")
+            }
+            ServerState::Idle => tracing::info!(
                 target: TARGET,
                 server,
                 tools = status.listed[0],
                 "idle: it is listed, and starts at its first use"
             ),
             // The gateway itself has stopped it.
-            State::Down if self.book.lock().closed => {}
-            State::Down if self.is_away() => {
+            ServerState::Down if self.book.lock().closed => {}
+            ServerState::Down if self.is_away() => {
                 tracing::info!(target: TARGET, server, "not connected")
             }
-            State::Down => {
+            ServerState::Down => {
                 let cause = self.book.lock().cause.clone();
                 // What it wrote before it ended is not for every log.
                 let logs = status

@@ -1,10 +1,10 @@
 //! Answers about tasks that need no server, and answers of clients for the server of a task.
 
 use model::{Answer, Form, Outcome, Payload, Refusal, RefusalCode, Request};
-use wire::mcp::task::{self, Status};
+use wire::mcp::task::{self, TaskStatus};
 
 use super::look::{self, AwaitsEnd, Failed};
-use super::task::{KeptResult, LOST, Task};
+use super::task::{KeptResult, LOST, ServerTask};
 
 /// The refusal of a task that does not exist, or not for this caller.
 pub fn unknown() -> Refusal {
@@ -17,7 +17,7 @@ pub fn unknown() -> Refusal {
 /// # Errors
 /// The refusal of what such a task does not have.
 pub fn of_kept(
-    task: &Task,
+    task: &ServerTask,
     kept: &KeptResult,
     method: &str,
     form: Form,
@@ -38,15 +38,17 @@ pub fn of_kept(
 ///
 /// # Errors
 /// The refusal of what only its server could have done.
-pub fn of_lost(task: &Task, method: &str, form: Form) -> Result<Vec<u8>, Refusal> {
+pub fn of_lost(task: &ServerTask, method: &str, form: Form) -> Result<Vec<u8>, Refusal> {
     match method {
         "tasks/get" => Ok(task.lost_view(form, |view| task::get(view, form))),
         _ if !task::has_list(form) => Ok(task::acknowledged()),
         "tasks/cancel" => {
             let over = match task.lost_view(form, |view| view.status(form)) {
-                task::Status::Completed => "it is completed",
-                task::Status::Cancelled => "it is cancelled",
-                task::Status::Failed | task::Status::Working | task::Status::InputRequired => LOST,
+                task::TaskStatus::Completed => "it is completed",
+                task::TaskStatus::Cancelled => "it is cancelled",
+                task::TaskStatus::Failed
+                | task::TaskStatus::Working
+                | task::TaskStatus::InputRequired => LOST,
             };
             Err(not_cancelled(over))
         }
@@ -67,7 +69,11 @@ pub fn not_cancelled(over: &str) -> Refusal {
 ///
 /// # Errors
 /// Why there is none.
-pub async fn of_modern(by: &impl AwaitsEnd, task: &Task, method: &str) -> Result<Answer, Failed> {
+pub async fn of_modern(
+    by: &impl AwaitsEnd,
+    task: &ServerTask,
+    method: &str,
+) -> Result<Answer, Failed> {
     let body = match method {
         "tasks/get" if task.is_cancelled() => task.listed(),
         "tasks/get" => {
@@ -87,7 +93,7 @@ pub async fn of_modern(by: &impl AwaitsEnd, task: &Task, method: &str) -> Result
             }
             let session = by.session(task).await?;
             let now = look::look(&session, task).await?;
-            if now.status.is_some_and(Status::is_over) {
+            if now.status.is_some_and(TaskStatus::is_over) {
                 return Err(not_cancelled("it is over").into());
             }
             session.cancel_task(&task.origin.own).await;
@@ -102,7 +108,7 @@ pub async fn of_modern(by: &impl AwaitsEnd, task: &Task, method: &str) -> Result
 
 /// A client's answer to a question that belongs to a task, with the server's id of the task, which
 /// a client of another form does not write.
-pub fn of_client(task: &Task, question: &Request, answer: Answer) -> Answer {
+pub fn of_client(task: &ServerTask, question: &Request, answer: Answer) -> Answer {
     let own = &task.origin.own;
     match task::related_to(&answer.payload).filter(|named| named.id == task.public) {
         Some(named) => Answer {

@@ -8,10 +8,10 @@ use model::{Answer, Outcome, Refusal, RefusalCode};
 use platform::millis;
 use tokio::task::JoinSet;
 use wire::mcp::relay;
-use wire::mcp::task::{self, Status};
+use wire::mcp::task::{self, TaskStatus};
 use wire::rpc::code;
 
-use super::task::Task;
+use super::task::ServerTask;
 use crate::session::{TaskQuestions, Unanswered};
 use crate::{CallEvents, Session};
 
@@ -48,13 +48,13 @@ impl From<Failed> for Result<Answer, Refusal> {
 }
 
 /// A task as its server has just written it.
-pub struct ServerTask {
+pub struct WrittenTask {
     answer: Answer,
     /// Its status, if the protocol defines it.
-    pub status: Option<Status>,
+    pub status: Option<TaskStatus>,
 }
 
-impl ServerTask {
+impl WrittenTask {
     /// The task's object.
     pub fn raw(&self) -> &[u8] {
         self.answer.payload.body_bytes()
@@ -64,11 +64,14 @@ impl ServerTask {
 /// A request that waits for the end of a modern task.
 pub trait AwaitsEnd: Sync {
     /// The session by which the task's server is asked.
-    fn session(&self, task: &Task) -> impl Future<Output = Result<Arc<Session>, Refusal>> + Send;
+    fn session(
+        &self,
+        task: &ServerTask,
+    ) -> impl Future<Output = Result<Arc<Session>, Refusal>> + Send;
     /// Capabilities that the caller's client declares.
     fn capabilities(&self) -> &Bytes;
     /// Whether the questions of the task go to the caller of this request.
-    fn is_asked(&self, task: &Task) -> bool;
+    fn is_asked(&self, task: &ServerTask) -> bool;
     /// Whether it has ended.
     fn is_over(&self) -> bool;
     /// Receives the questions.
@@ -79,7 +82,7 @@ pub trait AwaitsEnd: Sync {
 ///
 /// # Errors
 /// Why its state is not known.
-pub async fn look(session: &Session, task: &Task) -> Result<ServerTask, Failed> {
+pub async fn look(session: &Session, task: &ServerTask) -> Result<WrittenTask, Failed> {
     let answer = session.ask_task("tasks/get", &task.origin.own).await?;
     if answer.outcome != Outcome::Ok {
         return Err(Failed::Error(answer));
@@ -93,7 +96,7 @@ pub async fn look(session: &Session, task: &Task) -> Result<ServerTask, Failed> 
         Refusal::new(RefusalCode::UpstreamFailed, what)
     })?;
     task.update(&report, &answer.payload.bytes);
-    Ok(ServerTask {
+    Ok(WrittenTask {
         answer,
         status: report.status,
     })
@@ -106,12 +109,12 @@ pub async fn look(session: &Session, task: &Task) -> Result<ServerTask, Failed> 
 /// A refusal when the server cannot be asked.
 pub async fn end_of(
     session: &Session,
-    task: &Task,
-    look: &ServerTask,
+    task: &ServerTask,
+    look: &WrittenTask,
 ) -> Result<Option<Answer>, Refusal> {
     match look.status {
-        Some(Status::Completed | Status::Failed) => {}
-        Some(Status::Working | Status::InputRequired | Status::Cancelled) | None => {
+        Some(TaskStatus::Completed | TaskStatus::Failed) => {}
+        Some(TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Cancelled) | None => {
             return Ok(None);
         }
     }
@@ -125,7 +128,7 @@ pub async fn end_of(
 ///
 /// # Errors
 /// Why there is no answer.
-pub async fn wait(by: &impl AwaitsEnd, task: &Task) -> Result<Answer, Refusal> {
+pub async fn wait(by: &impl AwaitsEnd, task: &ServerTask) -> Result<Answer, Refusal> {
     let (began, mut failures) = (Instant::now(), 0);
     let questions = TaskQuestions::new(&task.origin.own, by.capabilities());
     loop {
@@ -140,18 +143,18 @@ pub async fn wait(by: &impl AwaitsEnd, task: &Task) -> Result<Answer, Refusal> {
                 failures = 0;
                 match (look.status, task::end_of(look.raw())) {
                     (_, Some(end)) => return Ok(end),
-                    (Some(Status::Cancelled), _) => return Err(cancelled()),
-                    (Some(Status::Completed | Status::Failed), None) => {
+                    (Some(TaskStatus::Cancelled), _) => return Err(cancelled()),
+                    (Some(TaskStatus::Completed | TaskStatus::Failed), None) => {
                         let what = "the server ended the task without a result";
                         return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
                     }
-                    (Some(Status::InputRequired), None) if by.is_asked(task) => {
+                    (Some(TaskStatus::InputRequired), None) if by.is_asked(task) => {
                         if let Err(refusal) = questions.ask(&session, look.raw(), by.events()) {
                             cancel(&session, task).await;
                             return Err(refusal);
                         }
                     }
-                    (Some(Status::Working | Status::InputRequired) | None, None) => {}
+                    (Some(TaskStatus::Working | TaskStatus::InputRequired) | None, None) => {}
                 }
                 task::poll_ms(look.raw()).unwrap_or(POLL_MS)
             }
@@ -184,7 +187,7 @@ fn bounded(pause_ms: u64) -> Duration {
 
 /// Cancels a task that asks what its caller cannot be asked. A task that is followed ends with its
 /// call.
-async fn cancel(session: &Session, task: &Task) {
+async fn cancel(session: &Session, task: &ServerTask) {
     if !task.followed {
         session.cancel_task(&task.origin.own).await;
         task.cancel();
@@ -199,7 +202,7 @@ pub fn cancelled() -> Refusal {
 /// Asks the servers for the states of tasks, each by this session. A task whose server does not
 /// answer in time keeps the state that is known; one that its server does not know any more is
 /// over, and forgotten.
-pub async fn refresh(tasks: impl Iterator<Item = (Arc<Task>, Arc<Session>)>) {
+pub async fn refresh(tasks: impl Iterator<Item = (Arc<ServerTask>, Arc<Session>)>) {
     let mut asking = JoinSet::new();
     for (task, session) in tasks {
         asking.spawn(async move {

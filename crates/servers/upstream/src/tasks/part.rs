@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::task::Task;
+use super::task::ServerTask;
 use crate::CallNumber;
 
 /// Part of a call in tasks. Most calls have nothing.
@@ -12,31 +12,31 @@ pub struct CallTask(OnceLock<Box<Part>>);
 #[derive(Debug)]
 enum Part {
     /// It may become a task, and has become this one.
-    Asks(OnceLock<Arc<Task>>),
+    Asks(OnceLock<Arc<ServerTask>>),
     /// It may become a task that the gateway follows, and has become this one: its caller sees a
     /// call.
     Follows(OnceLock<Followed>),
     /// It is about this task.
-    About(Arc<Task>),
+    About(Arc<ServerTask>),
 }
 
 /// A task that the gateway follows, and the request that waits for its result, if the server has
 /// such.
 #[derive(Debug)]
 struct Followed {
-    task: Arc<Task>,
+    task: Arc<ServerTask>,
     waits: Option<CallNumber>,
 }
 
 impl CallTask {
     /// Notes the task that the call is about.
-    pub fn set_about(&self, task: &Arc<Task>) {
+    pub fn set_about(&self, task: &Arc<ServerTask>) {
         // A call is about one task.
         let _ = self.0.set(Box::new(Part::About(Arc::clone(task))));
     }
 
     /// The task that the call is about.
-    pub fn about(&self) -> Option<&Arc<Task>> {
+    pub fn about(&self) -> Option<&Arc<ServerTask>> {
         match &**self.0.get()? {
             Part::About(task) => Some(task),
             Part::Asks(_) | Part::Follows(_) => None,
@@ -45,7 +45,7 @@ impl CallTask {
 
     /// The task to which the server's questions about the call belong: the one that it is about, or
     /// that the gateway follows for it.
-    pub fn asking(&self) -> Option<&Arc<Task>> {
+    pub fn asking(&self) -> Option<&Arc<ServerTask>> {
         self.about()
             .or_else(|| self.followed().map(|followed| &followed.task))
     }
@@ -63,7 +63,7 @@ impl CallTask {
     }
 
     /// Notes the task of its caller that the call has become.
-    pub fn set_became(&self, task: &Arc<Task>) {
+    pub fn set_became(&self, task: &Arc<ServerTask>) {
         if let Some(Part::Asks(slot)) = self.0.get().map(|part| &**part) {
             // A call becomes one task.
             let _ = slot.set(Arc::clone(task));
@@ -71,7 +71,7 @@ impl CallTask {
     }
 
     /// The task of its caller that the call has become.
-    pub fn became(&self) -> Option<&Arc<Task>> {
+    pub fn became(&self) -> Option<&Arc<ServerTask>> {
         match &**self.0.get()? {
             Part::Asks(task) => task.get(),
             Part::Follows(_) | Part::About(_) => None,
@@ -79,7 +79,7 @@ impl CallTask {
     }
 
     /// Notes the task that the gateway follows, and the request that waits for its result.
-    pub fn set_followed(&self, task: &Arc<Task>, waits: Option<CallNumber>) {
+    pub fn set_followed(&self, task: &Arc<ServerTask>, waits: Option<CallNumber>) {
         if let Some(Part::Follows(slot)) = self.0.get().map(|part| &**part) {
             // A call becomes one task.
             let _ = slot.set(Followed {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard, Taken, unix_ms};
-use wire::mcp::task::{self, OperationState, Status, TaskReport};
+use wire::mcp::task::{self, OperationState, TaskReport, TaskStatus};
 
 use crate::{CallNumber, Session, TaskHold};
 
@@ -46,7 +46,7 @@ struct State {
     /// Keeps its session open until its result has been relayed.
     hold: Option<TaskHold>,
     session: Weak<Session>,
-    status: Status,
+    status: TaskStatus,
     /// The task as its server wrote it last, under the server's id and in the form of 2025-11-25,
     /// which has a list. Empty if it is too long.
     written: Vec<u8>,
@@ -80,13 +80,13 @@ impl KeptResult {
 
 /// Receives what becomes known about tasks.
 pub trait TaskEvents: Send + Sync {
-    /// A task has ended ([`Task::is_over`]), or lasts for another time ([`Task::until_ms`]).
-    fn changed(self: Arc<Self>, task: &Task);
+    /// A task has ended ([`ServerTask::is_over`]), or lasts for another time ([`ServerTask::until_ms`]).
+    fn changed(self: Arc<Self>, task: &ServerTask);
 }
 
 /// One task of a server.
 #[derive(Debug)]
-pub struct Task {
+pub struct ServerTask {
     /// Its id in the topic.
     pub operation: OperationId,
     /// Its id at the gateway.
@@ -101,7 +101,7 @@ pub struct Task {
     state: Mutex<State>,
 }
 
-impl Task {
+impl ServerTask {
     /// A task that a session has just created, or that is known by its id alone. `events` are
     /// reported from its first change on.
     pub fn new(
@@ -115,7 +115,7 @@ impl Task {
             // A task that any session knows needs none to stay open.
             hold: session.filter(|_| origin.instance != 0).map(Session::hold),
             session: session.map(Arc::downgrade).unwrap_or_default(),
-            status: Status::Working,
+            status: TaskStatus::Working,
             written: Vec::new(),
             updated_ms: origin.created_ms,
             until_ms: origin.created_ms.saturating_add(TASK_KEPT_MS_MAX),
@@ -138,7 +138,7 @@ impl Task {
     pub fn with_result(mut self, kept: KeptResult, ttl_ms: u64) -> Self {
         {
             let mut state = self.state();
-            state.status = Status::Completed;
+            state.status = TaskStatus::Completed;
             state.until_ms = self.origin.created_ms.saturating_add(ttl_ms);
         }
         self.kept = Some(kept);
@@ -229,7 +229,7 @@ impl Task {
         }
         let changed = (state.is_over(), state.until_ms) != before;
         // A cancelled task has no result that could be asked for.
-        if state.status == Status::Cancelled {
+        if state.status == TaskStatus::Cancelled {
             release(state);
         }
         changed
@@ -271,7 +271,8 @@ impl Task {
     /// Notes that a caller of 2025-11-25 has cancelled it.
     pub fn cancel(&self) {
         let mut state = self.state();
-        (state.cancelled, state.status, state.updated_ms) = (true, Status::Cancelled, unix_ms());
+        (state.cancelled, state.status, state.updated_ms) =
+            (true, TaskStatus::Cancelled, unix_ms());
         state.written = Vec::new();
         release(state);
         self.report();
@@ -321,17 +322,21 @@ impl Task {
             return task::renamed(&written, &self.public);
         }
         let standing = match status {
-            Status::Working => OperationState::Working,
-            Status::InputRequired => OperationState::InputRequired(b"{}"),
-            Status::Completed => OperationState::Result(b"{}"),
-            Status::Failed => OperationState::Error(b"{}"),
-            Status::Cancelled => OperationState::Cancelled,
+            TaskStatus::Working => OperationState::Working,
+            TaskStatus::InputRequired => OperationState::InputRequired(b"{}"),
+            TaskStatus::Completed => OperationState::Result(b"{}"),
+            TaskStatus::Failed => OperationState::Error(b"{}"),
+            TaskStatus::Cancelled => OperationState::Cancelled,
         };
         Some(self.view(standing, None, |view| task::get(view, Form::Legacy)))
     }
 
     /// A task whose result is kept here.
-    pub fn kept_view<T>(&self, kept: &KeptResult, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    pub fn kept_view<T>(
+        &self,
+        kept: &KeptResult,
+        look: impl FnOnce(&task::TaskView<'_>) -> T,
+    ) -> T {
         self.view(
             OperationState::Result(kept.answer.payload.body_bytes()),
             None,
@@ -340,17 +345,18 @@ impl Task {
     }
 
     /// The task when its server cannot be asked any more, for a caller of this form.
-    pub fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    pub fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::TaskView<'_>) -> T) -> T {
         let status = self.state().status;
         // The modern form has the result with the state: without the result the task is not
         // completed.
         let has_result = task::has_list(form);
         let standing = match status {
-            Status::Completed if has_result => OperationState::Result(b"{}"),
-            Status::Cancelled => OperationState::Cancelled,
-            Status::Completed | Status::Working | Status::InputRequired | Status::Failed => {
-                OperationState::Error(LOST_ERROR)
-            }
+            TaskStatus::Completed if has_result => OperationState::Result(b"{}"),
+            TaskStatus::Cancelled => OperationState::Cancelled,
+            TaskStatus::Completed
+            | TaskStatus::Working
+            | TaskStatus::InputRequired
+            | TaskStatus::Failed => OperationState::Error(LOST_ERROR),
         };
         let message = (!status.is_over() || !has_result).then_some(LOST);
         self.view(standing, message, look)
@@ -360,11 +366,11 @@ impl Task {
         &self,
         standing: OperationState<'_>,
         message: Option<&str>,
-        look: impl FnOnce(&task::Task<'_>) -> T,
+        look: impl FnOnce(&task::TaskView<'_>) -> T,
     ) -> T {
         let (created_ms, updated_ms) = (self.origin.created_ms, self.state().updated_ms);
         let (ttl_ms, poll_ms) = (Some(self.until_ms().saturating_sub(created_ms)), None);
-        look(&task::Task {
+        look(&task::TaskView {
             id: &self.public,
             standing,
             message,

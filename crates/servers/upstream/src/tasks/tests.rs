@@ -6,19 +6,19 @@ use model::{Form, OperationId, ParticipantId, Payload};
 use platform::Mutex;
 use wire::mcp::task as wire_task;
 
-use super::task::{Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task, TaskEvents};
+use super::task::{Origin, ServerTask, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, TaskEvents};
 
 /// What was reported of tasks: whether each was over, and its last moment.
 #[derive(Debug, Default)]
 struct Reports(Mutex<Vec<(bool, u64)>>);
 
 impl TaskEvents for Reports {
-    fn changed(self: Arc<Self>, task: &Task) {
+    fn changed(self: Arc<Self>, task: &ServerTask) {
         self.0.lock().push((task.is_over(), task.until_ms()));
     }
 }
 
-fn task_with(events: Weak<dyn TaskEvents>) -> Task {
+fn task_with(events: Weak<dyn TaskEvents>) -> ServerTask {
     let origin = Origin {
         server: ParticipantId::new("server").unwrap(),
         instance: 7,
@@ -28,21 +28,21 @@ fn task_with(events: Weak<dyn TaskEvents>) -> Task {
         progress: None,
         created_ms: 1001,
     };
-    Task::new(OperationId(1), "ada-1".to_owned(), origin, None, events)
+    ServerTask::new(OperationId(1), "ada-1".to_owned(), origin, None, events)
 }
 
-fn task() -> Task {
+fn task() -> ServerTask {
     task_with(Weak::<Reports>::new())
 }
 
 /// Updates a task from a message of its server with these members.
-fn update(task: &Task, members: &str) {
+fn update(task: &ServerTask, members: &str) {
     let text = format!(r#"{{"taskId":"{}",{members}}}"#, task.origin.own);
     let payload = Payload::relayed(Form::Legacy, text);
     task.update(&wire_task::report(&payload).unwrap(), &payload.bytes);
 }
 
-fn listed(task: &Task) -> String {
+fn listed(task: &ServerTask) -> String {
     String::from_utf8(task.listed().unwrap()).unwrap()
 }
 
@@ -78,7 +78,7 @@ fn open_tasks_fail_when_their_session_ends() {
     assert!(open.lose() && !open.lose(), "once");
     assert!(!ended.lose());
     let state =
-        |task: &Task| task.lost_view(Form::Legacy, |view| view.status(Form::Legacy).as_str());
+        |task: &ServerTask| task.lost_view(Form::Legacy, |view| view.status(Form::Legacy).as_str());
     assert_eq!((state(&open), state(&ended)), ("failed", "completed"));
 }
 

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::client::{
-    AccountFault, AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant, LinkError,
+    AccountFault, AccountHolder, Accounts, Authorization, Authorize, Authorizing, Challenge,
+    LinkError,
 };
 use http::{HeaderValue, Method};
 use model::Digest;
@@ -130,16 +131,16 @@ impl Authorize for Pass {
         if self.is_void() { 0 } else { self.at + 1 }
     }
 
-    fn grant(&self) -> Authorizing<'_, Grant> {
+    fn grant(&self) -> Authorizing<'_, Authorization> {
         Box::pin(async {
             self.at_hand()
                 .ok_or(LinkError::Account(AccountFault::Replaced))
         })
     }
 
-    fn at_hand(&self) -> Option<Grant> {
+    fn at_hand(&self) -> Option<Authorization> {
         let header = HeaderValue::from_str(&format!("{}-{}", self.who, self.at)).unwrap();
-        (!self.is_void()).then_some(Grant {
+        (!self.is_void()).then_some(Authorization {
             stamp: self.at + 1,
             header: Some(header),
         })
@@ -175,7 +176,7 @@ async fn of(
 
 fn over_http(server: &Server, accounts: &Arc<Scripted>, sessions: Sessions) -> Fixture {
     let (url, tls) = (
-        Secret::new(server.url.as_str()),
+        SecretText::new(server.url.as_str()),
         ::tls::ClientTls::of_machine(),
     );
     let http = HttpConfig {

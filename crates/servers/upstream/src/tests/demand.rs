@@ -35,7 +35,7 @@ async fn kept(dir: &Path) {
 
 async fn idle(fixture: &Fixture) {
     until("it is idle", || {
-        fixture.upstream.status().state == State::Idle
+        fixture.upstream.status().state == ServerState::Idle
     })
     .await;
 }
@@ -169,7 +169,7 @@ async fn a_gateway_that_has_just_started_lists_what_was_kept_and_starts_nothing(
         let status = second.upstream.status();
         assert_eq!(
             (status.state, status.eras),
-            (State::Idle, first.upstream.status().eras)
+            (ServerState::Idle, first.upstream.status().eras)
         );
         assert_eq!(
             (second.starts(), &*listed.quarantined[0].name),
@@ -257,7 +257,7 @@ async fn a_server_of_which_one_process_can_run_is_shared() {
             status.single.as_deref(),
             Some("process ended (exit code 5)")
         );
-        assert_eq!((status.sessions, status.state), (1, State::Ready));
+        assert_eq!((status.sessions, status.state), (1, ServerState::Ready));
         fixture.upstream.close().await;
     }
 }
@@ -336,10 +336,10 @@ async fn a_server_that_does_nothing_does_not_keep_others_from_their_start() {
     })
     .await;
     until("it has started", || {
-        other.upstream.status().state == State::Ready
+        other.upstream.status().state == ServerState::Ready
     })
     .await;
-    assert_eq!(silent.upstream.status().state, State::Starting);
+    assert_eq!(silent.upstream.status().state, ServerState::Starting);
     silent.upstream.close().await;
     other.upstream.close().await;
 }
@@ -356,7 +356,7 @@ async fn a_server_that_is_closed_while_it_starts_ends_at_once() {
     until("its process has ended", || !alive(pid)).await;
     let third = start_behind(&gate, &["legacy"], Duration::from_secs(600));
     until("the place is free", || {
-        third.upstream.status().state == State::Ready
+        third.upstream.status().state == ServerState::Ready
     })
     .await;
     assert_eq!((silent.starts(), queued.starts()), (1, 0));

@@ -79,7 +79,7 @@ async fn is_started_again(flag: &'static str) {
     let status = fixture.upstream.status();
     assert_eq!(
         (status.state, status.restarts, status.eras),
-        (State::Ready, 0, vec![Era::Legacy]),
+        (ServerState::Ready, 0, vec![Era::Legacy]),
         "{flag}"
     );
     // A crash later costs no probe: the era is known.
@@ -111,7 +111,7 @@ async fn a_dislike_of_the_probe_is_remembered_after_a_failed_restart() {
     let _ = done(&mut call(&session, "crash", &json!({}))).await;
     until("a start has failed", || !marker.exists()).await;
     until("it runs again", || {
-        fixture.upstream.status().state == State::Ready
+        fixture.upstream.status().state == ServerState::Ready
     })
     .await;
     let again = shared(&fixture, Era::Legacy).await;

@@ -370,8 +370,8 @@ fn plain(status: u16, media: &str, body: &str) -> Response<Fed> {
 
 fn fixture(server: &Server) -> Fixture {
     let http = HttpConfig {
-        url: Secret::new(server.url.as_str()),
-        headers: vec![("Authorization".to_owned(), Secret::new("Bearer ours"))],
+        url: SecretText::new(server.url.as_str()),
+        headers: vec![("Authorization".to_owned(), SecretText::new("Bearer ours"))],
         tls: tls::ClientTls::of_machine(),
     };
     start_with(

@@ -44,7 +44,7 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
         let status = fixture.upstream.status();
         assert_eq!(
             (status.eras, status.state, status.restarts),
-            (eras.to_vec(), State::Ready, 0)
+            (eras.to_vec(), ServerState::Ready, 0)
         );
         assert!(modern.is_open() && shared(&fixture, Era::Modern).await.era() == Era::Modern);
         // A server of one era was started once more, to be asked; one of both has a process for

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oauth::Secret;
-use oauth::config::{Account, AuthConfig, CallerList, Kind, Resource};
+use oauth::config::{Account, AuthConfig, AuthorizationKind, CallerList, Resource};
 use oauth::dialer::{Subnet, parse_url};
 use oauth::jwt::SigningKey;
 use oauth::key::KeySource;
@@ -19,12 +19,12 @@ use crate::reader::Table;
 use crate::secrets::FORMS;
 use crate::values::{Env, Variables, plain_path_at};
 
-const KINDS: [(&str, Kind); 5] = [
-    ("oauth", Kind::OAuth),
-    ("none", Kind::None),
-    ("headers", Kind::Headers),
-    ("client_credentials", Kind::ClientCredentials),
-    ("exchange", Kind::Exchange),
+const KINDS: [(&str, AuthorizationKind); 5] = [
+    ("oauth", AuthorizationKind::OAuth),
+    ("none", AuthorizationKind::None),
+    ("headers", AuthorizationKind::Headers),
+    ("client_credentials", AuthorizationKind::ClientCredentials),
+    ("exchange", AuthorizationKind::Exchange),
 ];
 const ACCOUNTS: [(&str, Account); 2] = [("shared", Account::Shared), ("caller", Account::Caller)];
 const LISTS: [(&str, CallerList); 2] = [("caller", CallerList::Caller), ("any", CallerList::Any)];
@@ -65,9 +65,9 @@ pub(super) fn read(
             .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     });
     let standard = if has_header || http.is_none() || is_api {
-        Kind::Headers
+        AuthorizationKind::Headers
     } else {
-        Kind::OAuth
+        AuthorizationKind::OAuth
     };
     let Some(table) = server.table("auth") else {
         return AuthConfig {
@@ -75,11 +75,13 @@ pub(super) fn read(
             ..AuthConfig::default()
         };
     };
-    let kind = table.choice("kind", &KINDS).unwrap_or(Kind::OAuth);
+    let kind = table
+        .choice("kind", &KINDS)
+        .unwrap_or(AuthorizationKind::OAuth);
     let account = table.choice("account", &ACCOUNTS).unwrap_or_default();
     let config = AuthConfig {
         kind,
-        account: if kind == Kind::Exchange {
+        account: if kind == AuthorizationKind::Exchange {
             Account::Caller
         } else {
             account
@@ -125,7 +127,7 @@ fn http_of(transport: &Transport) -> Option<&HttpConfig> {
 fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
     let key_label = label.to_owned();
     let keyed = AuthConfig {
-        kind: Kind::Key,
+        kind: AuthorizationKind::Key,
         account: Account::Caller,
         key_label,
         ..AuthConfig::default()
@@ -136,7 +138,7 @@ fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
     // A key is sent in a header, which `headers` says too.
     if table
         .choice("kind", &KINDS)
-        .is_some_and(|kind| kind != Kind::Headers)
+        .is_some_and(|kind| kind != AuthorizationKind::Headers)
     {
         note_keyed(&table, "kind", "other account");
     }
@@ -164,7 +166,10 @@ fn note_keyed(table: &Table<'_>, key: &str, what: &str) {
 
 /// Checks that requests to the server can have tokens, and have no other authorization.
 fn check_requests(table: &Table<'_>, config: &AuthConfig, is_over_http: bool, has_header: bool) {
-    let wants_tokens = !matches!(config.kind, Kind::None | Kind::Headers);
+    let wants_tokens = !matches!(
+        config.kind,
+        AuthorizationKind::None | AuthorizationKind::Headers
+    );
     if wants_tokens && !is_over_http {
         let message = format!("{}: only servers over HTTP have accounts", table.name());
         table.wrong(
@@ -211,7 +216,10 @@ fn check_client(table: &Table<'_>, config: &AuthConfig) {
             "add `issuer`: the server could name another one that keeps the secret",
         );
     }
-    let is_machine = matches!(config.kind, Kind::ClientCredentials | Kind::Exchange);
+    let is_machine = matches!(
+        config.kind,
+        AuthorizationKind::ClientCredentials | AuthorizationKind::Exchange
+    );
     if is_machine && config.client_id.is_none() {
         let message = format!("{} needs a `client_id`", table.name());
         table.wrong(
@@ -220,7 +228,7 @@ fn check_client(table: &Table<'_>, config: &AuthConfig) {
             "a client without a person is registered by hand",
         );
     }
-    if config.kind == Kind::Exchange && config.issuer.is_none() {
+    if config.kind == AuthorizationKind::Exchange && config.issuer.is_none() {
         let message = format!(
             "{}: callers' tokens are for one authorization server",
             table.name()
@@ -231,7 +239,7 @@ fn check_client(table: &Table<'_>, config: &AuthConfig) {
             "add `issuer`: the server could name another one that keeps them",
         );
     }
-    if config.kind == Kind::ClientCredentials && config.account == Account::Caller {
+    if config.kind == AuthorizationKind::ClientCredentials && config.account == Account::Caller {
         let message = format!(
             "{}: the gateway's own credentials are no account of a caller",
             table.name()

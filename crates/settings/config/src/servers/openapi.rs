@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::openapi::{Document, Operations};
-use upstream::config::{Description, HttpConfig, OpenApiConfig, Secret, Transport};
+use upstream::config::{Description, HttpConfig, OpenApiConfig, SecretText, Transport};
 use url::Url;
 
 use crate::node::SourceOrigin;
@@ -14,16 +14,16 @@ use crate::reader::Table;
 /// Settings in a server's table beside its description.
 pub(super) struct Given {
     /// Address of the API, if it is written.
-    pub(super) url: Option<Secret>,
-    pub(super) headers: Vec<(String, Secret)>,
-    pub(super) query: Vec<(String, Secret)>,
+    pub(super) url: Option<SecretText>,
+    pub(super) headers: Vec<(String, SecretText)>,
+    pub(super) query: Vec<(String, SecretText)>,
     /// Whether the description is to be read: not of a disabled server, nor of one whose variables
     /// are not set.
     pub(super) reads: bool,
 }
 
 /// Whether a description is fetched.
-pub(super) fn is_url(description: &Secret) -> bool {
+pub(super) fn is_url(description: &SecretText) -> bool {
     let text = description.expose().trim_start().to_ascii_lowercase();
     text.starts_with("http://") || text.starts_with("https://")
 }
@@ -32,7 +32,7 @@ pub(super) fn is_url(description: &Secret) -> bool {
 /// starts.
 pub(super) fn read(
     table: &Table<'_>,
-    description: &Secret,
+    description: &SecretText,
     given: Given,
     tls: tls::ClientTls,
 ) -> Option<Transport> {
@@ -70,7 +70,7 @@ pub(super) fn read(
         return None;
     }
     let mut http = HttpConfig {
-        url: url.clone().unwrap_or_else(|| Secret::new("")),
+        url: url.clone().unwrap_or_else(|| SecretText::new("")),
         headers,
         tls,
     };
@@ -79,7 +79,7 @@ pub(super) fn read(
         let document = document(table, description)?;
         let base = base(table, url.as_ref(), &document)?;
         if url.is_none() {
-            http.url = Secret::new(base.as_str());
+            http.url = SecretText::new(base.as_str());
         }
         operations = document.operations(&base, &upstream::openapi::configured(&http, &query));
     }
@@ -96,7 +96,7 @@ pub(super) fn read(
 }
 
 /// Reads the description in a file; notes a problem if there is none.
-fn document(table: &Table<'_>, description: &Secret) -> Option<Document> {
+fn document(table: &Table<'_>, description: &SecretText) -> Option<Document> {
     // Unexpanded: its variables may be secrets.
     let shown = description.written();
     let text = match read_file(PathBuf::from(description.expose())) {
@@ -119,7 +119,7 @@ fn document(table: &Table<'_>, description: &Secret) -> Option<Document> {
 }
 
 /// The address of an API: the written one, else that of its description.
-fn base(table: &Table<'_>, url: Option<&Secret>, document: &Document) -> Option<Url> {
+fn base(table: &Table<'_>, url: Option<&SecretText>, document: &Document) -> Option<Url> {
     let base = match url {
         Some(url) => Url::parse(url.expose()).ok(),
         None => document.base(None),

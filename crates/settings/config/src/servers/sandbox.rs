@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use upstream::config::{Confinement, FileAccess, ProcessLimits, Support, support};
+use upstream::config::{Confinement, FileAccess, ProcessLimits, SandboxSupport, support};
 
 use crate::expand::expand_path;
 use crate::node::SourceOrigin;
@@ -31,7 +31,7 @@ pub(super) fn read(
     let is_found = table.location().layer.origin == SourceOrigin::Found;
     // The operator consents to a found file, and is shown what of it is not confined. `support`
     // asks the kernel, so only where the answer counts.
-    let standard = if is_found && matches!(support(), Support::Files(_)) {
+    let standard = if is_found && matches!(support(), SandboxSupport::Files(_)) {
         Sandbox::Files
     } else {
         standard

@@ -1,7 +1,7 @@
 //! Lists of servers, and sessions of one link's own.
 
 use model::{ListKind, ParticipantId};
-use topic::{ListItem, ListScope, Manifest, Withholding};
+use topic::{ListItem, ListScope, ServerLists, Withholding};
 
 use crate::{
     names::{BUILT_IN, NAMES, TEMPLATES, URIS},
@@ -25,16 +25,16 @@ impl World {
         items.collect()
     }
 
-    pub(crate) fn manifest(&mut self, builtin: bool) -> Manifest {
+    pub(crate) fn manifest(&mut self, builtin: bool) -> ServerLists {
         if builtin {
             let tools = BUILT_IN
                 .iter()
                 .filter(|_| !self.prng.one_in(6))
                 .map(|name| ListItem::from(*name))
                 .collect();
-            return Manifest {
+            return ServerLists {
                 tools,
-                ..Manifest::default()
+                ..ServerLists::default()
             };
         }
         let tools = self.items(&NAMES);
@@ -50,7 +50,7 @@ impl World {
             digest: tool.digest,
             ..ListItem::from(uri(tool))
         });
-        Manifest {
+        ServerLists {
             skills: skills.collect(),
             tools,
             prompts: self.items(&NAMES),

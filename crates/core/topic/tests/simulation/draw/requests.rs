@@ -5,7 +5,8 @@ use model::{
     ParticipantId,
 };
 use topic::{
-    BuiltinTool, Cause, Interest, Logs, Request, Target, UpstreamNames, Verdict, public_name,
+    BuiltinTool, Cause, Interest, Logs, PublicTarget, RequestEvent, UpstreamNames, Verdict,
+    public_name,
 };
 
 use crate::{
@@ -48,13 +49,13 @@ enum Aim {
 }
 
 impl Aim {
-    fn target(&self) -> Option<Target<'_>> {
+    fn target(&self) -> Option<PublicTarget<'_>> {
         match self {
             Aim::None => None,
-            Aim::Tool(name) => Some(Target::Tool(name)),
-            Aim::Prompt(name) => Some(Target::Prompt(name)),
-            Aim::Uri(uri) => Some(Target::Uri(uri)),
-            Aim::Server(name) => Some(Target::Upstream(name)),
+            Aim::Tool(name) => Some(PublicTarget::Tool(name)),
+            Aim::Prompt(name) => Some(PublicTarget::Prompt(name)),
+            Aim::Uri(uri) => Some(PublicTarget::Uri(uri)),
+            Aim::Server(name) => Some(PublicTarget::Upstream(name)),
         }
     }
 }
@@ -246,7 +247,7 @@ impl World {
     pub(crate) fn route(
         &self,
         link: LinkId,
-        target: Option<Target<'_>>,
+        target: Option<PublicTarget<'_>>,
     ) -> Option<(ParticipantId, String)> {
         let Some(target) = target else {
             return Some((ParticipantId::gateway(), String::new()));
@@ -310,7 +311,7 @@ impl World {
         ];
         let (logs, returns) = (self.prng.any(&levels), !self.prng.one_in(8));
         let open = route.clone().map(|(server, own)| {
-            let public = aimed.and_then(Target::context).map(str::to_owned);
+            let public = aimed.and_then(PublicTarget::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
             let by = self
                 .books
@@ -343,7 +344,7 @@ impl World {
         if let (Interest::Level(level), Must::Deliver) = (&interest, &must) {
             self.books.links.get_mut(&link).unwrap().level = Some(*level);
         }
-        let request = Request {
+        let request = RequestEvent {
             link,
             operation,
             tag,
@@ -382,8 +383,8 @@ impl World {
 
     /// Whether a call is for a built-in tool about the caller's own proposals: listed or not,
     /// unless a server lists the name.
-    fn serves_own(&mut self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
-        let (Some(aim @ Target::Tool(name)), "tools/call") = (target, method) else {
+    fn serves_own(&mut self, link: LinkId, method: &str, target: Option<PublicTarget<'_>>) -> bool {
+        let (Some(aim @ PublicTarget::Tool(name)), "tools/call") = (target, method) else {
             return false;
         };
         let listed = self
@@ -403,7 +404,7 @@ impl World {
         link: LinkId,
         token: Option<&Narrowing>,
         operation: OperationId,
-        (method, target): (&str, Option<Target<'_>>),
+        (method, target): (&str, Option<PublicTarget<'_>>),
         route: Option<&(ParticipantId, String)>,
     ) -> Must {
         let (books, now_ms) = (&mut self.books, self.now_ms);
@@ -426,7 +427,7 @@ impl World {
         let Some((server, _)) = route else {
             return Must::Refuse(Cause::Unknown);
         };
-        let context = target.and_then(Target::context);
+        let context = target.and_then(PublicTarget::context);
         if KindRef::request(method, context).is_err() {
             return Must::Refuse(Cause::Malformed);
         }
@@ -466,7 +467,7 @@ impl World {
         };
         let by = self.books.owner(link)?;
         let judged = filter.resources.iter().filter_map(|uri| {
-            let (server, own) = self.route(link, Some(Target::Uri(uri)))?;
+            let (server, own) = self.route(link, Some(PublicTarget::Uri(uri)))?;
             let (method, at) = ("resources/subscribe", server.as_str());
             let may = self.books.admits(&by, token, method, Some(uri), at);
             may.then(|| Subscription {

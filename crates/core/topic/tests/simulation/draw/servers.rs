@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ParticipantId};
-use topic::{Configure, Ended, Manifest, RingLimits, Seating, SharedLists, UpstreamNames};
+use topic::{Configure, Ended, RingLimits, Seating, ServerLists, SharedLists, UpstreamNames};
 
 use crate::{
     books::{Books, participants::Served},
@@ -155,7 +155,7 @@ impl World {
         &mut self,
         all: &[UpstreamNames],
         mut seats: Vec<Seat>,
-        lists: Vec<(ParticipantId, Manifest)>,
+        lists: Vec<(ParticipantId, ServerLists)>,
         kept: Option<RingLimits>,
     ) {
         let stays = |books: &Books, server: &ParticipantId| {

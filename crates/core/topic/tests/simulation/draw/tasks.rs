@@ -3,8 +3,8 @@
 
 use model::{LinkId, Method, OperationId, ParticipantId};
 use topic::{
-    About, Cause, Interest, Logs, NamedTask, NewTask, Request, Target, TaskOrigin, TaskRight,
-    Verdict,
+    About, Cause, Interest, Logs, NamedTask, NewTask, PublicTarget, RequestEvent, TaskOrigin,
+    TaskRight, Verdict,
 };
 
 use crate::{
@@ -316,12 +316,12 @@ impl World {
             right: task.right.as_ref(),
             lost: task.lost,
         };
-        let request = Request {
+        let request = RequestEvent {
             link,
             operation,
             tag: None,
             method: Method::Known(method),
-            target: Some(Target::Task(named)),
+            target: Some(PublicTarget::Task(named)),
             interest: Interest::None,
             logs: Logs::OfLink,
             returns: true,

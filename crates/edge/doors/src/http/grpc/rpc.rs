@@ -11,7 +11,7 @@ use platform::{Mutex, Share};
 use tokio::sync::oneshot;
 use tonic::{Response, Status};
 use transcode::client::Wanted;
-use wire::proto::{Kind, is_message};
+use wire::proto::{PayloadKind, is_message};
 
 use super::super::connection::Visit;
 use super::status;
@@ -35,7 +35,7 @@ pub(super) struct Rpc {
     /// Whether its client reads schemas by reference.
     pub(super) references: bool,
     /// Kind of the call's message.
-    pub(super) kind: Kind,
+    pub(super) kind: PayloadKind,
     /// Time that its caller waits.
     pub(super) timeout: Result<Option<Duration>, Status>,
     /// The longest message, in bytes.
@@ -71,7 +71,7 @@ impl Rpc {
     }
 
     async fn answer(&self, message: Bytes) -> Result<Bytes, Status> {
-        let method = if self.kind == Kind::CallToolRequest {
+        let method = if self.kind == PayloadKind::CallToolRequest {
             "tools/call"
         } else {
             ""
@@ -131,8 +131,8 @@ impl Rpc {
                 answer.unwrap_or_else(|| Err(Status::cancelled("the call was cancelled")))?
             }
         };
-        match Kind::split(&field) {
-            Some((Kind::ErrorResponse, error)) => Err(status::of_error(&error)),
+        match PayloadKind::split(&field) {
+            Some((PayloadKind::ErrorResponse, error)) => Err(status::of_error(&error)),
             Some((_, message)) => Ok(message),
             None => Err(Status::internal("the answer cannot be read")),
         }

@@ -7,8 +7,8 @@ use model::{Answer, OperationId, ParticipantId, Payload, Refusal, Request};
 use platform::Mutex;
 use tokio::sync::oneshot;
 use wire::mcp::proxy::{
-    Ask, BatchResult, Call as Called, NAME, NOT_IN_A_BATCH, Subject, batched, operated,
-    operation_params,
+    BatchResult, NAME, NOT_IN_A_BATCH, ProxyCall as Called, ProxyRequest, ProxySubject, batched,
+    operated, operation_params,
 };
 use wire::mcp::{result::words, task};
 
@@ -84,14 +84,16 @@ async fn one(
             form,
         ))
     };
-    match Ask::read(operation) {
+    match ProxyRequest::read(operation) {
         Err(why) => Ok(words(&why, true, form)),
-        Ok(Ask::Batch(_)) => fault("a batch cannot be part of a batch"),
-        Ok(Ask::Call(called)) if called.subject == Subject::Tool && called.path == NAME => {
+        Ok(ProxyRequest::Batch(_)) => fault("a batch cannot be part of a batch"),
+        Ok(ProxyRequest::Call(called))
+            if called.subject == ProxySubject::Tool && called.path == NAME =>
+        {
             fault("a batch cannot call 'proxy': make its operations part of the batch")
         }
-        Ok(Ask::Call(called)) => carry_out(dispatch, call, called).await,
-        Ok(Ask::Look(of)) => look::up(Arc::clone(dispatch), Arc::clone(call), of).await,
+        Ok(ProxyRequest::Call(called)) => carry_out(dispatch, call, called).await,
+        Ok(ProxyRequest::Look(of)) => look::up(Arc::clone(dispatch), Arc::clone(call), of).await,
     }
 }
 

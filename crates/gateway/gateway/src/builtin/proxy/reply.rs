@@ -13,12 +13,12 @@ use crate::link::{Passed, Questioned, Respell, Undelivered};
 /// A caller's reply, with what it called.
 pub(super) struct Wrapped {
     reply: Arc<dyn Reply>,
-    subject: proxy::Subject,
+    subject: proxy::ProxySubject,
     path: String,
 }
 
 impl Wrapped {
-    pub(super) fn new(reply: Arc<dyn Reply>, subject: proxy::Subject, path: String) -> Self {
+    pub(super) fn new(reply: Arc<dyn Reply>, subject: proxy::ProxySubject, path: String) -> Self {
         Self {
             reply,
             subject,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Method, Payload, Request, Target};
 use topic::BuiltinTool;
-use wire::mcp::proxy::{Ask, Call as Called, NAME, Subject, params_of};
+use wire::mcp::proxy::{NAME, ProxyCall as Called, ProxyRequest, ProxySubject, params_of};
 use wire::mcp::task::TaskWish;
 
 use super::reply::Wrapped;
@@ -28,7 +28,7 @@ pub(crate) fn unwrap(
         if !is_proxy(&incoming.request) || (depth == 0 && !is_offered(dispatch, link)) {
             break;
         }
-        let Ok(Ask::Call(called)) = asked(&incoming.request) else {
+        let Ok(ProxyRequest::Call(called)) = asked(&incoming.request) else {
             break;
         };
         let Some(request) = request_of(&called, &incoming.request) else {
@@ -54,9 +54,9 @@ fn is_offered(dispatch: &Dispatch, link: &Link) -> bool {
 }
 
 /// The request that a call of the tool asks for.
-pub(super) fn asked(request: &Request) -> Result<Ask, String> {
+pub(super) fn asked(request: &Request) -> Result<ProxyRequest, String> {
     let arguments = json::at(request.payload.body_bytes(), &["arguments"]);
-    Ask::read(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))
+    ProxyRequest::read(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))
 }
 
 /// The request that a call stands for. Its params are those of the caller but for the target and
@@ -74,9 +74,9 @@ fn request_of(called: &Called, request: &Request) -> Option<Request> {
 pub(super) fn request_with(called: &Called, payload: Payload, request: &Request) -> Request {
     let path = called.path.as_str();
     let target = match called.subject {
-        Subject::Tool => Target::Tool(path.into()),
-        Subject::Resource => Target::Uri(path.into()),
-        Subject::Prompt => Target::Prompt(path.into()),
+        ProxySubject::Tool => Target::Tool(path.into()),
+        ProxySubject::Resource => Target::Uri(path.into()),
+        ProxySubject::Prompt => Target::Prompt(path.into()),
     };
     let method = Method::Known(called.subject.method());
     Request {
@@ -88,8 +88,8 @@ pub(super) fn request_with(called: &Called, payload: Payload, request: &Request)
 }
 
 /// Only a tool's call becomes a task.
-fn as_asked(incoming: &mut Incoming, subject: Subject) {
-    if subject != Subject::Tool {
+fn as_asked(incoming: &mut Incoming, subject: ProxySubject) {
+    if subject != ProxySubject::Tool {
         let comes_back = incoming.request.payload.form.is_stateless();
         incoming.parks = if comes_back {
             Parks::Retry

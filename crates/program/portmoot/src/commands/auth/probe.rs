@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
 use json::visible;
-use oauth::dialer::{Dialer, Fetch, Fetched, Reach, Redirects, parse_url};
+use oauth::dialer::{AllowedAddresses, Dialer, FetchRequest, Fetched, Redirects, parse_url};
 use oauth::issuer::well_known_urls;
 use serde_json::{Value, json};
 use tls::ClientTls;
@@ -27,7 +27,7 @@ struct Found {
 /// The steps so far.
 struct Probe {
     dialer: Dialer,
-    reach: Reach,
+    reach: AllowedAddresses,
     found: Vec<Found>,
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn run(text: &str, output: Output) -> Result<Exit, Failure> {
     let dialer = Dialer::new(ClientTls::of_machine());
     let mut probe = Probe {
         dialer,
-        reach: Reach::of(&url, &[]),
+        reach: AllowedAddresses::of(&url, &[]),
         found: Vec::new(),
     };
     probe.server(text, &url).await;
@@ -72,7 +72,7 @@ impl Probe {
     }
 
     async fn server(&mut self, text: &str, url: &Url) {
-        let post = Fetch::post(text, "application/json", Bytes::from_static(INITIALIZE));
+        let post = FetchRequest::post(text, "application/json", Bytes::from_static(INITIALIZE));
         let accept = http::HeaderValue::from_static("application/json, text/event-stream");
         let asked = match post {
             Ok(post) => {
@@ -243,7 +243,7 @@ impl Probe {
     }
 
     async fn fetch(&self, place: &str) -> Result<Fetched, oauth::dialer::DialError> {
-        let fetch = Fetch::get(place)?.redirects(Redirects::SameOrigin);
+        let fetch = FetchRequest::get(place)?.redirects(Redirects::SameOrigin);
         self.dialer.fetch(fetch, &self.reach).await
     }
 }

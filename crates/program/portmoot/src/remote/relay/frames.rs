@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use wire::proto::contract::ErrorResponse;
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, PREFIX, framed, of_field, unprefixed};
-use wire::proto::{Envelope, Kind, MESSAGE_BYTES_HEADER, SUBPROTOCOL};
+use wire::proto::{Envelope, MESSAGE_BYTES_HEADER, PayloadKind, SUBPROTOCOL};
 use wire::rpc::code;
 
 use super::{DRAIN_TIMEOUT, NEEDS_TOKEN};
@@ -236,7 +236,7 @@ fn refusal(bytes_max: usize) -> Bytes {
     let message = format!("the message has more than {bytes_max} bytes");
     of_field(
         0,
-        &Kind::ErrorResponse.field_of(&ErrorResponse {
+        &PayloadKind::ErrorResponse.field_of(&ErrorResponse {
             code,
             message,
             data: None,

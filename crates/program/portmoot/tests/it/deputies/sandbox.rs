@@ -37,7 +37,10 @@ const CONFINED: &str =
 
 /// Whether this kernel confines files. A test that needs it says so and ends where it does not.
 fn confines() -> bool {
-    let supported = matches!(client::guard::support(), client::sandbox::Support::Files(_));
+    let supported = matches!(
+        client::guard::support(),
+        client::sandbox::SandboxSupport::Files(_)
+    );
     if !supported {
         println!("skipped: {:?}", client::guard::support());
     }
@@ -47,8 +50,8 @@ fn confines() -> bool {
 /// What this kernel cannot keep a server from, as `servers show` says it.
 fn gaps() -> Vec<&'static str> {
     match client::guard::support() {
-        client::sandbox::Support::None(_) => Vec::new(),
-        client::sandbox::Support::Files(gaps) => gaps,
+        client::sandbox::SandboxSupport::None(_) => Vec::new(),
+        client::sandbox::SandboxSupport::Files(gaps) => gaps,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use participant::proxy::{
-    Definition, ListKind, ProxyClient, ProxyError, Requester, RoomServer, Subject,
+    Definition, ListKind, ProxyClient, ProxyError, ProxySubject, Requester, RoomServer,
 };
 use participant::{CallError, RpcError};
 use serde::Deserialize;
@@ -135,12 +135,12 @@ async fn the_sdk_is_a_plain_client_with_and_without_the_tool() {
         Err(ProxyError::Call(_))
     ));
     let template = through
-        .info(Subject::Resource, "test://template/{id}/data")
+        .info(ProxySubject::Resource, "test://template/{id}/data")
         .await
         .unwrap();
     assert_eq!(template.list(), ListKind::Templates);
     assert!(
-        matches!(through.info(Subject::Tool, "absent").await, Err(ProxyError::Failed(why)) if why.contains("'absent'"))
+        matches!(through.info(ProxySubject::Tool, "absent").await, Err(ProxyError::Failed(why)) if why.contains("'absent'"))
     );
 }
 

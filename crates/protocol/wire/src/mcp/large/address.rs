@@ -9,7 +9,7 @@ pub const SEARCH_BYTES_MAX: usize = 256;
 
 /// Request of a URI about a kept result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum ResultRequest {
     /// A page of its text, from 1 on.
     Page(usize),
     /// A part that is no text, from 1 on.
@@ -41,7 +41,7 @@ pub fn uri_of<'q>(id: &str, query: impl Iterator<Item = (&'q str, &'q str)>) -> 
     uri
 }
 
-impl Asked {
+impl ResultRequest {
     /// Reads what a URI asks for.
     ///
     /// # Errors

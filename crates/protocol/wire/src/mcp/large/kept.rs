@@ -4,7 +4,7 @@ use memchr::memchr_iter;
 use memchr::memmem::Finder;
 use model::Form;
 
-use super::address::{Asked, URI, encoded};
+use super::address::{ResultRequest, URI, encoded};
 
 /// Bytes that are shown on each side of a place that a search finds, as far as the lines before and
 /// after it.
@@ -91,11 +91,11 @@ impl Kept {
     ///
     /// # Errors
     /// Why there is no such thing.
-    pub fn read(&self, id: &str, asked: &Asked, form: Form) -> Result<Vec<u8>, String> {
+    pub fn read(&self, id: &str, asked: &ResultRequest, form: Form) -> Result<Vec<u8>, String> {
         match asked {
-            Asked::Page(number) => self.read_page(id, *number, form),
-            Asked::Part(number) => self.read_part(id, *number, form),
-            Asked::Search { text, from } => {
+            ResultRequest::Page(number) => self.read_page(id, *number, form),
+            ResultRequest::Part(number) => self.read_part(id, *number, form),
+            ResultRequest::Search { text, from } => {
                 let uri = format!("{URI}{id}?search={}", encoded(text));
                 let found = self.found(&uri, text, *from);
                 Ok(read_result(form, |contents| {

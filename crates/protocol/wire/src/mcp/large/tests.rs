@@ -7,7 +7,7 @@ use super::*;
 const ID: &str = "0123456789abcdef0123456789abcdef";
 
 fn cut_to(result: &Value, limit: usize, links: bool) -> (Value, Kept, usize) {
-    let receiver = Receiver {
+    let receiver = ResultReceiver {
         limit,
         id: ID,
         links,
@@ -17,7 +17,7 @@ fn cut_to(result: &Value, limit: usize, links: bool) -> (Value, Kept, usize) {
 }
 
 fn read(kept: &Kept, query: &str) -> Result<Value, String> {
-    let asked = Asked::of(&format!("{URI}{ID}{query}"))?;
+    let asked = ResultRequest::of(&format!("{URI}{ID}{query}"))?;
     let bytes = kept.read(ID, &asked, Form::Legacy)?;
     assert!(bytes.len() <= LIMIT_BYTES_MIN, "{query}: {}", bytes.len());
     Ok(serde_json::from_slice(&bytes).unwrap())
@@ -72,7 +72,9 @@ fn a_long_text_becomes_its_first_page_with_words_and_a_link() {
     // Revisions before 2025-06-18 have no links.
     let (older, ..) = cut_to(&result, LIMIT_BYTES_MIN, false);
     assert_eq!(older["content"].as_array().unwrap().len(), 2, "{older}");
-    let modern = kept.read(ID, &Asked::Page(1), Form::Modern).unwrap();
+    let modern = kept
+        .read(ID, &ResultRequest::Page(1), Form::Modern)
+        .unwrap();
     let modern: Value = serde_json::from_slice(&modern).unwrap();
     assert_eq!(
         (
@@ -168,7 +170,9 @@ fn what_is_no_text_is_a_part_with_its_type_and_size() {
             json!("application/octet-stream")
         )
     );
-    let part = kept.read(ID, &Asked::Part(2), Form::Legacy).unwrap();
+    let part = kept
+        .read(ID, &ResultRequest::Part(2), Form::Legacy)
+        .unwrap();
     let part: Value = serde_json::from_slice(&part).unwrap();
     assert_eq!(
         (
@@ -207,7 +211,7 @@ fn what_is_no_text_is_a_part_with_its_type_and_size() {
 
 #[test]
 fn what_is_no_result_with_content_stays_and_long_members_are_kept() {
-    let receiver = Receiver {
+    let receiver = ResultReceiver {
         limit: LIMIT_BYTES_MIN,
         id: ID,
         links: true,
@@ -319,17 +323,17 @@ fn places_of_a_text_have_their_line_their_page_and_what_is_around() {
 #[test]
 fn addresses_are_read_strictly() {
     let search = |text: &str, from| {
-        Ok(Asked::Search {
+        Ok(ResultRequest::Search {
             text: text.to_owned(),
             from,
         })
     };
     let err = |why: &str| Err(why.to_owned());
     for (query, expected) in [
-        ("", Ok(Asked::Page(1))),
-        ("?", Ok(Asked::Page(1))),
-        ("?page=7", Ok(Asked::Page(7))),
-        ("?part=2", Ok(Asked::Part(2))),
+        ("", Ok(ResultRequest::Page(1))),
+        ("?", Ok(ResultRequest::Page(1))),
+        ("?page=7", Ok(ResultRequest::Page(7))),
+        ("?part=2", Ok(ResultRequest::Part(2))),
         ("?search=a%20b%26c", search("a b&c", 0)),
         ("?search=a b+c 5%", search("a b+c 5%", 0)),
         ("?search=x&from=9", search("x", 9)),
@@ -342,10 +346,18 @@ fn addresses_are_read_strictly() {
             err("one of `page`, `part` and `search` can be read at a time"),
         ),
     ] {
-        assert_eq!(Asked::of(&format!("{URI}{ID}{query}")), expected, "{query}");
+        assert_eq!(
+            ResultRequest::of(&format!("{URI}{ID}{query}")),
+            expected,
+            "{query}"
+        );
     }
-    assert!(Asked::of("u?search=a&b").unwrap_err().contains("%26"));
-    let long = |bytes: usize| Asked::of(&format!("u?search={}", "x".repeat(bytes)));
+    assert!(
+        ResultRequest::of("u?search=a&b")
+            .unwrap_err()
+            .contains("%26")
+    );
+    let long = |bytes: usize| ResultRequest::of(&format!("u?search={}", "x".repeat(bytes)));
     assert!(long(SEARCH_BYTES_MAX).is_ok() && long(SEARCH_BYTES_MAX + 1).is_err());
     assert_eq!(id_of(&format!("{URI}{ID}?page=2")), Some(ID));
     assert_eq!(id_of("portmoot:s/x"), None);
@@ -367,12 +379,12 @@ proptest! {
         let pages = (1..=kept.pages()).map(|number| kept.page(number).unwrap());
         prop_assert_eq!(pages.collect::<String>(), text.clone());
         for number in 1..=kept.pages() {
-            let page = kept.read(ID, &Asked::Page(number), Form::Modern).unwrap();
+            let page = kept.read(ID, &ResultRequest::Page(number), Form::Modern).unwrap();
             prop_assert!(page.len() <= limit);
         }
         let sought: String = text.chars().skip(text.chars().count() / 2).take(2).collect();
         if !sought.is_empty() {
-            let found = kept.read(ID, &Asked::Search { text: sought, from }, Form::Modern).unwrap();
+            let found = kept.read(ID, &ResultRequest::Search { text: sought, from }, Form::Modern).unwrap();
             prop_assert!(found.len() <= limit);
         }
     }

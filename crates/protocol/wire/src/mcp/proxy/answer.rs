@@ -3,7 +3,7 @@
 use json::{MemberChange, Members, Span, Splice, edit_object, quote};
 use model::{Answer, Form, Outcome};
 
-use super::Subject;
+use super::ProxySubject;
 use super::query::annotate;
 use crate::mcp::code::{MISSING_CAPABILITY, URL_ELICITATION_REQUIRED};
 use crate::mcp::relay;
@@ -22,7 +22,7 @@ const JSON_RAW: &[u8] = b"\"application/json\"";
 /// form; `None` if it passes as it is: a task, a question, or an error about which the client can
 /// do something. `public_uri` is that of [`relay::convert_answer`].
 pub fn answered(
-    (subject, path): (Subject, &str),
+    (subject, path): (ProxySubject, &str),
     (answer, method): (&Answer, &str),
     form: Form,
     public_uri: &dyn Fn(&str) -> Option<String>,
@@ -53,7 +53,12 @@ pub fn operated(answer: &Answer, method: &str, form: Form) -> Vec<u8> {
 }
 
 /// The result of a called target as a result of the proxy tool; `None` if it passes as it is.
-pub(super) fn called(subject: Subject, path: &str, result: &[u8], form: Form) -> Option<Vec<u8>> {
+pub(super) fn called(
+    subject: ProxySubject,
+    path: &str,
+    result: &[u8],
+    form: Form,
+) -> Option<Vec<u8>> {
     let members = json::members(result, Span::all(result)).ok()?;
     if members
         .get("resultType")
@@ -62,9 +67,9 @@ pub(super) fn called(subject: Subject, path: &str, result: &[u8], form: Form) ->
         return None;
     }
     match subject {
-        Subject::Tool => tool(path, result, members.get("content")?.span),
-        Subject::Resource => resource(path, result, &members, form),
-        Subject::Prompt => Some(prompt(path, result, form)),
+        ProxySubject::Tool => tool(path, result, members.get("content")?.span),
+        ProxySubject::Resource => resource(path, result, &members, form),
+        ProxySubject::Prompt => Some(prompt(path, result, form)),
     }
 }
 
@@ -96,7 +101,7 @@ fn tool(path: &str, result: &[u8], content: Span) -> Option<Vec<u8>> {
 /// A resource's result with each of its contents as an embedded resource; all else stays.
 fn resource(path: &str, result: &[u8], members: &Members<'_>, form: Form) -> Option<Vec<u8>> {
     let contents = members.get("contents")?;
-    let notes = json::object(|notes| annotate(notes, Subject::Resource, "call", Some(path)));
+    let notes = json::object(|notes| annotate(notes, ProxySubject::Resource, "call", Some(path)));
     let mut splice = Splice::new();
     splice.replace(
         Span {
@@ -166,7 +171,7 @@ fn prompt(path: &str, result: &[u8], form: Form) -> Vec<u8> {
                         resource.text("text", &String::from_utf8_lossy(result));
                     });
                 item.object("annotations", |notes| {
-                    annotate(notes, Subject::Prompt, "call", Some(path));
+                    annotate(notes, ProxySubject::Prompt, "call", Some(path));
                     notes
                         .text("pythonType", "GetPromptResult")
                         .text("dataType", "GetPromptResult");

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use json::{JsonError, MemberChange, Members, Span, quote};
 
-use super::{Subject, failed};
+use super::{ProxySubject, failed};
 
 /// Entries of one page of `list`, and the most that `limit` may ask for.
 pub const LIST_MAX: usize = 1000;
@@ -29,11 +29,11 @@ const ACTIONS: [&str; 4] = ["list", "info", "call", "batch"];
 
 /// Request to the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum ProxyRequest {
     /// A look into the lists.
     Look(ReadOperation),
     /// A call, read or get.
-    Call(Call),
+    Call(ProxyCall),
     /// Several operations: the arguments of each.
     Batch(Vec<Vec<u8>>),
 }
@@ -42,11 +42,11 @@ pub enum Ask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadOperation {
     /// Entries of a list.
-    List(List),
+    List(ProxyList),
     /// One entry of a list.
     Info {
         /// Kind of the entry.
-        subject: Subject,
+        subject: ProxySubject,
         /// Its name or URI.
         path: String,
     },
@@ -54,18 +54,18 @@ pub enum ReadOperation {
 
 /// The operation `list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct List {
+pub struct ProxyList {
     /// Of what.
-    pub subject: Subject,
+    pub subject: ProxySubject,
     /// Filter of the entries.
     pub filter: Filter,
     /// Page of the filtered entries.
-    pub page: Page,
+    pub page: ProxyPage,
 }
 
 /// A part of the entries of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct ProxyPage {
     /// The first entry, from 0.
     pub offset: usize,
     /// The most entries.
@@ -85,16 +85,16 @@ pub struct Filter {
 
 /// The operation `call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct ProxyCall {
     /// Kind of the called entry.
-    pub subject: Subject,
+    pub subject: ProxySubject,
     /// Its name or URI.
     pub path: String,
     /// The arguments, an object.
     pub args: Option<Vec<u8>>,
 }
 
-impl Ask {
+impl ProxyRequest {
     /// Reads the arguments of a call of the tool.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    fn read(mut self) -> Result<Ask, String> {
+    fn read(mut self) -> Result<ProxyRequest, String> {
         let keys: Vec<String> = self.members.iter().map(|(key, _)| key.to_owned()).collect();
         for key in keys.iter().filter(|key| !KEYS.contains(&key.as_str())) {
             self.fault(key, "Unexpected keyword argument");
@@ -128,7 +128,7 @@ impl<'a> Arguments<'a> {
             &["tool", "resource", "prompt"],
             action.as_deref() != Some("batch"),
         );
-        let subject = subject.and_then(|subject| subject.parse::<Subject>().ok());
+        let subject = subject.and_then(|subject| subject.parse::<ProxySubject>().ok());
         let (path, args) = (self.text("path"), self.args());
         let (limit, offset) = (
             self.number("limit", 1, LIST_MAX),
@@ -164,7 +164,7 @@ impl<'a> Arguments<'a> {
                 return not_for("Parameters 'path' and 'args'");
             }
             let missing = || failed("Parameter 'operations' is required for action 'batch'");
-            return operations.map(Ask::Batch).ok_or_else(missing);
+            return operations.map(ProxyRequest::Batch).ok_or_else(missing);
         }
         let Some(subject) = subject else {
             return wrong("Parameter 'type' is required");
@@ -173,11 +173,11 @@ impl<'a> Arguments<'a> {
             ("list", Some(_)) => not_for("Parameter 'path'"),
             ("list" | "info", _) if given => not_for("Parameter 'args'"),
             ("list", None) => {
-                let page = Page {
+                let page = ProxyPage {
                     offset: offset.unwrap_or(0),
                     limit: limit.unwrap_or(LIST_MAX),
                 };
-                Ok(Ask::Look(ReadOperation::List(List {
+                Ok(ProxyRequest::Look(ReadOperation::List(ProxyList {
                     subject,
                     filter,
                     page,
@@ -186,11 +186,11 @@ impl<'a> Arguments<'a> {
             (_, None) => wrong(&format!(
                 "Parameter 'path' is required for action '{action}'"
             )),
-            ("info", Some(path)) => Ok(Ask::Look(ReadOperation::Info { subject, path })),
-            (_, Some(_)) if given && subject == Subject::Resource => {
+            ("info", Some(path)) => Ok(ProxyRequest::Look(ReadOperation::Info { subject, path })),
+            (_, Some(_)) if given && subject == ProxySubject::Resource => {
                 wrong("Parameter 'args' should not be provided for type 'resource'")
             }
-            (_, Some(path)) => Ok(Ask::Call(Call {
+            (_, Some(path)) => Ok(ProxyRequest::Call(ProxyCall {
                 subject,
                 path,
                 args,
@@ -342,13 +342,13 @@ fn invalid(faults: &[String]) -> String {
 ///
 /// # Errors
 /// [`JsonError`] if the caller's params are no object.
-pub fn params_of(call: &Call, params: &[u8]) -> Result<Vec<u8>, JsonError> {
+pub fn params_of(call: &ProxyCall, params: &[u8]) -> Result<Vec<u8>, JsonError> {
     let path = quote(&call.path);
     let (path, args) = (Some(path.as_bytes()), call.args.as_deref());
     let changes: &[MemberChange<'_>] = match call.subject {
-        Subject::Tool => &[("name", path), ("arguments", args)],
-        Subject::Prompt => &[("name", path), ("arguments", args), ("task", None)],
-        Subject::Resource => &[
+        ProxySubject::Tool => &[("name", path), ("arguments", args)],
+        ProxySubject::Prompt => &[("name", path), ("arguments", args), ("task", None)],
+        ProxySubject::Resource => &[
             ("uri", path),
             ("name", None),
             ("arguments", None),

@@ -3,7 +3,7 @@
 use json::{JsonError, Span, Splice, edit_object};
 use model::Form;
 
-use super::arguments::{Call, params_of};
+use super::arguments::{ProxyCall, params_of};
 use crate::mcp::result::end;
 
 /// An operation with its result, which is a result of the tool.
@@ -19,7 +19,7 @@ pub struct BatchResult {
 ///
 /// # Errors
 /// [`JsonError`] if the caller's params are no object.
-pub fn operation_params(call: &Call, params: &[u8]) -> Result<Vec<u8>, JsonError> {
+pub fn operation_params(call: &ProxyCall, params: &[u8]) -> Result<Vec<u8>, JsonError> {
     let meta = json::at(params, &["_meta"]).filter(|meta| json::is_object(meta));
     let meta = meta
         .map(|meta| json::edited(meta, &[("progressToken", None)]))

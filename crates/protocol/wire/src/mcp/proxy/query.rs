@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use json::{Object, Span};
 use model::{Form, ListKind};
 
-use super::Subject;
-use super::arguments::{Filter, Page};
+use super::ProxySubject;
+use super::arguments::{Filter, ProxyPage};
 use crate::mcp::result::end;
 
 /// An entry of a list, under the name that the caller sees.
@@ -22,7 +22,7 @@ pub struct ListedEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query<'q> {
     /// A page of a list that has so many entries.
-    List(Page, usize),
+    List(ProxyPage, usize),
     /// One entry, by name or URI.
     Info(&'q str),
 }
@@ -40,11 +40,11 @@ fn type_name(list: ListKind) -> &'static str {
 
 /// The name of the type of all entries of a list, as Magg spells it, and as the extension does
 /// (section 4.1.2).
-fn union_name(subject: Subject) -> (&'static str, &'static str) {
+fn union_name(subject: ProxySubject) -> (&'static str, &'static str) {
     match subject {
-        Subject::Tool => ("Tool", "Tool"),
-        Subject::Prompt => ("Prompt", "Prompt"),
-        Subject::Resource => (
+        ProxySubject::Tool => ("Tool", "Tool"),
+        ProxySubject::Prompt => ("Prompt", "Prompt"),
+        ProxySubject::Resource => (
             "mcp.types.Resource | mcp.types.ResourceTemplate",
             "Resource|ResourceTemplate",
         ),
@@ -53,7 +53,12 @@ fn union_name(subject: Subject) -> (&'static str, &'static str) {
 
 /// The result: one embedded resource. Without entries the text of a list is `[]`.
 #[must_use]
-pub fn query(subject: Subject, query: Query<'_>, entries: &[ListedEntry], form: Form) -> Vec<u8> {
+pub fn query(
+    subject: ProxySubject,
+    query: Query<'_>,
+    entries: &[ListedEntry],
+    form: Form,
+) -> Vec<u8> {
     let (kind, many) = (subject.as_str(), matches!(query, Query::List(..)));
     let (python, neutral) = match (query, entries.first()) {
         (Query::Info(_), Some(entry)) => (type_name(entry.list), type_name(entry.list)),
@@ -102,7 +107,12 @@ pub fn query(subject: Subject, query: Query<'_>, entries: &[ListedEntry], form: 
 }
 
 /// Writes the annotations that every item has (sections 3.1.2 and 3.2).
-pub(super) fn annotate(notes: &mut Object<'_>, subject: Subject, action: &str, path: Option<&str>) {
+pub(super) fn annotate(
+    notes: &mut Object<'_>,
+    subject: ProxySubject,
+    action: &str,
+    path: Option<&str>,
+) {
     notes
         .text("proxyType", subject.as_str())
         .text("proxyAction", action)

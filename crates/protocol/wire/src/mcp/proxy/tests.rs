@@ -6,12 +6,12 @@ use super::answer::called;
 use super::query::tags_of;
 use super::*;
 
-fn ask(arguments: &str) -> Ask {
-    Ask::read(arguments.as_bytes()).unwrap_or_else(|why| panic!("{arguments}: {why}"))
+fn ask(arguments: &str) -> ProxyRequest {
+    ProxyRequest::read(arguments.as_bytes()).unwrap_or_else(|why| panic!("{arguments}: {why}"))
 }
 
-fn call(subject: Subject, path: &str, args: Option<&str>) -> Call {
-    Call {
+fn call(subject: ProxySubject, path: &str, args: Option<&str>) -> ProxyCall {
+    ProxyCall {
         subject,
         path: path.to_owned(),
         args: args.map(Into::into),
@@ -26,7 +26,7 @@ fn arguments_are_an_object_or_a_string_of_one() {
         ));
         assert_eq!(
             asked,
-            Ask::Call(call(Subject::Tool, "a_b", expected)),
+            ProxyRequest::Call(call(ProxySubject::Tool, "a_b", expected)),
             "{args}"
         );
     };
@@ -39,8 +39,8 @@ fn arguments_are_an_object_or_a_string_of_one() {
     check("null", None);
     assert_eq!(
         ask(r#"{"action":"info","type":"prompt","path":"p","args":{ },"limit":null}"#),
-        Ask::Look(ReadOperation::Info {
-            subject: Subject::Prompt,
+        ProxyRequest::Look(ReadOperation::Info {
+            subject: ProxySubject::Prompt,
             path: "p".to_owned()
         })
     );
@@ -48,10 +48,10 @@ fn arguments_are_an_object_or_a_string_of_one() {
 
 #[test]
 fn lists_have_pages_and_filters() {
-    let page = |offset, limit| Page { offset, limit };
+    let page = |offset, limit| ProxyPage { offset, limit };
     let list = |filter, page| {
-        Ask::Look(ReadOperation::List(List {
-            subject: Subject::Resource,
+        ProxyRequest::Look(ReadOperation::List(ProxyList {
+            subject: ProxySubject::Resource,
             filter,
             page,
         }))
@@ -78,7 +78,7 @@ fn lists_have_pages_and_filters() {
 #[test]
 fn wrong_parameters_are_refused_in_clear_words() {
     let check = |arguments: &str, parts: &[&str]| {
-        let why = Ask::read(arguments.as_bytes()).unwrap_err();
+        let why = ProxyRequest::read(arguments.as_bytes()).unwrap_err();
         assert!(
             parts.iter().all(|part| why.contains(part)),
             "{arguments}: {why}"
@@ -214,11 +214,11 @@ fn a_batch_has_a_bounded_number_of_operations() {
     };
     assert_eq!(
         ask(&of(BATCH_MAX)),
-        Ask::Batch(vec![b"{ }".to_vec(); BATCH_MAX])
+        ProxyRequest::Batch(vec![b"{ }".to_vec(); BATCH_MAX])
     );
     for count in [0, BATCH_MAX + 1] {
         assert!(
-            Ask::read(of(count).as_bytes())
+            ProxyRequest::read(of(count).as_bytes())
                 .unwrap_err()
                 .contains("a list of 1 to 50 operations"),
             "{count}"
@@ -234,23 +234,23 @@ fn a_call_keeps_all_that_its_caller_added() {
         assert_eq!(String::from_utf8(made).unwrap(), expected);
     };
     check(
-        Subject::Tool,
+        ProxySubject::Tool,
         Some(r#"{ "n": 1.0 }"#),
         r#"{ "name":"a:\"b\"" , "arguments":{ "n": 1.0 },"_meta":{"progressToken":7,"x":1.0},"task":{"ttl":1},"requestState":"s"}"#,
     );
     check(
-        Subject::Prompt,
+        ProxySubject::Prompt,
         None,
         r#"{ "name":"a:\"b\"","_meta":{"progressToken":7,"x":1.0},"requestState":"s"}"#,
     );
     check(
-        Subject::Resource,
+        ProxySubject::Resource,
         None,
         r#"{ "_meta":{"progressToken":7,"x":1.0},"requestState":"s","uri":"a:\"b\""}"#,
     );
 }
 
-fn made(subject: Subject, path: &str, result: &str, form: Form) -> String {
+fn made(subject: ProxySubject, path: &str, result: &str, form: Form) -> String {
     String::from_utf8(called(subject, path, result.as_bytes(), form).unwrap()).unwrap()
 }
 
@@ -259,7 +259,7 @@ fn made(subject: Subject, path: &str, result: &str, form: Form) -> String {
 fn items_of_a_tool_gain_annotations_and_lose_nothing() {
     let notes = r#""proxyType":"tool","proxyAction":"call","proxyPath":"up_a""#;
     let check = |result: &str, expected: &str| {
-        let made = made(Subject::Tool, "up_a", result, Form::Legacy);
+        let made = made(ProxySubject::Tool, "up_a", result, Form::Legacy);
         assert_eq!(made, expected.replace("NOTES", notes));
     };
     check(
@@ -283,7 +283,7 @@ fn items_of_a_tool_gain_annotations_and_lose_nothing() {
 fn resources_that_are_json_lose_white_space_only() {
     let check = |content: &str, expected: &str| {
         let made = made(
-            Subject::Resource,
+            ProxySubject::Resource,
             "mem://a",
             &format!(r#"{{"contents":[{content}]}}"#),
             Form::Legacy,
@@ -323,7 +323,7 @@ fn a_resource_has_one_item_for_each_content() {
     .join(", ");
     let kept = r#""_meta":{"k":1.0},"ttlMs":5"#;
     assert_eq!(
-        made(Subject::Resource, "a:*", result, Form::Modern),
+        made(ProxySubject::Resource, "a:*", result, Form::Modern),
         format!(
             r#"{{"x":[1.0],"content":[{items}],{kept},"isError":false,"resultType":"complete"}}"#
         )
@@ -331,7 +331,7 @@ fn a_resource_has_one_item_for_each_content() {
     let other = r#"{"content":[],"isError":true,"contents":[{"uri":"a:1","blob":""}]}"#;
     let items = item(r#"{"uri":"a:1","blob":""}"#);
     assert_eq!(
-        made(Subject::Resource, "a:*", other, Form::Legacy),
+        made(ProxySubject::Resource, "a:*", other, Form::Legacy),
         format!(r#"{{"isError":false,"content":[{items}]}}"#),
         "members that a resource's result does not have are the tool's"
     );
@@ -341,7 +341,7 @@ fn a_resource_has_one_item_for_each_content() {
 #[test]
 fn a_prompt_is_one_resource() {
     let made = made(
-        Subject::Prompt,
+        ProxySubject::Prompt,
         "greet",
         r#"{"messages":[{"n":1.0}]}"#,
         Form::Legacy,
@@ -362,13 +362,16 @@ fn tasks_and_questions_pass_as_they_are() {
         "[]",
     ] {
         assert_eq!(
-            called(Subject::Tool, "a", result.as_bytes(), Form::Modern),
+            called(ProxySubject::Tool, "a", result.as_bytes(), Form::Modern),
             None,
             "{result}"
         );
     }
     let complete = r#"{"resultType":"complete","content":[]}"#;
-    assert_eq!(made(Subject::Tool, "a", complete, Form::Modern), complete);
+    assert_eq!(
+        made(ProxySubject::Tool, "a", complete, Form::Modern),
+        complete
+    );
 }
 
 #[test]
@@ -380,7 +383,7 @@ fn errors_are_results_unless_the_client_can_do_something() {
             payload: Payload::body(Form::Legacy, raw),
         };
         let made = answered(
-            (Subject::Tool, "a"),
+            (ProxySubject::Tool, "a"),
             (&answer, "tools/call"),
             Form::Legacy,
             &|_| None,
@@ -404,7 +407,7 @@ fn queries_are_one_resource_with_annotations() {
         raw: raw.into(),
     };
     let page = Query::List(
-        Page {
+        ProxyPage {
             offset: 0,
             limit: 1000,
         },
@@ -418,13 +421,13 @@ fn queries_are_one_resource_with_annotations() {
         entry(ListKind::Templates, r#"{"n":1.0}"#),
     ];
     assert_eq!(
-        text(Subject::Resource, page, &all),
+        text(ProxySubject::Resource, page, &all),
         r#"{"content":[{"type":"resource","resource":{"uri":"proxy:list/resource","mimeType":"application/json","text":"[{\"uri\":\"a:1\"},{\"n\":1.0}]"},"annotations":{"proxyType":"resource","proxyAction":"list","totalCount":2,"offset":0,"limit":1000,"pythonType":"mcp.types.Resource | mcp.types.ResourceTemplate","many":true,"dataType":"Resource|ResourceTemplate","isArray":true}}],"isError":false}"#
     );
     let empty = text(
-        Subject::Tool,
+        ProxySubject::Tool,
         Query::List(
-            Page {
+            ProxyPage {
                 offset: 9,
                 limit: 1,
             },
@@ -440,7 +443,7 @@ fn queries_are_one_resource_with_annotations() {
         empty.contains(r#""pythonType":"Tool","many":true,"dataType":"Tool","isArray":true"#),
         "{empty}"
     );
-    let one = text(Subject::Resource, Query::Info("a:1"), &all[1..]);
+    let one = text(ProxySubject::Resource, Query::Info("a:1"), &all[1..]);
     assert_eq!(
         one,
         r#"{"content":[{"type":"resource","resource":{"uri":"proxy:info/resource/a:1","mimeType":"application/json","text":"{\"n\":1.0}"},"annotations":{"proxyType":"resource","proxyAction":"info","proxyPath":"a:1","pythonType":"ResourceTemplate","many":false,"dataType":"ResourceTemplate","isArray":false}}],"isError":false}"#
@@ -482,17 +485,17 @@ fn tags_are_read_where_servers_put_them() {
 
 #[test]
 fn absent_targets_are_named_in_the_words_of_magg() {
-    assert_eq!(Subject::Tool.unknown("x"), "Unknown tool: 'x'");
+    assert_eq!(ProxySubject::Tool.unknown("x"), "Unknown tool: 'x'");
     assert_eq!(
-        Subject::Resource.unknown("a:b"),
+        ProxySubject::Resource.unknown("a:b"),
         "Error calling tool 'proxy': Resource not found: Unknown resource: 'a:b'"
     );
     assert_eq!(
-        Subject::Prompt.unknown("x"),
+        ProxySubject::Prompt.unknown("x"),
         "Error calling tool 'proxy': Unknown prompt: 'x'"
     );
     assert_eq!(
-        Subject::Resource.not_found("x"),
+        ProxySubject::Resource.not_found("x"),
         "Error calling tool 'proxy': Resource 'x' not found"
     );
 }
@@ -525,8 +528,11 @@ fn a_batch_is_one_result_in_order() {
 fn an_operation_has_nothing_that_is_for_the_whole_batch() {
     let params = r#"{"name":"proxy","arguments":{},"_meta":{"progressToken":7,"x":1.0},"task":{},"requestState":"s","inputResponses":{}}"#;
     let of = |params: &str| {
-        let made =
-            operation_params(&call(Subject::Tool, "a", Some("{ }")), params.as_bytes()).unwrap();
+        let made = operation_params(
+            &call(ProxySubject::Tool, "a", Some("{ }")),
+            params.as_bytes(),
+        )
+        .unwrap();
         String::from_utf8(made).unwrap()
     };
     assert_eq!(

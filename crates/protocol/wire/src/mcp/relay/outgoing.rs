@@ -4,7 +4,7 @@ use model::{Form, LogLevel};
 
 /// The changes that a session makes to a request that it sends.
 #[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'o> {
+pub struct OutgoingChanges<'o> {
     /// The form that the server reads.
     pub form: Form,
     /// The session's id of the request; also its progress token, if the caller gave one.

@@ -5,7 +5,7 @@ use bytestring::ByteString;
 use json::{Span, Splice};
 use model::{Coding, Form, Method, Payload, Request, Target};
 
-use super::{Outgoing, read_again, span};
+use super::{OutgoingChanges, read_again, span};
 use crate::mcp::method::{MethodRow, lookup};
 use crate::mcp::params::{BareParams, Params};
 use crate::mcp::{BodyEdit, TargetKind, meta, translate, uris};
@@ -135,7 +135,7 @@ pub struct EncodedRequest {
 pub fn encode_request(
     request: &Request,
     coding: Coding,
-    out: &Outgoing<'_>,
+    out: &OutgoingChanges<'_>,
 ) -> Result<EncodedRequest, Malformed> {
     let frame = match (coding, request.payload.coding) {
         (_, Coding::Json) => encode_json(request, out)?,
@@ -152,7 +152,7 @@ pub fn encode_request(
     })
 }
 
-fn encode_json(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+fn encode_json(request: &Request, out: &OutgoingChanges<'_>) -> Result<Bytes, Malformed> {
     let Payload {
         form, bytes, marks, ..
     } = &request.payload;
@@ -180,7 +180,7 @@ fn encode_json(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed
 /// Writes the edits that give params the other form. The marked parts are none of them.
 fn convert(
     (frame, body): (&[u8], Span),
-    out: &Outgoing<'_>,
+    out: &OutgoingChanges<'_>,
     splice: &mut Splice,
 ) -> Result<(), Malformed> {
     let read = |within| json::members(frame, within).map_err(|error| Malformed::json(&error, None));
@@ -194,7 +194,7 @@ fn convert(
 }
 
 /// Encodes params without a message around them.
-fn encode_body(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+fn encode_body(request: &Request, out: &OutgoingChanges<'_>) -> Result<Bytes, Malformed> {
     let params = edited_params(request, |edit| fit(request, out, edit))?;
     let params = Some(&*params).filter(|params| !params.is_empty());
     Ok(rpc::request(
@@ -205,7 +205,7 @@ fn encode_body(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed
 }
 
 /// Encodes a message that must be read again, because more than its marked parts changes.
-fn encode_slowly(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+fn encode_slowly(request: &Request, out: &OutgoingChanges<'_>) -> Result<Bytes, Malformed> {
     let message = Message::read(request.payload.bytes.clone())?;
     let params = Params::read(&message)?;
     let (mut edit, mut splice) = (params.edit(), Splice::new());
@@ -216,7 +216,7 @@ fn encode_slowly(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malform
 }
 
 /// Writes all changes of a request for its server but the id.
-fn fit(request: &Request, out: &Outgoing<'_>, edit: &mut BodyEdit<'_, '_>) {
+fn fit(request: &Request, out: &OutgoingChanges<'_>, edit: &mut BodyEdit<'_, '_>) {
     if request.payload.form != out.form {
         translate::request(edit, out);
     }

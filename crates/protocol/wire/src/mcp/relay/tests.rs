@@ -105,8 +105,8 @@ fn params(text: &str) -> Request {
     decode_request(&Params::read(&message).unwrap(), Form::Modern)
 }
 
-fn outgoing(form: Form, own: Option<&str>) -> Outgoing<'_> {
-    Outgoing {
+fn outgoing(form: Form, own: Option<&str>) -> OutgoingChanges<'_> {
+    OutgoingChanges {
         form,
         number: 9,
         own,

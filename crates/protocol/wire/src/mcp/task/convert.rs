@@ -5,7 +5,7 @@ use bytes::Bytes;
 use json::{MemberChange, Span};
 use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
 
-use super::view::{OperationState, Status};
+use super::view::{OperationState, TaskStatus};
 use super::write::IMMEDIATE;
 use super::{EXTENSION, read};
 use crate::mcp::code::MISSING_CAPABILITY;
@@ -20,7 +20,7 @@ const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"
 #[must_use]
 pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
     let status = match json::at(task, &["result", "isError"]) {
-        Some(b"true") if status_of(task) == Some(Status::Completed) => Some(Status::Failed),
+        Some(b"true") if status_of(task) == Some(TaskStatus::Completed) => Some(TaskStatus::Failed),
         _ => None,
     };
     let mut gone: Vec<MemberChange<'_>> = MODERN_ONLY.iter().map(|key| (*key, None)).collect();
@@ -42,14 +42,14 @@ pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
 pub fn to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Vec<u8>> {
     let (key, raw, status) = match end {
         Some(OperationState::InputRequired(raw)) => {
-            ("inputRequests", Some(raw), Some(Status::InputRequired))
+            ("inputRequests", Some(raw), Some(TaskStatus::InputRequired))
         }
-        Some(OperationState::Result(raw)) => ("result", Some(raw), Some(Status::Completed)),
-        Some(OperationState::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
-        Some(OperationState::Working) => ("result", None, Some(Status::Working)),
-        Some(OperationState::Cancelled) => ("result", None, Some(Status::Cancelled)),
-        None if status_of(task) == Some(Status::InputRequired) => {
-            ("result", None, Some(Status::Working))
+        Some(OperationState::Result(raw)) => ("result", Some(raw), Some(TaskStatus::Completed)),
+        Some(OperationState::Error(raw)) => ("error", Some(raw), Some(TaskStatus::Failed)),
+        Some(OperationState::Working) => ("result", None, Some(TaskStatus::Working)),
+        Some(OperationState::Cancelled) => ("result", None, Some(TaskStatus::Cancelled)),
+        None if status_of(task) == Some(TaskStatus::InputRequired) => {
+            ("result", None, Some(TaskStatus::Working))
         }
         None => ("result", None, None),
     };
@@ -137,9 +137,9 @@ pub fn notice_to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) 
 #[must_use]
 pub fn end_of(task: &[u8]) -> Option<Answer> {
     let (outcome, key) = match status_of(task)? {
-        Status::Completed => (Outcome::Ok, "result"),
-        Status::Failed => (Outcome::Error, "error"),
-        Status::Working | Status::InputRequired | Status::Cancelled => return None,
+        TaskStatus::Completed => (Outcome::Ok, "result"),
+        TaskStatus::Failed => (Outcome::Error, "error"),
+        TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Cancelled => return None,
     };
     let body = Bytes::copy_from_slice(json::at(task, &[key])?);
     Some(Answer {
@@ -180,7 +180,7 @@ pub fn related_answer(answer: &Answer, id: &str) -> Answer {
 
 /// The status that a task's object has.
 #[must_use]
-pub fn status_of(task: &[u8]) -> Option<Status> {
+pub fn status_of(task: &[u8]) -> Option<TaskStatus> {
     json::at(task, &["status"])
         .and_then(json::text)?
         .parse()
@@ -288,7 +288,7 @@ fn respelled(
     id: &str,
     (ttl, new_ttl): (&str, &str),
     (poll, new_poll): (&str, &str),
-    status: Option<Status>,
+    status: Option<TaskStatus>,
     more: Vec<MemberChange<'_>>,
 ) -> Option<Vec<u8>> {
     let members = json::members(task, Span::all(task)).ok()?;

@@ -8,20 +8,20 @@ use crate::mcp::{meta, relay};
 
 /// Support for tasks that a tool of a list declares (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
-pub fn support_of(tool: &[u8]) -> Support {
+pub fn support_of(tool: &[u8]) -> TaskSupport {
     match json::at(tool, &["execution", "taskSupport"])
         .and_then(json::text)
         .as_deref()
     {
-        Some("optional") => Support::Optional,
-        Some("required") => Support::Required,
-        Some(_) | None => Support::None,
+        Some("optional") => TaskSupport::Optional,
+        Some("required") => TaskSupport::Required,
+        Some(_) | None => TaskSupport::None,
     }
 }
 
 /// Whether calls of a tool may become tasks at its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
+pub enum TaskSupport {
     /// They may not.
     None,
     /// They may.
@@ -55,7 +55,7 @@ pub struct Taker {
     /// The form of its payloads.
     pub form: Form,
     /// Its server's support for tasks of the tool.
-    pub support: Support,
+    pub support: TaskSupport,
 }
 
 /// The task that a call may become.
@@ -132,16 +132,18 @@ pub fn fit(
             let offers = wish == TaskWish::Declares && from == Form::Modern;
             match support {
                 // The client knows better: its server refuses the call (-32601).
-                Support::Required if from == Form::Legacy && offered => {
+                TaskSupport::Required if from == Form::Legacy && offered => {
                     Ok(Fitted::new(None, Becomes::Nothing))
                 }
-                Support::Required if !reserve() => Err(full()),
-                Support::Required if offers => Ok(Fitted::new(with_task(request), Becomes::Task)),
-                Support::Required => Ok(Fitted::new(with_task(request), Becomes::Followed)),
-                Support::Optional if offers && reserve() => {
+                TaskSupport::Required if !reserve() => Err(full()),
+                TaskSupport::Required if offers => {
                     Ok(Fitted::new(with_task(request), Becomes::Task))
                 }
-                Support::Optional | Support::None | Support::Unlisted => {
+                TaskSupport::Required => Ok(Fitted::new(with_task(request), Becomes::Followed)),
+                TaskSupport::Optional if offers && reserve() => {
+                    Ok(Fitted::new(with_task(request), Becomes::Task))
+                }
+                TaskSupport::Optional | TaskSupport::None | TaskSupport::Unlisted => {
                     Ok(Fitted::new(bare(), Becomes::Nothing))
                 }
             }
@@ -159,7 +161,7 @@ fn fit_asking(
     asked
         .map_or(Ok(()), read::check_task)
         .map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong))?;
-    if taker.support == Support::None {
+    if taker.support == TaskSupport::None {
         let what =
             "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
         return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
@@ -227,20 +229,20 @@ mod tests {
     #[test]
     fn task_declarations_of_servers_are_read() {
         for (tool, expect) in [
-            (r#"{"name":"a"}"#, Support::None),
+            (r#"{"name":"a"}"#, TaskSupport::None),
             (
                 r#"{"execution":{"taskSupport":"forbidden"}}"#,
-                Support::None,
+                TaskSupport::None,
             ),
             (
                 r#"{"execution":{"taskSupport":"optional"}}"#,
-                Support::Optional,
+                TaskSupport::Optional,
             ),
             (
                 r#"{"execution":{"taskSupport":"required"}}"#,
-                Support::Required,
+                TaskSupport::Required,
             ),
-            (r#"{"execution":[]}"#, Support::None),
+            (r#"{"execution":[]}"#, TaskSupport::None),
         ] {
             assert_eq!(support_of(tool.as_bytes()), expect, "{tool}");
         }
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn calls_are_fitted_to_their_session() {
         use Form::{Legacy, Modern};
-        use Support::{None as No, Optional, Required, Unlisted};
+        use TaskSupport::{None as No, Optional, Required, Unlisted};
         use TaskWish::{Asks, Declares};
         let (plain, asks, wrong) = (
             r#"{"name":"a"}"#,

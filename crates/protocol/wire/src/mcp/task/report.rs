@@ -6,7 +6,7 @@ use json::{Members, Span, Splice, quote};
 use memchr::memmem::Finder;
 use model::{Answer, Coding, Form, Outcome, Payload};
 
-use super::view::Status;
+use super::view::TaskStatus;
 use crate::mcp::{meta, relay};
 use crate::rpc::{Message, MessageKind};
 use crate::time::read_rfc3339;
@@ -42,7 +42,7 @@ pub struct TaskReport {
     /// The place of the object with its members in the frame.
     pub task: Span,
     /// Its status, if the protocol defines it.
-    pub status: Option<Status>,
+    pub status: Option<TaskStatus>,
     /// Its creation, in milliseconds since 1970.
     pub created_ms: Option<u64>,
     /// The time for which it is kept from its creation, in milliseconds; `None` without a bound.
@@ -189,7 +189,7 @@ mod tests {
         let found = made(&answer).unwrap();
         assert_eq!(
             (found.named.id.as_str(), found.status),
-            ("t1", Some(Status::Working))
+            ("t1", Some(TaskStatus::Working))
         );
         assert_eq!(
             (found.created_ms, found.ttl_ms),
@@ -231,7 +231,7 @@ mod tests {
         let found = report(&sent).unwrap();
         assert_eq!(
             (found.named.id.as_str(), found.status, found.ttl_ms),
-            ("t", Some(Status::Completed), None)
+            ("t", Some(TaskStatus::Completed), None)
         );
         let raw = found.task.of(&sent.bytes);
         assert_eq!(

@@ -6,7 +6,7 @@ use super::*;
 use crate::mcp::Params;
 use crate::rpc::Message;
 
-const TASK: Task<'_> = Task {
+const TASK: TaskView<'_> = TaskView {
     id: "0f",
     standing: OperationState::Working,
     message: None,
@@ -25,7 +25,7 @@ fn text(bytes: Vec<u8>) -> String {
 
 #[test]
 fn a_created_task_is_nested_or_flat() {
-    let task = Task {
+    let task = TaskView {
         message: Some("waits for \"approval\""),
         poll_ms: Some(500),
         ..TASK
@@ -80,7 +80,7 @@ fn a_task_is_written_in_either_form() {
         ),
         (OperationState::Cancelled, "cancelled", "cancelled|"),
     ] {
-        let task = Task {
+        let task = TaskView {
             standing,
             ttl_ms: None,
             ..TASK
@@ -233,7 +233,7 @@ fn declarations_are_recognised() {
 
 #[test]
 fn only_some_answers_contain_the_result() {
-    use Status::{Completed, Failed, Working};
+    use TaskStatus::{Completed, Failed, Working};
     for (form, method, is_ok, status, expected) in [
         (Form::Legacy, "tasks/result", true, Working, true),
         (Form::Legacy, "tasks/result", false, Completed, false),

@@ -20,7 +20,7 @@ pub enum OperationState<'a> {
 /// The states that both forms have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Status {
+pub enum TaskStatus {
     /// In execution.
     Working,
     /// Waits for input of the caller.
@@ -33,7 +33,7 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl TaskStatus {
     /// The state's name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -59,9 +59,9 @@ pub fn has_list(form: Form) -> bool {
 
 /// Whether an answer to a request about a task of this state contains the task's result.
 #[must_use]
-pub fn has_result(form: Form, method: &str, is_ok: bool, status: Status) -> bool {
+pub fn has_result(form: Form, method: &str, is_ok: bool, status: TaskStatus) -> bool {
     match (form, method) {
-        (Form::Legacy, "tasks/result") => is_ok || status == Status::Failed,
+        (Form::Legacy, "tasks/result") => is_ok || status == TaskStatus::Failed,
         (Form::Modern, "tasks/get") => is_ok && status.is_over(),
         (Form::Legacy | Form::Modern, _) => false,
     }
@@ -69,7 +69,7 @@ pub fn has_result(form: Form, method: &str, is_ok: bool, status: Status) -> bool
 
 /// An operation as its caller sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Task<'a> {
+pub struct TaskView<'a> {
     /// The task id: the operation's, which other clients cannot guess.
     pub id: &'a str,
     /// Its standing.
@@ -86,19 +86,19 @@ pub struct Task<'a> {
     pub poll_ms: Option<u64>,
 }
 
-impl Task<'_> {
+impl TaskView<'_> {
     /// Its state in this form. A tool's own error (`isError`) is a failure in 2025-11-25 only.
     #[must_use]
-    pub fn status(&self, form: Form) -> Status {
+    pub fn status(&self, form: Form) -> TaskStatus {
         match self.standing {
-            OperationState::Working => Status::Working,
-            OperationState::InputRequired(_) => Status::InputRequired,
+            OperationState::Working => TaskStatus::Working,
+            OperationState::InputRequired(_) => TaskStatus::InputRequired,
             OperationState::Result(raw) => match form {
-                Form::Legacy if is_error(raw) => Status::Failed,
-                Form::Legacy | Form::Modern => Status::Completed,
+                Form::Legacy if is_error(raw) => TaskStatus::Failed,
+                Form::Legacy | Form::Modern => TaskStatus::Completed,
             },
-            OperationState::Error(_) => Status::Failed,
-            OperationState::Cancelled => Status::Cancelled,
+            OperationState::Error(_) => TaskStatus::Failed,
+            OperationState::Cancelled => TaskStatus::Cancelled,
         }
     }
 }

@@ -3,7 +3,7 @@
 use json::{JsonError, Object, Span};
 use model::{Form, Method, Notice, Payload};
 
-use super::view::{OperationState, Task};
+use super::view::{OperationState, TaskView};
 use crate::mcp::meta;
 use crate::time::rfc3339;
 
@@ -15,7 +15,7 @@ pub(super) const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-resp
 ///
 /// `immediate` is for the caller's model; only 2025-11-25 has a place for it.
 #[must_use]
-pub fn created(task: &Task<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> {
+pub fn created(task: &TaskView<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> {
     json::object(|result| match form {
         Form::Modern => {
             result.text("resultType", "task");
@@ -34,7 +34,7 @@ pub fn created(task: &Task<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> 
 
 /// The result of `tasks/get`. In the extension it contains the questions, the result or the error.
 #[must_use]
-pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
+pub fn get(task: &TaskView<'_>, form: Form) -> Vec<u8> {
     match form {
         Form::Legacy => legacy(task),
         Form::Modern => json::object(|result| {
@@ -46,7 +46,7 @@ pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
 
 /// The params of `notifications/tasks/status` (2025-11-25) or `notifications/tasks` (extension).
 #[must_use]
-pub(crate) fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
+pub(crate) fn changed(task: &TaskView<'_>, form: Form) -> Vec<u8> {
     match form {
         Form::Legacy => legacy(task),
         Form::Modern => json::object(|params| write_with_outcome(params, task)),
@@ -55,7 +55,7 @@ pub(crate) fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
 
 /// The notification of a task's state.
 #[must_use]
-pub fn notice(task: &Task<'_>, form: Form) -> Notice {
+pub fn notice(task: &TaskView<'_>, form: Form) -> Notice {
     let method = match form {
         Form::Legacy => "notifications/tasks/status",
         Form::Modern => "notifications/tasks",
@@ -71,7 +71,7 @@ pub fn notice(task: &Task<'_>, form: Form) -> Notice {
 /// The result of `tasks/cancel`: in 2025-11-25 the task as it is now, which should be cancelled;
 /// the extension acknowledges.
 #[must_use]
-pub fn cancelled(task: &Task<'_>, form: Form) -> Vec<u8> {
+pub fn cancelled(task: &TaskView<'_>, form: Form) -> Vec<u8> {
     match form {
         Form::Legacy => legacy(task),
         Form::Modern => acknowledged(),
@@ -117,12 +117,12 @@ fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>
     json::edited(body, &[(outer, Some(&inner))])
 }
 
-fn legacy(task: &Task<'_>) -> Vec<u8> {
+fn legacy(task: &TaskView<'_>) -> Vec<u8> {
     json::object(|object| write_task(object, task, Form::Legacy))
 }
 
 /// Adds the task as the extension writes it, with its questions, its result or its error.
-fn write_with_outcome(object: &mut Object<'_>, task: &Task<'_>) {
+fn write_with_outcome(object: &mut Object<'_>, task: &TaskView<'_>) {
     write_task(object, task, Form::Modern);
     match task.standing {
         OperationState::InputRequired(raw) => object.raw("inputRequests", raw),
@@ -133,7 +133,7 @@ fn write_with_outcome(object: &mut Object<'_>, task: &Task<'_>) {
 }
 
 /// Adds the members that both forms have; the times to live and to wait are named differently.
-fn write_task(object: &mut Object<'_>, task: &Task<'_>, form: Form) {
+fn write_task(object: &mut Object<'_>, task: &TaskView<'_>, form: Form) {
     let (ttl, poll) = match form {
         Form::Legacy => ("ttl", "pollInterval"),
         Form::Modern => ("ttlMs", "pollIntervalMs"),

@@ -21,7 +21,7 @@ fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
     let (params, mut splice) = (Params::read(from).unwrap(), Splice::new());
     let mut edit = params.edit();
     let (number, own, related_task, log_level, tasks) = (1, None, None, None, false);
-    let out = Outgoing {
+    let out = OutgoingChanges {
         form: to,
         number,
         own,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use model::KindRef;
 
-use crate::mcpx::check::{Act, Call, Mismatch, answers, strict};
+use crate::mcpx::check::{Act, EnvelopeCall, Mismatch, answers, strict};
 use crate::mcpx::{Envelope, Head, kind_of};
 use crate::rpc::MessageKind;
 
@@ -12,7 +12,7 @@ fn check(kind: &str, payload: &str) -> Result<Act, Mismatch> {
 }
 
 /// A request with these params, under this kind.
-fn request(kind: &str, method: &str, params: &str) -> Result<Call, String> {
+fn request(kind: &str, method: &str, params: &str) -> Result<EnvelopeCall, String> {
     let payload = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
     match check(kind, &payload) {
         Ok(Act::Request(call)) => Ok(call),
@@ -184,7 +184,10 @@ fn kinds_agree_with_their_payloads() {
         ),
     ] {
         let read = request(&format!("mcp/request:{kind}"), method, params);
-        let read = read.as_ref().map(Call::target).map_err(String::as_str);
+        let read = read
+            .as_ref()
+            .map(EnvelopeCall::target)
+            .map_err(String::as_str);
         assert_eq!(read, expect, "{kind} {params}");
     }
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use model::Capabilities;
 
 use crate::mcpx::system::{
-    ErrorDraft, ParticipantInfo, Person, Presence, PresenceChange, Stamp, System, error, presence,
-    welcome,
+    ErrorDraft, ParticipantInfo, PersonView, Presence, PresenceChange, Stamp, System, error,
+    presence, welcome,
 };
 use crate::mcpx::{Chat, Draft, Envelope, Format, envelope};
 
@@ -180,7 +180,7 @@ fn messages_of_the_gateway_are_written_as_printed() {
     let proposer = able(&PROPOSER);
     let full = able(&["mcp/*", "chat"]);
     let answering = able(&["mcp/response:*", "chat"]);
-    let person = |id, capabilities| Person { id, capabilities };
+    let person = |id, capabilities| PersonView { id, capabilities };
     let stamp = |id| Stamp { id, ts: None };
     let others = [person("agent-1", &full), person("agent-2", &answering)];
     let join = Presence::Join(person("new-agent", &proposer));
@@ -232,7 +232,7 @@ fn addressees_of_a_capability_are_written_and_read() {
             narrowed("mcp/request:tools/list", &["search"]),
         ])
         .collect();
-    let who = Person {
+    let who = PersonView {
         id: "a",
         capabilities: &held,
     };

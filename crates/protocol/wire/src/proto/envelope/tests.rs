@@ -13,7 +13,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Writes the message, and reads it again.
 #[track_caller]
-fn check(id: u64, kind: Kind, body: &impl prost::Message, golden: &str) {
+fn check(id: u64, kind: PayloadKind, body: &impl prost::Message, golden: &str) {
     let field = kind.field_of(body);
     let written = message(id, &field);
     assert_eq!(hex(&framed(&written).unwrap()), golden.replace(' ', ""));
@@ -26,7 +26,7 @@ fn check(id: u64, kind: Kind, body: &impl prost::Message, golden: &str) {
         }
     );
     assert_eq!(
-        Kind::split(&field),
+        PayloadKind::split(&field),
         Some((kind, body.encode_to_vec().into()))
     );
 }
@@ -49,7 +49,7 @@ fn golden_frames() {
     };
     check(
         1,
-        Kind::InitializeRequest,
+        PayloadKind::InitializeRequest,
         &asked,
         "00000019080112150a05312e302e30120c08011a0870726f746f627566",
     );
@@ -68,7 +68,7 @@ fn golden_frames() {
     };
     check(
         1,
-        Kind::InitializeResponse,
+        PayloadKind::InitializeResponse,
         &answer,
         "0000001308011a0f0a05312e302e30120608011a020801",
     );
@@ -86,16 +86,16 @@ fn golden_frames() {
         "00000052 0802324e0a0a7765625f736561726368 12400a32 {url} 120a0a08 {}",
         hex(b"protobuf")
     );
-    check(2, Kind::CallToolRequest, &call, &golden);
+    check(2, PayloadKind::CallToolRequest, &call, &golden);
     check(
         2,
-        Kind::ListToolsRequest,
+        PayloadKind::ListToolsRequest,
         &ListToolsRequest::default(),
         "0000000408022200",
     );
     check(
         0,
-        Kind::ListToolsResponse,
+        PayloadKind::ListToolsResponse,
         &ListToolsResponse::default(),
         "000000022a00",
     );
@@ -108,7 +108,7 @@ fn golden_frames() {
         "0000002d080462290896fefdffffffffffff01121c {}",
         hex(error.message.as_bytes())
     );
-    check(4, Kind::ErrorResponse, &error, &golden);
+    check(4, PayloadKind::ErrorResponse, &error, &golden);
 }
 
 #[test]

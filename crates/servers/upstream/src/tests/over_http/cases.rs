@@ -322,7 +322,7 @@ async fn a_server_of_2024_is_detected() {
 async fn an_http_server_without_an_answer_to_the_probe_is_legacy() {
     let server = Server::start(Kind::Silent).await;
     let http = HttpConfig {
-        url: Secret::new(server.url.as_str()),
+        url: SecretText::new(server.url.as_str()),
         headers: Vec::new(),
         tls: tls::ClientTls::of_machine(),
     };
@@ -346,7 +346,7 @@ async fn an_unreachable_server_is_down_and_its_url_stays_secret() {
     let url = format!("http://{}/secret-path", listener.local_addr().unwrap());
     drop(listener);
     let http = HttpConfig {
-        url: Secret::new(url),
+        url: SecretText::new(url),
         headers: Vec::new(),
         tls: tls::ClientTls::of_machine(),
     };
