@@ -48,7 +48,7 @@ pub const PARTICIPANT_AUDIT_BYTES_MAX: usize = AUDIT_BYTES_MAX / SHARE_OF_POOL;
 /// Bytes that one permit counts on the account of its participant: its share of the queue.
 pub const ENTRY_BYTES: usize = AUDIT_BYTES_MAX / AUDIT_PERMITS_MAX;
 
-/// The longest time that entries of [`Permit::write`] gather before they are written, in
+/// The longest time that entries of [`AuditPermit::write`] gather before they are written, in
 /// milliseconds: each group costs two syncs, about half a millisecond of CPU time. The log writes
 /// sooner at [`AUDIT_GATHER_BYTES`], or when half of the permits are in use.
 pub const AUDIT_GATHER_MS: u64 = 50;
@@ -69,7 +69,7 @@ pub struct AuditLog {
 /// Permit to write one entry, reserved before the act that the entry records. Released when
 /// dropped.
 #[derive(Debug)]
-pub struct Permit {
+pub struct AuditPermit {
     permit: QueuePermit<Bodies>,
     policy: Arc<Policy>,
 }
@@ -140,10 +140,10 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`StoreError::Share`] when its share is full, else as [`AuditLog::reserve`].
-    pub fn reserve_on(&self, account: &Arc<Share>) -> Result<Permit, StoreError> {
+    pub fn reserve_on(&self, account: &Arc<Share>) -> Result<AuditPermit, StoreError> {
         let taken = account.take(ENTRY_BYTES).map_err(|_| StoreError::Share)?;
         let permit = self.group.reserve()?.on(taken, ENTRY_BYTES);
-        Ok(Permit {
+        Ok(AuditPermit {
             permit,
             policy: Arc::clone(&self.policy),
         })
@@ -155,8 +155,8 @@ impl AuditLog {
     /// [`StoreError::Busy`] when [`AUDIT_PERMITS_MAX`] or [`AUDIT_BYTES_MAX`] is reached,
     /// [`StoreError::Stopped`] after a failed write, [`StoreError::Paused`] while a file cannot be
     /// opened.
-    pub fn reserve(&self) -> Result<Permit, StoreError> {
-        Ok(Permit {
+    pub fn reserve(&self) -> Result<AuditPermit, StoreError> {
+        Ok(AuditPermit {
             permit: self.group.reserve()?,
             policy: Arc::clone(&self.policy),
         })
@@ -191,7 +191,7 @@ impl AuditLog {
     }
 }
 
-impl Permit {
+impl AuditPermit {
     /// Whether the log has anything of payloads.
     pub(crate) fn keeps_payloads(&self) -> bool {
         self.policy.keeps_payloads()

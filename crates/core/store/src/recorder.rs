@@ -13,7 +13,7 @@ use crate::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict};
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
-pub use permit::{Permit, entry};
+pub use permit::{RecordPermit, entry};
 
 /// The kind under which connections are recorded: opened, rejected, ended.
 pub const CONNECTION: &str = "portmoot/connection";
@@ -70,7 +70,7 @@ impl Recorder {
     /// # Errors
     /// `log_unavailable` when there is no room or the log cannot be written: an act that must be
     /// recorded is refused then.
-    pub fn reserve(&self) -> Result<Permit, Refusal> {
+    pub fn reserve(&self) -> Result<RecordPermit, Refusal> {
         self.reserve_on(None)
     }
 
@@ -79,7 +79,7 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
-    pub fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<Permit, Refusal> {
+    pub fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<RecordPermit, Refusal> {
         let permit = self.try_reserve(
             account,
             &self.refused,
@@ -101,7 +101,7 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::reserve_on`].
-    pub fn reserve_of(&self, id: &ParticipantId) -> Result<Permit, Refusal> {
+    pub fn reserve_of(&self, id: &ParticipantId) -> Result<RecordPermit, Refusal> {
         self.reserve_on(self.account(id).as_ref())
     }
 
@@ -112,9 +112,9 @@ impl Recorder {
 
     /// Reserves room for one entry about an act that happens anyway. Without room the loss is
     /// counted and logged.
-    pub fn reserve_or_count(&self) -> Permit {
+    pub fn reserve_or_count(&self) -> RecordPermit {
         let permit = self.try_reserve(None, &self.lost, "entries of the audit log are lost");
-        permit.unwrap_or_else(|_| Permit::none())
+        permit.unwrap_or_else(|_| RecordPermit::none())
     }
 
     fn try_reserve(
@@ -122,9 +122,9 @@ impl Recorder {
         account: Option<&Arc<Share>>,
         missed: &Missed,
         what: &str,
-    ) -> Result<Permit, StoreError> {
+    ) -> Result<RecordPermit, StoreError> {
         let Some(log) = &self.log else {
-            return Ok(Permit::none());
+            return Ok(RecordPermit::none());
         };
         let permit = account.map_or_else(|| log.reserve(), |account| log.reserve_on(account));
         let permit = permit.inspect_err(|error| {
@@ -133,12 +133,12 @@ impl Recorder {
                 tracing::error!(%error, failure, count, "{what}");
             }
         });
-        permit.map(|permit| Permit(Some(permit)))
+        permit.map(|permit| RecordPermit(Some(permit)))
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries
     /// are written, then a count.
-    pub fn write_counted(&self, permit: Permit, entry: &AuditEntry<'_>) {
+    pub fn write_counted(&self, permit: RecordPermit, entry: &AuditEntry<'_>) {
         if permit.keeps() {
             self.floods.write(permit, entry);
         }

@@ -524,7 +524,7 @@ pub(crate) mod tests {
             name: ParticipantId::new(name).unwrap(),
             transport: upstream::config::Transport::Demo,
             era: upstream::config::EraChoice::Legacy,
-            sessions: upstream::config::Sessions::Shared,
+            sessions: upstream::config::SessionSharing::Shared,
             timeouts: upstream::config::Timeouts::default(),
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,

@@ -11,7 +11,7 @@ use crate::{
     call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed,
     results::asked::recorded,
 };
-use store::recorder::{Permit, entry};
+use store::recorder::{RecordPermit, entry};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";
@@ -39,7 +39,7 @@ impl<'d> Record<'d> {
 
     /// A refusal costs its sender little: of a flood only the first entries are written, then a
     /// count.
-    fn write(self, permit: Permit, entry: &AuditEntry<'_>) {
+    fn write(self, permit: RecordPermit, entry: &AuditEntry<'_>) {
         if entry.verdict == Word::Refused {
             self.0.audit.write_counted(permit, entry);
         } else {
@@ -52,7 +52,7 @@ impl<'d> Record<'d> {
     }
 
     /// The verdict about a client's request.
-    pub(crate) fn request(self, permit: Permit, call: &Call, verdict: &Verdict) {
+    pub(crate) fn request(self, permit: RecordPermit, call: &Call, verdict: &Verdict) {
         if !permit.keeps() {
             return;
         }
@@ -115,7 +115,7 @@ impl<'d> Record<'d> {
     /// The verdict about an envelope. `why` is the rule that admits it, or why it is refused.
     pub(crate) fn envelope(
         self,
-        permit: Permit,
+        permit: RecordPermit,
         envelope: &Envelope,
         from: &str,
         admitted: bool,
@@ -287,7 +287,7 @@ impl<'d> Record<'d> {
         content: Option<&Proposed>,
         by: &ParticipantId,
         why: &str,
-        permit: Option<Permit>,
+        permit: Option<RecordPermit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
         let entry = AuditEntry {
@@ -309,7 +309,7 @@ impl<'d> Record<'d> {
     /// Writes what happened to a proposal.
     fn proposal(
         self,
-        permit: Permit,
+        permit: RecordPermit,
         id: OperationId,
         opened: &OpenedProposal,
         entry: AuditEntry<'_>,

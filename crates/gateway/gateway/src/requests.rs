@@ -16,7 +16,7 @@ use crate::link::{Link, Requester, Undelivered};
 use crate::live::{Effect, Event, Live, ServerQuestion};
 use crate::returns::{self, Return};
 use crate::work::Work;
-use store::recorder::Permit;
+use store::recorder::RecordPermit;
 
 use crate::{
     apps, builtin, dispatch::Dispatch, narrow_names, record::Record, results, sending, skills,
@@ -80,7 +80,7 @@ impl Dispatch {
         let is_recorded = target.is_some() || comes_back;
         let permit = match self.audit.reserve_on(link.audit()) {
             Ok(permit) => permit,
-            Err(_) if !is_recorded => Permit::none(),
+            Err(_) if !is_recorded => RecordPermit::none(),
             Err(refusal) => {
                 let (refusal, cause) = (Box::new(refusal), Cause::LogUnavailable);
                 self.run(Effect::Refuse {

@@ -15,7 +15,7 @@ use registry::resolve::{Http, ResolverSettings};
 use store::audit::{Payloads, Policy, REDACTED};
 use tls::ServerTls;
 use upstream::config::{
-    EraChoice, IDLE_STOP, ServerConfig, ServerLimits, Sessions, Start, Timeouts, Transport,
+    EraChoice, IDLE_STOP, ServerConfig, ServerLimits, SessionSharing, Start, Timeouts, Transport,
 };
 use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
 
@@ -195,7 +195,7 @@ impl ParticipantConfig {
             transport: Transport::Participant,
             // On MCPx, payloads have the legacy form.
             era: EraChoice::Legacy,
-            sessions: Sessions::Shared,
+            sessions: SessionSharing::Shared,
             timeouts: self.serves.clone()?,
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,

@@ -23,7 +23,7 @@ button.main{background:var(--act);border-color:var(--act);color:var(--card)}butt
 
 /// A page to send.
 #[derive(Debug)]
-pub struct Page {
+pub struct HtmlPage {
     status: StatusCode,
     title: &'static str,
     body: String,
@@ -33,7 +33,7 @@ pub struct Page {
     cookies: Vec<String>,
 }
 
-impl Page {
+impl HtmlPage {
     /// A page with this title and content.
     ///
     /// Hidden characters of the content become visible here, for all its texts at once: a
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn pages_are_not_framed_kept_or_referred_to() {
-        let page = Page::new(StatusCode::OK, "Title", &html! { p { "text" } })
+        let page = HtmlPage::new(StatusCode::OK, "Title", &html! { p { "text" } })
             .leading_to("http://127.0.0.1:5".to_owned())
             .with_cookies(["a=b".to_owned(), "c=d".to_owned()]);
         let document = page.document();
@@ -218,7 +218,7 @@ mod tests {
     fn texts_of_others_are_no_markup_and_hide_nothing() {
         let evil = "</p><script>&lt;\" \u{202e}\0";
         let seen = "&lt;/p&gt;&lt;script&gt;&amp;lt;&quot; \\u{202e}\\u{0}";
-        let page = Page::new(
+        let page = HtmlPage::new(
             StatusCode::OK,
             "Title",
             &html! { p title=(evil) { (evil) } },
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_page_without_a_form_leads_to_the_gateway_alone() {
-        let page = Page::new(StatusCode::OK, "Title", &html! {});
+        let page = HtmlPage::new(StatusCode::OK, "Title", &html! {});
         assert!(page.policy().contains("form-action 'self'; "));
     }
 

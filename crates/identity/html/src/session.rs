@@ -11,16 +11,16 @@ pub const SESSION_MS: u64 = 1_800_000;
 
 /// A browser, and the participant that has signed in there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct BrowserSession {
     /// Unguessable. Forms are sealed for it.
     pub browser: String,
     /// The person that has signed in.
-    pub person: Option<Person>,
+    pub person: Option<SignedInPerson>,
 }
 
 /// A participant that has signed in at the pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Person {
+pub struct SignedInPerson {
     /// The participant.
     pub name: String,
     /// Mark of the participant when it signed in. With another mark it is signed in no more.
@@ -29,7 +29,7 @@ pub struct Person {
     pub until_ms: u64,
 }
 
-impl Person {
+impl SignedInPerson {
     /// A participant that signs in now.
     #[must_use]
     pub fn new(name: String, mark: String, now_ms: u64) -> Self {
@@ -43,8 +43,8 @@ impl Person {
 
 /// A new browser. `random` are 18 fresh random bytes.
 #[must_use]
-pub fn new_browser(random: [u8; 18]) -> Session {
-    Session {
+pub fn new_browser(random: [u8; 18]) -> BrowserSession {
+    BrowserSession {
         browser: URL_SAFE_NO_PAD.encode(random),
         person: None,
     }
@@ -55,13 +55,13 @@ pub fn new_browser(random: [u8; 18]) -> Session {
 /// Over plain HTTP it says which browser it is and nothing else: other programs on the machine get
 /// it too.
 #[derive(Debug, Clone, Copy)]
-pub struct Sessions<'c> {
+pub struct BrowserSessions<'c> {
     cookies: Cookies<'c>,
     /// Name of the cookie.
     name: &'static str,
 }
 
-impl<'c> Sessions<'c> {
+impl<'c> BrowserSessions<'c> {
     /// Sessions in cookies of this name: pages with different names have sessions of their own.
     #[must_use]
     pub fn new(cookies: Cookies<'c>, name: &'static str) -> Self {
@@ -80,20 +80,20 @@ impl<'c> Sessions<'c> {
 
     /// The session of a browser that sends these `Cookie` headers.
     #[must_use]
-    pub fn find(self, headers: &[&str], now_ms: u64) -> Option<Session> {
+    pub fn find(self, headers: &[&str], now_ms: u64) -> Option<BrowserSession> {
         let state = self
             .cookies
             .open(headers, self.name, &self.purpose(), now_ms)?;
-        let session: Session = serde_json::from_slice(&state).ok()?;
+        let session: BrowserSession = serde_json::from_slice(&state).ok()?;
         let person = session
             .person
             .filter(|person| self.keep_persons() && now_ms < person.until_ms);
-        Some(Session { person, ..session })
+        Some(BrowserSession { person, ..session })
     }
 
     /// The `Set-Cookie` header of a session. `nonce` is 24 fresh random bytes.
     #[must_use]
-    pub fn set(self, session: &Session, nonce: [u8; 24], now_ms: u64) -> String {
+    pub fn set(self, session: &BrowserSession, nonce: [u8; 24], now_ms: u64) -> String {
         let mut session = session.clone();
         if !self.keep_persons() {
             session.person = None;
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn cookies_have_the_prefix_of_their_host_unless_on_plain_loopback() {
         let sealer = Sealer::new(&[1; 32], None);
-        let person = Some(Person {
+        let person = Some(SignedInPerson {
             name: "ann".into(),
             mark: "m".into(),
             until_ms: SESSION_MS / 2,
@@ -140,14 +140,14 @@ mod tests {
             ("http://127.0.0.1:7070", "pm_login=", false),
         ] {
             let url = PublicUrl::parse(url).unwrap();
-            let sessions = Sessions::new(Cookies::new(&sealer, &url), "login");
+            let sessions = BrowserSessions::new(Cookies::new(&sealer, &url), "login");
             // Over plain HTTP other ports of the host get it too.
-            let session = Session {
+            let session = BrowserSession {
                 browser: "b".into(),
                 person: person.clone().filter(|_| secure),
             };
             let set = sessions.set(
-                &Session {
+                &BrowserSession {
                     person: person.clone(),
                     ..session.clone()
                 },
@@ -181,7 +181,7 @@ mod tests {
             let bare = sent.strip_prefix("__Host-").unwrap_or("x=y");
             assert_eq!(sessions.find(&[bare], 1), None);
             // Nor does the session of other pages.
-            let others = Sessions::new(Cookies::new(&sealer, &url), "connect");
+            let others = BrowserSessions::new(Cookies::new(&sealer, &url), "connect");
             let renamed = sent.replace("pm_login", "pm_connect");
             assert_eq!(others.find(&[sent, &renamed], 1), None);
         }

@@ -19,7 +19,7 @@ use store::audit::RecordedVerdict;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use zeroize::Zeroizing;
 
-use crate::config::{Account as Whose, AuthorizationKind};
+use crate::config::{AccountOwner as Whose, AuthorizationKind};
 use crate::discovery::Discovery;
 use crate::metadata::AuthorizationServer;
 use crate::registration::Use;

@@ -27,7 +27,7 @@ pub enum AuthorizationKind {
 
 /// Owner of the accounts that are used at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Account {
+pub enum AccountOwner {
     /// One for all callers: the operator signs in.
     #[default]
     Shared,
@@ -63,7 +63,7 @@ pub struct AuthConfig {
     /// `kind`.
     pub kind: AuthorizationKind,
     /// `account`.
-    pub account: Account,
+    pub account: AccountOwner,
     /// `list`.
     pub list: CallerList,
     /// Label of the key of each caller (`caller`), for people.

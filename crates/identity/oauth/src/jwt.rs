@@ -17,7 +17,7 @@ const ASSERTION_SECONDS: u64 = 60;
 #[error(
     "it is no P-256 private key in PKCS #8 (BEGIN PRIVATE KEY): openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256"
 )]
-pub struct KeyError;
+pub struct SigningKeyError;
 
 /// A P-256 private key.
 pub struct SigningKey {
@@ -29,22 +29,26 @@ impl SigningKey {
     /// Reads a PEM text.
     ///
     /// # Errors
-    /// [`KeyError`].
-    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
+    /// [`SigningKeyError`].
+    pub fn from_pem(pem: &str) -> Result<Self, SigningKeyError> {
         let body = pem
             .split_once("-----BEGIN PRIVATE KEY-----")
-            .ok_or(KeyError)?
+            .ok_or(SigningKeyError)?
             .1;
         let body = body
             .split_once("-----END PRIVATE KEY-----")
-            .ok_or(KeyError)?
+            .ok_or(SigningKeyError)?
             .0;
         let body: Zeroizing<String> = Zeroizing::new(body.split_whitespace().collect());
-        let der = Zeroizing::new(STANDARD.decode(body.as_bytes()).map_err(|_| KeyError)?);
+        let der = Zeroizing::new(
+            STANDARD
+                .decode(body.as_bytes())
+                .map_err(|_| SigningKeyError)?,
+        );
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &random);
         let mut key = Self {
-            pair: pair.map_err(|_| KeyError)?,
+            pair: pair.map_err(|_| SigningKeyError)?,
             kid: String::new(),
         };
         let (x, y) = key.point();

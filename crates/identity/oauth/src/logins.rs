@@ -22,7 +22,7 @@ use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
 use crate::site::Site;
-use crate::token::{self, FormBody, GrantRequest, OAuthClient, post, refusal};
+use crate::token::{self, FormBody, OAuthClient, TokenGrant, post, refusal};
 use crate::trouble::Trouble;
 
 /// Time that a sign-in may take, milliseconds.
@@ -330,7 +330,7 @@ impl Logins {
             }
             (None, None) => return Err(LoginError::Unreadable),
         };
-        let grant = GrantRequest::Code {
+        let grant = TokenGrant::Code {
             code: code.expose(),
             verifier: &pending.verifier,
             redirect_uri: &pending.redirect_uri,
@@ -466,7 +466,7 @@ impl Logins {
             Arc::clone(&device.pending.found),
         );
         is_in_force(&site)?;
-        let grant = GrantRequest::Device { code: &device.code };
+        let grant = TokenGrant::Device { code: &device.code };
         let resource = device.pending.resource.clone();
         let asked = token::request(
             site.way(),

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::account::session::SessionAccount;
 use crate::account::{Account, AccountState, Flight};
-use crate::config::{Account as Whose, AuthConfig, AuthorizationKind};
+use crate::config::{AccountOwner as Whose, AuthConfig, AuthorizationKind};
 use crate::connect::{Connects, WaitingConnect};
 use crate::jwt::SigningKey;
 use crate::logins::Logins;

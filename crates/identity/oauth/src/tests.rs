@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::account::Account;
 use crate::account::session::SessionAccount;
-use crate::config::{Account as Whose, AuthConfig, AuthorizationKind};
+use crate::config::{AccountOwner as Whose, AuthConfig, AuthorizationKind};
 use crate::logins::{LoginError, SignInRequest};
 use crate::registration::Use;
 use crate::vault::Vault;

@@ -70,7 +70,7 @@ pub struct OAuthClient {
 }
 
 /// Tokens that are asked for.
-pub enum GrantRequest<'a> {
+pub enum TokenGrant<'a> {
     /// Tokens of an authorization code.
     Code {
         /// The code.
@@ -174,12 +174,12 @@ pub async fn request(
     (dialer, reach): (&Dialer, &AllowedAddresses),
     server: &AuthorizationServer,
     client: &OAuthClient,
-    grant: &GrantRequest<'_>,
+    grant: &TokenGrant<'_>,
     resource: Option<&str>,
 ) -> Result<IssuedTokens, Trouble> {
     let mut form = FormBody::new();
     match grant {
-        GrantRequest::Code {
+        TokenGrant::Code {
             code,
             verifier,
             redirect_uri,
@@ -189,19 +189,19 @@ pub async fn request(
             form.add("redirect_uri", redirect_uri)
                 .add("code_verifier", verifier.expose());
         }
-        GrantRequest::Refresh(token) => {
+        TokenGrant::Refresh(token) => {
             form.add("grant_type", "refresh_token")
                 .add("refresh_token", token.expose());
         }
-        GrantRequest::ClientCredentials { scopes } => {
+        TokenGrant::ClientCredentials { scopes } => {
             form.add("grant_type", "client_credentials")
                 .add_some("scope", scope_of(scopes).as_deref());
         }
-        GrantRequest::Device { code } => {
+        TokenGrant::Device { code } => {
             form.add("grant_type", DEVICE_GRANT);
             form.add("device_code", code.expose());
         }
-        GrantRequest::Exchange {
+        TokenGrant::Exchange {
             subject,
             scopes,
             audience,
@@ -223,7 +223,7 @@ pub async fn request(
         .ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
     let fetched = post((dialer, reach), endpoint, server, client, form).await?;
     refusal(server, &fetched)?;
-    let is_exchange = matches!(grant, GrantRequest::Exchange { .. });
+    let is_exchange = matches!(grant, TokenGrant::Exchange { .. });
     read(&fetched.body, server, is_exchange)
 }
 

@@ -17,7 +17,9 @@ use access::{AccessRecord, Consent};
 use auth::{LOCAL_USER, PublicUrl, Sealer};
 use axum::http::StatusCode;
 use axum::response::Response;
-use html::{Browser, Cookies, Forms, Page, Person, Session, Sessions, new_browser};
+use html::{
+    Browser, BrowserSession, BrowserSessions, Cookies, Forms, HtmlPage, SignedInPerson, new_browser,
+};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::ConnectRequest;
 use oauth::ServerAccounts;
@@ -77,7 +79,7 @@ pub struct Connect {
 /// A browser at a page: the gateway's address there, and the session.
 struct At {
     url: PublicUrl,
-    session: Session,
+    session: BrowserSession,
     now_ms: u64,
 }
 
@@ -142,8 +144,8 @@ impl Connect {
     }
 
     /// Sessions of browsers at the connect pages, which are others than those of signing in.
-    fn sessions<'c>(&'c self, url: &PublicUrl) -> Sessions<'c> {
-        Sessions::new(Cookies::new(&self.sealer, url), CONNECT_SESSION)
+    fn sessions<'c>(&'c self, url: &PublicUrl) -> BrowserSessions<'c> {
+        BrowserSessions::new(Cookies::new(&self.sealer, url), CONNECT_SESSION)
     }
 
     /// Tokens of forms, each with the terms that the person was shown, if it was shown some.
@@ -154,7 +156,7 @@ impl Connect {
     /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the
     /// gateway's own authorization server. While callers need no token, every browser that reaches
     /// the gateway on this machine is the local user's.
-    fn who(&self, at: &At, browser: &Browser) -> Option<Person> {
+    fn who(&self, at: &At, browser: &Browser) -> Option<SignedInPerson> {
         if !self.access.requires_token() {
             return (!at.url.is_secure()).then(|| self.person(LOCAL_USER.to_owned(), at.now_ms));
         }
@@ -167,7 +169,7 @@ impl Connect {
             let person = session
                 .person
                 .filter(|person| sign_in.is_signed_in(&now, person))?;
-            Some(Person {
+            Some(SignedInPerson {
                 mark: self.mark(&person.name),
                 ..person
             })
@@ -181,9 +183,9 @@ impl Connect {
             .filter(|person| self.knows(&person.name))
     }
 
-    fn person(&self, name: String, now_ms: u64) -> Person {
+    fn person(&self, name: String, now_ms: u64) -> SignedInPerson {
         let mark = self.mark(&name);
-        Person::new(name, mark, now_ms)
+        SignedInPerson::new(name, mark, now_ms)
     }
 
     /// Mark of a participant now.
@@ -192,7 +194,7 @@ impl Connect {
             .read(|state| session_mark(&self.home.config(), state, name))
     }
 
-    fn is_signed_in(&self, person: &Person, now_ms: u64) -> bool {
+    fn is_signed_in(&self, person: &SignedInPerson, now_ms: u64) -> bool {
         now_ms < person.until_ms
             && person.mark == self.mark(&person.name)
             && self.knows(&person.name)
@@ -256,7 +258,7 @@ impl Connect {
     }
 
     /// The page that asks for consent, or for a key.
-    fn asked(&self, id: &str, at: &At, shown: &ConsentTerms, wrong: Option<&str>) -> Page {
+    fn asked(&self, id: &str, at: &At, shown: &ConsentTerms, wrong: Option<&str>) -> HtmlPage {
         let sealed = self.sealed(at, id, Some(shown));
         let form = form(at, id, &sealed);
         match &shown.key_label {
@@ -265,7 +267,7 @@ impl Connect {
         }
     }
 
-    fn with_session(&self, page: Page, at: &At) -> Page {
+    fn with_session(&self, page: HtmlPage, at: &At) -> HtmlPage {
         let session = self.sessions(&at.url).set(&at.session, random(), at.now_ms);
         page.with_cookies([session])
     }
@@ -634,7 +636,7 @@ impl Connect {
 }
 
 /// Consent terms of a request for a person, by the server's metadata of now.
-async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, String> {
+async fn shown(request: &ConnectRequest, who: SignedInPerson) -> Result<ConsentTerms, String> {
     let (account, site) = (&request.account, &request.account.site);
     if site.config.kind == AuthorizationKind::Key {
         return Ok(ConsentTerms {

@@ -317,7 +317,7 @@ impl SignIn {
         Ok((family, given))
     }
 
-    fn permit(&self, participant: &str) -> Result<store::recorder::Permit, TokenError> {
+    fn permit(&self, participant: &str) -> Result<store::recorder::RecordPermit, TokenError> {
         let id = ParticipantId::new(participant)
             .map_err(|_| invalid_grant("the participant is not known"))?;
         self.home

@@ -6,7 +6,10 @@ use access::{AccessRecord, Consent};
 use auth::TOKEN_PREFIX;
 use axum::http::StatusCode;
 use axum::response::Response;
-use html::{Browser, Cookies, Forms, Page, Person, Session, Sessions, new_browser, see_other};
+use html::{
+    Browser, BrowserSession, BrowserSessions, Cookies, Forms, HtmlPage, SignedInPerson,
+    new_browser, see_other,
+};
 use model::ParticipantId;
 use platform::random;
 use store::audit::RecordedVerdict;
@@ -35,7 +38,7 @@ fn stop(status: StatusCode, sentence: &str) -> Response {
 }
 
 /// Purpose for which the answer to a form is sealed: the browser, and this very form.
-fn of_form(session: &Session, sealed: &str) -> String {
+fn of_form(session: &BrowserSession, sealed: &str) -> String {
     format!("{} {}", session.browser, client::digest(sealed))
 }
 
@@ -44,7 +47,7 @@ struct Open<'o> {
     now: &'o Now,
     request: AuthRequest,
     destination: Destination,
-    session: Session,
+    session: BrowserSession,
 }
 
 impl SignIn {
@@ -53,8 +56,8 @@ impl SignIn {
     }
 
     /// Sessions of browsers at the pages of signing in.
-    pub(crate) fn sessions<'c>(&'c self, now: &Now) -> Sessions<'c> {
-        Sessions::new(self.cookies(now), SIGN_IN_SESSION)
+    pub(crate) fn sessions<'c>(&'c self, now: &Now) -> BrowserSessions<'c> {
+        BrowserSessions::new(self.cookies(now), SIGN_IN_SESSION)
     }
 
     /// Tokens of forms, each with the request that it is about.
@@ -192,7 +195,7 @@ impl SignIn {
             request: &sealed,
         };
         let sessions = self.sessions(now);
-        let page: Page = match &session.person {
+        let page: HtmlPage = match &session.person {
             Some(person) => {
                 let holder = of_form(&session, &sealed);
                 let asked = AskedPerson {
@@ -314,8 +317,8 @@ impl SignIn {
         // only this form says who that is.
         let of_form = of_form(&open.session, params.get("request").unwrap_or_default());
         let sealed = params.get("who").unwrap_or_default();
-        let who: Option<Person> = self.asked_persons().open(&of_form, sealed, now.ms);
-        let is_same = |who: &Person| {
+        let who: Option<SignedInPerson> = self.asked_persons().open(&of_form, sealed, now.ms);
+        let is_same = |who: &SignedInPerson| {
             let person = open.session.person.as_ref();
             !self.sessions(now).keep_persons()
                 || person.is_some_and(|person| person.name == who.name)

@@ -1,7 +1,7 @@
 //! Pages of signing in.
 
 use axum::http::StatusCode;
-use html::{Page, parts};
+use html::{HtmlPage, parts};
 use maud::{Markup, html};
 
 use crate::client::ClientTrust;
@@ -9,13 +9,13 @@ use crate::redirect::Destination;
 use crate::request::AuthRequest;
 
 /// A page that says why nothing happens.
-pub(crate) fn problem(status: StatusCode, sentence: &str, hint: &str) -> Page {
+pub(crate) fn problem(status: StatusCode, sentence: &str, hint: &str) -> HtmlPage {
     let content = html! {
         h1 { "This sign-in cannot go on" }
         p { (sentence) }
         p class="soft" { (hint) }
     };
-    Page::new(status, "Sign-in stopped", &content)
+    HtmlPage::new(status, "Sign-in stopped", &content)
 }
 
 /// A page with an error that goes to the client only when the person follows the link: the gateway
@@ -24,13 +24,13 @@ pub(crate) fn problem_with_return(
     sentence: &str,
     destination: &Destination,
     location: &str,
-) -> Page {
+) -> HtmlPage {
     let content = html! {
         h1 { "This sign-in cannot go on" }
         p { "The client’s request is wrong: " (sentence) "." }
         p { a href=(location) rel="noreferrer" { "Go back to " (destination.shown()) } }
     };
-    Page::new(StatusCode::BAD_REQUEST, "Sign-in stopped", &content)
+    HtmlPage::new(StatusCode::BAD_REQUEST, "Sign-in stopped", &content)
 }
 
 /// Parts of a form beside the text that the person types.
@@ -55,7 +55,7 @@ pub(crate) fn sign_in(
     form: &PageForm<'_>,
     paste_tokens: bool,
     wrong: Option<&str>,
-) -> Page {
+) -> HtmlPage {
     let label = if paste_tokens {
         "One-time code, or your token"
     } else {
@@ -85,7 +85,7 @@ pub(crate) fn sign_in(
     } else {
         StatusCode::FORBIDDEN
     };
-    Page::new(status, "Sign in", &content).leading_to(destination.form_action())
+    HtmlPage::new(status, "Sign in", &content).leading_to(destination.form_action())
 }
 
 /// The participant that is asked for its consent.
@@ -104,7 +104,7 @@ pub(crate) fn consent(
     form: &PageForm<'_>,
     person: &AskedPerson<'_>,
     remembers: bool,
-) -> Page {
+) -> HtmlPage {
     let scopes = parts::names(&request.scopes, "everything that you may do");
     let content = html! {
         h1 { "Let " q { (request.client_name) } " act as " strong { (person.name) } "?" }
@@ -129,7 +129,7 @@ pub(crate) fn consent(
             (parts::switch(person.name))
         }
     };
-    Page::new(StatusCode::OK, "Consent", &content).leading_to(destination.form_action())
+    HtmlPage::new(StatusCode::OK, "Consent", &content).leading_to(destination.form_action())
 }
 
 /// The gateway's trust in a client, as a sentence.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     /// All pages of signing in, with a text of others at every place that has one.
-    fn pages(text: &str) -> Vec<Page> {
+    fn pages(text: &str) -> Vec<HtmlPage> {
         let destination = Destination::Web(text.to_owned());
         let form = PageForm {
             prefix: text,

@@ -1,6 +1,6 @@
 //! Pages as a browser reads them, for tests.
 
-use html::Page;
+use html::HtmlPage;
 use html5gum::{HtmlString, Token, Tokenizer};
 use json::visible;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn text(bytes: &HtmlString) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn read(page: &Page) -> Rendered {
+fn read(page: &HtmlPage) -> Rendered {
     let (mut markup, mut texts) = (Vec::new(), Vec::new());
     for Ok(token) in Tokenizer::new(page.body()) {
         match token {
@@ -62,7 +62,7 @@ pub(crate) fn hostile_text() -> impl Strategy<Value = String> {
 /// Checks that pages with this text have the markup of pages with a plain one, and that a browser
 /// reads exactly this text wherever it reads the plain one there.
 #[track_caller]
-pub(crate) fn assert_in_place(pages: impl Fn(&str) -> Vec<Page>, hostile: &str) {
+pub(crate) fn assert_in_place(pages: impl Fn(&str) -> Vec<HtmlPage>, hostile: &str) {
     let shown = visible::line(hostile);
     for (page, plain) in pages(hostile).iter().zip(&pages(PLAIN)) {
         let mut expected = read(plain);

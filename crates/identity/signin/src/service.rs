@@ -11,11 +11,11 @@ use access::sign_ins::{login_key, session_mark, subject};
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use html::Person;
+use html::SignedInPerson;
 use oauth::dialer::{AllowedAddresses, Dialer};
 use platform::{Limiter, Mutex, random, unix_ms};
 use store::audit::{AuditEntry, RecordedVerdict};
-use store::recorder::{Permit, Recorder, UNKNOWN_PARTICIPANT, entry};
+use store::recorder::{RecordPermit, Recorder, UNKNOWN_PARTICIPANT, entry};
 use tokio::task::spawn_blocking;
 use url::Url;
 
@@ -173,9 +173,9 @@ impl SignIn {
     }
 
     /// A participant that signs in at the pages now.
-    pub(crate) fn person(&self, now: &Now, name: String) -> Person {
+    pub(crate) fn person(&self, now: &Now, name: String) -> SignedInPerson {
         let mark = self.mark(now, &name);
-        Person::new(name, mark, now.ms)
+        SignedInPerson::new(name, mark, now.ms)
     }
 
     /// Uses a one-time code; the participant to which it was given, if that still has the name.
@@ -195,7 +195,7 @@ impl SignIn {
 
     /// Whether a participant that has signed in still is: it is the same one, and nothing was
     /// revoked since.
-    pub(crate) fn is_signed_in(&self, now: &Now, person: &Person) -> bool {
+    pub(crate) fn is_signed_in(&self, now: &Now, person: &SignedInPerson) -> bool {
         now.ms < person.until_ms
             && person.mark == self.mark(now, &person.name)
             && self.subject(now.config(), &person.name, now.ms).is_some()
@@ -212,7 +212,7 @@ impl SignIn {
 
     /// Records an act of a participant for a client.
     pub(crate) fn record(
-        permit: Permit,
+        permit: RecordPermit,
         participant: &str,
         client: &str,
         verdict: RecordedVerdict,

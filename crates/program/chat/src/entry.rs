@@ -40,7 +40,7 @@ impl Tone {
 
 /// One entry. Hidden characters in its texts are visible already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ChatEntry {
     /// When it happened, in Unix milliseconds.
     pub at_ms: u64,
     /// Kind of the entry.
@@ -53,7 +53,7 @@ pub struct Entry {
     pub of_topic: bool,
 }
 
-impl Entry {
+impl ChatEntry {
     /// Words of a participant.
     pub(crate) fn said(tone: Tone, speaker: String, text: String) -> Self {
         Self {

@@ -39,7 +39,7 @@ mod view;
 pub use api::{Api, ApiRefusal, ApiReply, ProposalDetails};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
-pub use entry::{Entry, Tone};
+pub use entry::{ChatEntry, Tone};
 pub use help::rows as help_rows;
 pub use inbox::{Inbox, InboxItem, NUMBERS_MAX, SETTLE_MS};
 pub use output::ChatOutput;

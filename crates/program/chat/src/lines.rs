@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::edit::edit_text;
-use crate::entry::Entry;
+use crate::entry::ChatEntry;
 use crate::output::ChatOutput;
 use crate::paint::ansi;
 use crate::perform::{LocalAct, Performer};
@@ -183,7 +183,7 @@ impl Lines {
     /// Prints the entries that have come.
     fn print(&mut self) {
         let columns = self.at_terminal.then(columns).flatten();
-        let new: Vec<Entry> = self.state.talk.since(self.printed).cloned().collect();
+        let new: Vec<ChatEntry> = self.state.talk.since(self.printed).cloned().collect();
         self.printed = self.state.talk.pushed();
         for entry in new.iter().filter(|entry| !(self.json && entry.of_topic)) {
             let text = self.text(entry, columns);
@@ -195,7 +195,7 @@ impl Lines {
         }
     }
 
-    fn text(&self, entry: &Entry, columns: Option<usize>) -> String {
+    fn text(&self, entry: &ChatEntry, columns: Option<usize>) -> String {
         let rows = entry.rows(self.state.zone);
         if !(self.at_terminal && self.look.colour) {
             return rows.render(columns);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::api::{self, Api};
 use crate::clock::span;
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::show;
 use crate::state::{Action, Approval, ChatEvent};
 
@@ -131,7 +131,7 @@ impl Performer {
                 let verb = if withdraw { "withdraw" } else { "reject" };
                 self.spawn(async move {
                     let entry = match api::end(&*api, &id, verb, &reason).await {
-                        Ok(proposal) => Entry::new(
+                        Ok(proposal) => ChatEntry::new(
                             Tone::Outcome,
                             format!("= #{number} is {}", visible::line(&proposal.state)),
                         ),
@@ -161,7 +161,7 @@ impl Performer {
         });
     }
 
-    fn outcome(&self, entry: Entry) {
+    fn outcome(&self, entry: ChatEntry) {
         send(&self.happened, ChatEvent::Outcome(vec![entry]));
     }
 
@@ -216,12 +216,12 @@ fn send(happened: &mpsc::UnboundedSender<ChatEvent>, event: ChatEvent) {
     let _ = happened.send(event);
 }
 
-fn note(text: &str) -> Entry {
-    Entry::new(Tone::Note, text)
+fn note(text: &str) -> ChatEntry {
+    ChatEntry::new(Tone::Note, text)
 }
 
-fn trouble(text: String) -> Entry {
-    Entry::new(Tone::Trouble, visible::lines(&text))
+fn trouble(text: String) -> ChatEntry {
+    ChatEntry::new(Tone::Trouble, visible::lines(&text))
 }
 
 fn answered(outcome: &Result<Box<RawValue>, CallError>) -> ChatEvent {
@@ -313,7 +313,7 @@ async fn list(
             (target, answer.unwrap_or(Err(CallError::Timeout)))
         });
     }
-    let mut found: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<ChatEntry>> = BTreeMap::new();
     for (owner, answer) in asking.join_all().await {
         match answer {
             Ok(result) => {
@@ -321,7 +321,7 @@ async fn list(
                     show::tools(&owner, &result).into_iter().unzip();
                 let entries = lines
                     .into_iter()
-                    .map(|line| Entry::new(Tone::Outcome, line))
+                    .map(|line| ChatEntry::new(Tone::Outcome, line))
                     .collect();
                 found.insert(owner.clone(), entries);
                 send(&happened, ChatEvent::Tools { owner, names });
@@ -331,9 +331,9 @@ async fn list(
             Err(_) => {}
         }
     }
-    let mut entries: Vec<Entry> = found.into_values().flatten().collect();
+    let mut entries: Vec<ChatEntry> = found.into_values().flatten().collect();
     if entries.is_empty() {
-        entries.push(Entry::new(
+        entries.push(ChatEntry::new(
             Tone::Outcome,
             "No participant lists tools for you.",
         ));

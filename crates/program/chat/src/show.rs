@@ -10,7 +10,7 @@ use wire::mcpx::{Envelope, Head};
 use wire::time::read_rfc3339;
 
 use crate::content;
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::rows::shortened;
 
 /// Longest params or result of others' calls that a row shows, in characters.
@@ -32,7 +32,7 @@ pub(crate) struct EventContext<'k> {
 
 /// The entry of an event, if it has one. A proposal has one for those who may not decide about it;
 /// see [`proposed`].
-pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<Entry> {
+pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<ChatEntry> {
     let entry = match event {
         Event::Chat {
             from,
@@ -145,7 +145,7 @@ fn envelope_of(event: &Event) -> Option<&Envelope> {
     }
 }
 
-fn said(from: &str, text: &str, envelope: &Envelope, me: &str) -> Entry {
+fn said(from: &str, text: &str, envelope: &Envelope, me: &str) -> ChatEntry {
     let shown = lines(text);
     if envelope.is_broadcast() {
         let tone = if mentions(text, me) && from != me {
@@ -154,13 +154,13 @@ fn said(from: &str, text: &str, envelope: &Envelope, me: &str) -> Entry {
             Tone::Said
         };
         let tone = if from == me { Tone::Own } else { tone };
-        return Entry::said(tone, visible::line(from), shown);
+        return ChatEntry::said(tone, visible::line(from), shown);
     }
     let to: Vec<&str> = envelope
         .to()
         .map(|to| if to == me { "you" } else { to })
         .collect();
-    Entry::said(
+    ChatEntry::said(
         Tone::Private,
         visible::line(&format!("{from} to {}", to.join(","))),
         shown,
@@ -184,7 +184,7 @@ pub(crate) fn mentions(text: &str, id: &str) -> bool {
 }
 
 /// A call between others, or its answer.
-fn call(envelope: &Envelope) -> Option<Entry> {
+fn call(envelope: &Envelope) -> Option<ChatEntry> {
     let kind = model::KindRef::parse(envelope.kind()).ok()?;
     let head = Head::of(kind)?;
     let method = kind.method()?;
@@ -218,7 +218,7 @@ fn call(envelope: &Envelope) -> Option<Entry> {
         "{mark} {from} to {to}: {what}{}",
         detail.unwrap_or_default()
     );
-    Some(Entry::new(Tone::Call, text).of_topic())
+    Some(ChatEntry::new(Tone::Call, text).of_topic())
 }
 
 /// The arguments of a call on one line.
@@ -253,14 +253,14 @@ fn addressees(envelope: &Envelope) -> String {
 }
 
 /// A proposal for those who cannot decide about it.
-pub(crate) fn proposed(proposed: &IncomingProposal) -> Entry {
+pub(crate) fn proposed(proposed: &IncomingProposal) -> ChatEntry {
     let call = &proposed.call;
     let target = call
         .target()
         .map(|target| format!(" {}", visible::line(target)))
         .unwrap_or_default();
     let detail = call.params().map(arguments).unwrap_or_default();
-    Entry::new(
+    ChatEntry::new(
         Tone::Proposal,
         format!(
             "? {} proposes to {}: {}{target} {detail}",
@@ -274,7 +274,7 @@ pub(crate) fn proposed(proposed: &IncomingProposal) -> Entry {
 }
 
 /// A lost connection.
-pub(crate) fn disconnected(why: &str, is_final: bool) -> Entry {
+pub(crate) fn disconnected(why: &str, is_final: bool) -> ChatEntry {
     let then = if is_final { "the end" } else { "reconnecting" };
     trouble(format!("! {}; {then}", visible::line(why)))
 }
@@ -283,10 +283,10 @@ pub(crate) fn disconnected(why: &str, is_final: bool) -> Entry {
 pub(crate) fn people<'p>(
     you: &'p ParticipantInfo,
     others: impl Iterator<Item = &'p ParticipantInfo>,
-) -> Vec<Entry> {
+) -> Vec<ChatEntry> {
     let person = |seen: &ParticipantInfo| {
         let text = visible::line(&format!("{}  {}", seen.id, seen.capabilities.join(", ")));
-        Entry::new(Tone::Outcome, text.trim_end())
+        ChatEntry::new(Tone::Outcome, text.trim_end())
     };
     std::iter::once(you).chain(others).map(person).collect()
 }
@@ -317,14 +317,14 @@ pub(crate) fn tools(owner: &str, result: &RawValue) -> Vec<(String, String)> {
 }
 
 /// The result of a call.
-pub(crate) fn result(result: &RawValue) -> Entry {
+pub(crate) fn result(result: &RawValue) -> ChatEntry {
     let parsed: Value = serde_json::from_str(result.get()).unwrap_or_default();
     let failed = parsed
         .get("isError")
         .and_then(Value::as_bool)
         .unwrap_or(false);
     let text = content::text(&parsed);
-    Entry::new(
+    ChatEntry::new(
         Tone::Outcome,
         if failed {
             format!("! {text}")
@@ -335,7 +335,7 @@ pub(crate) fn result(result: &RawValue) -> Entry {
 }
 
 /// The JSON-RPC answer of a proposal that is over, or its state and the reason for it.
-pub(crate) fn outcome(number: usize, over: &crate::api::ProposalDetails) -> Entry {
+pub(crate) fn outcome(number: usize, over: &crate::api::ProposalDetails) -> ChatEntry {
     #[derive(serde::Deserialize)]
     struct Answer {
         result: Option<Box<RawValue>>,
@@ -357,7 +357,7 @@ pub(crate) fn outcome(number: usize, over: &crate::api::ProposalDetails) -> Entr
                 .get("message")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            Entry::new(
+            ChatEntry::new(
                 Tone::Outcome,
                 format!("! answered with an error: {}", lines(message)),
             )
@@ -372,27 +372,27 @@ pub(crate) fn outcome(number: usize, over: &crate::api::ProposalDetails) -> Entr
                 visible::line(&over.state),
                 reason.unwrap_or_default()
             );
-            Entry::new(Tone::Outcome, text)
+            ChatEntry::new(Tone::Outcome, text)
         }
     }
 }
 
 /// A failed call.
-pub(crate) fn failed(why: &CallError) -> Entry {
-    Entry::new(Tone::Outcome, format!("! {}", lines(&why.to_string())))
+pub(crate) fn failed(why: &CallError) -> ChatEntry {
+    ChatEntry::new(Tone::Outcome, format!("! {}", lines(&why.to_string())))
 }
 
 /// A message that was not sent.
-pub(crate) fn not_sent(why: &CallError) -> Entry {
+pub(crate) fn not_sent(why: &CallError) -> ChatEntry {
     trouble(format!("! not sent: {}", lines(&why.to_string())))
 }
 
-fn note(text: String) -> Entry {
-    Entry::new(Tone::Note, text)
+fn note(text: String) -> ChatEntry {
+    ChatEntry::new(Tone::Note, text)
 }
 
-fn trouble(text: String) -> Entry {
-    Entry::new(Tone::Trouble, text)
+fn trouble(text: String) -> ChatEntry {
+    ChatEntry::new(Tone::Trouble, text)
 }
 
 fn lines(text: &str) -> String {

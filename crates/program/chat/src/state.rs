@@ -10,7 +10,7 @@ use crate::api::{ApiRefusal, ProposalDetails};
 use crate::card::{self, Around, CardLine, CardPart};
 use crate::clock::Zone;
 use crate::complete::Candidates;
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::inbox::{Inbox, InboxItem};
 use crate::layout::Areas;
 use crate::rows::TerminalRow;
@@ -68,9 +68,9 @@ pub enum ChatEvent {
         text: String,
     },
     /// Outcomes of commands.
-    Outcome(Vec<Entry>),
+    Outcome(Vec<ChatEntry>),
     /// A decision was made, or not.
-    Decided(Vec<Entry>),
+    Decided(Vec<ChatEntry>),
     /// The tools of a participant, for completion.
     Tools {
         /// The participant.
@@ -286,7 +286,7 @@ pub(crate) struct Announced {
     pub(crate) by: String,
     pub(crate) envelope: String,
     /// Entry that is shown if the proposal is for others to decide.
-    pub(crate) entry: Entry,
+    pub(crate) entry: ChatEntry,
     pub(crate) at_ms: u64,
     /// Whether the next look at the inbox tells whether it is there.
     pub(crate) is_known: bool,
@@ -394,8 +394,8 @@ impl ChatState {
     }
 
     /// Adds an entry to the talk, now unless it has a time.
-    pub(crate) fn push(&mut self, entry: Entry) {
-        let mut entry = Entry {
+    pub(crate) fn push(&mut self, entry: ChatEntry) {
+        let mut entry = ChatEntry {
             at_ms: if entry.at_ms == 0 {
                 self.now_ms
             } else {
@@ -418,7 +418,7 @@ impl ChatState {
     pub(crate) fn tell(&mut self, text: impl Into<String>) {
         match self.mode {
             ScreenMode::Screen => self.notice = Some((self.now_ms, text.into())),
-            ScreenMode::Lines(_) => self.push(Entry::new(Tone::Note, text)),
+            ScreenMode::Lines(_) => self.push(ChatEntry::new(Tone::Note, text)),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::clock::Zone;
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::rows::TerminalRow;
 
 /// Entries that are kept; older ones are dropped.
@@ -17,7 +17,7 @@ pub const ENTRY_CHARS_MAX: usize = 20_000;
 /// The latest entries.
 #[derive(Debug, Default)]
 pub struct Talk {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<ChatEntry>,
     bytes: usize,
     /// All entries that there were.
     pushed: u64,
@@ -40,7 +40,7 @@ pub struct TalkRow {
 
 impl Talk {
     /// Adds an entry, which takes so many rows at the present width.
-    pub(crate) fn push(&mut self, entry: Entry, rows: usize) {
+    pub(crate) fn push(&mut self, entry: ChatEntry, rows: usize) {
         self.bytes += entry.text.len();
         self.pushed += 1;
         self.entries.push_back(entry);
@@ -66,7 +66,7 @@ impl Talk {
     }
 
     /// The kept entries after the first `seen` ones.
-    pub fn since(&self, seen: u64) -> impl Iterator<Item = &Entry> {
+    pub fn since(&self, seen: u64) -> impl Iterator<Item = &ChatEntry> {
         let new = usize::try_from(self.pushed.saturating_sub(seen)).unwrap_or(usize::MAX);
         self.entries
             .iter()
@@ -107,7 +107,7 @@ impl Talk {
 
     /// The number of all rows at this width.
     fn row_count(&self, columns: usize, zone: Zone) -> usize {
-        let rows = |entry: &Entry| entry_rows(entry, columns, zone).len();
+        let rows = |entry: &ChatEntry| entry_rows(entry, columns, zone).len();
         let days: Vec<String> = self
             .entries
             .iter()
@@ -135,7 +135,7 @@ impl Talk {
 }
 
 /// The rows of an entry.
-pub(crate) fn entry_rows(entry: &Entry, columns: usize, zone: Zone) -> Vec<TalkRow> {
+pub(crate) fn entry_rows(entry: &ChatEntry, columns: usize, zone: Zone) -> Vec<TalkRow> {
     let rows = entry.rows(zone).rows(Some(columns)).into_iter();
     rows.map(|row| TalkRow {
         tone: entry.tone,
@@ -166,7 +166,7 @@ mod tests {
     fn talk(texts: &[&str]) -> Talk {
         let mut talk = Talk::default();
         for text in texts {
-            talk.push(Entry::said(Tone::Said, "a".into(), (*text).into()), 1);
+            talk.push(ChatEntry::said(Tone::Said, "a".into(), (*text).into()), 1);
         }
         talk
     }
@@ -190,7 +190,7 @@ mod tests {
             (shown(&talk, 2), talk.scroll),
             (vec!["1".to_owned(), "2".to_owned()], 2)
         );
-        talk.push(Entry::said(Tone::Said, "a".into(), "5".into()), 1);
+        talk.push(ChatEntry::said(Tone::Said, "a".into(), "5".into()), 1);
         assert_eq!(
             (talk.below, shown(&talk, 2)),
             (1, vec!["1".to_owned(), "2".to_owned()])
@@ -206,9 +206,9 @@ mod tests {
     fn each_day_begins_with_a_row() {
         let mut talk = Talk::default();
         for day in [0, 0, 1] {
-            let entry = Entry::said(Tone::Said, "a".into(), "x".into());
+            let entry = ChatEntry::said(Tone::Said, "a".into(), "x".into());
             talk.push(
-                Entry {
+                ChatEntry {
                     at_ms: 1_785_241_800_000 + day * 86_400_000,
                     ..entry
                 },
@@ -230,7 +230,7 @@ mod tests {
     fn entries_have_a_limit_in_number_bytes_and_length() {
         let mut many = talk(&[]);
         (0..=ENTRIES_MAX)
-            .for_each(|number| many.push(Entry::new(Tone::Note, number.to_string()), 1));
+            .for_each(|number| many.push(ChatEntry::new(Tone::Note, number.to_string()), 1));
         assert_eq!(
             (many.entries.len(), many.pushed()),
             (ENTRIES_MAX, ENTRIES_MAX as u64 + 1)

@@ -1,6 +1,6 @@
 //! proto-mcp 1.0: MCP over protobuf (`buf.mcp.v1`).
 //!
-//! The bytes of a call are never decoded into types and written again: [`Envelope`] finds the
+//! The bytes of a call are never decoded into types and written again: [`ProtoEnvelope`] finds the
 //! payload in an `MCPMessage`, and [`call`] the name in it. The types of [`contract`] are for what
 //! the gateway itself says and reads.
 //!
@@ -24,7 +24,7 @@ pub mod grpc;
 mod refusal;
 pub mod sniff;
 
-pub use envelope::{Content, Envelope, PayloadKind, Unreadable, is_message, message};
+pub use envelope::{Content, PayloadKind, ProtoEnvelope, Unreadable, is_message, message};
 pub use refusal::{Spelled, spell};
 
 /// The path under which the contract is imported.

@@ -21,7 +21,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use tower::Service;
 use wire::proto::grpc::{Raw, SERVICE, error_of, method_of};
-use wire::proto::{Content, Envelope, PayloadKind, message};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, message};
 
 use crate::error::{LinkError, SendError};
 use crate::http::{HttpSpec, connect::Connector, endpoint};
@@ -188,7 +188,7 @@ impl Calls {
     async fn answer(&self, frame: &Bytes) -> Result<Bytes, LinkError> {
         let unsendable =
             || LinkError::Malformed("the service has no method for this message".to_owned());
-        let Envelope { content, .. } = Envelope::read(frame).map_err(|_| unsendable())?;
+        let ProtoEnvelope { content, .. } = ProtoEnvelope::read(frame).map_err(|_| unsendable())?;
         let Content::Payload(_, field) = content else {
             return match self.call(HEALTH, Bytes::new()).await {
                 Ok(_) => Ok(Bytes::new()),

@@ -29,7 +29,7 @@ pub struct ServerConfig {
     /// The era that the gateway speaks with it.
     pub era: EraChoice,
     /// The callers that share a session.
-    pub sessions: Sessions,
+    pub sessions: SessionSharing,
     /// Occasion on which the gateway runs it.
     pub start: Start,
     /// A server that runs on demand is stopped after this time without use.
@@ -333,7 +333,7 @@ pub enum EraChoice {
 
 /// The callers that share a session with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sessions {
+pub enum SessionSharing {
     /// Callers that declare no client capabilities share one session; every other caller has its
     /// own.
     #[default]

@@ -16,7 +16,7 @@ use model::{Coding, Outcome};
 use platform::Mutex;
 use transcode::server::{call, handshake, schemas::SentTool};
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, ReadResourceRequest};
-use wire::proto::{self, Content, Envelope, PayloadKind, message};
+use wire::proto::{self, Content, PayloadKind, ProtoEnvelope, message};
 use wire::rpc::{self, Message, code, notification};
 
 use crate::session::{Session, inbox::SessionInbox};
@@ -293,9 +293,9 @@ impl State {
 
 impl LinkInbox for ProtoInbox {
     fn frame(&self, frame: Bytes, _: Option<u64>) -> Flow {
-        match Envelope::read(&frame) {
-            Ok(Envelope { id: 0, content }) => self.0.announced(&content),
-            Ok(Envelope { id, content }) => self.0.answered(id, content),
+        match ProtoEnvelope::read(&frame) {
+            Ok(ProtoEnvelope { id: 0, content }) => self.0.announced(&content),
+            Ok(ProtoEnvelope { id, content }) => self.0.answered(id, content),
             // The session counts and logs what it cannot read.
             Err(_) => return self.0.inbox().frame(frame, None),
         }

@@ -25,8 +25,8 @@ use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
-    EraChoice, IDLE_STOP, SecretText, ServerConfig, ServerLimits, Sessions, Start, StdioConfig,
-    Timeouts, Transport,
+    EraChoice, IDLE_STOP, SecretText, ServerConfig, ServerLimits, SessionSharing, Start,
+    StdioConfig, Timeouts, Transport,
 };
 
 /// One event of a call.
@@ -135,7 +135,7 @@ pub(crate) fn config(args: &[&str]) -> ServerConfig {
         }),
         prefix: "echo".into(),
         era: EraChoice::Auto,
-        sessions: Sessions::Auto,
+        sessions: SessionSharing::Auto,
         timeouts: Timeouts {
             start: Duration::from_secs(20),
             ..Timeouts::default()

@@ -29,7 +29,7 @@ use sha2::{Digest as _, Sha256};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
     Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, PinMode, PinPolicy, ProtoConfig,
-    SecretText, ServerConfig, Sessions, Start, StdioConfig, Timeouts, Transport,
+    SecretText, ServerConfig, SessionSharing, Start, StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] = [
@@ -37,11 +37,11 @@ const ERAS: [(&str, EraChoice); 3] = [
     ("legacy", EraChoice::Legacy),
     ("modern", EraChoice::Modern),
 ];
-const SESSIONS: [(&str, Sessions); 4] = [
-    ("auto", Sessions::Auto),
-    ("shared", Sessions::Shared),
-    ("caller", Sessions::Caller),
-    ("call", Sessions::Call),
+const SESSIONS: [(&str, SessionSharing); 4] = [
+    ("auto", SessionSharing::Auto),
+    ("shared", SessionSharing::Shared),
+    ("caller", SessionSharing::Caller),
+    ("call", SessionSharing::Call),
 ];
 
 const STARTS: [(&str, Start); 2] = [("demand", Start::Demand), ("always", Start::Always)];
@@ -131,7 +131,7 @@ fn unusable(
         name,
         transport: Transport::Unusable { why: message, fix },
         era: EraChoice::default(),
-        sessions: Sessions::default(),
+        sessions: SessionSharing::default(),
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
@@ -157,7 +157,7 @@ struct Standard {
     env_pass: Vec<String>,
     sandbox: Sandbox,
     pins: PinPolicy,
-    sessions: Sessions,
+    sessions: SessionSharing,
     start: Start,
     idle_stop: Duration,
 }
@@ -175,7 +175,7 @@ impl Standard {
                 env_pass: Vec::new(),
                 sandbox: Sandbox::None,
                 pins: PinPolicy::default(),
-                sessions: Sessions::default(),
+                sessions: SessionSharing::default(),
                 start: Start::default(),
                 idle_stop: IDLE_STOP,
             };
@@ -230,7 +230,7 @@ fn server(
     let era = era(&table, transport.as_ref());
     // An API has no sessions, and so nothing that callers could not share.
     let usual_sessions = match (standard.sessions, &transport) {
-        (Sessions::Auto, Some(Transport::OpenApi(_))) => Sessions::Shared,
+        (SessionSharing::Auto, Some(Transport::OpenApi(_))) => SessionSharing::Shared,
         (usual, _) => usual,
     };
     let sessions = table

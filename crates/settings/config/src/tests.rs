@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::{Access, Config};
-use upstream::config::{EraChoice, SecretText, Sessions, Transport};
+use upstream::config::{EraChoice, SecretText, SessionSharing, Transport};
 
 use super::check::check;
 use super::client_file;
@@ -503,7 +503,7 @@ headers = { x = "${GONE}" }
     assert_eq!(child.env[1], ("PORT".into(), SecretText::new("80")));
     assert_eq!(
         (&*github.prefix, github.era, github.sessions),
-        ("gh", EraChoice::Legacy, Sessions::Caller)
+        ("gh", EraChoice::Legacy, SessionSharing::Caller)
     );
     assert!(github.validate && !words.validate);
     assert_eq!(github.timeouts.request, Duration::from_secs(5));

@@ -9,7 +9,7 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use crate::audit::{AuditEntry, RecordedVerdict};
 use platform::Mutex;
 
-use super::permit::{Permit, entry};
+use super::permit::{RecordPermit, entry};
 use model::ANONYMOUS_PREFIX;
 
 /// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that
@@ -38,7 +38,7 @@ struct Window {
     /// By cause: at most [`CAUSES_MAX`], and the shared one.
     tallies: HashMap<Box<str>, Tally>,
     /// Kept for the count, since the first entry that was not written.
-    permit: Option<Permit>,
+    permit: Option<RecordPermit>,
 }
 
 /// The entries of one cause in a window.
@@ -54,7 +54,7 @@ pub(super) struct Floods(Arc<Mutex<HashMap<Key, Window>>>);
 
 impl Floods {
     /// Writes the entry, or counts it.
-    pub(super) fn write(&self, permit: Permit, entry: &AuditEntry<'_>) {
+    pub(super) fn write(&self, permit: RecordPermit, entry: &AuditEntry<'_>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return permit.write(entry);
         };
@@ -96,7 +96,7 @@ impl Floods {
 impl Window {
     /// Counts the entry, or returns its permit: the entry is one of the first of its cause and is
     /// written.
-    fn count(&mut self, permit: Permit, entry: &AuditEntry<'_>) -> Option<Permit> {
+    fn count(&mut self, permit: RecordPermit, entry: &AuditEntry<'_>) -> Option<RecordPermit> {
         let why = entry.why.unwrap_or_default();
         let cause = why.split(':').next().unwrap_or_default();
         let tally = self.tally(cause);
@@ -159,7 +159,7 @@ mod tests {
             why: Some(why),
             ..entry(None, "ann", "chat", RecordedVerdict::Refused)
         };
-        window.count(Permit::none(), &refused).is_some()
+        window.count(RecordPermit::none(), &refused).is_some()
     }
 
     #[test]

@@ -6,9 +6,9 @@ use platform::unix_ms;
 
 /// Room for one entry, free again when dropped. Without a log it holds nothing.
 #[derive(Debug)]
-pub struct Permit(pub(super) Option<crate::audit::Permit>);
+pub struct RecordPermit(pub(super) Option<crate::audit::AuditPermit>);
 
-impl Permit {
+impl RecordPermit {
     /// No room: an entry that is written here is lost.
     pub fn none() -> Self {
         Self(None)
@@ -25,7 +25,7 @@ impl Permit {
     pub fn keeps_payloads(&self) -> bool {
         self.0
             .as_ref()
-            .is_some_and(crate::audit::Permit::keeps_payloads)
+            .is_some_and(crate::audit::AuditPermit::keeps_payloads)
     }
 
     /// Hands the entry to the log's writer.

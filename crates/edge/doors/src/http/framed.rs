@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use wire::proto::call::token_of;
 use wire::proto::contract::InitializeRequest;
 use wire::proto::frame::{PREFIX, of_field};
-use wire::proto::{Content, Envelope, PayloadKind, spell};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, spell};
 
 use super::authorization::token_end;
 use super::connection::Connection;
@@ -155,7 +155,7 @@ async fn first(
 
 impl FirstReply {
     fn of(message: Bytes) -> Self {
-        let Ok(Envelope { id, content }) = Envelope::read(&message) else {
+        let Ok(ProtoEnvelope { id, content }) = ProtoEnvelope::read(&message) else {
             return Self::default();
         };
         let Content::Payload(PayloadKind::InitializeRequest, field) = content else {

@@ -11,7 +11,7 @@ use transcode::client::{
     Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params,
 };
 use wire::proto::PayloadKind;
-use wire::proto::call::{self, Named};
+use wire::proto::call::{self, ProtoRequest};
 use wire::rpc::Id;
 
 use super::hello::{self, Declared};
@@ -197,7 +197,7 @@ impl Client {
         let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
         let named =
             call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
-        let Named { request, token } =
+        let ProtoRequest { request, token } =
             named.ok_or_else(|| malformed("the message names no target"))?;
         if let Some(token) = token {
             self.owns(&token)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use gateway::Link;
 use model::{Refusal, RefusalCode};
-use wire::proto::{Content, Envelope, PayloadKind, frame};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, frame};
 
 use super::client::{Client, Disposition};
 use super::outlet::FrameOutlet;
@@ -49,7 +49,7 @@ impl Session {
 
     /// Takes a message.
     pub(crate) async fn take(&mut self, message: &Bytes) {
-        let Ok(Envelope { id, content }) = Envelope::read(message) else {
+        let Ok(ProtoEnvelope { id, content }) = ProtoEnvelope::read(message) else {
             return self
                 .out
                 .answer(frame::of_field(0, &reply::unreadable()).unwrap_or_default());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use upstream::config::{
-    EraChoice, SecretText, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, SecretText, ServerConfig, SessionSharing, StdioConfig, Timeouts, Transport,
 };
 
 use super::*;
@@ -31,7 +31,7 @@ fn echo() -> ServerConfig {
         }),
         prefix: "echo".into(),
         era: EraChoice::Legacy,
-        sessions: Sessions::Auto,
+        sessions: SessionSharing::Auto,
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,

@@ -6,7 +6,7 @@ use model::{OperationId, Refusal};
 use platform::Mutex;
 use tokio::sync::oneshot;
 
-use store::recorder::Permit;
+use store::recorder::RecordPermit;
 use wire::digest::call_params;
 use wire::mcpx::Envelope;
 
@@ -30,9 +30,9 @@ pub struct Proposed {
 #[derive(Debug)]
 struct Permits {
     /// Permit for the entry about its opening.
-    opening: Mutex<Option<Permit>>,
+    opening: Mutex<Option<RecordPermit>>,
     /// Permit for the entry about its end.
-    ending: Mutex<Option<Permit>>,
+    ending: Mutex<Option<RecordPermit>>,
 }
 
 impl Proposed {
@@ -41,7 +41,7 @@ impl Proposed {
         opened: OpenedProposal,
         call: Option<OperationId>,
         envelope_bytes: usize,
-        permits: [Option<Permit>; 2],
+        permits: [Option<RecordPermit>; 2],
     ) -> Arc<Self> {
         let [opening, ending] = permits.map(Mutex::new);
         let permits = Arc::new(Permits { opening, ending });
@@ -84,12 +84,12 @@ impl Proposed {
     }
 
     /// Takes the permit for the entry about its opening.
-    pub(crate) fn opening_permit(&self) -> Option<Permit> {
+    pub(crate) fn opening_permit(&self) -> Option<RecordPermit> {
         self.permits.opening.lock().take()
     }
 
     /// Takes the permit for the entry about its end.
-    pub(crate) fn ending_permit(&self) -> Option<Permit> {
+    pub(crate) fn ending_permit(&self) -> Option<RecordPermit> {
         self.permits.ending.lock().take()
     }
 }
@@ -112,13 +112,13 @@ pub struct Ruling {
     pub envelope: Option<String>,
     /// The reviewer's link and envelope in the room: an error there if the decision does not count.
     pub(crate) sender: Option<(Arc<Link>, Arc<Envelope>)>,
-    permit: Mutex<Option<Permit>>,
+    permit: Mutex<Option<RecordPermit>>,
     reply: Mutex<Option<oneshot::Sender<Result<(), Refusal>>>>,
 }
 
 impl Ruling {
     /// A decision with a permit for its audit entry.
-    pub(crate) fn new(params: Option<String>, permit: Permit) -> Self {
+    pub(crate) fn new(params: Option<String>, permit: RecordPermit) -> Self {
         Self {
             params,
             permit: Mutex::new(Some(permit)),
@@ -142,7 +142,7 @@ impl Ruling {
     }
 
     /// Takes the permit for its audit entry.
-    pub(crate) fn permit(&self) -> Option<Permit> {
+    pub(crate) fn permit(&self) -> Option<RecordPermit> {
         self.permit.lock().take()
     }
 

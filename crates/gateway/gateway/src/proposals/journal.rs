@@ -14,7 +14,7 @@ use wire::mcpx::payload;
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::kept::{
-    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, KeptProposal,
+    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord, EndRecord, KeptProposal,
     KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
 };
 use super::open::Opening;
@@ -114,7 +114,7 @@ fn record_of(
             state,
             reason,
             answer,
-        } => ProposalRecord::ProposalEnded(EndedProposal {
+        } => ProposalRecord::ProposalEnded(EndRecord {
             id,
             state: state.as_str().to_owned(),
             reason: reason.as_deref().map(str::to_owned),
@@ -126,16 +126,16 @@ fn record_of(
     }
 }
 
-fn decision_of(state: ProposalState) -> Decision {
+fn decision_of(state: ProposalState) -> DecisionRecord {
     match state {
-        ProposalState::Running => Decision::Approved,
-        ProposalState::Rejected => Decision::Rejected,
+        ProposalState::Running => DecisionRecord::Approved,
+        ProposalState::Rejected => DecisionRecord::Rejected,
         // The topic decides nothing else.
         ProposalState::Withdrawn
         | ProposalState::Pending
         | ProposalState::Completed
         | ProposalState::Failed
-        | ProposalState::Expired => Decision::Withdrawn,
+        | ProposalState::Expired => DecisionRecord::Withdrawn,
     }
 }
 
@@ -292,7 +292,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropos
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
 fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptProposal) {
     let id = opening.id;
-    let ended = EndedProposal {
+    let ended = EndRecord {
         id: proposal.opened.id.clone(),
         state: ProposalState::Failed.as_str().to_owned(),
         reason: Some(OUTCOME_UNKNOWN.to_owned()),
@@ -328,9 +328,9 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
         ),
         (None, Some(decided)) => {
             let state = match decided.decision {
-                Decision::Approved => ProposalState::Failed,
-                Decision::Rejected => ProposalState::Rejected,
-                Decision::Withdrawn => ProposalState::Withdrawn,
+                DecisionRecord::Approved => ProposalState::Failed,
+                DecisionRecord::Rejected => ProposalState::Rejected,
+                DecisionRecord::Withdrawn => ProposalState::Withdrawn,
             };
             (state, decided.reason.as_deref())
         }

@@ -13,7 +13,7 @@ use topic::{ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, closed_digest};
 pub use record::{
-    ClosedProposals, DecidedProposal, Decision, EndedProposal, OpenedProposal, ProposalRecord,
+    ClosedProposals, DecidedProposal, DecisionRecord, EndRecord, OpenedProposal, ProposalRecord,
 };
 
 use closed::ClosedSet;
@@ -27,7 +27,7 @@ pub struct KeptProposal {
     /// unknown.
     pub decided: Option<DecidedProposal>,
     /// The end, if it is not the decision.
-    pub ended: Option<EndedProposal>,
+    pub ended: Option<EndRecord>,
 }
 
 impl KeptProposal {
@@ -35,8 +35,8 @@ impl KeptProposal {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let refused = |decided: &DecidedProposal| match decided.decision {
-            Decision::Approved => false,
-            Decision::Rejected | Decision::Withdrawn => true,
+            DecisionRecord::Approved => false,
+            DecisionRecord::Rejected | DecisionRecord::Withdrawn => true,
         };
         self.ended.is_some() || self.decided.as_ref().is_some_and(refused)
     }
@@ -161,7 +161,7 @@ impl KeptProposals {
     }
 
     /// Ends an open proposal. An end after a rejection or withdrawal has no effect.
-    fn ended_as(&mut self, ended: &EndedProposal) {
+    fn ended_as(&mut self, ended: &EndRecord) {
         if let Some(open) = self.open.get_mut(&ended.id) {
             open.ended = Some(ended.clone());
             self.open_records += 1;

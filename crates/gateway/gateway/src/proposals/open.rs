@@ -17,7 +17,7 @@ use super::content::{self, Proposed};
 use super::waiting;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::proposals::kept::OpenedProposal;
-use store::recorder::Permit;
+use store::recorder::RecordPermit;
 
 use crate::accounts;
 use crate::{
@@ -43,7 +43,7 @@ impl Opening {
     /// names cannot be read.
     pub(crate) fn restored(
         opened: &OpenedProposal,
-        ending: Option<Permit>,
+        ending: Option<RecordPermit>,
         expires_ms: u64,
     ) -> Option<Self> {
         let by = ParticipantId::new(&opened.by).ok()?;

@@ -138,7 +138,7 @@ impl Account {
         let held = self.book.lock().held().cloned().ok_or_else(nothing)?;
         let refresh = held.tokens.refresh.clone().ok_or_else(nothing)?;
         let (server, resource) = (authorization_server(&held), held.resource.clone());
-        let grant = token::GrantRequest::Refresh(&refresh);
+        let grant = token::TokenGrant::Refresh(&refresh);
         let asked = token::request(
             self.site.way(),
             &server,
@@ -178,7 +178,7 @@ impl Account {
         let scopes = self.scopes(&found);
         let grant = match (config.kind, &self.subject) {
             (AuthorizationKind::Exchange, Some(ExchangedToken { token: subject, .. })) => {
-                token::GrantRequest::Exchange {
+                token::TokenGrant::Exchange {
                     subject,
                     scopes: &scopes,
                     audience: config.audience.as_deref(),
@@ -196,7 +196,7 @@ impl Account {
                 | AuthorizationKind::Headers
                 | AuthorizationKind::None,
                 _,
-            ) => token::GrantRequest::ClientCredentials { scopes: &scopes },
+            ) => token::TokenGrant::ClientCredentials { scopes: &scopes },
         };
         let resource = self.site.resource(Some(&found));
         let tokens = token::request(

@@ -2,7 +2,7 @@
 
 use auth::PublicUrl;
 use axum::http::StatusCode;
-use html::{Page, parts};
+use html::{HtmlPage, parts};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -47,17 +47,21 @@ impl ConsentForm<'_> {
 }
 
 /// The page that says why nothing happens.
-pub(super) fn problem(status: StatusCode, sentence: &str, hint: &str) -> Page {
+pub(super) fn problem(status: StatusCode, sentence: &str, hint: &str) -> HtmlPage {
     let content = html! {
         h1 { "Nothing was connected" }
         p { (sentence) }
         p class="soft" { (hint) }
     };
-    Page::new(status, "Nothing was connected", &content)
+    HtmlPage::new(status, "Nothing was connected", &content)
 }
 
 /// The page for a browser of which nothing is known. It says nothing about the link.
-pub(super) fn who_are_you(form: &ConsentForm<'_>, has_login: bool, wrong: Option<&str>) -> Page {
+pub(super) fn who_are_you(
+    form: &ConsentForm<'_>,
+    has_login: bool,
+    wrong: Option<&str>,
+) -> HtmlPage {
     let status = if wrong.is_some() {
         StatusCode::FORBIDDEN
     } else {
@@ -82,11 +86,11 @@ pub(super) fn who_are_you(form: &ConsentForm<'_>, has_login: bool, wrong: Option
         (parts::alert(wrong))
         (form.with(&fields))
     };
-    Page::new(status, "Who are you?", &content)
+    HtmlPage::new(status, "Who are you?", &content)
 }
 
 /// The page for a participant whose link it is not.
-pub(super) fn of_another(form: &ConsentForm<'_>, participant: &str) -> Page {
+pub(super) fn of_another(form: &ConsentForm<'_>, participant: &str) -> HtmlPage {
     let content = html! {
         h1 { "This link is for another participant" }
         p {
@@ -98,7 +102,7 @@ pub(super) fn of_another(form: &ConsentForm<'_>, participant: &str) -> Page {
         }
         (form.with(&parts::switch(participant)))
     };
-    Page::new(
+    HtmlPage::new(
         StatusCode::FORBIDDEN,
         "This link is for another participant",
         &content,
@@ -115,7 +119,7 @@ fn asked(shown: &ConsentTerms) -> Markup {
 }
 
 /// The page on which a participant consents.
-pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> Page {
+pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> HtmlPage {
     let scopes = parts::names(
         &shown.scopes,
         "what the server gives without being asked for more",
@@ -135,7 +139,7 @@ pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> Page {
         }
         (form.with(&parts::decide("Allow", "Deny")))
     };
-    Page::new(StatusCode::OK, "Consent", &content).leading_to(source(&shown.origin))
+    HtmlPage::new(StatusCode::OK, "Consent", &content).leading_to(source(&shown.origin))
 }
 
 /// The page on which a participant enters its key for a server. It is never shown again.
@@ -144,7 +148,7 @@ pub(super) fn key(
     shown: &ConsentTerms,
     label: &str,
     wrong: Option<&str>,
-) -> Page {
+) -> HtmlPage {
     let status = if wrong.is_some() {
         StatusCode::BAD_REQUEST
     } else {
@@ -167,11 +171,11 @@ pub(super) fn key(
         (parts::alert(wrong))
         (form.with(&fields))
     };
-    Page::new(status, "Enter a key", &content)
+    HtmlPage::new(status, "Enter a key", &content)
 }
 
 /// The page at the end.
-pub(super) fn connected(server: &str, participant: &str) -> Page {
+pub(super) fn connected(server: &str, participant: &str) -> HtmlPage {
     let content = html! {
         h1 { "Connected" }
         p {
@@ -181,17 +185,17 @@ pub(super) fn connected(server: &str, participant: &str) -> Page {
             "You can close this page. The client goes on by itself, or when you call again."
         }
     };
-    Page::new(StatusCode::OK, "Connected", &content)
+    HtmlPage::new(StatusCode::OK, "Connected", &content)
 }
 
 /// The page after a refusal.
-pub(super) fn denied(server: &str) -> Page {
+pub(super) fn denied(server: &str) -> HtmlPage {
     let content = html! {
         h1 { "Denied" }
         p { "Nothing was connected at " q { (server) } "." }
         p class="soft" { "You can close this page." }
     };
-    Page::new(StatusCode::OK, "Denied", &content)
+    HtmlPage::new(StatusCode::OK, "Denied", &content)
 }
 
 /// The origin of a URL of an authorization server; `None` if it cannot stand in a content security
@@ -227,7 +231,7 @@ mod tests {
     use crate::rendered::{assert_in_place, hostile_text};
 
     /// All connect pages, with a text of others at every place that has one.
-    fn pages(text: &str) -> Vec<Page> {
+    fn pages(text: &str) -> Vec<HtmlPage> {
         let url = PublicUrl::parse("https://gw.example/a").unwrap();
         let form = ConsentForm {
             url: &url,

@@ -3,7 +3,7 @@
 use super::decide;
 use super::settle::settle;
 use crate::command::{ChatCommand, HELP, read};
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::show;
 use crate::state::{Action, ChatState, Prompt, ScreenMode};
 
@@ -35,7 +35,7 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
         }
         ChatCommand::Help => {
             for line in HELP.lines() {
-                state.push(Entry::new(Tone::Note, line));
+                state.push(ChatEntry::new(Tone::Note, line));
             }
             Vec::new()
         }
@@ -88,7 +88,7 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             {
                 let (lines, _) = state.card(item);
                 let text = format!("? {}", state.lines_text(&lines));
-                state.push(Entry::new(Tone::Outcome, text));
+                state.push(ChatEntry::new(Tone::Outcome, text));
             }
             Vec::new()
         }),
@@ -157,7 +157,7 @@ pub(super) fn calls(state: &mut ChatState) {
 fn proposals(state: &mut ChatState) {
     if let Some(why) = &state.inbox_failure {
         let text = format!("! the inbox cannot be read: {why}");
-        return state.push(Entry::new(Tone::Trouble, text));
+        return state.push(ChatEntry::new(Tone::Trouble, text));
     }
     let items = state.inbox.items().to_vec();
     if items.is_empty() {
@@ -166,6 +166,6 @@ fn proposals(state: &mut ChatState) {
     for item in &items {
         let (lines, _) = state.card(item);
         let text = format!("? {}", state.lines_text(&lines));
-        state.push(Entry::new(Tone::Outcome, text));
+        state.push(ChatEntry::new(Tone::Outcome, text));
     }
 }

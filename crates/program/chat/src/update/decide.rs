@@ -6,7 +6,7 @@ use crate::api::ApiRefusal;
 use crate::card::{CardLine, CardPart};
 use crate::clock::span;
 use crate::command::{TIMES, object};
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::inbox::InboxItem;
 use crate::review::ToolEffects;
 use crate::state::{Action, Allow, Approval, ChatState, Focus, Prompt, ScreenMode};
@@ -109,7 +109,7 @@ fn ask(state: &mut ChatState, approval: Box<Approval>, question: Vec<CardLine>) 
             "? {}\nType /yes to approve it; any other line drops the question.",
             state.lines_text(&question)
         );
-        state.push(Entry::new(Tone::Proposal, text));
+        state.push(ChatEntry::new(Tone::Proposal, text));
     }
     state.prompt = Some(Prompt::Sure { approval, question });
 }

@@ -4,7 +4,7 @@ use json::visible;
 use participant::{Event as TopicEvent, IncomingProposal, ParticipantInfo, ProposalState};
 
 use crate::api::{ApiRefusal, ProposalDetails};
-use crate::entry::{Entry, Tone};
+use crate::entry::{ChatEntry, Tone};
 use crate::inbox::InboxItem;
 use crate::show::{self, EventContext};
 use crate::state::{Action, Announced, ChatState, Connection, Prompt, ScreenMode};
@@ -98,7 +98,7 @@ fn welcomed(state: &mut ChatState, you: &ParticipantInfo, others: &[ParticipantI
     if !state.welcomed {
         enter(state);
     } else if was != Connection::Connected {
-        state.push(Entry::new(Tone::Note, "* connected again").of_topic());
+        state.push(ChatEntry::new(Tone::Note, "* connected again").of_topic());
     }
 }
 
@@ -116,7 +116,7 @@ fn announce(state: &mut ChatState, proposed: &IncomingProposal) {
 }
 
 /// Whether the bell rings for an entry.
-fn calls_person(state: &ChatState, entry: &Entry, event: &TopicEvent) -> bool {
+fn calls_person(state: &ChatState, entry: &ChatEntry, event: &TopicEvent) -> bool {
     match entry.tone {
         Tone::Mention => true,
         Tone::Private => is_to_me(state, event),
@@ -155,7 +155,7 @@ fn is_to_me(state: &ChatState, event: &TopicEvent) -> bool {
     }
 }
 
-fn entry_of(state: &ChatState, event: &TopicEvent) -> Option<Entry> {
+fn entry_of(state: &ChatState, event: &TopicEvent) -> Option<ChatEntry> {
     let number = |by: &str, envelope: &str| state.inbox.number(by, envelope);
     show::entry(
         event,
@@ -179,14 +179,14 @@ fn enter(state: &mut ChatState) {
         visible::line(&state.me.id),
         state.topic
     );
-    state.push(Entry::new(Tone::Note, text));
+    state.push(ChatEntry::new(Tone::Note, text));
     let here: Vec<&str> = state.others.keys().map(String::as_str).collect();
     let here = if here.is_empty() {
         "no other participant".to_owned()
     } else {
         here.join(", ")
     };
-    state.push(Entry::new(
+    state.push(ChatEntry::new(
         Tone::Note,
         format!("* here: {}", visible::line(&here)),
     ));
@@ -196,7 +196,7 @@ fn enter(state: &mut ChatState) {
 fn recall(state: &mut ChatState, past: &[TopicEvent], is_cut: bool) {
     if is_cut {
         state.push(
-            Entry::new(
+            ChatEntry::new(
                 Tone::Trouble,
                 "! more messages were missed than the topic keeps",
             )
@@ -215,16 +215,16 @@ fn recall(state: &mut ChatState, past: &[TopicEvent], is_cut: bool) {
         let at_ms = show::claimed_ms(event)
             .unwrap_or(state.now_ms)
             .min(state.now_ms);
-        entries.push(Entry { at_ms, ..entry });
+        entries.push(ChatEntry { at_ms, ..entry });
     }
     if entries.is_empty() {
         return;
     }
-    state.push(Entry::new(Tone::Note, "* earlier messages:").of_topic());
+    state.push(ChatEntry::new(Tone::Note, "* earlier messages:").of_topic());
     for entry in entries {
         state.push(entry);
     }
-    state.push(Entry::new(Tone::Note, "* end of the earlier messages").of_topic());
+    state.push(ChatEntry::new(Tone::Note, "* end of the earlier messages").of_topic());
 }
 
 /// Takes in the pending proposals.
@@ -250,7 +250,7 @@ pub(super) fn inbox(
             let why = visible::line(&refused.to_string());
             let is_new = state.inbox_failure.as_ref() != Some(&why);
             if is_new && state.connection == Connection::Connected {
-                state.push(Entry::new(
+                state.push(ChatEntry::new(
                     Tone::Trouble,
                     format!("! the inbox cannot be read: {why}"),
                 ));
@@ -292,7 +292,7 @@ fn arrived(state: &mut ChatState, item: &InboxItem) {
             format!("? {}", state.lines_text(&lines))
         }
     };
-    state.push(Entry::new(Tone::Proposal, text).of_topic());
+    state.push(ChatEntry::new(Tone::Proposal, text).of_topic());
 }
 
 /// Drops a question about a proposal that does not wait any more.
@@ -319,12 +319,12 @@ pub(super) fn sent(state: &mut ChatState, to: Option<&str>, text: &str) {
     }
     let me = visible::line(&state.me.id);
     let entry = match to {
-        Some(to) => Entry::said(
+        Some(to) => ChatEntry::said(
             Tone::Private,
             format!("{me} to {}", visible::line(to)),
             visible::lines(text),
         ),
-        None => Entry::said(Tone::Own, me, visible::lines(text)),
+        None => ChatEntry::said(Tone::Own, me, visible::lines(text)),
     };
     state.push(entry);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, ParticipantId};
-use upstream::config::{EraChoice, HttpConfig, Sessions, Timeouts};
+use upstream::config::{EraChoice, HttpConfig, SessionSharing, Timeouts};
 
 use super::*;
 use crate::scripted::ScriptedTerminal;
@@ -15,7 +15,7 @@ fn server(transport: Transport) -> ServerConfig {
         transport,
         prefix: "github".into(),
         era: EraChoice::Auto,
-        sessions: Sessions::Auto,
+        sessions: SessionSharing::Auto,
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,

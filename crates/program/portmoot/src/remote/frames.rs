@@ -7,7 +7,7 @@ use wire::proto::contract::{
     ClientCapabilities, InitializeRequest, InitializeResponse, ListToolsRequest, ListToolsResponse,
 };
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
-use wire::proto::{Content, Envelope, PayloadKind, VERSION};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, VERSION};
 
 use crate::remote::endpoint::{Endpoint, GatewayConnection};
 use terminal::exit::Exit;
@@ -96,10 +96,10 @@ impl Peer {
                 let Frame::Message(message) = frame else {
                     continue;
                 };
-                let Ok(Envelope {
+                let Ok(ProtoEnvelope {
                     content: Content::Payload(_, field),
                     ..
-                }) = Envelope::read(&message)
+                }) = ProtoEnvelope::read(&message)
                 else {
                     continue;
                 };

@@ -6,7 +6,7 @@ mod render;
 mod split;
 
 pub use render::{Hints, RenderedList, render};
-pub use split::{BadItem, Item, Page, split};
+pub use split::{BadItem, Item, ListPage, split};
 
 #[cfg(test)]
 mod tests;

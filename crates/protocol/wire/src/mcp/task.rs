@@ -17,7 +17,7 @@ pub use fit::{
     Becomes, Fitted, Taker, TaskSupport, TaskWish, fit, plain, serves_calls, support_of,
 };
 pub use read::{TaskListing, asked_ttl, check_params, declares, is_offered, shown};
-pub use report::{Named, TaskReport, made, related_in, related_to, renamed, report};
+pub use report::{TaskMention, TaskReport, made, related_in, related_to, renamed, report};
 pub use view::{OperationState, TaskStatus, TaskView, has_list, has_result};
 pub use write::{acknowledged, cancelled, created, get, notice, offer, related};
 

@@ -21,7 +21,7 @@ const ERROR: u32 = 2;
 
 /// A request that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct ProtoRequest {
     /// The request, without credentials.
     pub request: Request,
     /// The token in its metadata, under `authorization` (with or without `Bearer`) or `token`.
@@ -32,7 +32,7 @@ pub struct Named {
 ///
 /// # Errors
 /// [`Unreadable`] if it is no such message, or names two targets.
-pub fn read(kind: PayloadKind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
+pub fn read(kind: PayloadKind, field: &Bytes) -> Result<Option<ProtoRequest>, Unreadable> {
     let names = matches!(
         kind,
         PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest
@@ -75,7 +75,7 @@ pub fn read(kind: PayloadKind, field: &Bytes) -> Result<Option<Named>, Unreadabl
         progress: None,
         payload,
     };
-    Ok(Some(Named { request, token }))
+    Ok(Some(ProtoRequest { request, token }))
 }
 
 /// Writes a request as an `MCPMessage` of this id, with the server's own name or URI if the caller
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    fn read_call(call: &CallToolRequest) -> Named {
+    fn read_call(call: &CallToolRequest) -> ProtoRequest {
         read(
             PayloadKind::CallToolRequest,
             &PayloadKind::CallToolRequest.field_of(call),

@@ -107,14 +107,14 @@ pub enum Content {
 
 /// An `MCPMessage` as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope {
+pub struct ProtoEnvelope {
     /// The id that answers repeat. 0 for messages that answer nothing.
     pub id: u64,
     /// Content of the envelope.
     pub content: Content,
 }
 
-impl Envelope {
+impl ProtoEnvelope {
     /// Reads a message.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use wire::mcp::Era;
 use super::book::{Book, Purpose, SessionPlace, Slot};
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
-use crate::config::{EraChoice, ProtoConfig, Sessions, Transport};
+use crate::config::{EraChoice, ProtoConfig, SessionSharing, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
 use crate::session_api::{Caller, SessionKey};
 use crate::starts::{Entry, Place};
@@ -42,7 +42,7 @@ impl Upstream {
         if let Some(fault) = self.blocked(owner.map(Caller::holder)) {
             return Err(fault.refusal(self.spec.name()));
         }
-        if let Some(owner) = owner.filter(|_| self.spec.config.sessions == Sessions::Call) {
+        if let Some(owner) = owner.filter(|_| self.spec.config.sessions == SessionSharing::Call) {
             let place = self.own_place(&mut self.book.lock(), owner)?;
             let session = self.open(era, Some(owner), Arc::default(), entry).await?;
             let mut book = self.book.lock();
@@ -461,7 +461,7 @@ impl Upstream {
             owner: owner.map(Into::into),
             environment: self.environment.clone(),
             interest: Arc::clone(interest),
-            single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),
+            single_call: self.spec.config.sessions == SessionSharing::Call && owner.is_some(),
             http_sse,
             proto_fallback,
             calls: Arc::clone(&self.calls),

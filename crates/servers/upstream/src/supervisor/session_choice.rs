@@ -11,7 +11,7 @@ use wire::mcp::Era;
 
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
-use crate::config::{Sessions, Transport};
+use crate::config::{SessionSharing, Transport};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
 use crate::{fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
 
@@ -177,12 +177,14 @@ impl Upstream {
         match self.spec.config.sessions {
             _ if self.has_callers_accounts() => false,
             _ if self.is_single() => true,
-            Sessions::Shared => true,
-            Sessions::Caller | Sessions::Call => false,
+            SessionSharing::Shared => true,
+            SessionSharing::Caller | SessionSharing::Call => false,
             // proto-mcp 1.0 has no questions.
-            Sessions::Auto if matches!(self.spec.config.transport, Transport::Proto(_)) => true,
+            SessionSharing::Auto if matches!(self.spec.config.transport, Transport::Proto(_)) => {
+                true
+            }
             // Every modern request carries its client's capabilities.
-            Sessions::Auto => era == Era::Modern || !client.can_be_asked(),
+            SessionSharing::Auto => era == Era::Modern || !client.can_be_asked(),
         }
     }
 }

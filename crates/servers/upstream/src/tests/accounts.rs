@@ -174,7 +174,7 @@ async fn of(
     fixture.upstream.session(&caller).await.unwrap()
 }
 
-fn over_http(server: &Server, accounts: &Arc<Scripted>, sessions: Sessions) -> Fixture {
+fn over_http(server: &Server, accounts: &Arc<Scripted>, sessions: SessionSharing) -> Fixture {
     let (url, tls) = (
         SecretText::new(server.url.as_str()),
         ::tls::ClientTls::of_machine(),
@@ -208,7 +208,7 @@ fn tokens(server: &Server, method: &Method) -> Vec<String> {
 async fn no_session_of_a_caller_goes_on_as_another_person() {
     let server = Server::start(Kind::Legacy).await;
     let accounts = Scripted::new(true);
-    let fixture = over_http(&server, &accounts, Sessions::Auto);
+    let fixture = over_http(&server, &accounts, SessionSharing::Auto);
     let (ann, plain) = (ParticipantId::new("ann").unwrap(), client("{}"));
     // A client session's, a modern client's, one without a link of the participant, and one with a
     // task.
@@ -291,7 +291,7 @@ async fn each_access_token_of_a_caller_has_a_session_of_its_own_where_tokens_are
             token,
         }
     };
-    let exchanging = over_http(&server, &Scripted::by_token(), Sessions::Auto);
+    let exchanging = over_http(&server, &Scripted::by_token(), SessionSharing::Auto);
     // Two clients on one link, as modern ones are, and one legacy client whose token changes.
     for (link, form) in [(1, Form::Modern), (2, Form::Legacy)] {
         let mut sessions = Vec::new();
@@ -316,7 +316,7 @@ async fn each_access_token_of_a_caller_has_a_session_of_its_own_where_tokens_are
     }
     exchanging.upstream.close().await;
     // Elsewhere a renewed token is no reason for another session.
-    let signed_in = over_http(&server, &Scripted::new(true), Sessions::Auto);
+    let signed_in = over_http(&server, &Scripted::new(true), SessionSharing::Auto);
     let first = signed_in
         .upstream
         .session(&caller(1, Form::Legacy, 1))
@@ -337,7 +337,7 @@ async fn each_access_token_of_a_caller_has_a_session_of_its_own_where_tokens_are
 async fn no_shared_session_goes_on_as_another_person() {
     let server = Server::start(Kind::Legacy).await;
     let accounts = Scripted::new(false);
-    let fixture = over_http(&server, &accounts, Sessions::Auto);
+    let fixture = over_http(&server, &accounts, SessionSharing::Auto);
     let first = shared(&fixture, Era::Legacy).await;
     let own = of(
         &fixture,

@@ -227,7 +227,7 @@ async fn a_call_that_waits_behind_another_is_refused_as_not_sent() {
 #[tokio::test]
 async fn each_call_has_its_own_process_if_configured() {
     let mut config = config(&["legacy"]);
-    config.sessions = Sessions::Call;
+    config.sessions = SessionSharing::Call;
     let fixture = start_with(config, |_| {});
     let mut pids = Vec::new();
     for _ in 0..2 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oauth::Secret;
-use oauth::config::{Account, AuthConfig, AuthorizationKind, CallerList, Resource};
+use oauth::config::{AccountOwner, AuthConfig, AuthorizationKind, CallerList, Resource};
 use oauth::dialer::{Subnet, parse_url};
 use oauth::jwt::SigningKey;
 use oauth::key::KeySource;
@@ -26,7 +26,10 @@ const KINDS: [(&str, AuthorizationKind); 5] = [
     ("client_credentials", AuthorizationKind::ClientCredentials),
     ("exchange", AuthorizationKind::Exchange),
 ];
-const ACCOUNTS: [(&str, Account); 2] = [("shared", Account::Shared), ("caller", Account::Caller)];
+const ACCOUNTS: [(&str, AccountOwner); 2] = [
+    ("shared", AccountOwner::Shared),
+    ("caller", AccountOwner::Caller),
+];
 const LISTS: [(&str, CallerList); 2] = [("caller", CallerList::Caller), ("any", CallerList::Any)];
 /// Parameters of an authorization request that the gateway itself sets.
 const OWN_PARAMS: [&str; 9] = [
@@ -82,7 +85,7 @@ pub(super) fn read(
     let config = AuthConfig {
         kind,
         account: if kind == AuthorizationKind::Exchange {
-            Account::Caller
+            AccountOwner::Caller
         } else {
             account
         },
@@ -128,7 +131,7 @@ fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
     let key_label = label.to_owned();
     let keyed = AuthConfig {
         kind: AuthorizationKind::Key,
-        account: Account::Caller,
+        account: AccountOwner::Caller,
         key_label,
         ..AuthConfig::default()
     };
@@ -142,7 +145,7 @@ fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
     {
         note_keyed(&table, "kind", "other account");
     }
-    if table.choice("account", &ACCOUNTS) == Some(Account::Shared) {
+    if table.choice("account", &ACCOUNTS) == Some(AccountOwner::Shared) {
         note_keyed(&table, "account", "share of another one");
     }
     let list = table.choice("list", &LISTS).unwrap_or_default();
@@ -239,7 +242,8 @@ fn check_client(table: &Table<'_>, config: &AuthConfig) {
             "add `issuer`: the server could name another one that keeps them",
         );
     }
-    if config.kind == AuthorizationKind::ClientCredentials && config.account == Account::Caller {
+    if config.kind == AuthorizationKind::ClientCredentials && config.account == AccountOwner::Caller
+    {
         let message = format!(
             "{}: the gateway's own credentials are no account of a caller",
             table.name()

@@ -11,7 +11,7 @@ pub enum ProposalRecord {
     /// A reviewer approved or rejected a proposal, or its proposer withdrew it.
     ProposalDecided(DecidedProposal),
     /// A proposal expired, or its operation completed or failed.
-    ProposalEnded(EndedProposal),
+    ProposalEnded(EndRecord),
     /// Ended proposals of which the journal keeps digests only.
     ProposalsClosed(ClosedProposals),
 }
@@ -63,7 +63,7 @@ pub struct OpenedProposal {
 /// Decision about a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum DecisionRecord {
     /// A reviewer approved it: it runs once, and ends with its outcome.
     Approved,
     /// A reviewer rejected it, which ends it.
@@ -80,7 +80,7 @@ pub struct DecidedProposal {
     /// The reviewer, or the proposer that withdrew it.
     pub by: String,
     /// The decision.
-    pub decision: Decision,
+    pub decision: DecisionRecord,
     /// Reason for the proposer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -99,7 +99,7 @@ pub struct DecidedProposal {
 
 /// The end of a proposal: expired, completed or failed. The first end counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndedProposal {
+pub struct EndRecord {
     /// Id of the proposal.
     pub id: String,
     /// Final state, under the name that the gateway uses: `completed`, `failed`, `expired`, ...

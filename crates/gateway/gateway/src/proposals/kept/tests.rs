@@ -70,7 +70,7 @@ fn opened_by(by: &str, id: &str) -> ProposalRecord {
     })
 }
 
-fn decided(id: &str, decision: Decision, by: &str) -> ProposalRecord {
+fn decided(id: &str, decision: DecisionRecord, by: &str) -> ProposalRecord {
     ProposalRecord::ProposalDecided(DecidedProposal {
         id: id.into(),
         by: by.into(),
@@ -84,7 +84,7 @@ fn decided(id: &str, decision: Decision, by: &str) -> ProposalRecord {
 }
 
 fn ended(id: &str, state: &str) -> ProposalRecord {
-    ProposalRecord::ProposalEnded(EndedProposal {
+    ProposalRecord::ProposalEnded(EndRecord {
         id: id.into(),
         state: state.into(),
         reason: None,
@@ -95,7 +95,7 @@ fn ended(id: &str, state: &str) -> ProposalRecord {
 
 #[test]
 fn a_proposal_ends_once_and_its_first_decision_counts() {
-    use Decision::{Approved, Rejected, Withdrawn};
+    use DecisionRecord::{Approved, Rejected, Withdrawn};
     let check = |records: &[ProposalRecord], open: bool, by: Option<&str>, end: Option<&str>| {
         let state = folded(&[&[opened("p")], records].concat());
         assert_eq!(state.open().count(), usize::from(open), "{records:?}");
@@ -252,9 +252,9 @@ fn each_topic_keeps_as_many_ended_proposals_as_it_has_while_it_runs() {
 fn any_record() -> impl Strategy<Value = ProposalRecord> {
     let id = prop::sample::select(vec!["a", "b", "c"]);
     let decision = prop::sample::select(vec![
-        Decision::Approved,
-        Decision::Rejected,
-        Decision::Withdrawn,
+        DecisionRecord::Approved,
+        DecisionRecord::Rejected,
+        DecisionRecord::Withdrawn,
     ]);
     prop_oneof![
         id.clone().prop_map(opened),

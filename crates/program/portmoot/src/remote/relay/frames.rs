@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use wire::proto::contract::ErrorResponse;
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, PREFIX, framed, of_field, unprefixed};
-use wire::proto::{Envelope, MESSAGE_BYTES_HEADER, PayloadKind, SUBPROTOCOL};
+use wire::proto::{MESSAGE_BYTES_HEADER, PayloadKind, ProtoEnvelope, SUBPROTOCOL};
 use wire::rpc::code;
 
 use super::{DRAIN_TIMEOUT, NEEDS_TOKEN};
@@ -161,7 +161,7 @@ async fn read_frames(
                 Frame::KeepAlive => Message::Ping(Bytes::new()),
                 Frame::TooLong(_) => return Ok(true),
                 Frame::Message(message) => {
-                    if let Ok(Envelope { id, .. }) = Envelope::read(&message) {
+                    if let Ok(ProtoEnvelope { id, .. }) = ProtoEnvelope::read(&message) {
                         open.ids.lock().insert(id);
                     }
                     Message::Binary(message)
@@ -222,7 +222,7 @@ async fn write_frames(
             .await;
             written.map_err(broken_pipe)?;
         }
-        if let Ok(Envelope { id, .. }) = Envelope::read(&message)
+        if let Ok(ProtoEnvelope { id, .. }) = ProtoEnvelope::read(&message)
             && open.ids.lock().remove(&id)
         {
             open.answered.notify_one();

@@ -72,7 +72,7 @@ pub struct BadItem {
 
 /// One page of a list, split into items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// The items that can be offered, in the server's order.
     pub items: Vec<Item>,
     /// The others.
@@ -94,7 +94,7 @@ pub struct Page {
 /// # Errors
 /// [`JsonError`] when the message has no result that is an object with the list's array in it. A
 /// bad item is no error.
-pub fn split(kind: ListKind, message: &Message) -> Result<Page, JsonError> {
+pub fn split(kind: ListKind, message: &Message) -> Result<ListPage, JsonError> {
     let frame = message.frame();
     let span = message
         .result()
@@ -104,7 +104,7 @@ pub fn split(kind: ListKind, message: &Message) -> Result<Page, JsonError> {
     let list = members
         .get(ListNames::of(kind).items)
         .ok_or(JsonError::NotAnArray)?;
-    let mut page = Page::default();
+    let mut page = ListPage::default();
     for (at, span) in json::elements(frame, list.span)?.into_iter().enumerate() {
         match read_item(kind, frame.slice(span.start..span.end)) {
             Ok(item) => page.items.push(item),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::rpc::Message;
 
-fn page(kind: ListKind, result: &str) -> Result<Page, JsonError> {
+fn page(kind: ListKind, result: &str) -> Result<ListPage, JsonError> {
     let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
     split(kind, &Message::read(Bytes::from(frame)).unwrap())
 }

@@ -13,14 +13,14 @@ use crate::time::read_rfc3339;
 
 /// A task's id in a message, and the place of its text (with the quotes).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct TaskMention {
     /// The id.
     pub id: String,
     /// Its place in the frame.
     pub span: Span,
 }
 
-impl Named {
+impl TaskMention {
     /// The payload with another id in its place.
     #[must_use]
     pub fn rename(&self, payload: &Payload, id: &str) -> Payload {
@@ -38,7 +38,7 @@ impl Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskReport {
     /// The task's id.
-    pub named: Named,
+    pub named: TaskMention,
     /// The place of the object with its members in the frame.
     pub task: Span,
     /// Its status, if the protocol defines it.
@@ -84,7 +84,7 @@ pub fn report(payload: &Payload) -> Option<TaskReport> {
 
 /// The task to which a request, notification or result of 2025-11-25 belongs, by its `_meta`.
 #[must_use]
-pub fn related_to(payload: &Payload) -> Option<Named> {
+pub fn related_to(payload: &Payload) -> Option<TaskMention> {
     // Most payloads belong to no task: a search finds that without a parse.
     may_be_related(payload.body_bytes()).then_some(())?;
     let (frame, body) = body_of_server(payload)?;
@@ -93,7 +93,7 @@ pub fn related_to(payload: &Payload) -> Option<Named> {
 
 /// The task of a message that was read, by its `_meta`.
 #[must_use]
-pub fn related_in(message: &Message) -> Option<Named> {
+pub fn related_in(message: &Message) -> Option<TaskMention> {
     let body = message
         .body_span()
         .filter(|_| message.shape() != MessageKind::Error)?;
@@ -107,7 +107,7 @@ fn body_of_server(payload: &Payload) -> Option<(&[u8], Span)> {
     is_servers.then(|| (&*payload.bytes, relay::span(payload.marks.body)))
 }
 
-fn related_at(frame: &[u8], body: Span) -> Option<Named> {
+fn related_at(frame: &[u8], body: Span) -> Option<TaskMention> {
     // A key with escapes is not recognised.
     may_be_related(body.of(frame)).then_some(())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;
@@ -152,9 +152,9 @@ fn of_members(members: &Members<'_>, task: Span) -> Option<TaskReport> {
     })
 }
 
-fn named(members: &Members<'_>) -> Option<Named> {
+fn named(members: &Members<'_>) -> Option<TaskMention> {
     let member = members.get("taskId")?;
-    Some(Named {
+    Some(TaskMention {
         id: json::text(member.raw)?.into_owned(),
         span: member.span,
     })

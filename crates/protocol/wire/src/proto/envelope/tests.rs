@@ -17,10 +17,10 @@ fn check(id: u64, kind: PayloadKind, body: &impl prost::Message, golden: &str) {
     let field = kind.field_of(body);
     let written = message(id, &field);
     assert_eq!(hex(&framed(&written).unwrap()), golden.replace(' ', ""));
-    let read = Envelope::read(&written).unwrap();
+    let read = ProtoEnvelope::read(&written).unwrap();
     assert_eq!(
         read,
-        Envelope {
+        ProtoEnvelope {
             id,
             content: Content::Payload(kind, field.clone())
         }
@@ -116,8 +116,8 @@ fn a_ping_has_nothing_but_an_id() {
     let ping = message(3, b"");
     assert_eq!(hex(&framed(&ping).unwrap()), "000000020803");
     assert_eq!(
-        Envelope::read(&ping).unwrap(),
-        Envelope {
+        ProtoEnvelope::read(&ping).unwrap(),
+        ProtoEnvelope {
             id: 3,
             content: Content::Ping
         }
@@ -127,10 +127,10 @@ fn a_ping_has_nothing_but_an_id() {
 #[test]
 fn an_unknown_payload_is_no_ping() {
     // Field 13, and a known one written as a number.
-    let read = |bytes: &[u8]| Envelope::read(&Bytes::copy_from_slice(bytes));
+    let read = |bytes: &[u8]| ProtoEnvelope::read(&Bytes::copy_from_slice(bytes));
     assert_eq!(
         read(&[0x08, 3, 0x6A, 0]).unwrap(),
-        Envelope {
+        ProtoEnvelope {
             id: 3,
             content: Content::Unknown
         }
@@ -153,7 +153,7 @@ fn bytes_that_are_no_message_are_refused() {
         &[0xFF; 16],
     ] {
         assert_eq!(
-            Envelope::read(&Bytes::copy_from_slice(bad)),
+            ProtoEnvelope::read(&Bytes::copy_from_slice(bad)),
             Err(Unreadable),
             "{bad:x?}"
         );

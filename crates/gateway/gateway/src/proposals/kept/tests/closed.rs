@@ -30,7 +30,7 @@ fn digests(state: &KeptProposals, now_ms: u64) -> Vec<u128> {
 
 #[test]
 fn the_digest_of_a_closed_proposal_is_kept_for_30_days_after_its_end() {
-    use Decision::{Approved, Rejected, Withdrawn};
+    use DecisionRecord::{Approved, Rejected, Withdrawn};
     let check = |end: &[ProposalRecord], ended_ms: u64| {
         let mut state = folded(&[&[opened("p")], end].concat());
         end_others(&mut state, 1..ENDED_PROPOSALS_MAX);
@@ -156,7 +156,7 @@ fn end_all(journal: &Ledger<KeptProposals>, numbers: Range<usize>, batch: usize)
 }
 
 fn ended_at(id: &str, at_ms: u64) -> ProposalRecord {
-    ProposalRecord::ProposalEnded(EndedProposal {
+    ProposalRecord::ProposalEnded(EndRecord {
         id: id.into(),
         state: "completed".into(),
         reason: None,
