@@ -148,6 +148,8 @@ pub(crate) struct Listening {
     pub(crate) filter: ListenFilter,
     /// Its resources: server and the server's own URI.
     pub(crate) at: Vec<(ParticipantId, Arc<str>)>,
+    /// The narrowing of the request: it gets notifications about tasks for as long as it is open.
+    pub(crate) narrowing: Option<Narrowing>,
 }
 
 /// One open operation.

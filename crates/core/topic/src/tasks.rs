@@ -9,13 +9,15 @@
 mod book;
 mod requests;
 
-use model::{OperationId, Outcome, ParticipantId};
+use std::borrow::Cow;
+
+use model::{Capabilities, Narrowing, OperationId, Outcome, ParticipantId, method::CALL_TOOL};
 
 use crate::{
     Handles, Topic,
+    admission::Looker,
     effect::{Cause, Effect, Verdict},
     event::{NewTask, TaskOrigin, TaskRight},
-    members::Member,
     operations::Becomes,
 };
 pub use book::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
@@ -71,7 +73,7 @@ impl<H: Handles> Topic<H> {
             }
             TaskOrigin::Named | TaskOrigin::Journal => {
                 let is_named = new.origin == TaskOrigin::Named;
-                let may = !is_named || self.may_have(new.holder, new.right);
+                let may = !is_named || self.may_have(new.holder, None, new.right);
                 if !may || known.is_some() || !self.take_place(new.holder) {
                     return self.effects.push(Effect::ForgetTask { task: new.handle });
                 }
@@ -233,11 +235,44 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a participant may have a task by this right now.
-    pub(crate) fn may_have(&self, holder: &ParticipantId, right: TaskRight<'_>) -> bool {
-        // A server that has the name of a former caller has none of its tasks.
-        let is_caller = |member: &Member<H>| member.is_caller();
-        self.members.of_id(holder).is_some_and(is_caller)
-            && self.may_call(holder, right.server, right.tool, right.held)
+    /// Whether a participant may have a task by this right now, with an access token that narrows
+    /// its capabilities to this.
+    pub(crate) fn may_have(
+        &self,
+        holder: &ParticipantId,
+        narrowing: Option<&Narrowing>,
+        right: TaskRight<'_>,
+    ) -> bool {
+        self.granted_to(holder, narrowing)
+            .is_some_and(|granted| has_right(&granted, right))
     }
+
+    /// The capabilities of a caller with an access token that narrows them to this; `None` of a
+    /// participant that may have no tasks.
+    fn granted_to(
+        &self,
+        holder: &ParticipantId,
+        narrowing: Option<&Narrowing>,
+    ) -> Option<Cow<'_, Capabilities>> {
+        // A server that has the name of a former caller has none of its tasks.
+        let member = self.members.of_id(holder)?;
+        if !member.is_caller() {
+            return None;
+        }
+        Some(match narrowing {
+            Some(narrowing) => Cow::Owned(member.capabilities.within(&narrowing.to)),
+            None => Cow::Borrowed(&*member.capabilities),
+        })
+    }
+}
+
+/// Whether these capabilities have the right to a task.
+pub(crate) fn has_right(capabilities: &Capabilities, right: TaskRight<'_>) -> bool {
+    let looker = Looker {
+        capabilities,
+        promotes: right.held,
+    };
+    looker
+        .holds(CALL_TOOL.name, right.tool, right.server.as_str())
+        .is_some()
 }
