@@ -3,7 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId};
+use model::{
+    Capabilities, LinkId, ListenFilter, LogLevel, Method, Narrowing, OperationId, ParticipantId,
+};
 
 use crate::{
     Handles, Logs,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::method::TASK_RESULT;
 use model::{LinkId, Narrowing, OperationId, ParticipantId};
 
 use super::{Stage, Task, has_right};
@@ -13,9 +14,6 @@ use crate::{
     members::Seat,
     operations::AboutTask,
 };
-
-/// The method of a request that waits for a task's result (MCP 2025-11-25).
-const WAITS: &str = "tasks/result";
 
 impl<H: Handles> Topic<H> {
     /// The hold of a request about a task, and its target: the task's server, or the gateway itself
@@ -60,7 +58,7 @@ impl<H: Handles> Topic<H> {
             return;
         };
         let (task, link) = (about.task, open.link);
-        let waits = !about.lost && open.method.as_str() == WAITS;
+        let waits = !about.lost && open.method.as_str() == TASK_RESULT.name;
         open.rare.get_or_insert_default().about = Some(Box::new(about));
         if let Some(task) = task.and_then(|task| self.tasks.get_mut(task)) {
             task.link = Some(link);
@@ -152,7 +150,10 @@ impl<H: Handles> Topic<H> {
 
     /// Whether the access token of a listen request of a task's holder is good for the task.
     fn may_hear_of(&self, listen: OperationId, task: &Task<H>) -> bool {
-        let rare = self.operations.get(listen).and_then(|open| open.rare.as_ref());
+        let rare = self
+            .operations
+            .get(listen)
+            .and_then(|open| open.rare.as_ref());
         let listening = rare.and_then(|rare| rare.listens.as_ref());
         listening.is_some_and(|listening| {
             let narrowing = listening.narrowing.as_ref();
@@ -197,11 +198,7 @@ impl<H: Handles> Topic<H> {
 
     /// The tasks that a participant has and may have now, with an access token that narrows its
     /// capabilities to this, in the order in which the topic took them.
-    pub fn tasks_of(
-        &self,
-        holder: &ParticipantId,
-        narrowing: Option<&Narrowing>,
-    ) -> Vec<H::Task> {
+    pub fn tasks_of(&self, holder: &ParticipantId, narrowing: Option<&Narrowing>) -> Vec<H::Task> {
         let Some(granted) = self.granted_to(holder, narrowing) else {
             return Vec::new();
         };

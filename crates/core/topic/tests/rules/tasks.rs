@@ -129,14 +129,14 @@ fn tick(stage: &mut Stage, now_ms: u64) -> Vec<String> {
 fn a_call_that_becomes_a_task_passes_it_to_its_caller_with_the_answer() {
     let mut stage = stage();
     begins(&mut stage, 1, PLAIN);
-    assert!(stage.topic.tasks_of(holder("bob")).is_empty());
-    assert_eq!(stage.topic.task_of(holder("bob"), "t1"), None);
+    assert!(stage.topic.tasks_of(holder("bob"), None).is_empty());
+    assert_eq!(stage.topic.task_of(holder("bob"), None, "t1"), None);
     stage.answer(ONE, 1, 5);
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
-    assert_eq!(stage.topic.task_of(holder("bob"), "t1"), Some(1));
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
+    assert_eq!(stage.topic.task_of(holder("bob"), None, "t1"), Some(1));
     assert_eq!(stage.topic.task_at(&ONE_ID, SESSION, "1"), Some(1));
     assert_eq!(stage.topic.task_at(&ONE_ID, SESSION + 1, "1"), None);
-    assert_eq!(stage.topic.task_of(holder("ann"), "t1"), None);
+    assert_eq!(stage.topic.task_of(holder("ann"), None, "t1"), None);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_task_without_its_right_is_unknown_until_the_right_is_back() {
     assert!(shown(&stage.answer(ONE, 2, 5)).is_empty());
     let asked = stage.request(BOB, 4, "tasks/get", named("t1"));
     assert_eq!(refused(&asked), Cause::Unknown);
-    assert!(stage.topic.tasks_of(holder("bob")).is_empty());
+    assert!(stage.topic.tasks_of(holder("bob"), None).is_empty());
     let about = About::Task {
         task: op(1),
         session: Some(BOB),
@@ -202,9 +202,9 @@ fn a_task_of_a_held_call_needs_the_right_to_propose_it() {
     };
     open(&mut stage, new);
     stage.regrant("bob", &["mcp/proposal:tools/call:one_a"]);
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
     stage.regrant("bob", &["mcp/proposal:tools/call:one_b"]);
-    assert!(stage.topic.tasks_of(holder("bob")).is_empty());
+    assert!(stage.topic.tasks_of(holder("bob"), None).is_empty());
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn a_task_that_must_be_on_disk_is_its_holders_once_it_is() {
     for (task, stored) in [(1, true), (2, false)] {
         begins(&mut stage, task, DURABLE);
         stage.answer(ONE, task, 5);
-        assert!(!stage.topic.tasks_of(holder("bob")).contains(&task));
+        assert!(!stage.topic.tasks_of(holder("bob"), None).contains(&task));
         let written = shown(&stage.step(Event::TaskWritten {
             task: op(task),
             stored,
@@ -404,7 +404,7 @@ fn a_task_that_must_be_on_disk_is_its_holders_once_it_is() {
         let cancelled: &[&str] = if stored { &[] } else { &["cancel task 2"] };
         assert_eq!(written, cancelled);
     }
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
     let again = shown(&stage.step(Event::TaskWritten {
         task: op(1),
         stored: false,
@@ -489,7 +489,7 @@ fn a_task_that_a_request_names_is_taken_up_if_its_holder_may_have_it() {
     let mut stage = stage();
     let named_task = |task| task_of(task, "bob", TaskOrigin::Named);
     assert!(shown(&open(&mut stage, named_task(1))).is_empty());
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
     let same_own = NewTask {
         own: "1".into(),
         ..named_task(2)
@@ -535,7 +535,7 @@ fn a_servers_id_that_it_gives_again_names_the_new_task() {
     assert_eq!(shown(&open(&mut stage, again)), ["forget task 1"]);
     assert_eq!(stage.topic.task_at(&ONE_ID, SESSION, "1"), Some(2));
     stage.answer(ONE, 2, 5);
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [2]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [2]);
 }
 
 fn may_become(stage: &mut Stage, link: LinkId, call: u128) -> bool {

@@ -14,8 +14,8 @@ use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, TaskWis
 use super::book::{self, Entry};
 use super::journal;
 use crate::call::{Call, Delivered};
-use crate::{context::call_number, dispatch::Dispatch, incoming::Names};
 use crate::link::{Link, Requester};
+use crate::{context::call_number, dispatch::Dispatch, incoming::Names};
 
 /// Longest task id of a server, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
@@ -106,11 +106,7 @@ fn known_by_id(
 
 /// The task of a server that a caller names by this id, if the topic has it and the caller may have
 /// it, with its access token.
-pub(crate) fn held(
-    dispatch: &Arc<Dispatch>,
-    by: Requester<'_>,
-    public: &str,
-) -> Option<Arc<Task>> {
+pub(crate) fn held(dispatch: &Arc<Dispatch>, by: Requester<'_>, public: &str) -> Option<Arc<Task>> {
     find(dispatch, by.link, public)?;
     let holder = &by.link.participant.id;
     dispatch.with(|topic| topic.task_of(holder, by.narrowing(), public))
