@@ -2,16 +2,16 @@
 
 use std::sync::LazyLock;
 
-use model::{LinkId, ParticipantId};
+use model::{LinkId, ListenFilter, Narrowing, ParticipantId};
 use topic::{
-    About, Cause, Event, Limits, ListScope, NamedTask, NewTask, PARTICIPANT_TASKS_MAX, Subject,
-    TOPIC_TASKS_MAX, Target, TaskOrigin, TaskRight, Verdict,
+    About, Cause, Event, Interest, Limits, ListScope, NamedTask, NewTask, PARTICIPANT_TASKS_MAX,
+    Subject, TOPIC_TASKS_MAX, Target, TaskOrigin, TaskRight, Verdict,
 };
 
 use crate::{
     numbers::{Effects, Numbers},
     shown::{delivered, refused, shown},
-    stage::{ANN, BOB, CID, ONE, OWN, Stage, id, op, tools},
+    stage::{ANN, BOB, CID, ONE, OWN, Stage, caps, id, op, tools},
 };
 
 static ONE_ID: LazyLock<ParticipantId> = LazyLock::new(|| id("one"));
@@ -121,6 +121,36 @@ fn named(public: &'static str) -> Option<Target<'static>> {
     }))
 }
 
+/// A token that is good for this alone.
+fn token(to: &[&str]) -> Narrowing {
+    Narrowing {
+        to: caps(to),
+        step_up: None,
+    }
+}
+
+fn listen(stage: &mut Stage, operation: u128, tasks: &[&str], token: Option<&Narrowing>) {
+    let filter = ListenFilter {
+        tasks: tasks.iter().map(|task| (*task).into()).collect(),
+        ..ListenFilter::default()
+    };
+    let listens = stage.request_with(BOB, operation, "subscriptions/listen", None, |request| {
+        request.interest = Interest::Listen(filter);
+        request.narrowing = token;
+    });
+    assert_eq!(delivered(&listens).0, "portmoot");
+}
+
+/// What a change of state that the server of a task reports gives.
+fn reported(stage: &mut Stage, task: u128) -> Vec<String> {
+    shown(&stage.step(Event::Notice {
+        server: &ONE_ID,
+        subject: Subject::Task(op(task)),
+        level: None,
+        notice: 3,
+    }))
+}
+
 fn tick(stage: &mut Stage, now_ms: u64) -> Vec<String> {
     shown(&stage.tick(now_ms))
 }
@@ -187,6 +217,70 @@ fn a_task_without_its_right_is_unknown_until_the_right_is_back() {
     assert_eq!(
         delivered(&stage.request(BOB, 6, "tasks/get", named("t1"))).0,
         "one"
+    );
+}
+
+#[test]
+fn a_task_is_unknown_to_a_request_whose_token_is_not_good_for_its_tool() {
+    let mut stage = stage();
+    has(&mut stage, 1);
+    let (small, good, empty) = (
+        token(&["mcp/request:tools/call:one_b"]),
+        token(&["mcp/request:tools/call:one_a"]),
+        token(&[]),
+    );
+    let methods = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"];
+    for (number, method) in (0..).zip(methods) {
+        let mut ask = |operation, narrowing| {
+            stage.request_with(BOB, operation, method, named("t1"), |request| {
+                request.narrowing = narrowing;
+            })
+        };
+        let operation = 10 * (number + 1);
+        assert_eq!(refused(&ask(operation, Some(&small))), Cause::Unknown);
+        let with_none = ask(operation + 1, Some(&empty));
+        assert_eq!(refused(&with_none), Cause::Unknown);
+        assert_eq!(delivered(&ask(operation + 2, Some(&good))).0, "one");
+        assert_eq!(delivered(&ask(operation + 3, None)).0, "one");
+    }
+    let (topic, bob) = (&stage.topic, holder("bob"));
+    assert!(topic.tasks_of(bob, Some(&small)).is_empty());
+    assert_eq!(topic.task_of(bob, Some(&small), "t1"), None);
+    assert_eq!(topic.tasks_of(bob, Some(&good)), [1]);
+    assert_eq!(topic.task_of(bob, Some(&good), "t1"), Some(1));
+}
+
+#[test]
+fn a_token_does_not_give_a_task_that_its_participant_may_not_have() {
+    let mut stage = stage();
+    has(&mut stage, 1);
+    stage.regrant("bob", &["mcp/request:tools/call:one_b"]);
+    let all = token(&["mcp/*"]);
+    let asked = stage.request_with(BOB, 2, "tasks/get", named("t1"), |request| {
+        request.narrowing = Some(&all);
+    });
+    assert_eq!(refused(&asked), Cause::Unknown);
+    assert!(stage.topic.tasks_of(holder("bob"), Some(&all)).is_empty());
+}
+
+#[test]
+fn a_listen_request_gets_notifications_about_tasks_that_its_token_is_good_for() {
+    let mut stage = stage();
+    let silent = LinkId(9);
+    stage.join(silent, "bob", &["mcp/request:tools/call:one_*"], |join| {
+        join.joining.notified = false;
+    });
+    has(&mut stage, 1);
+    let small = token(&["mcp/request:tools/call:one_b"]);
+    // The link that would be notified without a listen request is left out of this.
+    stage.request(silent, 2, "tasks/get", named("t1"));
+    listen(&mut stage, 3, &["t1"], Some(&small));
+    assert!(reported(&mut stage, 1).is_empty());
+    listen(&mut stage, 4, &["t1"], None);
+    assert_eq!(
+        reported(&mut stage, 1),
+        ["notify call 4 of 3 about t1", "notify link 2 of 3 about t1"],
+        "the request without the scope gets nothing"
     );
 }
 
