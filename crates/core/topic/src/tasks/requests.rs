@@ -94,7 +94,7 @@ impl<H: Handles> Topic<H> {
         let Some((id, task)) = self.tasks.named(public) else {
             return;
         };
-        let is_theirs = self.participant(link) == Some(&task.holder);
+        let is_theirs = task.stage == Stage::Known && self.participant(link) == Some(&task.holder);
         if !is_theirs || !self.may_have(&task.holder, narrowing, task.right.as_ref()) {
             return;
         }
@@ -131,7 +131,8 @@ impl<H: Handles> Topic<H> {
         let Some(task) = self.tasks.get(id) else {
             return Vec::new();
         };
-        if task.right.server != *server || task.is_followed() || !self.is_had(task) {
+        // Before its holder knows it, its state may not be on disk, and its id means nothing to it.
+        if task.right.server != *server || task.stage != Stage::Known || !self.is_had(task) {
             return Vec::new();
         }
         let is_theirs = |link: LinkId| self.participant(link) == Some(&task.holder);

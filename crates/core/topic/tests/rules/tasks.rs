@@ -507,6 +507,35 @@ fn a_task_that_must_be_on_disk_is_its_holders_once_it_is() {
 }
 
 #[test]
+fn notifications_about_a_task_begin_once_its_holder_knows_it() {
+    let mut stage = stage();
+    // Bob's link, which made the call, is the one that would be notified.
+    delivered(&stage.call(BOB, 1, "one_a"));
+    let made = NewTask {
+        link: Some(BOB),
+        ..task_of(1, "bob", DURABLE)
+    };
+    open(&mut stage, made);
+    listen(&mut stage, 2, &["t1"], None);
+    assert!(reported(&mut stage, 1).is_empty(), "its call is open");
+    stage.answer(ONE, 1, 5);
+    listen(&mut stage, 3, &["t1"], None);
+    assert!(reported(&mut stage, 1).is_empty(), "it is not on disk");
+    stage.step(Event::TaskWritten {
+        task: op(1),
+        stored: true,
+    });
+    assert_eq!(
+        reported(&mut stage, 1),
+        [
+            "notify call 2 of 3 about t1",
+            "notify call 3 of 3 about t1",
+            "notify link 2 of 3 about t1"
+        ]
+    );
+}
+
+#[test]
 fn a_task_expires_and_one_of_an_open_call_does_not() {
     let mut stage = stage();
     has(&mut stage, 1);
