@@ -208,6 +208,13 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Ends the tasks of a guest that has left: the next guest has another name.
+    pub(crate) fn end_tasks_of_guest(&mut self, holder: &ParticipantId) {
+        if self.tasks.is_guest(holder) {
+            self.end_tasks_of(holder);
+        }
+    }
+
     /// Forgets the tasks whose time is over.
     pub(crate) fn expire_tasks(&mut self) {
         while let Some(id) = self.tasks.due(self.now_ms) {

@@ -9,7 +9,7 @@ use model::{LinkId, OperationId, ParticipantId};
 use crate::{
     Handles,
     event::{NewTask, TaskRight},
-    members::account,
+    members::{account, is_guest},
 };
 
 /// Tasks of servers in one topic, including calls that may still become one.
@@ -166,6 +166,11 @@ impl<H: Handles> Tasks<H> {
 
     pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Task<H>> {
         self.all.get_mut(&id)
+    }
+
+    /// Whether an id is a guest's.
+    pub(crate) fn is_guest(&self, id: &ParticipantId) -> bool {
+        is_guest(id, self.guests)
     }
 
     /// The task with a server's own id.

@@ -350,6 +350,41 @@ fn tasks_of_a_name_are_not_its_next_bearers() {
 }
 
 #[test]
+fn tasks_of_a_guest_end_when_it_leaves() {
+    let mut stage = Stage::configured(|config| config.guests = "anonymous-");
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
+    let grants = ["mcp/request:tools/call:one_a"];
+    let others = LinkId(9);
+    stage.caller(BOB, "anonymous-0", &grants);
+    stage.caller(CID, "anonymous-0", &grants);
+    stage.caller(others, "anonymous-1", &grants);
+    for (task, holder) in [(1, "anonymous-0"), (2, "anonymous-0"), (3, "anonymous-1")] {
+        assert!(shown(&open(&mut stage, task_of(task, holder, TaskOrigin::Named))).is_empty());
+    }
+    stage.step(Event::TaskChanged {
+        task: op(2),
+        over: true,
+        until_ms: UNTIL_MS,
+    });
+    assert_eq!(
+        shown(&stage.leave(BOB)),
+        ["closed 2"],
+        "it is still there on another link"
+    );
+    assert_eq!(
+        shown(&stage.leave(CID)),
+        [
+            "left anonymous-0",
+            "closed 3",
+            "cancel task 1",
+            "forget task 2"
+        ]
+    );
+    assert_eq!(stage.topic.tasks_len(), 1);
+    assert_eq!(stage.topic.tasks_of(holder("anonymous-1"), None), [3]);
+}
+
+#[test]
 fn a_call_that_ends_without_its_answer_cancels_its_task() {
     for origin in [PLAIN, FOLLOWED, DURABLE] {
         let mut stage = stage();
