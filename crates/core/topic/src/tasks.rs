@@ -105,15 +105,15 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Takes a place on a participant's account. Without a free one its oldest task that is over is
-    /// forgotten.
+    /// forgotten, else the oldest that makes way.
     fn take_place(&mut self, holder: &ParticipantId) -> bool {
         if self.tasks.take_place(holder) {
             return true;
         }
-        let Some(oldest) = self.tasks.oldest_over(holder) else {
+        let Some(spare) = self.tasks.spare(holder) else {
             return false;
         };
-        self.forget_task(oldest);
+        self.forget_task(spare);
         self.tasks.take_place(holder)
     }
 

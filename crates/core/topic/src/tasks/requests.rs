@@ -61,7 +61,7 @@ impl<H: Handles> Topic<H> {
         let waits = !about.lost && open.method.as_str() == TASK_RESULT.name;
         open.rare.get_or_insert_default().about = Some(Box::new(about));
         if let Some(task) = task.and_then(|task| self.tasks.get_mut(task)) {
-            task.link = Some(link);
+            (task.link, task.makes_way) = (Some(link), false);
             task.waiting.extend(waits.then_some(id));
         }
     }
@@ -99,7 +99,7 @@ impl<H: Handles> Topic<H> {
             return;
         }
         if let Some(task) = self.tasks.get_mut(id) {
-            task.link = Some(link);
+            (task.link, task.makes_way) = (Some(link), false);
         }
     }
 

@@ -737,6 +737,57 @@ fn a_participant_has_a_limited_number_of_tasks_and_calls_that_may_become_one() {
 }
 
 #[test]
+fn tasks_from_before_a_restart_make_way_until_their_holder_asks_about_them() {
+    let mut stage = stage();
+    let max = PARTICIPANT_TASKS_MAX as u128;
+    let mut restore = |task| {
+        let restored = task_of(task, "bob", TaskOrigin::Journal);
+        shown(&open(&mut stage, restored))
+    };
+    (0..max).for_each(|task| assert!(restore(task).is_empty()));
+    assert_eq!(restore(max), ["forget task 0"], "the newest are kept");
+    assert_eq!(restore(max + 1), ["forget task 1"]);
+    let theirs = stage.topic.tasks_of(holder("bob"), None);
+    assert_eq!(theirs, (2..max + 2).collect::<Vec<_>>());
+    let mut calls = 1_000..;
+    let mut forgotten = |stage: &mut Stage| {
+        let call = calls.next().unwrap();
+        stage.call(BOB, call, "one_a");
+        let may = stage.step(Event::MayBecomeTask {
+            operation: op(call),
+        });
+        (may.verdict.is_none(), shown(&may))
+    };
+    // What its holder asks about or listens to stays.
+    stage.request(BOB, 900, "tasks/get", named("t2"));
+    listen(&mut stage, 901, &["t3"], None);
+    assert_eq!(forgotten(&mut stage), (true, vec!["forget task 4".into()]));
+    let over = Event::TaskChanged {
+        task: op(9),
+        over: true,
+        until_ms: UNTIL_MS,
+    };
+    stage.step(over);
+    assert_eq!(
+        forgotten(&mut stage),
+        (true, vec!["forget task 9".into()]),
+        "what is over goes first"
+    );
+    assert_eq!(forgotten(&mut stage), (true, vec!["forget task 5".into()]));
+    for _ in 0..max - 5 {
+        assert!(forgotten(&mut stage).0);
+    }
+    assert_eq!(
+        forgotten(&mut stage),
+        (false, Vec::new()),
+        "the two that are left are wanted"
+    );
+    // Its id alone finds one that made way.
+    let again = stage.request(BOB, 902, "tasks/get", named("t5"));
+    assert_eq!(delivered(&again).0, "one");
+}
+
+#[test]
 fn all_guests_share_the_places_of_one_participant() {
     let mut stage = Stage::configured(|config| config.guests = "anonymous");
     for number in 0..PARTICIPANT_TASKS_MAX as u128 {
@@ -751,7 +802,8 @@ fn all_guests_share_the_places_of_one_participant() {
         holder: &HOLDERS[3 + PARTICIPANT_TASKS_MAX],
         ..task_of(999, "bob", TaskOrigin::Journal)
     };
-    assert_eq!(shown(&open(&mut stage, late)), ["forget task 999"]);
+    let oldest = shown(&open(&mut stage, late));
+    assert_eq!(oldest, ["forget task 0"], "another guest's makes way");
     let bobs = open(&mut stage, task_of(1_000, "bob", TaskOrigin::Journal));
     assert!(shown(&bobs).is_empty());
 }
