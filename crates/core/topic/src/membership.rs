@@ -360,6 +360,7 @@ impl<H: Handles> Topic<H> {
         } else {
             self.forget_subscriptions(&id);
             self.forget_views(&id);
+            self.set_tasks_aside(&id);
         }
         if seen {
             self.effects.publish(RoomEffect::Left(id));

@@ -197,6 +197,20 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Takes that a server is not configured any more: its tasks that no session is needed for make
+    /// way, as it can be asked about them only if it comes back. The others are lost with their
+    /// sessions.
+    pub(crate) fn set_tasks_aside(&mut self, server: &ParticipantId) {
+        let aside = self
+            .tasks
+            .which(|task| task.session == 0 && task.right.server == *server);
+        for id in aside {
+            if let Some(task) = self.tasks.get_mut(id) {
+                task.makes_way = true;
+            }
+        }
+    }
+
     /// Ends the tasks of a participant that may not ask for them any more.
     pub(crate) fn end_tasks_of(&mut self, holder: &ParticipantId) {
         // One that belongs to an open call ends with it.

@@ -83,8 +83,9 @@ pub(crate) struct Task<H: Handles> {
     pub(crate) over: bool,
     /// Whether its server cannot be asked any more.
     pub(crate) lost: bool,
-    /// Whether it makes way for another task although it may run: it is from before a restart, and
-    /// its holder has not asked about it since. Its id alone finds it then.
+    /// Whether it makes way for another task although it may run: it is from before a restart, or
+    /// its server was taken out of the configuration, and its holder has not asked about it since.
+    /// Its id alone finds it then.
     pub(crate) makes_way: bool,
     pub(crate) until_ms: u64,
     /// Open requests that wait for its result, in the order of opening: the last one is asked what

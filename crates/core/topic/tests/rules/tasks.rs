@@ -11,7 +11,7 @@ use topic::{
 use crate::{
     numbers::{Effects, Numbers},
     shown::{delivered, refused, shown},
-    stage::{ANN, BOB, CID, ONE, OWN, Stage, caps, id, op, tools},
+    stage::{ANN, BOB, CID, ONE, OWN, Stage, caps, configured, id, op, tools},
 };
 
 static ONE_ID: LazyLock<ParticipantId> = LazyLock::new(|| id("one"));
@@ -785,6 +785,53 @@ fn tasks_from_before_a_restart_make_way_until_their_holder_asks_about_them() {
     // Its id alone finds one that made way.
     let again = stage.request(BOB, 902, "tasks/get", named("t5"));
     assert_eq!(delivered(&again).0, "one");
+}
+
+#[test]
+fn tasks_of_a_server_that_is_taken_out_make_way() {
+    let mut stage = stage();
+    let max = PARTICIPANT_TASKS_MAX as u128;
+    for task in 0..max {
+        let of_any_session = NewTask {
+            session: 0,
+            ..task_of(task, "bob", TaskOrigin::Named)
+        };
+        assert!(shown(&open(&mut stage, of_any_session)).is_empty());
+    }
+    stage.regrant("bob", &["mcp/request:tools/call:*"]);
+    let becomes = |stage: &mut Stage, call| {
+        delivered(&stage.call(BOB, call, "two_a"));
+        let may = stage.step(Event::MayBecomeTask {
+            operation: op(call),
+        });
+        (may.verdict.is_none(), shown(&may))
+    };
+    assert_eq!(becomes(&mut stage, 1_000), (false, Vec::new()));
+    let mut without = configured();
+    without.retain(|server| server.id != *ONE_ID);
+    stage.configure(&without);
+    assert_eq!(
+        becomes(&mut stage, 1_001),
+        (true, vec!["forget task 0".into()])
+    );
+    // It comes back, and what its holder asks about stays.
+    stage.configure(&configured());
+    stage.server(ONE, "one");
+    let asked = Target::Task(NamedTask {
+        public: "t1",
+        session: 0,
+        own: "1",
+        right: right("one_a"),
+        lost: false,
+    });
+    assert_eq!(
+        delivered(&stage.request(BOB, 1_002, "tasks/get", Some(asked))).0,
+        "one"
+    );
+    assert_eq!(
+        becomes(&mut stage, 1_003),
+        (true, vec!["forget task 2".into()])
+    );
 }
 
 #[test]
