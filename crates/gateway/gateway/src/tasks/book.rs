@@ -137,12 +137,16 @@ fn notify_of(dispatch: &Arc<Dispatch>, task: &Task, subject: Subject<'_>, notice
     });
 }
 
-/// Cancels a task at its server. Until it has answered, the task keeps its session open.
+/// Cancels a task at its server. Until it has answered, the task keeps its session open. No session
+/// is opened for it: a task that was not asked about since a restart runs on, and the log says so.
 pub(crate) fn cancel(task: Arc<Task>) {
+    let Some(session) = task.last_session() else {
+        let (server, operation) = (&task.origin.server, task.operation);
+        tracing::warn!(%server, %operation, "a task runs on although no participant has it any more: the gateway has no session in which its server could be asked to cancel it");
+        return task.release();
+    };
     tokio::spawn(async move {
-        if let Some(session) = task.last_session() {
-            session.cancel_task(&task.origin.own).await;
-        }
+        session.cancel_task(&task.origin.own).await;
         task.release();
     });
 }
