@@ -54,6 +54,15 @@ pub(super) fn enter(dispatch: &Arc<Dispatch>, task: &Arc<Task>, entry: Entry<'_>
         handle: Arc::clone(task),
     };
     dispatch.take(Event::Task(Box::new(new)));
+    // Its session may have ended after the task was made and before the topic had it.
+    if task.is_lost() {
+        lose(dispatch, &task.origin.server, task.origin.instance);
+    }
+}
+
+/// Takes the end of a session of a server, with which its tasks end.
+pub(super) fn lose(dispatch: &Arc<Dispatch>, server: &ParticipantId, session: u64) {
+    dispatch.take(Event::SessionLost { server, session });
 }
 
 /// Receives what becomes known about the tasks of a topic.

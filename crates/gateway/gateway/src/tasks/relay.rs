@@ -101,7 +101,9 @@ fn known_by_id(
         };
         book::enter(dispatch, &task, entry);
     }
-    Some(task)
+    // A request at the same time may have entered it first: then that is the one that the topic has.
+    let entered = dispatch.with(|topic| topic.task_of(&link.participant.id, None, public));
+    Some(entered.unwrap_or(task))
 }
 
 /// The task of a server that a caller names by this id, if the topic has it and the caller may have
