@@ -368,7 +368,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether a participant with these capabilities could still make the proposal.
-    fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+    pub(crate) fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         let (method, context) = (
             proposal.terms.method.as_str(),
             proposal.terms.context.as_deref(),

@@ -40,10 +40,11 @@
 //! An access token that is good for less than its participant may do narrows what comes with it,
 //! and nothing else: the narrowing is a field of [`RequestEvent`], [`Resume`] and [`Say`], and an argument
 //! of the queries for one request's answer. So requests with several tokens may be open on one link
-//! at once. What reaches a link without a request (changes of lists, updates of resources, log
-//! messages, questions) goes by what its participant may do: each of its requests was admitted with
-//! the token that it came with, and a notification only says that something can be read, which
-//! takes a request with a token of its own.
+//! at once. A task, and a held call, is unknown to a request whose token is not good for its call.
+//! What reaches a link without a request (changes of lists, updates of resources, log messages,
+//! questions) goes by what its participant may do: each of its requests was admitted with the token
+//! that it came with, and a notification only says that something can be read, which takes a request
+//! with a token of its own.
 //!
 //! # Items
 //!

@@ -356,9 +356,11 @@ impl<H: Handles> Topic<H> {
         self.members.free(seat);
         if is_caller {
             self.departures.note(&id, self.now_ms);
+            self.end_tasks_of_guest(&id);
         } else {
             self.forget_subscriptions(&id);
             self.forget_views(&id);
+            self.set_tasks_aside(&id);
         }
         if seen {
             self.effects.publish(RoomEffect::Left(id));

@@ -285,13 +285,17 @@ impl<H: Handles> Topic<H> {
         }
         for task in &filter.tasks {
             self.interests.watch(task, link, id);
-            self.listen_to_task(task, link);
+            self.listen_to_task(task, link, narrowing);
         }
         if let Some(link) = self.members.link_mut(link) {
             link.own_mut().listens.push(id);
         }
         if let Some(open) = self.operations.get_mut(id) {
-            open.rare.get_or_insert_default().listens = Some(Listening { filter, at });
+            open.rare.get_or_insert_default().listens = Some(Listening {
+                filter,
+                at,
+                narrowing: narrowing.cloned(),
+            });
         }
     }
 
@@ -320,7 +324,7 @@ impl<H: Handles> Topic<H> {
         if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
             self.unsubscribe(&server, &own, link);
         }
-        let Some(Listening { filter, at }) = rare.listens else {
+        let Some(Listening { filter, at, .. }) = rare.listens else {
             return;
         };
         let handle = self.handle(link);

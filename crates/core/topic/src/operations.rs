@@ -3,7 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId};
+use model::{
+    Capabilities, LinkId, ListenFilter, LogLevel, Method, Narrowing, OperationId, ParticipantId,
+};
 
 use crate::{
     Handles, Logs,
@@ -148,6 +150,8 @@ pub(crate) struct Listening {
     pub(crate) filter: ListenFilter,
     /// Its resources: server and the server's own URI.
     pub(crate) at: Vec<(ParticipantId, Arc<str>)>,
+    /// The narrowing of the request: it gets notifications about tasks for as long as it is open.
+    pub(crate) narrowing: Option<Narrowing>,
 }
 
 /// One open operation.

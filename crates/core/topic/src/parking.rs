@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
@@ -125,7 +125,8 @@ impl<H: Handles> Topic<H> {
         } = resume;
         match parked {
             Parked::Proposal { proposal, until_ms } => {
-                self.resume_waiting((link, operation, tag), (proposal, until_ms), call);
+                let asked = (link, operation, tag);
+                self.resume_waiting(asked, (proposal, until_ms), narrowing, call);
             }
             Parked::Questions { round, answers } => {
                 self.members.narrow(link, narrowing);
@@ -138,6 +139,7 @@ impl<H: Handles> Topic<H> {
         &mut self,
         (link, operation, tag): (LinkId, OperationId, Option<H::Tag>),
         (parked, until_ms): (OperationId, u64),
+        narrowing: Option<&Narrowing>,
         call: H::Call,
     ) {
         if self.operations.contains(operation) {
@@ -151,7 +153,9 @@ impl<H: Handles> Topic<H> {
             .members
             .of_link(link)
             .filter(|member| member.is_caller());
-        let proposer = caller.filter(|member| self.is_proposer(parked, &member.id));
+        let proposer = caller.filter(|member| {
+            self.is_proposer(parked, &member.id) && self.covers_proposal(narrowing, parked)
+        });
         let Some((member, server)) = proposer.zip(self.gateway_seat()) else {
             return self.refuse_request(call, refusals::of_return(Cause::Unknown), Cause::Unknown);
         };

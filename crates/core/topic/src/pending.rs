@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, OperationId, ParticipantId, ProposalState};
+use model::{Capabilities, Narrowing, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
@@ -101,9 +101,27 @@ impl<H: Handles> Topic<H> {
         Some((id, &self.proposals.known(id)?.content))
     }
 
-    /// The proposal of a participant, by its id.
-    pub fn own_proposal(&self, id: OperationId, by: &ParticipantId) -> Option<ProposalView<H>> {
-        self.proposal(id).filter(|_| self.owns(id, by))
+    /// The proposal of a participant, by its id, if a request of it with this narrowing may be about
+    /// it.
+    pub fn own_proposal(
+        &self,
+        id: OperationId,
+        by: &ParticipantId,
+        narrowing: Option<&Narrowing>,
+    ) -> Option<ProposalView<H>> {
+        let is_theirs = self.owns(id, by) && self.covers_proposal(narrowing, id);
+        self.proposal(id).filter(|_| is_theirs)
+    }
+
+    /// Whether an access token with this narrowing is good for a proposal: for making it, or what it
+    /// proposes. Its proposer needs no capability for it beside that.
+    pub fn covers_proposal(&self, narrowing: Option<&Narrowing>, id: OperationId) -> bool {
+        let Some(narrowing) = narrowing else {
+            return true;
+        };
+        self.proposals
+            .known(id)
+            .is_some_and(|proposal| self.may_still(&narrowing.to, proposal))
     }
 
     /// Whether a proposal, on disk or not, is of the present bearer of this name.

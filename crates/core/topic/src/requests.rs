@@ -51,7 +51,7 @@ impl<H: Handles> Topic<H> {
         let mut about = None;
         let mut target = target;
         if let Some(PublicTarget::Task(named)) = target {
-            match self.admit_about(link, named) {
+            match self.admit_about(link, narrowing, named) {
                 Ok((task, server)) => (about, target) = (Some(task), server),
                 Err(cause) => {
                     let refusal = refusals::of_request(cause, target);
@@ -59,8 +59,8 @@ impl<H: Handles> Topic<H> {
                 }
             }
         }
-        // What is about the caller's own proposals needs no capability, because requests about
-        // their tasks need none; neither does a result that was the caller's before.
+        // What is about the caller's own proposals needs no capability of its own, because requests
+        // about their tasks need none; neither does a result that was the caller's before.
         let (method, target) = match self.serves_own(link, &method, target) {
             true => (OWN_PROPOSAL, None),
             false => (method, target),

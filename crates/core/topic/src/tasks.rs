@@ -9,13 +9,15 @@
 mod book;
 mod requests;
 
-use model::{OperationId, Outcome, ParticipantId};
+use std::borrow::Cow;
+
+use model::{Capabilities, Narrowing, OperationId, Outcome, ParticipantId, method::CALL_TOOL};
 
 use crate::{
     Handles, Topic,
+    admission::Looker,
     effect::{Cause, Effect, Verdict},
     event::{NewTask, TaskOrigin, TaskRight},
-    members::Member,
     operations::Becomes,
 };
 pub use book::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
@@ -71,7 +73,7 @@ impl<H: Handles> Topic<H> {
             }
             TaskOrigin::Named | TaskOrigin::Journal => {
                 let is_named = new.origin == TaskOrigin::Named;
-                let may = !is_named || self.may_have(new.holder, new.right);
+                let may = !is_named || self.may_have(new.holder, None, new.right);
                 if !may || known.is_some() || !self.take_place(new.holder) {
                     return self.effects.push(Effect::ForgetTask { task: new.handle });
                 }
@@ -103,15 +105,15 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Takes a place on a participant's account. Without a free one its oldest task that is over is
-    /// forgotten.
+    /// forgotten, else the oldest that makes way.
     fn take_place(&mut self, holder: &ParticipantId) -> bool {
         if self.tasks.take_place(holder) {
             return true;
         }
-        let Some(oldest) = self.tasks.oldest_over(holder) else {
+        let Some(spare) = self.tasks.spare(holder) else {
             return false;
         };
-        self.forget_task(oldest);
+        self.forget_task(spare);
         self.tasks.take_place(holder)
     }
 
@@ -195,6 +197,20 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Takes that a server is not configured any more: its tasks that no session is needed for make
+    /// way, as it can be asked about them only if it comes back. The others are lost with their
+    /// sessions.
+    pub(crate) fn set_tasks_aside(&mut self, server: &ParticipantId) {
+        let aside = self
+            .tasks
+            .which(|task| task.session == 0 && task.right.server == *server);
+        for id in aside {
+            if let Some(task) = self.tasks.get_mut(id) {
+                task.makes_way = true;
+            }
+        }
+    }
+
     /// Ends the tasks of a participant that may not ask for them any more.
     pub(crate) fn end_tasks_of(&mut self, holder: &ParticipantId) {
         // One that belongs to an open call ends with it.
@@ -203,6 +219,13 @@ impl<H: Handles> Topic<H> {
             .which(|task| task.holder == *holder && !matches!(task.stage, Stage::Becoming { .. }));
         for id in theirs {
             self.cancel_task(id);
+        }
+    }
+
+    /// Ends the tasks of a guest that has left: the next guest has another name.
+    pub(crate) fn end_tasks_of_guest(&mut self, holder: &ParticipantId) {
+        if self.tasks.is_guest(holder) {
+            self.end_tasks_of(holder);
         }
     }
 
@@ -233,11 +256,44 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a participant may have a task by this right now.
-    pub(crate) fn may_have(&self, holder: &ParticipantId, right: TaskRight<'_>) -> bool {
-        // A server that has the name of a former caller has none of its tasks.
-        let is_caller = |member: &Member<H>| member.is_caller();
-        self.members.of_id(holder).is_some_and(is_caller)
-            && self.may_call(holder, right.server, right.tool, right.held)
+    /// Whether a participant may have a task by this right now, with an access token that narrows
+    /// its capabilities to this.
+    pub(crate) fn may_have(
+        &self,
+        holder: &ParticipantId,
+        narrowing: Option<&Narrowing>,
+        right: TaskRight<'_>,
+    ) -> bool {
+        self.granted_to(holder, narrowing)
+            .is_some_and(|granted| has_right(&granted, right))
     }
+
+    /// The capabilities of a caller with an access token that narrows them to this; `None` of a
+    /// participant that may have no tasks.
+    fn granted_to(
+        &self,
+        holder: &ParticipantId,
+        narrowing: Option<&Narrowing>,
+    ) -> Option<Cow<'_, Capabilities>> {
+        // A server that has the name of a former caller has none of its tasks.
+        let member = self.members.of_id(holder)?;
+        if !member.is_caller() {
+            return None;
+        }
+        Some(match narrowing {
+            Some(narrowing) => Cow::Owned(member.capabilities.within(&narrowing.to)),
+            None => Cow::Borrowed(&*member.capabilities),
+        })
+    }
+}
+
+/// Whether these capabilities have the right to a task.
+pub(crate) fn has_right(capabilities: &Capabilities, right: TaskRight<'_>) -> bool {
+    let looker = Looker {
+        capabilities,
+        promotes: right.held,
+    };
+    looker
+        .holds(CALL_TOOL.name, right.tool, right.server.as_str())
+        .is_some()
 }

@@ -14,7 +14,7 @@ use crate::{
     config::{Limits, TopicConfig, UpstreamNames},
     departures::Departures,
     effect::Effects,
-    event::PublicTarget,
+    event::{PublicTarget, TaskRight},
     interests::Interests,
     members::{Members, Seat},
     operations::{Operation, Operations},
@@ -22,7 +22,7 @@ use crate::{
     replay::{Cursor, Replay, Ring, RingLimits},
     request_log::RequestLog,
     roster::Person,
-    tasks::Tasks,
+    tasks::{Tasks, has_right},
     view::Quarantined,
 };
 
@@ -211,15 +211,9 @@ impl<H: Handles> Topic<H> {
         tool: &str,
         held: bool,
     ) -> bool {
-        self.capabilities(participant).is_some_and(|capabilities| {
-            let looker = Looker {
-                capabilities,
-                promotes: held,
-            };
-            looker
-                .holds(CALL_TOOL.name, tool, server.as_str())
-                .is_some()
-        })
+        let right = TaskRight { server, tool, held };
+        self.capabilities(participant)
+            .is_some_and(|capabilities| has_right(capabilities, right))
     }
 
     /// The public spelling, for this link, of a URI that a server wrote; `None` if it stays as it

@@ -57,7 +57,8 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     if let Err(refusal) = interest(&call.request) {
         return delivery::fail(dispatch, call, refusal);
     }
-    // The topic has left out the resources that the caller may not subscribe to.
+    // The topic has left out the resources that the caller may not subscribe to, and passes on no
+    // notifications about tasks that it may not have.
     let Some(filter) = dispatch.with(|topic| topic.listening(call.id).cloned()) else {
         let refusal = Refusal::new(
             RefusalCode::Unsupported,
@@ -119,7 +120,7 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
     let (deadline, mut asked, mut agreed) =
         (Instant::now() + FOLLOW_WAIT, JoinSet::new(), Vec::new());
     for (at, public) in tasks.iter().enumerate() {
-        let Some(task) = tasks::held(dispatch, &call.link, public) else {
+        let Some(task) = tasks::held(dispatch, call.requester(), public) else {
             continue;
         };
         // A server of 2025-11-25 notifies unasked, if at all.

@@ -8,14 +8,14 @@ use model::{LinkId, OperationId, ParticipantId};
 
 use crate::{
     Handles,
-    event::{NewTask, TaskRight},
-    members::account,
+    event::{NewTask, TaskOrigin, TaskRight},
+    members::{account, is_guest},
 };
 
 /// Tasks of servers in one topic, including calls that may still become one.
 pub const TOPIC_TASKS_MAX: usize = 10_000;
 /// Tasks of one participant in one topic, and of all guests together. Beyond it a call does not
-/// become a task, unless an older task is over: that is forgotten then.
+/// become a task, unless an older task is over or makes way: that is forgotten then.
 pub const PARTICIPANT_TASKS_MAX: usize = 256;
 
 const _: () = assert!(PARTICIPANT_TASKS_MAX <= TOPIC_TASKS_MAX / 4);
@@ -83,6 +83,10 @@ pub(crate) struct Task<H: Handles> {
     pub(crate) over: bool,
     /// Whether its server cannot be asked any more.
     pub(crate) lost: bool,
+    /// Whether it makes way for another task although it may run: it is from before a restart, or
+    /// its server was taken out of the configuration, and its holder has not asked about it since.
+    /// Its id alone finds it then.
+    pub(crate) makes_way: bool,
     pub(crate) until_ms: u64,
     /// Open requests that wait for its result, in the order of opening: the last one is asked what
     /// its server asks.
@@ -107,6 +111,7 @@ impl<H: Handles> Task<H> {
             link: new.link,
             over: new.over,
             lost: false,
+            makes_way: new.origin == TaskOrigin::Journal,
             until_ms: new.until_ms,
             // The caller of a call that is followed is asked what the task's server asks.
             waiting: follows.then_some(new.task).into_iter().collect(),
@@ -166,6 +171,11 @@ impl<H: Handles> Tasks<H> {
 
     pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Task<H>> {
         self.all.get_mut(&id)
+    }
+
+    /// Whether an id is a guest's.
+    pub(crate) fn is_guest(&self, id: &ParticipantId) -> bool {
+        is_guest(id, self.guests)
     }
 
     /// The task with a server's own id.
@@ -231,15 +241,18 @@ impl<H: Handles> Tasks<H> {
         self.taken = self.taken.saturating_sub(1);
     }
 
-    /// The oldest task on a participant's account that is over.
-    pub(crate) fn oldest_over(&self, holder: &ParticipantId) -> Option<OperationId> {
+    /// The task on a participant's account that is forgotten for another one: the oldest that is
+    /// over, else the oldest that makes way.
+    pub(crate) fn spare(&self, holder: &ParticipantId) -> Option<OperationId> {
         let own = account(holder, self.guests);
         let is_own = |place: &ParticipantId| account(place, self.guests) == own;
-        let over = self
-            .all
-            .iter()
-            .filter(|(_, task)| task.over && task.place.as_ref().is_some_and(is_own));
-        over.min_by_key(|(_, task)| task.order).map(|(id, _)| *id)
+        let is_spare = |task: &Task<H>| {
+            let goes = task.over || task.makes_way;
+            goes && task.place.as_ref().is_some_and(is_own)
+        };
+        let spare = self.all.iter().filter(|(_, task)| is_spare(task));
+        let first = spare.min_by_key(|(_, task)| (!task.over, task.order));
+        first.map(|(id, _)| *id)
     }
 
     /// Sets the time at which a task is forgotten.

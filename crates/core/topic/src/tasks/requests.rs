@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use model::method::TASK_RESULT;
-use model::{LinkId, OperationId, ParticipantId};
+use model::{LinkId, Narrowing, OperationId, ParticipantId};
 
-use super::{Stage, Task};
+use super::{Stage, Task, has_right};
 use crate::{
     Handles, Topic,
     effect::Cause,
@@ -20,16 +20,20 @@ impl<H: Handles> Topic<H> {
     /// if that cannot be asked any more.
     ///
     /// # Errors
-    /// [`Cause::Unknown`], whether there is no such task or the link's participant may not have it.
+    /// [`Cause::Unknown`], whether there is no such task, the link's participant may not have it, or
+    /// the request's access token is not good for it.
     pub(crate) fn admit_about<'a>(
         &self,
         link: LinkId,
+        narrowing: Option<&Narrowing>,
         named: NamedTask<'a>,
     ) -> Result<(AboutTask, Option<PublicTarget<'a>>), Cause> {
-        let by = self.participant(link).ok_or(Cause::Unknown)?;
+        let (own, member) = self.members.linked(link).ok_or(Cause::Unknown)?;
+        let may_have =
+            member.is_caller() && has_right(&own.granted(member, narrowing), named.right);
         let known = self.tasks.named(named.public);
-        let is_theirs = |task: &Task<H>| task.holder == *by && task.stage == Stage::Known;
-        if known.is_some_and(|(_, task)| !is_theirs(task)) || !self.may_have(by, named.right) {
+        let is_theirs = |task: &Task<H>| task.holder == member.id && task.stage == Stage::Known;
+        if known.is_some_and(|(_, task)| !is_theirs(task)) || !may_have {
             return Err(Cause::Unknown);
         }
         let server = named.right.server;
@@ -60,7 +64,7 @@ impl<H: Handles> Topic<H> {
         let waits = !about.lost && open.method.as_str() == TASK_RESULT.name;
         open.rare.get_or_insert_default().about = Some(Box::new(about));
         if let Some(task) = task.and_then(|task| self.tasks.get_mut(task)) {
-            task.link = Some(link);
+            (task.link, task.makes_way) = (Some(link), false);
             task.waiting.extend(waits.then_some(id));
         }
     }
@@ -79,19 +83,26 @@ impl<H: Handles> Topic<H> {
         let by = self.participant(link);
         about
             .zip(by)
-            .is_some_and(|(about, by)| !self.may_have(by, about.right.as_ref()))
+            .is_some_and(|(about, by)| !self.may_have(by, None, about.right.as_ref()))
     }
 
-    /// Notes that a link listens to a task.
-    pub(crate) fn listen_to_task(&mut self, public: &str, link: LinkId) {
+    /// Notes that a link listens to a task, with an access token that narrows what its participant
+    /// may do to this.
+    pub(crate) fn listen_to_task(
+        &mut self,
+        public: &str,
+        link: LinkId,
+        narrowing: Option<&Narrowing>,
+    ) {
         let Some((id, task)) = self.tasks.named(public) else {
             return;
         };
-        if self.participant(link) != Some(&task.holder) {
+        let is_theirs = task.stage == Stage::Known && self.participant(link) == Some(&task.holder);
+        if !is_theirs || !self.may_have(&task.holder, narrowing, task.right.as_ref()) {
             return;
         }
         if let Some(task) = self.tasks.get_mut(id) {
-            task.link = Some(link);
+            (task.link, task.makes_way) = (Some(link), false);
         }
     }
 
@@ -123,13 +134,15 @@ impl<H: Handles> Topic<H> {
         let Some(task) = self.tasks.get(id) else {
             return Vec::new();
         };
-        if task.right.server != *server || task.is_followed() || !self.is_had(task) {
+        // Before its holder knows it, its state may not be on disk, and its id means nothing to it.
+        if task.right.server != *server || task.stage != Stage::Known || !self.is_had(task) {
             return Vec::new();
         }
         let is_theirs = |link: LinkId| self.participant(link) == Some(&task.holder);
         let is_notified = |link: LinkId| self.members.link(link).is_some_and(|own| own.notified);
         let listens = self.interests.watchers(&task.public).iter();
-        let listens = listens.filter(|(link, _)| is_theirs(*link));
+        let listens =
+            listens.filter(|(link, listen)| is_theirs(*link) && self.may_hear_of(*listen, task));
         let last = task
             .link
             .filter(|link| is_theirs(*link) && is_notified(*link));
@@ -139,6 +152,19 @@ impl<H: Handles> Topic<H> {
             .collect()
     }
 
+    /// Whether the access token of a listen request of a task's holder is good for the task.
+    fn may_hear_of(&self, listen: OperationId, task: &Task<H>) -> bool {
+        let rare = self
+            .operations
+            .get(listen)
+            .and_then(|open| open.rare.as_ref());
+        let listening = rare.and_then(|rare| rare.listens.as_ref());
+        listening.is_some_and(|listening| {
+            let narrowing = listening.narrowing.as_ref();
+            self.may_have(&task.holder, narrowing, task.right.as_ref())
+        })
+    }
+
     /// The id at the gateway of a task.
     pub(crate) fn public_of_task(&self, id: OperationId) -> Option<Arc<str>> {
         Some(Arc::clone(&self.tasks.get(id)?.public))
@@ -146,7 +172,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether the holder of a task may have it now.
     pub(super) fn is_had(&self, task: &Task<H>) -> bool {
-        self.may_have(&task.holder, task.right.as_ref())
+        self.may_have(&task.holder, None, task.right.as_ref())
     }
 
     /// The task at a server of this id, in the session of this number; 0 is any session.
@@ -160,18 +186,30 @@ impl<H: Handles> Topic<H> {
         Some(self.tasks.get(id)?.handle.clone())
     }
 
-    /// The task of this id at the gateway, if this participant has it and may have it now.
-    pub fn task_of(&self, holder: &ParticipantId, public: &str) -> Option<H::Task> {
+    /// The task of this id at the gateway, if this participant has it and may have it now, with an
+    /// access token that narrows its capabilities to this.
+    pub fn task_of(
+        &self,
+        holder: &ParticipantId,
+        narrowing: Option<&Narrowing>,
+        public: &str,
+    ) -> Option<H::Task> {
         let (_, task) = self.tasks.named(public)?;
         let is_theirs = task.holder == *holder && task.stage == Stage::Known;
-        (is_theirs && self.is_had(task)).then(|| task.handle.clone())
+        let may_have = is_theirs && self.may_have(holder, narrowing, task.right.as_ref());
+        may_have.then(|| task.handle.clone())
     }
 
-    /// The tasks that a participant has and may have now, in the order in which the topic took
-    /// them.
-    pub fn tasks_of(&self, holder: &ParticipantId) -> Vec<H::Task> {
+    /// The tasks that a participant has and may have now, with an access token that narrows its
+    /// capabilities to this, in the order in which the topic took them.
+    pub fn tasks_of(&self, holder: &ParticipantId, narrowing: Option<&Narrowing>) -> Vec<H::Task> {
+        let Some(granted) = self.granted_to(holder, narrowing) else {
+            return Vec::new();
+        };
         let theirs = self.tasks.which(|task| {
-            task.holder == *holder && task.stage == Stage::Known && self.is_had(task)
+            task.holder == *holder
+                && task.stage == Stage::Known
+                && has_right(&granted, task.right.as_ref())
         });
         theirs.into_iter().filter_map(|id| self.task(id)).collect()
     }

@@ -129,7 +129,7 @@ fn proposals_from_before_are_not_the_next_bearers() {
     );
     assert!(
         !stage.topic.owns(op(1), &id("tmp"))
-            && stage.topic.own_proposal(op(1), &id("tmp")).is_none()
+            && stage.topic.own_proposal(op(1), &id("tmp"), None).is_none()
     );
     assert!(
         !stage

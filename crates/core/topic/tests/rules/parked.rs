@@ -7,7 +7,7 @@ use crate::{
     holds::{held, stage},
     proposals::REJECT,
     shown::{refused, shown},
-    stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, OWN, Stage, configured, id, op, tools},
+    stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, OWN, Stage, caps, configured, id, op, tools},
 };
 
 const GIVEN_UP: &str = "store p1 decided withdrawn by bob unasked: its caller has stopped waiting";
@@ -155,6 +155,52 @@ fn only_its_proposer_comes_back() {
     );
     stage.caller(LinkId(4), "bob", &["mcp/proposal:tools/*"]);
     assert!(shown(&stage.resume(LinkId(4), 12, 1)).is_empty());
+}
+
+#[test]
+fn a_caller_comes_back_to_its_proposal_with_a_token_that_is_good_for_it() {
+    let mut stage = parked();
+    let come_back = |stage: &mut Stage, operation: u128, to: &[&str]| {
+        let narrowing = model::Narrowing {
+            to: caps(to),
+            step_up: None,
+        };
+        let parked = topic::Parked::Proposal {
+            proposal: op(1),
+            until_ms: 2_000,
+        };
+        stage.step(Event::Resume(topic::Resume {
+            link: BOB,
+            operation: op(operation),
+            tag: None,
+            parked,
+            narrowing: Some(&narrowing),
+            call: operation,
+        }))
+    };
+    let of_another = come_back(&mut stage, 12, &["mcp/request:tools/call:one_b"]);
+    assert_eq!(refused(&of_another), Cause::Unknown);
+    let good = [
+        "mcp/request:tools/call:one_a",
+        "mcp/proposal:tools/call:one_a",
+        "mcp/*",
+    ];
+    for (operation, to) in (13..).zip(good) {
+        assert!(shown(&come_back(&mut stage, operation, &[to])).is_empty());
+        assert!(stage.topic.is_open(op(operation)), "{to}");
+    }
+    let by = id("bob");
+    let own = |to: &[&str]| {
+        let narrowing = model::Narrowing {
+            to: caps(to),
+            step_up: None,
+        };
+        stage
+            .topic
+            .own_proposal(op(1), &by, Some(&narrowing))
+            .is_some()
+    };
+    assert!(own(&["mcp/proposal:*"]) && !own(&["chat"]));
 }
 
 #[test]

@@ -262,11 +262,11 @@ fn a_participant_that_leaves_may_come_back_for_its_proposals() {
     assert_eq!(
         stage
             .topic
-            .own_proposal(op(1), &id("bob"))
+            .own_proposal(op(1), &id("bob"), None)
             .map(|own| own.id),
         Some(op(1))
     );
-    assert!(stage.topic.own_proposal(op(1), &id("ann")).is_none());
+    assert!(stage.topic.own_proposal(op(1), &id("ann"), None).is_none());
 }
 
 #[test]

@@ -2,16 +2,16 @@
 
 use std::sync::LazyLock;
 
-use model::{LinkId, ParticipantId};
+use model::{LinkId, ListenFilter, Narrowing, ParticipantId};
 use topic::{
-    About, Cause, Event, Limits, ListScope, NamedTask, NewTask, PARTICIPANT_TASKS_MAX,
+    About, Cause, Event, Interest, Limits, ListScope, NamedTask, NewTask, PARTICIPANT_TASKS_MAX,
     PublicTarget, Subject, TOPIC_TASKS_MAX, TaskOrigin, TaskRight, Verdict,
 };
 
 use crate::{
     numbers::{Effects, Numbers},
     shown::{delivered, refused, shown},
-    stage::{ANN, BOB, CID, ONE, OWN, Stage, id, op, tools},
+    stage::{ANN, BOB, CID, ONE, OWN, Stage, caps, configured, id, op, tools},
 };
 
 static ONE_ID: LazyLock<ParticipantId> = LazyLock::new(|| id("one"));
@@ -121,6 +121,36 @@ fn named(public: &'static str) -> Option<PublicTarget<'static>> {
     }))
 }
 
+/// A token that is good for this alone.
+fn token(to: &[&str]) -> Narrowing {
+    Narrowing {
+        to: caps(to),
+        step_up: None,
+    }
+}
+
+fn listen(stage: &mut Stage, operation: u128, tasks: &[&str], token: Option<&Narrowing>) {
+    let filter = ListenFilter {
+        tasks: tasks.iter().map(|task| (*task).into()).collect(),
+        ..ListenFilter::default()
+    };
+    let listens = stage.request_with(BOB, operation, "subscriptions/listen", None, |request| {
+        request.interest = Interest::Listen(filter);
+        request.narrowing = token;
+    });
+    assert_eq!(delivered(&listens).0, "portmoot");
+}
+
+/// What a change of state that the server of a task reports gives.
+fn reported(stage: &mut Stage, task: u128) -> Vec<String> {
+    shown(&stage.step(Event::Notice {
+        server: &ONE_ID,
+        subject: Subject::Task(op(task)),
+        level: None,
+        notice: 3,
+    }))
+}
+
 fn tick(stage: &mut Stage, now_ms: u64) -> Vec<String> {
     shown(&stage.tick(now_ms))
 }
@@ -129,14 +159,14 @@ fn tick(stage: &mut Stage, now_ms: u64) -> Vec<String> {
 fn a_call_that_becomes_a_task_passes_it_to_its_caller_with_the_answer() {
     let mut stage = stage();
     begins(&mut stage, 1, PLAIN);
-    assert!(stage.topic.tasks_of(holder("bob")).is_empty());
-    assert_eq!(stage.topic.task_of(holder("bob"), "t1"), None);
+    assert!(stage.topic.tasks_of(holder("bob"), None).is_empty());
+    assert_eq!(stage.topic.task_of(holder("bob"), None, "t1"), None);
     stage.answer(ONE, 1, 5);
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
-    assert_eq!(stage.topic.task_of(holder("bob"), "t1"), Some(1));
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
+    assert_eq!(stage.topic.task_of(holder("bob"), None, "t1"), Some(1));
     assert_eq!(stage.topic.task_at(&ONE_ID, SESSION, "1"), Some(1));
     assert_eq!(stage.topic.task_at(&ONE_ID, SESSION + 1, "1"), None);
-    assert_eq!(stage.topic.task_of(holder("ann"), "t1"), None);
+    assert_eq!(stage.topic.task_of(holder("ann"), None, "t1"), None);
 }
 
 #[test]
@@ -176,7 +206,7 @@ fn a_task_without_its_right_is_unknown_until_the_right_is_back() {
     assert!(shown(&stage.answer(ONE, 2, 5)).is_empty());
     let asked = stage.request(BOB, 4, "tasks/get", named("t1"));
     assert_eq!(refused(&asked), Cause::Unknown);
-    assert!(stage.topic.tasks_of(holder("bob")).is_empty());
+    assert!(stage.topic.tasks_of(holder("bob"), None).is_empty());
     let about = About::Task {
         task: op(1),
         session: Some(BOB),
@@ -187,6 +217,70 @@ fn a_task_without_its_right_is_unknown_until_the_right_is_back() {
     assert_eq!(
         delivered(&stage.request(BOB, 6, "tasks/get", named("t1"))).0,
         "one"
+    );
+}
+
+#[test]
+fn a_task_is_unknown_to_a_request_whose_token_is_not_good_for_its_tool() {
+    let mut stage = stage();
+    has(&mut stage, 1);
+    let (small, good, empty) = (
+        token(&["mcp/request:tools/call:one_b"]),
+        token(&["mcp/request:tools/call:one_a"]),
+        token(&[]),
+    );
+    let methods = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"];
+    for (number, method) in (0..).zip(methods) {
+        let mut ask = |operation, narrowing| {
+            stage.request_with(BOB, operation, method, named("t1"), |request| {
+                request.narrowing = narrowing;
+            })
+        };
+        let operation = 10 * (number + 1);
+        assert_eq!(refused(&ask(operation, Some(&small))), Cause::Unknown);
+        let with_none = ask(operation + 1, Some(&empty));
+        assert_eq!(refused(&with_none), Cause::Unknown);
+        assert_eq!(delivered(&ask(operation + 2, Some(&good))).0, "one");
+        assert_eq!(delivered(&ask(operation + 3, None)).0, "one");
+    }
+    let (topic, bob) = (&stage.topic, holder("bob"));
+    assert!(topic.tasks_of(bob, Some(&small)).is_empty());
+    assert_eq!(topic.task_of(bob, Some(&small), "t1"), None);
+    assert_eq!(topic.tasks_of(bob, Some(&good)), [1]);
+    assert_eq!(topic.task_of(bob, Some(&good), "t1"), Some(1));
+}
+
+#[test]
+fn a_token_does_not_give_a_task_that_its_participant_may_not_have() {
+    let mut stage = stage();
+    has(&mut stage, 1);
+    stage.regrant("bob", &["mcp/request:tools/call:one_b"]);
+    let all = token(&["mcp/*"]);
+    let asked = stage.request_with(BOB, 2, "tasks/get", named("t1"), |request| {
+        request.narrowing = Some(&all);
+    });
+    assert_eq!(refused(&asked), Cause::Unknown);
+    assert!(stage.topic.tasks_of(holder("bob"), Some(&all)).is_empty());
+}
+
+#[test]
+fn a_listen_request_gets_notifications_about_tasks_that_its_token_is_good_for() {
+    let mut stage = stage();
+    let silent = LinkId(9);
+    stage.join(silent, "bob", &["mcp/request:tools/call:one_*"], |join| {
+        join.joining.notified = false;
+    });
+    has(&mut stage, 1);
+    let small = token(&["mcp/request:tools/call:one_b"]);
+    // The link that would be notified without a listen request is left out of this.
+    stage.request(silent, 2, "tasks/get", named("t1"));
+    listen(&mut stage, 3, &["t1"], Some(&small));
+    assert!(reported(&mut stage, 1).is_empty());
+    listen(&mut stage, 4, &["t1"], None);
+    assert_eq!(
+        reported(&mut stage, 1),
+        ["notify call 4 of 3 about t1", "notify link 2 of 3 about t1"],
+        "the request without the scope gets nothing"
     );
 }
 
@@ -202,9 +296,9 @@ fn a_task_of_a_held_call_needs_the_right_to_propose_it() {
     };
     open(&mut stage, new);
     stage.regrant("bob", &["mcp/proposal:tools/call:one_a"]);
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
     stage.regrant("bob", &["mcp/proposal:tools/call:one_b"]);
-    assert!(stage.topic.tasks_of(holder("bob")).is_empty());
+    assert!(stage.topic.tasks_of(holder("bob"), None).is_empty());
 }
 
 #[test]
@@ -253,6 +347,41 @@ fn tasks_of_a_name_are_not_its_next_bearers() {
         participant: &id("bob"),
     }));
     assert_eq!(disowned, ["cancel task 1"]);
+}
+
+#[test]
+fn tasks_of_a_guest_end_when_it_leaves() {
+    let mut stage = Stage::configured(|config| config.guests = "anonymous-");
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
+    let grants = ["mcp/request:tools/call:one_a"];
+    let others = LinkId(9);
+    stage.caller(BOB, "anonymous-0", &grants);
+    stage.caller(CID, "anonymous-0", &grants);
+    stage.caller(others, "anonymous-1", &grants);
+    for (task, holder) in [(1, "anonymous-0"), (2, "anonymous-0"), (3, "anonymous-1")] {
+        assert!(shown(&open(&mut stage, task_of(task, holder, TaskOrigin::Named))).is_empty());
+    }
+    stage.step(Event::TaskChanged {
+        task: op(2),
+        over: true,
+        until_ms: UNTIL_MS,
+    });
+    assert_eq!(
+        shown(&stage.leave(BOB)),
+        ["closed 2"],
+        "it is still there on another link"
+    );
+    assert_eq!(
+        shown(&stage.leave(CID)),
+        [
+            "left anonymous-0",
+            "closed 3",
+            "cancel task 1",
+            "forget task 2"
+        ]
+    );
+    assert_eq!(stage.topic.tasks_len(), 1);
+    assert_eq!(stage.topic.tasks_of(holder("anonymous-1"), None), [3]);
 }
 
 #[test]
@@ -396,7 +525,7 @@ fn a_task_that_must_be_on_disk_is_its_holders_once_it_is() {
     for (task, stored) in [(1, true), (2, false)] {
         begins(&mut stage, task, DURABLE);
         stage.answer(ONE, task, 5);
-        assert!(!stage.topic.tasks_of(holder("bob")).contains(&task));
+        assert!(!stage.topic.tasks_of(holder("bob"), None).contains(&task));
         let written = shown(&stage.step(Event::TaskWritten {
             task: op(task),
             stored,
@@ -404,12 +533,41 @@ fn a_task_that_must_be_on_disk_is_its_holders_once_it_is() {
         let cancelled: &[&str] = if stored { &[] } else { &["cancel task 2"] };
         assert_eq!(written, cancelled);
     }
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
     let again = shown(&stage.step(Event::TaskWritten {
         task: op(1),
         stored: false,
     }));
     assert!(again.is_empty(), "it is written once");
+}
+
+#[test]
+fn notifications_about_a_task_begin_once_its_holder_knows_it() {
+    let mut stage = stage();
+    // Bob's link, which made the call, is the one that would be notified.
+    delivered(&stage.call(BOB, 1, "one_a"));
+    let made = NewTask {
+        link: Some(BOB),
+        ..task_of(1, "bob", DURABLE)
+    };
+    open(&mut stage, made);
+    listen(&mut stage, 2, &["t1"], None);
+    assert!(reported(&mut stage, 1).is_empty(), "its call is open");
+    stage.answer(ONE, 1, 5);
+    listen(&mut stage, 3, &["t1"], None);
+    assert!(reported(&mut stage, 1).is_empty(), "it is not on disk");
+    stage.step(Event::TaskWritten {
+        task: op(1),
+        stored: true,
+    });
+    assert_eq!(
+        reported(&mut stage, 1),
+        [
+            "notify call 2 of 3 about t1",
+            "notify call 3 of 3 about t1",
+            "notify link 2 of 3 about t1"
+        ]
+    );
 }
 
 #[test]
@@ -489,7 +647,7 @@ fn a_task_that_a_request_names_is_taken_up_if_its_holder_may_have_it() {
     let mut stage = stage();
     let named_task = |task| task_of(task, "bob", TaskOrigin::Named);
     assert!(shown(&open(&mut stage, named_task(1))).is_empty());
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [1]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [1]);
     let same_own = NewTask {
         own: "1".into(),
         ..named_task(2)
@@ -535,7 +693,7 @@ fn a_servers_id_that_it_gives_again_names_the_new_task() {
     assert_eq!(shown(&open(&mut stage, again)), ["forget task 1"]);
     assert_eq!(stage.topic.task_at(&ONE_ID, SESSION, "1"), Some(2));
     stage.answer(ONE, 2, 5);
-    assert_eq!(stage.topic.tasks_of(holder("bob")), [2]);
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [2]);
 }
 
 fn may_become(stage: &mut Stage, link: LinkId, call: u128) -> bool {
@@ -579,6 +737,104 @@ fn a_participant_has_a_limited_number_of_tasks_and_calls_that_may_become_one() {
 }
 
 #[test]
+fn tasks_from_before_a_restart_make_way_until_their_holder_asks_about_them() {
+    let mut stage = stage();
+    let max = PARTICIPANT_TASKS_MAX as u128;
+    let mut restore = |task| {
+        let restored = task_of(task, "bob", TaskOrigin::Journal);
+        shown(&open(&mut stage, restored))
+    };
+    (0..max).for_each(|task| assert!(restore(task).is_empty()));
+    assert_eq!(restore(max), ["forget task 0"], "the newest are kept");
+    assert_eq!(restore(max + 1), ["forget task 1"]);
+    let theirs = stage.topic.tasks_of(holder("bob"), None);
+    assert_eq!(theirs, (2..max + 2).collect::<Vec<_>>());
+    let mut calls = 1_000..;
+    let mut forgotten = |stage: &mut Stage| {
+        let call = calls.next().unwrap();
+        stage.call(BOB, call, "one_a");
+        let may = stage.step(Event::MayBecomeTask {
+            operation: op(call),
+        });
+        (may.verdict.is_none(), shown(&may))
+    };
+    // What its holder asks about or listens to stays.
+    stage.request(BOB, 900, "tasks/get", named("t2"));
+    listen(&mut stage, 901, &["t3"], None);
+    assert_eq!(forgotten(&mut stage), (true, vec!["forget task 4".into()]));
+    let over = Event::TaskChanged {
+        task: op(9),
+        over: true,
+        until_ms: UNTIL_MS,
+    };
+    stage.step(over);
+    assert_eq!(
+        forgotten(&mut stage),
+        (true, vec!["forget task 9".into()]),
+        "what is over goes first"
+    );
+    assert_eq!(forgotten(&mut stage), (true, vec!["forget task 5".into()]));
+    for _ in 0..max - 5 {
+        assert!(forgotten(&mut stage).0);
+    }
+    assert_eq!(
+        forgotten(&mut stage),
+        (false, Vec::new()),
+        "the two that are left are wanted"
+    );
+    // Its id alone finds one that made way.
+    let again = stage.request(BOB, 902, "tasks/get", named("t5"));
+    assert_eq!(delivered(&again).0, "one");
+}
+
+#[test]
+fn tasks_of_a_server_that_is_taken_out_make_way() {
+    let mut stage = stage();
+    let max = PARTICIPANT_TASKS_MAX as u128;
+    for task in 0..max {
+        let of_any_session = NewTask {
+            session: 0,
+            ..task_of(task, "bob", TaskOrigin::Named)
+        };
+        assert!(shown(&open(&mut stage, of_any_session)).is_empty());
+    }
+    stage.regrant("bob", &["mcp/request:tools/call:*"]);
+    let becomes = |stage: &mut Stage, call| {
+        delivered(&stage.call(BOB, call, "two_a"));
+        let may = stage.step(Event::MayBecomeTask {
+            operation: op(call),
+        });
+        (may.verdict.is_none(), shown(&may))
+    };
+    assert_eq!(becomes(&mut stage, 1_000), (false, Vec::new()));
+    let mut without = configured();
+    without.retain(|server| server.id != *ONE_ID);
+    stage.configure(&without);
+    assert_eq!(
+        becomes(&mut stage, 1_001),
+        (true, vec!["forget task 0".into()])
+    );
+    // It comes back, and what its holder asks about stays.
+    stage.configure(&configured());
+    stage.server(ONE, "one");
+    let asked = PublicTarget::Task(NamedTask {
+        public: "t1",
+        session: 0,
+        own: "1",
+        right: right("one_a"),
+        lost: false,
+    });
+    assert_eq!(
+        delivered(&stage.request(BOB, 1_002, "tasks/get", Some(asked))).0,
+        "one"
+    );
+    assert_eq!(
+        becomes(&mut stage, 1_003),
+        (true, vec!["forget task 2".into()])
+    );
+}
+
+#[test]
 fn all_guests_share_the_places_of_one_participant() {
     let mut stage = Stage::configured(|config| config.guests = "anonymous");
     for number in 0..PARTICIPANT_TASKS_MAX as u128 {
@@ -593,7 +849,8 @@ fn all_guests_share_the_places_of_one_participant() {
         holder: &HOLDERS[3 + PARTICIPANT_TASKS_MAX],
         ..task_of(999, "bob", TaskOrigin::Journal)
     };
-    assert_eq!(shown(&open(&mut stage, late)), ["forget task 999"]);
+    let oldest = shown(&open(&mut stage, late));
+    assert_eq!(oldest, ["forget task 0"], "another guest's makes way");
     let bobs = open(&mut stage, task_of(1_000, "bob", TaskOrigin::Journal));
     assert!(shown(&bobs).is_empty());
 }

@@ -314,7 +314,7 @@ impl World {
         let (topic, books) = (&self.topic, &self.books);
         assert_eq!(topic.tasks_len(), books.tasks.len());
         for by in CALLERS.map(id) {
-            let mut theirs = topic.tasks_of(&by);
+            let mut theirs = topic.tasks_of(&by, None);
             theirs.sort_unstable();
             let had = books
                 .tasks
@@ -325,7 +325,7 @@ impl World {
             assert_eq!(theirs, had, "the tasks of {by}");
             for task in books.tasks.values() {
                 let has = books.has_task(&by, task).then_some(task.handle);
-                assert_eq!(topic.task_of(&by, &task.public), has);
+                assert_eq!(topic.task_of(&by, None, &task.public), has);
             }
         }
         for (id, task) in &books.tasks {

@@ -54,14 +54,15 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 /// The caller's own proposal of this id.
 ///
 /// # Errors
-/// The same refusal whether there is no such proposal or another participant made it.
+/// The same refusal whether there is no such proposal, another participant made it, or the call's
+/// access token is not good for it.
 pub(super) fn own(
     dispatch: &Dispatch,
     call: &Call,
     id: Option<OperationId>,
 ) -> Result<ProposalView, Refusal> {
-    let own =
-        id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, &call.link.participant.id)));
+    let (by, narrowing) = (&call.link.participant.id, call.narrowing());
+    let own = id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, by, narrowing)));
     own.ok_or_else(answers::unknown)
 }
 
@@ -98,6 +99,6 @@ pub(super) async fn withdraw(
         .decide(id, by, None, Choice::Withdraw { reason })
         .await?;
     dispatch
-        .with(|topic| topic.own_proposal(id, by))
+        .with(|topic| topic.own_proposal(id, by, None))
         .ok_or_else(unknown_proposal)
 }

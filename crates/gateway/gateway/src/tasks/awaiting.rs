@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
+use auth::Bearer;
 use model::method::TASK_RESULT;
 use model::{Answer, Form, LinkId, OperationId, Refusal, Request};
 use topic::End;
@@ -15,7 +16,7 @@ use wire::mcp::task::{self, OperationState};
 use super::book;
 use crate::call::{Call, Reply};
 use crate::incoming::Incoming;
-use crate::link::{Link, Questioned, Requester, Respell, Undelivered};
+use crate::link::{Questioned, Requester, Respell, Undelivered};
 use crate::live::{Event, ServerQuestion};
 use crate::{context::number_of, dispatch::Dispatch, returns};
 
@@ -47,8 +48,8 @@ impl Reply for Awaiting {
     }
 }
 
-/// Awaits the result of a task in the name of its caller, unless a request does.
-pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<ServerTask>) {
+/// Awaits the result of a task in the name of a caller that asks about it, unless a request does.
+pub(super) fn begin(dispatch: &Arc<Dispatch>, by: Requester<'_>, task: &Arc<ServerTask>) {
     if book::awaited(dispatch, task).is_some() {
         return;
     }
@@ -57,11 +58,6 @@ pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Serve
         dispatch: Arc::downgrade(dispatch),
         task: Arc::clone(task),
     });
-    let bearer = link.latest_token();
-    let by = Requester {
-        link,
-        bearer: bearer.as_ref(),
-    };
     dispatch.request(by, Incoming::plain(awaits, None), reply);
 }
 
@@ -73,7 +69,20 @@ pub(crate) fn begin_for_holder(
 ) -> Option<OperationId> {
     let link = dispatch.with(|topic| topic.asks_task(task.operation));
     if let Some(link) = link.filter(|link| link.form == Form::Modern) {
-        begin(dispatch, &link, task);
+        // No request is served here: the caller reads the questions with requests of its own, each
+        // with its own token. So the scopes of the latest token do not matter, which may have come
+        // with something else.
+        let bearer = link.latest_token().map(|latest| {
+            Arc::new(Bearer {
+                narrowing: None,
+                ..Bearer::clone(&latest)
+            })
+        });
+        let by = Requester {
+            link: &link,
+            bearer: bearer.as_ref(),
+        };
+        begin(dispatch, by, task);
     }
     book::awaited(dispatch, task)
 }

@@ -54,6 +54,15 @@ pub(super) fn enter(dispatch: &Arc<Dispatch>, task: &Arc<ServerTask>, entry: Ent
         handle: Arc::clone(task),
     };
     dispatch.take(Event::Task(Box::new(new)));
+    // Its session may have ended after the task was made and before the topic had it.
+    if task.is_lost() {
+        lose(dispatch, &task.origin.server, task.origin.instance);
+    }
+}
+
+/// Takes the end of a session of a server, with which its tasks end.
+pub(super) fn lose(dispatch: &Arc<Dispatch>, server: &ParticipantId, session: u64) {
+    dispatch.take(Event::SessionLost { server, session });
 }
 
 /// Receives what becomes known about the tasks of a topic.
@@ -141,12 +150,16 @@ fn notify_of(dispatch: &Arc<Dispatch>, task: &ServerTask, subject: Subject<'_>, 
     });
 }
 
-/// Cancels a task at its server. Until it has answered, the task keeps its session open.
+/// Cancels a task at its server. Until it has answered, the task keeps its session open. No session
+/// is opened for it: a task that was not asked about since a restart runs on, and the log says so.
 pub(crate) fn cancel(task: Arc<ServerTask>) {
+    let Some(session) = task.last_session() else {
+        let (server, operation) = (&task.origin.server, task.operation);
+        tracing::warn!(%server, %operation, "a task runs on although no participant has it any more: the gateway has no session in which its server could be asked to cancel it");
+        return task.release();
+    };
     tokio::spawn(async move {
-        if let Some(session) = task.last_session() {
-            session.cancel_task(&task.origin.own).await;
-        }
+        session.cancel_task(&task.origin.own).await;
         task.release();
     });
 }

@@ -65,7 +65,7 @@ async fn at_legacy(
             let asked = awaiting::questions(dispatch, task).filter(|_| end.is_none());
             if asked.is_none() && now.status == Some(TaskStatus::InputRequired) {
                 // Its server asks only where the result is awaited.
-                awaiting::begin(dispatch, &call.link, task);
+                awaiting::begin(dispatch, call.requester(), task);
             }
             let standing = end.as_ref().map(task::standing_of);
             let standing = standing.or(asked.as_deref().map(OperationState::InputRequired));

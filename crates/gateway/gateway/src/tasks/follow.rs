@@ -98,11 +98,11 @@ impl Follower {
         let number =
             (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
         call.task.set_followed(&task, number);
-        if !dispatch.with(|topic| topic.is_open(call.id)) {
-            // It was cancelled before the task was known, and the topic has cancelled the task.
-            return;
-        }
         let Some(number) = number else {
+            if !dispatch.with(|topic| topic.is_open(call.id)) {
+                // It was cancelled before the task was known, and the topic has cancelled the task.
+                return;
+            }
             let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
             tokio::spawn(async move {
                 let end = look::wait(&Waiting(&dispatch, &call), &task).await;
@@ -111,11 +111,15 @@ impl Follower {
             return;
         };
         let request = task::request(TASK_RESULT.name, &task.origin.own, session.era());
-        let events = Self::at(dispatch, call, session, Stage::Became);
-        let outgoing = call.outgoing(&request, number);
-        if let Err(refusal) = session.call(outgoing, Arc::new(events)) {
-            ended(dispatch, call, Err(refusal));
-        }
+        let session = Arc::clone(session);
+        // In order with a cancellation: it finds this request at the server, or keeps it from it.
+        dispatch.proceed(call.id, move |dispatch, call| {
+            let events = Self::at(dispatch, call, &session, Stage::Became);
+            let outgoing = call.outgoing(&request, number);
+            if let Err(refusal) = session.call(outgoing, Arc::new(events)) {
+                ended(dispatch, call, Err(refusal));
+            }
+        });
     }
 }
 

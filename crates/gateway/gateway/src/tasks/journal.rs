@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use access::not_written;
+use access::{TaskId, is_guest, not_written};
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
 use store::{Ledger, StoreError};
@@ -14,7 +14,6 @@ use upstream::tasks::ServerTask;
 use super::book::{self, Entry};
 use super::kept::{CreatedTask, KeptTasks, TaskRecord};
 use crate::{dispatch::Dispatch, link::Link, live::Event};
-use access::TaskId;
 
 /// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
 /// gateway keeps a journal.
@@ -59,8 +58,8 @@ pub(crate) async fn write(
 }
 
 /// Brings back the tasks that the journal has, as far as their servers are configured: their
-/// participants have them in their lists without asking for each. The topic's servers must be
-/// configured before.
+/// participants have them in their lists without asking for each. If a participant has more than the
+/// topic takes, the newest are brought back. The topic's servers must be configured before.
 pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let Some(ledgers) = &dispatch.ledgers else {
         return;
@@ -69,6 +68,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let all: Vec<CreatedTask> = ledgers
         .tasks
         .state(|kept| kept.of_topic(topic, now_ms).cloned().collect());
+    // Each later one takes the place of the participant's oldest, if there is no other.
     for record in &all {
         restore_one(dispatch, record);
     }
@@ -78,6 +78,10 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
     let Ok(holder) = ParticipantId::new(&record.by) else {
         return;
     };
+    // No guest of this process has the name of one before the restart.
+    if is_guest(&holder) {
+        return;
+    }
     let sealer = &dispatch.context.sealer;
     let Some(state) = TaskId::open(sealer, &holder, unix_ms(), &record.id) else {
         return;

@@ -120,20 +120,25 @@ async fn asked(
         .collect()
 }
 
-/// Everything that the caller's participant has as tasks, in no order.
+/// Everything that the caller's participant has as tasks and the call's access token is good for,
+/// in no order.
 fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
     let who = &call.link.participant.id;
-    let proposals =
-        dispatch.with(|topic| topic.proposals(who, &model::Capabilities::default(), true));
-    let held = proposals
-        .into_iter()
-        .filter(|proposal| proposal.held && proposal.by == *who);
-    let held = held.map(|proposal| {
+    let held: Vec<ProposalView> = dispatch.with(|topic| {
+        let mut proposals = topic.proposals(who, &model::Capabilities::default(), true);
+        proposals.retain(|proposal| {
+            let is_theirs = proposal.held && proposal.by == *who;
+            is_theirs && topic.covers_proposal(call.narrowing(), proposal.id)
+        });
+        proposals
+    });
+    let held = held.into_iter().map(|proposal| {
         let place = (proposal.content.opened.at_ms, proposal.id.to_string());
         (place, Entry::Proposal(Box::new(proposal)))
     });
     let now_ms = unix_ms();
-    let tasks = dispatch.with(|topic| topic.tasks_of(who)).into_iter();
+    let tasks = dispatch.with(|topic| topic.tasks_of(who, call.narrowing()));
+    let tasks = tasks.into_iter();
     let tasks = tasks.filter(|task| now_ms < task.until_ms());
     held.chain(tasks.map(|task| {
         (

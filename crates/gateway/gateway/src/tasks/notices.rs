@@ -8,7 +8,7 @@ use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, TaskReport, TaskStatus};
 
 use super::{awaiting, book};
-use crate::{dispatch::Dispatch, live::Event};
+use crate::dispatch::Dispatch;
 
 /// Takes a server's notification of a task's state.
 pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: Notice) {
@@ -104,10 +104,7 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
     let Ok(server) = ParticipantId::new(session.upstream()) else {
         return;
     };
-    dispatch.take(Event::SessionLost {
-        server: &server,
-        session: session.instance(),
-    });
+    book::lose(dispatch, &server, session.instance());
 }
 
 /// Ends a task whose session has ended; its holder is notified.

@@ -14,7 +14,8 @@ use wire::mcp::task::{self, Becomes, Fitted, Taker, TaskReport, TaskSupport, Tas
 use super::book::{self, Entry};
 use super::journal;
 use crate::call::{Call, Delivered};
-use crate::{context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
+use crate::link::{Link, Requester};
+use crate::{context::call_number, dispatch::Dispatch, incoming::Names};
 
 /// Longest task id of a server, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
@@ -52,7 +53,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
     let holder = &link.participant.id;
     let state = TaskId::open(&dispatch.context.sealer, holder, unix_ms(), public)?;
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
-    let known = dispatch.with(|topic| topic.task_of(holder, public));
+    let known = dispatch.with(|topic| topic.task_of(holder, None, public));
     let task = match known {
         Some(task) => task,
         None => known_by_id(dispatch, link, public, &id)?,
@@ -100,14 +101,21 @@ fn known_by_id(
         };
         book::enter(dispatch, &task, entry);
     }
-    Some(task)
+    // A request at the same time may have entered it first: then that is the one that the topic has.
+    let entered = dispatch.with(|topic| topic.task_of(&link.participant.id, None, public));
+    Some(entered.unwrap_or(task))
 }
 
 /// The task of a server that a caller names by this id, if the topic has it and the caller may have
-/// it.
-pub(crate) fn held(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<ServerTask>> {
-    find(dispatch, link, public)?;
-    dispatch.with(|topic| topic.task_of(&link.participant.id, public))
+/// it, with its access token.
+pub(crate) fn held(
+    dispatch: &Arc<Dispatch>,
+    by: Requester<'_>,
+    public: &str,
+) -> Option<Arc<ServerTask>> {
+    find(dispatch, by.link, public)?;
+    let holder = &by.link.participant.id;
+    dispatch.with(|topic| topic.task_of(holder, by.narrowing(), public))
 }
 
 /// Fits what a call of a tool says about tasks to the session that takes it. `request` is sent in
@@ -387,6 +395,6 @@ pub(crate) fn own_relation(
         .iter()
         .all(|form| *form == Form::Legacy)
         .then(|| task::related_to(&call.request.payload))??;
-    let task = held(dispatch, &call.link, &named.id)?;
+    let task = held(dispatch, call.requester(), &named.id)?;
     (task.origin.server.as_str() == session.upstream()).then(|| Arc::clone(&task.origin.own))
 }

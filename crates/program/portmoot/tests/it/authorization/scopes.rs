@@ -7,7 +7,8 @@ use super::provider::Provider;
 use super::{challenge, initialize, resource};
 use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::support::Gateway;
+use crate::support::{Gateway, modern, modern_stream};
+use crate::tasks::jobs;
 
 const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
     [scopes.\"mcp:write\"]\nimplies = [\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n";
@@ -213,4 +214,100 @@ fn calls_with_two_tokens_in_one_session_are_at_a_server_at_once_each_judged_by_i
         calls.push(call(TOGETHER));
         calls.into_iter().for_each(|call| call.join().unwrap());
     });
+}
+
+/// A modern request of a client that knows tasks.
+fn knows_tasks(mut params: Value) -> Value {
+    let able = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": able });
+    params
+}
+
+#[test]
+fn a_task_is_unknown_to_a_token_that_is_not_good_for_its_tool() {
+    let (provider, home, server) = (Provider::start(600), Home::new(), jobs::server());
+    let more = SCOPES.to_owned() + &server.child("j", "j");
+    let gateway = Gateway::start(&home, &super::config(&provider, &more));
+    gateway.ready("j");
+    let (read, write) = (token(&provider, "mcp:read"), token(&provider, "mcp:write"));
+    let opened = initialize(&gateway, "/mcp", Some(&write));
+    let session = Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
+    let ask = |token: &str, method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        session.ask(token, &message).json()
+    };
+    let ask_modern = |token: &str, method: &str, task: &str| {
+        let params = json!({ "taskId": task, "inputResponses": {} });
+        modern(&gateway, Some(token), method, knows_tasks(params)).json()
+    };
+    let begin = || {
+        let params = json!({ "name": "j_job", "arguments": {}, "task": { "ttl": 60_000 } });
+        let made = ask(&write, "tools/call", params);
+        made["result"]["task"]["taskId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{made}"))
+            .to_owned()
+    };
+    let (task, other) = (begin(), begin());
+    let named = |task: &str| json!({ "taskId": task });
+    let listed = |token: &str| {
+        let page = ask(token, "tasks/list", json!({}));
+        page["result"]["tasks"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{page}"))
+            .len()
+    };
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = ask(&read, method, named(&task));
+        let unknown = ask(&read, method, named("there-is-no-such-task"));
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+        assert_eq!(refused, unknown, "{method}");
+    }
+    for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+        let refused = ask_modern(&read, method, &task);
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+        assert_eq!(refused, ask_modern(&read, method, "there-is-no-such-task"));
+    }
+    assert_eq!((listed(&read), listed(&write)), (0, 2));
+    let listen = |token: &str| {
+        let filter = knows_tasks(json!({ "notifications": { "taskIds": [task] } }));
+        let events = modern_stream(&gateway, Some(token), "subscriptions/listen", filter);
+        let first = events.next_of("notifications/subscriptions/acknowledged");
+        (events, first["params"]["notifications"].clone())
+    };
+    let (to_read, agreed) = listen(&read);
+    assert_eq!(agreed, json!({}));
+    let (to_write, agreed) = listen(&write);
+    assert_eq!(agreed, json!({ "taskIds": [task] }));
+    // What the narrow token tried has changed nothing.
+    let now = ask(&write, "tasks/get", named(&task));
+    assert_eq!(now["result"]["status"], "working", "{now}");
+    assert_eq!(
+        ask_modern(&write, "tasks/get", &task)["result"]["status"],
+        "working"
+    );
+    let finish = json!({ "name": "j_finish", "arguments": { "task": "task-1", "how": "" } });
+    ask(&write, "tools/call", finish);
+    assert_eq!(
+        to_write.next_of("notifications/tasks")["params"]["status"],
+        "completed"
+    );
+    let result = ask(&write, "tasks/result", named(&task));
+    assert_eq!(
+        result["result"]["content"][0]["text"], "task-1 is done",
+        "{result}"
+    );
+    let refused = ask(&read, "tasks/result", named(&task));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let cancelled = ask(&write, "tasks/cancel", named(&other));
+    assert_eq!(cancelled["result"]["status"], "cancelled", "{cancelled}");
+    assert!(
+        to_read
+            .so_far()
+            .iter()
+            .all(|one| one["method"] != "notifications/tasks")
+    );
 }
