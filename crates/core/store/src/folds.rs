@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
+use std::io;
 use std::sync::Arc;
 
 use platform::{Mutex, unix_ms};
@@ -34,7 +35,8 @@ pub(crate) fn fold<F: Fold>(entries: &[Replayed]) -> Result<F, Unread> {
 
 /// The fold of one owner, whatever its type.
 trait AnyFold: Send + Sync {
-    /// Takes entries that belong together.
+    /// Takes entries in their order. Those that cannot be read are left out; the first error is
+    /// returned.
     fn apply(&self, entries: &[Entry]) -> Result<(), serde_json::Error>;
     fn live(&self) -> usize;
     fn entries(&self, now_ms: u64) -> Result<Vec<Entry>, StoreError>;
@@ -43,13 +45,19 @@ trait AnyFold: Send + Sync {
 
 impl<F: Fold> AnyFold for Mutex<F> {
     fn apply(&self, entries: &[Entry]) -> Result<(), serde_json::Error> {
-        let records = entries
+        let records: Vec<Result<F::Record, _>> = entries
             .iter()
             .map(|entry| serde_json::from_slice(entry.body()))
-            .collect::<Result<Vec<F::Record>, _>>()?;
+            .collect();
         let mut state = self.lock();
-        records.iter().for_each(|record| state.apply(record));
-        Ok(())
+        let mut first_error = None;
+        for record in records {
+            match record {
+                Ok(record) => state.apply(&record),
+                Err(error) => _ = first_error.get_or_insert(error),
+            }
+        }
+        first_error.map_or(Ok(()), Err)
     }
 
     fn live(&self) -> usize {
@@ -167,7 +175,16 @@ impl Snapshot for Folds {
     fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let now_ms = unix_ms();
         let mut all = Vec::new();
-        for owned in self.owners.lock().values() {
+        let owners = self.owners.lock();
+        // The state lacks a record: only the journal as it is still has it.
+        if let Some(fault) = self.fault() {
+            return Err(StoreError::io(
+                "compact",
+                "journal".as_ref(),
+                io::Error::other(fault),
+            ));
+        }
+        for owned in owners.values() {
             match owned {
                 Owned::Unread(entries) => {
                     all.extend(entries.iter().map(|replayed| replayed.entry.clone()));

@@ -109,6 +109,7 @@ pub trait Snapshot: Send + Sync {
     /// The entries that rebuild what is in force.
     ///
     /// # Errors
-    /// When an entry cannot be written.
+    /// When an entry cannot be written, or something in force is not known here: then the journal
+    /// stays as it is.
     fn entries(&self) -> Result<Vec<Entry>, StoreError>;
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::head::HEAD_FILE;
 use super::*;
-use crate::tests::names::{Names, added, nothing, removed};
+use crate::tests::names::{Names, added, adds, nothing, removed};
 use crate::{DirectoryOwner, JournalWriter};
 
 fn names(journal: &JournalWriter) -> Vec<String> {
@@ -151,13 +151,49 @@ fn compaction_drops_what_no_owner_needs() {
     assert_eq!(names(&JournalWriter::open(dir.path()).unwrap()), ["keeper"]);
 }
 
+/// A record of names that they cannot read.
+fn unknown() -> Entry {
+    Entry::read(br#""owner":"names","record":"renamed","name":"x"}"#).unwrap()
+}
+
+#[test]
+fn a_record_that_its_owner_cannot_read_survives_with_its_neighbours() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::clone(&reports);
+    journal.on_uncompacted(move |why| reported.lock().push(why.to_owned()));
+    let ledger = journal.ledger::<Names>().unwrap();
+    journal
+        .append(vec![adds("before"), unknown(), adds("after")])
+        .unwrap();
+    assert_eq!(names(&journal), ["before", "after"]);
+    ledger.append(&nothing(2 * SLACK_LINES)).unwrap();
+    // The report of a group comes before the answers of the next one.
+    ledger.append(&nothing(1)).unwrap();
+    let seen = reports.lock().clone();
+    assert!(
+        matches!(&*seen, [why] if why.contains("a record of `names` cannot be read")),
+        "{seen:?}"
+    );
+    drop((ledger, journal));
+    let journal = PeekedJournal::read(dir.path()).unwrap();
+    let entries: Vec<Entry> = journal
+        .replay
+        .entries
+        .into_iter()
+        .map(|replayed| replayed.entry)
+        .collect();
+    assert_eq!(entries.len(), 3 + 2 * SLACK_LINES + 1);
+    assert_eq!(entries[..3], [adds("before"), unknown(), adds("after")]);
+}
+
 #[test]
 fn a_record_that_its_owner_cannot_read_is_damage_on_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(dir.path()).unwrap();
     add(&journal, "scout");
-    let unknown = Entry::read(br#""owner":"names","record":"renamed","name":"x"}"#).unwrap();
-    journal.append(vec![unknown]).unwrap();
+    journal.append(vec![unknown()]).unwrap();
     let failure = journal.failure().unwrap();
     assert!(failure.contains("a record of `names`"), "{failure}");
     drop(journal);
