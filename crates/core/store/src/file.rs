@@ -17,7 +17,7 @@ use crate::disk::{Disk, DiskFile, Folder, on, opened};
 use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::fold::Fold;
-use crate::folds::fold;
+use crate::folds::{Waiting, fold};
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{
     Journal, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot, Watcher,
@@ -114,9 +114,10 @@ impl Journal for FileJournal {
         }
     }
 
-    fn unreadable(&self, number: usize, cause: &str) -> StoreError {
+    fn unreadable(&self, number: Option<usize>, cause: &str) -> StoreError {
         // The header is the line before the first entry.
-        damaged(&*self.file.lock().disk, number + 1, cause)
+        let line = number.map(|number| number + 1);
+        damaged(&*self.file.lock().disk, line, cause)
     }
 }
 
@@ -512,13 +513,16 @@ impl PeekedJournal {
     /// [`StoreError::Damaged`] when the owner cannot read one of its records.
     pub fn fold<F: Fold>(&self) -> Result<F, StoreError> {
         let own = self.replay.entries.iter();
-        let own: Vec<Replayed> = own
+        let own: Vec<Waiting> = own
             .filter(|replayed| replayed.entry.owner() == F::OWNER)
             .cloned()
+            .map(Waiting::from)
             .collect();
         let lines_before = usize::from(self.replay.file.is_some());
-        fold(&own)
-            .map_err(|unread| damaged(&self.folder, unread.number + lines_before, &unread.cause))
+        fold(&own).map_err(|unread| {
+            let line = unread.number.map(|number| number + lines_before);
+            damaged(&self.folder, line, &unread.cause)
+        })
     }
 }
 

@@ -13,17 +13,35 @@ use crate::error::StoreError;
 use crate::fold::Fold;
 use crate::journal::{Journal, Replayed, Snapshot};
 
-/// An entry that its owner cannot read: its number in the replay, and why.
+/// An entry that its owner has not asked for yet.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// Its number in the replay; `None` of one that was appended later, or when a compaction may
+    /// have moved it since.
+    number: Option<usize>,
+    entry: Entry,
+}
+
+impl From<Replayed> for Waiting {
+    fn from(replayed: Replayed) -> Self {
+        Self {
+            number: Some(replayed.number),
+            entry: replayed.entry,
+        }
+    }
+}
+
+/// An entry that its owner cannot read: its number in the replay, if that is known, and why.
 #[derive(Debug)]
 pub(crate) struct Unread {
-    pub(crate) number: usize,
+    pub(crate) number: Option<usize>,
     pub(crate) cause: String,
 }
 
-/// Folds replayed entries.
-pub(crate) fn fold<F: Fold>(entries: &[Replayed]) -> Result<F, Unread> {
+/// Folds entries.
+pub(crate) fn fold<F: Fold>(entries: &[Waiting]) -> Result<F, Unread> {
     let mut state = F::default();
-    for Replayed { number, entry } in entries {
+    for Waiting { number, entry } in entries {
         let record = serde_json::from_slice::<F::Record>(entry.body()).map_err(|cause| Unread {
             number: *number,
             cause: cause.to_string(),
@@ -78,7 +96,7 @@ impl<F: Fold> AnyFold for Mutex<F> {
 enum Owned {
     /// Its entries, while it has not asked for them. A compaction writes them as they are, so that
     /// no process loses the records of an owner that it does not know.
-    Unread(Vec<Replayed>),
+    Unread(Vec<Waiting>),
     Folded(Arc<dyn AnyFold>),
 }
 
@@ -99,7 +117,7 @@ impl Folds {
             .entry(name)
             .or_insert_with(|| Owned::Unread(Vec::new()))
         {
-            entries.push(replayed);
+            entries.push(replayed.into());
         }
     }
 
@@ -124,7 +142,7 @@ impl Folds {
             Owned::Folded(folded) => {
                 let state = Arc::clone(folded).into_any().downcast();
                 state.map_err(|_| Unread {
-                    number: 0,
+                    number: None,
                     cause: format!("there are two owners `{}`", F::OWNER),
                 })
             }
@@ -148,8 +166,8 @@ impl Folds {
                         self.fault.lock().get_or_insert(why);
                     }
                 }
-                Owned::Unread(unread) => unread.extend(own.iter().map(|entry| Replayed {
-                    number: 0,
+                Owned::Unread(unread) => unread.extend(own.iter().map(|entry| Waiting {
+                    number: None,
                     entry: entry.clone(),
                 })),
             }
@@ -175,7 +193,7 @@ impl Snapshot for Folds {
     fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let now_ms = unix_ms();
         let mut all = Vec::new();
-        let owners = self.owners.lock();
+        let mut owners = self.owners.lock();
         // The state lacks a record: only the journal as it is still has it.
         if let Some(fault) = self.fault() {
             return Err(StoreError::io(
@@ -184,10 +202,14 @@ impl Snapshot for Folds {
                 io::Error::other(fault),
             ));
         }
-        for owned in owners.values() {
+        for owned in owners.values_mut() {
             match owned {
                 Owned::Unread(entries) => {
-                    all.extend(entries.iter().map(|replayed| replayed.entry.clone()));
+                    for waiting in entries {
+                        // Its line is another one in the journal to come.
+                        waiting.number = None;
+                        all.push(waiting.entry.clone());
+                    }
                 }
                 Owned::Folded(folded) => all.extend(folded.entries(now_ms)?),
             }

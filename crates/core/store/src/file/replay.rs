@@ -236,12 +236,12 @@ impl Reader<'_> {
     }
 
     fn damaged(&self, cause: &str) -> StoreError {
-        damaged(self.disk, self.line, cause)
+        damaged(self.disk, Some(self.line), cause)
     }
 }
 
-/// The error about a line, by its number from 1.
-pub(super) fn damaged(disk: &dyn Disk, line: usize, cause: &str) -> StoreError {
+/// The error about a line, by its number from 1 if that is known.
+pub(super) fn damaged(disk: &dyn Disk, line: Option<usize>, cause: &str) -> StoreError {
     let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.path().join(name));
     StoreError::Damaged {
         path,

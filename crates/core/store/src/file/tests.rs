@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::head::HEAD_FILE;
 use super::*;
-use crate::tests::names::{Names, added, adds, nothing, removed};
+use crate::tests::names::{Names, OtherNames, added, adds, nothing, removed};
 use crate::{DirectoryOwner, JournalWriter};
 
 fn names(journal: &JournalWriter) -> Vec<String> {
@@ -200,13 +200,37 @@ fn a_record_that_its_owner_cannot_read_is_damage_on_its_line() {
     let peeked = PeekedJournal::read(dir.path()).unwrap();
     let error = peeked.fold::<Names>().unwrap_err();
     assert!(
-        matches!(error, StoreError::Damaged { line: 3, .. }),
+        matches!(error, StoreError::Damaged { line: Some(3), .. }),
         "{error}"
     );
     let journal = JournalWriter::open(dir.path()).unwrap();
     let error = journal.ledger::<Names>().unwrap_err();
     assert!(
-        matches!(error, StoreError::Damaged { line: 3, .. }),
+        matches!(error, StoreError::Damaged { line: Some(3), .. }),
         "{error}"
     );
+}
+
+#[test]
+fn an_error_names_a_line_only_while_the_record_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let error_of_names = |journal: &JournalWriter| {
+        let error = journal.ledger::<Names>().unwrap_err().to_string();
+        let (line, _) = error.split_once(" of `").unwrap();
+        line.to_owned()
+    };
+    let others = journal.ledger::<OtherNames>().unwrap();
+    others.append(&nothing(2)).unwrap();
+    journal.append(vec![unknown()]).unwrap();
+    assert_eq!(error_of_names(&journal), "a line", "no replay had it");
+    drop((others, journal));
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    assert_eq!(error_of_names(&journal), "line 4");
+    let others = journal.ledger::<OtherNames>().unwrap();
+    others.append(&nothing(2 * SLACK_LINES)).unwrap();
+    assert_eq!(error_of_names(&journal), "a line", "it has moved");
+    drop((others, journal));
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    assert_eq!(error_of_names(&journal), "line 2");
 }

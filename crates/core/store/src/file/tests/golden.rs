@@ -159,7 +159,7 @@ fn a_line_of_an_older_format_whose_kind_is_not_known_is_damage() {
         JournalWriter::open(dir.path()).unwrap_err(),
     ] {
         assert!(
-            matches!(error, StoreError::Damaged { line: 3, .. }),
+            matches!(error, StoreError::Damaged { line: Some(3), .. }),
             "{error}"
         );
     }
