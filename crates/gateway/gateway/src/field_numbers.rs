@@ -331,6 +331,27 @@ mod tests {
     }
 
     #[test]
+    fn numbers_for_which_the_journal_was_too_busy_are_written_when_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = JournalWriter::open(dir.path()).unwrap();
+        let ledger = journal.ledger().unwrap();
+        let keeper = InJournal(ledger.clone());
+        let all: Vec<_> = (0..store::WRITER_PERMITS_MAX)
+            .map(|_| ledger.reserve().unwrap())
+            .collect();
+        keeper.keep("a.v1", &numbers(NUMBERS));
+        drop(all);
+        ledger.append(&[]).unwrap();
+        assert!(ledger.state(|kept| kept.packages.is_empty()));
+        keeper.keep("a.v1", &numbers(NUMBERS));
+        ledger.append(&[]).unwrap();
+        assert_eq!(
+            ledger.state(|kept| kept.packages["a.v1"].clone()),
+            numbers(NUMBERS)
+        );
+    }
+
+    #[test]
     fn numbers_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let journal = JournalWriter::open(dir.path()).unwrap();
