@@ -52,7 +52,7 @@ pub struct FileJournal {
 
 impl FileJournal {
     /// Opens the journal of a folder and starts its thread. Removes a torn last line. A journal of
-    /// an older format is written anew.
+    /// an older format is written anew, and a copy of it stays.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<FileJournal, StoreError> {
         let path = disk.path().to_owned();
         let file = Arc::new(Mutex::new(JournalFile::open(disk)?));
@@ -267,6 +267,9 @@ impl JournalFile {
     fn open(disk: Arc<dyn Disk>) -> Result<JournalFile, StoreError> {
         let replay = read(&*disk)?;
         let known = replay.file.is_some();
+        if let Some(format) = replay.older_format() {
+            keep_copies(&*disk, format)?;
+        }
         let (header, chain) = match replay.file {
             Some(known) => known,
             // There is no journal, or one of the first format.
@@ -295,6 +298,7 @@ impl JournalFile {
             watchers: Vec::new(),
             snapshot: None,
         };
+        // Of the first format it was begun anew above.
         if journal.header.format() != FORMAT {
             let entries = replay.entries.into_iter().map(|replayed| replayed.entry);
             journal.replace_by(&entries.collect::<Vec<_>>())?;
@@ -446,6 +450,21 @@ fn read(disk: &dyn Disk) -> Result<Replay, StoreError> {
         .map_err(on(disk, "read", JOURNAL_FILE))?
         .unwrap_or_default();
     replay(disk, &text, &head)
+}
+
+/// Keeps copies of the journal of an older format and of its head, for the version that wrote them:
+/// the journal is about to be written anew, before its owners have read their records.
+fn keep_copies(disk: &dyn Disk, format: u32) -> Result<(), StoreError> {
+    for name in [JOURNAL_FILE, HEAD_FILE] {
+        let Some(bytes) = disk.read(name).map_err(on(disk, "read", name))? else {
+            continue;
+        };
+        let copy = format!("{name}.format{format}");
+        disk.prepare(&copy, &bytes)
+            .and_then(|()| disk.replace(&copy))
+            .map_err(on(disk, "write", &copy))?;
+    }
+    Ok(())
 }
 
 /// Begins a file with the entries of one that had no header, or none.
