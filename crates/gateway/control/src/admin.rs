@@ -11,7 +11,8 @@ use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::Ledger;
 
-use crate::registry::{Concerned, InForce, Registry};
+use crate::in_force::{Concerned, InForce};
+use crate::registry::Registry;
 use access::config::Config;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};

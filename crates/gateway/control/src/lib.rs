@@ -6,7 +6,9 @@
 //! - [`modules`]: schemas of tools as clients of proto-mcp and of the schema registry see them.
 
 pub mod admin;
+mod in_force;
 pub mod modules;
 mod registry;
 
-pub use registry::{CallerLinks, Concerned, DRAIN, InForce, Registry, Start, Switch, Visitor};
+pub use in_force::{Concerned, InForce};
+pub use registry::{CallerLinks, DRAIN, Registry, Start, Switch, Visitor};

@@ -1,8 +1,8 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
-mod in_force;
 mod newcomers;
 mod reload;
+mod swaps;
 mod switches;
 mod visitors;
 
@@ -23,10 +23,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use upstream::{KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
-pub use in_force::{Concerned, InForce};
 pub use switches::Switch;
 pub use visitors::{CallerLinks, Visitor};
 
+use crate::in_force::InForce;
 use store::recorder::Recorder;
 
 use access::config::Config;

@@ -176,6 +176,9 @@ pub(crate) trait CallTopic: Send + Sync {
     /// Takes a question to the caller.
     fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question);
 
+    /// Receives that a call waits in its session behind one whose server asks the caller.
+    fn deferred(self: Arc<Self>, call: &Call);
+
     /// Takes the end of the call.
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>);
 }
@@ -522,6 +525,12 @@ impl CallEvents for Call {
     fn question(&self, question: Question) {
         if let Some((topic, delivered)) = self.delivery() {
             topic.asked(self, delivered, question);
+        }
+    }
+
+    fn deferred(&self) {
+        if let Some((topic, _)) = self.delivery() {
+            topic.deferred(self);
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 use platform::{Mutex, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
@@ -198,10 +199,9 @@ impl Dispatch {
         let mut carrying = Carrying {
             dispatch: self,
             busy,
+            rest: std::mem::take(&mut effects.all).into_iter(),
         };
-        for effect in effects.all.drain(..) {
-            self.run(effect);
-        }
+        carrying.carry_out_rest();
         carrying.finish();
         effects.verdict
     }
@@ -213,6 +213,7 @@ impl Dispatch {
         let mut carrying = Carrying {
             dispatch: self,
             busy,
+            rest: OwnEffects::new().into_iter(),
         };
         carrying.finish();
     }
@@ -371,27 +372,40 @@ impl Dispatch {
     }
 }
 
+/// Effects that one thread carries out.
+type OwnEffects = SmallVec<[Effect; 2]>;
+
 /// Mailboxes that this thread has.
 struct Carrying<'d> {
     dispatch: &'d Arc<Dispatch>,
     busy: Busy,
+    /// Effects of these mailboxes that are still to be carried out. They are kept here so that a
+    /// fault in one of them costs none of the others.
+    rest: <OwnEffects as IntoIterator>::IntoIter,
 }
 
 impl Carrying<'_> {
+    /// Carries out the effects at hand.
+    fn carry_out_rest(&mut self) {
+        for effect in self.rest.by_ref() {
+            self.dispatch.run(effect);
+        }
+    }
+
     /// Carries out what waits, until nothing does or it is another task's turn.
     fn finish(&mut self) {
         let mut carried = 0;
         while let Some(recipient) = self.busy.last() {
-            while let Some(waiting) = self.dispatch.mailboxes.next(recipient) {
-                carried += waiting.len();
-                waiting
-                    .into_iter()
-                    .for_each(|effect| self.dispatch.run(effect));
-                if carried >= CARRIED_IN_A_ROW {
-                    return;
-                }
+            let Some(waiting) = self.dispatch.mailboxes.next(recipient) else {
+                self.busy.pop();
+                continue;
+            };
+            carried += waiting.len();
+            self.rest = OwnEffects::from_vec(waiting).into_iter();
+            self.carry_out_rest();
+            if carried >= CARRIED_IN_A_ROW {
+                return;
             }
-            self.busy.pop();
         }
     }
 }
@@ -404,15 +418,23 @@ impl Drop for Carrying<'_> {
         }
         let Ok(runtime) = Handle::try_current() else {
             // A thread outside of the runtime has no tasks.
+            self.carry_out_rest();
             while !self.busy.is_empty() {
                 self.finish();
             }
             return;
         };
-        let (dispatch, busy) = (Arc::clone(self.dispatch), std::mem::take(&mut self.busy));
+        let dispatch = Arc::clone(self.dispatch);
+        let busy = std::mem::take(&mut self.busy);
+        let rest = std::mem::replace(&mut self.rest, OwnEffects::new().into_iter());
         runtime.spawn(async move {
-            let dispatch = &dispatch;
-            Carrying { dispatch, busy }.finish();
+            let mut carrying = Carrying {
+                dispatch: &dispatch,
+                busy,
+                rest,
+            };
+            carrying.carry_out_rest();
+            carrying.finish();
         });
     }
 }

@@ -289,8 +289,12 @@ impl CallTopic for Dispatch {
         };
         self.ask(asked, About::Call(call.id));
         if let Some(on) = on {
-            sending::move_unsent(&self, call, &on);
+            on.offer_deferred();
         }
+    }
+
+    fn deferred(self: Arc<Self>, call: &Call) {
+        sending::send_elsewhere(&self, call);
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use access::account;
+use model::method::READ_RESOURCE;
 use model::{Answer, Coding, Form, Refusal, RefusalCode, Request, Target};
 use topic::{Cause, End};
 use upstream::curation::{Author, Curation};
 use upstream::tasks::LOST;
-use upstream::{CallEvents, Caller, Outgoing, Session, UnsentCall};
+use upstream::{CallEvents, Caller, Outgoing, Session};
 use wire::mcp::relay;
 use wire::mcp::task::{TaskWish, plain as plain_call};
 
@@ -244,7 +245,7 @@ fn plan(
     sending: &Sending,
 ) -> Result<Plan, Unsendable> {
     let own = target(dispatch, call, session, sending)?;
-    let is_tool = call.request.method.as_str() == "tools/call";
+    let is_tool = call.request.calls_tool();
     // Only a modern server gives out states of its own.
     if call.is_retry && session.era() != call.request.payload.form {
         return Err(returns::unknown().into());
@@ -335,7 +336,7 @@ fn form(
         None => None,
     };
     let request = whole.as_ref().or(shown);
-    if session.validates() && call.request.method.as_str() == "tools/call" {
+    if session.validates() && call.request.calls_tool() {
         let checked = request.unwrap_or(&call.request);
         if let Some(end) = unfit::end(call, checked, &session.manifest(), own) {
             return Err(Unsendable::Unfit(end));
@@ -348,7 +349,7 @@ fn form(
 /// answer has no URI that the caller knows by another name, and no arguments of the tool are preset
 /// or hidden.
 fn takes_proto(session: &Session, call: &Call, own: Option<&str>) -> bool {
-    let renames = own.is_some() && call.request.method.as_str() == "resources/read";
+    let renames = own.is_some() && call.request.method.as_str() == READ_RESOURCE.name;
     let rewrites = session
         .curation()
         .is_some_and(|curation| curation::rewrites(curation, call, own));
@@ -409,7 +410,8 @@ fn carry_out(
         Arc::<Call>::clone(call)
     };
     match session.call(outgoing, events) {
-        Ok(()) => move_unsent(dispatch, call, session),
+        // It may ask by now.
+        Ok(()) => session.offer_deferred(),
         Err(refusal)
             if refusal.code == RefusalCode::UpstreamDown
                 && !sending.is_second
@@ -448,54 +450,36 @@ fn removed() -> Refusal {
     Refusal::new(RefusalCode::UpstreamDown, "the server was removed")
 }
 
-/// Moves the calls that wait in a session behind one whose server asks the caller to the caller's
+/// Sends a call that waits in its session behind one whose server asks the caller by the caller's
 /// next session.
-pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Session>) {
-    let unsent = from.take_deferred();
-    if unsent.is_empty() {
+pub(crate) fn send_elsewhere(dispatch: &Arc<Dispatch>, call: &Call) {
+    let Some(from) = call.session() else {
         return;
-    }
-    let (dispatch, from, link) = (
-        Arc::clone(dispatch),
-        Arc::clone(from),
-        Arc::clone(&call.link),
-    );
+    };
+    let Some(server) = dispatch.server_named(from.upstream()) else {
+        return;
+    };
+    let (dispatch, link, id) = (Arc::clone(dispatch), Arc::clone(&call.link), call.id);
     let (client, token) = (call.client().clone(), call.token());
     tokio::spawn(async move {
-        let next = match dispatch.server_named(from.upstream()) {
-            Some(server) => {
-                let caller = link.caller_with(&client, token);
-                server.upstream.session(&caller).await
-            }
-            None => Err(removed()),
-        };
-        for unsent in unsent {
-            // If it is over, no session needs to send it.
-            let operation = dispatch.context.numbered(unsent.number().0);
-            let (from, next) = (Arc::clone(&from), next.clone());
-            dispatch.proceed(operation, move |dispatch, call| {
-                adopt(dispatch, call, unsent, &from, next);
-            });
+        let caller = link.caller_with(&client, token);
+        // Without another session it goes on waiting where it is.
+        if let Ok(next) = server.upstream.session(&caller).await {
+            dispatch.proceed(id, move |_, call| move_unsent(call, &from, &next));
         }
     });
 }
 
-/// Lets the next session send a call that one has not sent, unless the call depends on that one.
-fn adopt(
-    dispatch: &Arc<Dispatch>,
-    call: &Call,
-    unsent: UnsentCall,
-    from: &Arc<Session>,
-    next: Result<Arc<Session>, Refusal>,
-) {
-    match next {
-        Ok(next) if call.may_move() => {
-            call.enter(&next);
-            next.adopt(unsent);
-            // It may ask by now.
-            move_unsent(dispatch, call, &next);
-        }
-        Ok(_) => from.adopt(unsent),
-        Err(refusal) => unsent.refuse(&refusal),
+/// Lets the next session send a call, unless it was sent by now or depends on its first session.
+fn move_unsent(call: &Call, from: &Session, next: &Arc<Session>) {
+    if !call.may_move() {
+        return;
     }
+    let Some(unsent) = from.take_unsent(call_number(call.id)) else {
+        return;
+    };
+    call.enter(next);
+    next.adopt(unsent);
+    // It may ask by now.
+    next.offer_deferred();
 }

@@ -289,6 +289,10 @@ pub trait CallEvents: Send + Sync {
     fn notice(&self, notice: Notice);
     /// The server asks this caller.
     fn question(&self, question: Question);
+    /// The call waits: its session runs calls one after the other, and the server asks the caller of
+    /// the one before it, which may take as long as a person needs. Another session may send it
+    /// ([`Session::take_unsent`](crate::Session::take_unsent)); if none does, it goes on waiting.
+    fn deferred(&self) {}
     /// The call ended. Called exactly once, as the last event; never after a cancellation.
     fn done(&self, end: Result<Answer, Refusal>);
 }

@@ -35,6 +35,7 @@ enum CallEvent {
     Notice(String, Value),
     Question(Question, Value),
     Done(Result<Value, Refusal>),
+    Deferred,
 }
 
 struct Recorder(mpsc::UnboundedSender<CallEvent>);
@@ -50,6 +51,10 @@ impl CallEvents for Recorder {
     fn question(&self, question: Question) {
         let frame = serde_json::from_slice(&question.request().payload.bytes).unwrap();
         let _ = self.0.send(CallEvent::Question(question, frame));
+    }
+
+    fn deferred(&self) {
+        let _ = self.0.send(CallEvent::Deferred);
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {

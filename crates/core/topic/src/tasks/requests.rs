@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::method::TASK_RESULT;
 use model::{LinkId, OperationId, ParticipantId};
 
 use super::{Stage, Task};
@@ -13,9 +14,6 @@ use crate::{
     members::Seat,
     operations::AboutTask,
 };
-
-/// The method of a request that waits for a task's result (MCP 2025-11-25).
-const WAITS: &str = "tasks/result";
 
 impl<H: Handles> Topic<H> {
     /// The hold of a request about a task, and its target: the task's server, or the gateway itself
@@ -56,7 +54,7 @@ impl<H: Handles> Topic<H> {
             return;
         };
         let (task, link) = (about.task, open.link);
-        let waits = !about.lost && open.method.as_str() == WAITS;
+        let waits = !about.lost && open.method.as_str() == TASK_RESULT.name;
         open.rare.get_or_insert_default().about = Some(Box::new(about));
         if let Some(task) = task.and_then(|task| self.tasks.get_mut(task)) {
             task.link = Some(link);

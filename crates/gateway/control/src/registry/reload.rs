@@ -12,7 +12,7 @@ use upstream::config::{OpenApiConfig, ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
-use super::in_force::{Concerned, InForce};
+use crate::in_force::{Concerned, InForce};
 use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::{AccessJournal, Pins};
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};

@@ -12,7 +12,8 @@ use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
 use store::audit::Verdict;
 
-use super::{Registry, in_force::InForce};
+use super::Registry;
+use crate::in_force::InForce;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
 use access::config::Access;

@@ -2,10 +2,9 @@
 //! caller, which may take as long as a person needs.
 
 use client::SendError;
-use model::Refusal;
 
 use super::Session;
-use super::pending::{PendingRequest, SentRequest, Waiter};
+use super::pending::{PendingRequest, SentRequest};
 use crate::{fault::Fault, session_api::CallNumber};
 
 /// A call that a session took and has not sent.
@@ -16,22 +15,28 @@ pub struct UnsentCall {
 }
 
 impl Session {
-    /// Takes out the calls that wait behind one whose server waits for an answer of the caller.
+    /// Notifies the calls that wait behind one whose server waits for an answer of the caller. Each
+    /// is its own caller's: calls of several topics share a session.
+    pub fn offer_deferred(&self) {
+        if !self.is_asking() {
+            return;
+        }
+        // Not under the lock: a call may be taken out at once.
+        let waiting = self.pending.lock().deferred_events();
+        for events in waiting {
+            events.deferred();
+        }
+    }
+
+    /// Takes out a call that waits for its turn; `None` if it has been sent, or has ended.
     #[must_use]
-    pub fn take_deferred(&self) -> Vec<UnsentCall> {
-        let deferred = if self.is_asking() {
-            self.pending.lock().take_deferred()
-        } else {
-            Vec::new()
-        };
-        deferred
-            .into_iter()
-            .map(|(number, request, sent)| UnsentCall {
-                number,
-                request,
-                sent,
-            })
-            .collect()
+    pub fn take_unsent(&self, call: CallNumber) -> Option<UnsentCall> {
+        let (request, sent) = self.pending.lock().take_deferred(call.0)?;
+        Some(UnsentCall {
+            number: call.0,
+            request,
+            sent,
+        })
     }
 
     /// Sends a call that a session of the same caller has not sent.
@@ -57,23 +62,6 @@ impl Session {
         }
         if first {
             self.timer.notify_one();
-        }
-    }
-}
-
-impl UnsentCall {
-    /// The number under which it is sent.
-    #[must_use]
-    pub fn number(&self) -> CallNumber {
-        CallNumber(self.number)
-    }
-
-    /// Ends it: no session sends it.
-    pub fn refuse(self, refusal: &Refusal) {
-        if let Waiter::Call { events, place, .. } = self.request.waiter {
-            // First: its caller may call again at once.
-            drop(place);
-            events.done(Err(refusal.clone()));
         }
     }
 }

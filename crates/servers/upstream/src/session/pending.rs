@@ -179,13 +179,27 @@ impl PendingTable {
         (Some(request), next)
     }
 
-    /// Removes the deferred calls, with what is to be sent for each.
-    pub(super) fn take_deferred(&mut self) -> Vec<(u64, PendingRequest, SentRequest)> {
-        let deferred = std::mem::take(&mut self.deferred);
-        deferred
-            .into_iter()
-            .filter_map(|(number, sent)| Some((number, self.requests.remove(&number)?, sent)))
-            .collect()
+    /// The receivers of events of the deferred calls.
+    pub(super) fn deferred_events(&self) -> Vec<Arc<dyn CallEvents>> {
+        let mut found = Vec::new();
+        for (number, _) in &self.deferred {
+            let request = self.requests.get(number);
+            if let Some(Waiter::Call { events, .. }) = request.map(|request| &request.waiter) {
+                found.push(Arc::clone(events));
+            }
+        }
+        found
+    }
+
+    /// Removes a deferred call, with what is to be sent for it.
+    pub(super) fn take_deferred(&mut self, number: u64) -> Option<(PendingRequest, SentRequest)> {
+        let at = self
+            .deferred
+            .iter()
+            .position(|(deferred, _)| *deferred == number)?;
+        let (_, sent) = self.deferred.remove(at)?;
+        let request = self.requests.remove(&number)?;
+        Some((request, sent))
     }
 
     /// The number of the call that was sent and is pending, if there is exactly one.

@@ -45,8 +45,10 @@ async fn carry_out_all(
     let (mut results, mut bytes) = (Vec::with_capacity(operations.len()), 0);
     for operation in operations {
         let ended = tokio::select! {
-            ended = one(&dispatch, &call, &operation) => ended?,
+            // In this order: an operation that is polled has begun.
+            biased;
             () = cancelled.notified() => break,
+            ended = one(&dispatch, &call, &operation) => ended?,
         };
         let result = within(ended, &mut bytes, form);
         results.push(BatchResult { operation, result });

@@ -4,6 +4,9 @@ use access::grants::GrantRequest;
 use access::tokens::TokenRequest;
 
 use super::*;
+use model::ParticipantId;
+use platform::unix_ms;
+
 use crate::admin::{Admin, tests::started};
 
 /// A participant with a token that is issued and revoked again and again, and has a grant meanwhile.

@@ -1,0 +1,114 @@
+//! State in force: one value, read whole and swapped whole.
+//!
+//! Configuration, identities, sign-ins and grants depend on one another, so nothing reads one of
+//! them of this state and one of the next. Only the registry swaps the value, and each swap has its
+//! consequences carried out (`registry::swaps`).
+
+use std::sync::Arc;
+
+use access::Standing;
+use access::config::{Access, Config, TopicConfig};
+use access::grants::Grants;
+use access::sign_ins::SignIns;
+use auth::{Identities, Participant, Wires};
+use model::{Capabilities, ParticipantId, TopicName};
+use platform::unix_ms;
+
+/// Everything that decides who may come in, and what participants may do.
+#[derive(Debug)]
+pub struct InForce {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Known participants and their tokens.
+    pub identities: Identities,
+    /// Sign-ins of clients.
+    pub sign_ins: SignIns,
+    /// Changes of capabilities.
+    pub grants: Arc<Grants>,
+    /// Whether the configuration closes wires to some participant: if not, no link is looked at.
+    pub(crate) limits_wires: bool,
+}
+
+/// The participants that a change concerns: they get what they may do now, present or not.
+#[derive(Debug, Clone, Copy)]
+pub enum Concerned<'a> {
+    /// All of them.
+    Everybody,
+    /// This one.
+    One(&'a ParticipantId),
+    /// This one, one of whose sign-ins has ended before its time: all that it has open ends, as
+    /// requests of several sign-ins share links. Clients that are still good come back at once.
+    SignedOut(&'a ParticipantId),
+}
+
+/// A change of the value whose consequences are not carried out yet.
+#[must_use = "members of topics still may what they might before: give it to `follow`"]
+pub(crate) struct Swapped {
+    /// Whether callers need a token now who needed none before.
+    pub(crate) closes: bool,
+}
+
+impl InForce {
+    pub(crate) fn new(config: Arc<Config>, standing: Standing) -> Self {
+        let limits_wires = config
+            .participants
+            .iter()
+            .any(|one| one.participant.wires != Wires::ALL);
+        let Standing {
+            identities,
+            sign_ins,
+            grants,
+        } = standing;
+        Self {
+            config,
+            identities,
+            sign_ins,
+            grants: Arc::new(grants),
+            limits_wires,
+        }
+    }
+
+    /// A topic of the configuration.
+    pub(crate) fn topic(&self, name: &TopicName) -> Option<&TopicConfig> {
+        self.config.topics.iter().find(|topic| topic.name == *name)
+    }
+
+    /// Whether a known participant may enter a topic.
+    pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
+        let is_public = || {
+            self.topic(topic)
+                .is_some_and(|topic| topic.access == Access::Public)
+        };
+        participant.may_enter(topic) || (participant.is_for(topic) && is_public())
+    }
+
+    /// Capabilities of a participant: in a topic, or outside of topics. With an access token for
+    /// other topics, nothing.
+    pub fn capabilities(
+        &self,
+        participant: &Participant,
+        topic: Option<&TopicName>,
+    ) -> Arc<Capabilities> {
+        if topic.is_some_and(|topic| !participant.is_for(topic)) {
+            return Arc::default();
+        }
+        participant.narrow(self.grants.over(
+            &participant.id,
+            &participant.capabilities,
+            topic,
+            unix_ms(),
+        ))
+    }
+
+    /// When the next token, grant or sign-in expires after this time, in milliseconds since 1970.
+    pub(crate) fn next_expiry(&self, since_ms: u64) -> Option<u64> {
+        [
+            self.identities.next_expiry(since_ms),
+            self.grants.next_expiry(since_ms),
+            self.sign_ins.next_expiry(since_ms),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
