@@ -2,6 +2,7 @@
 //! time.
 
 use std::error::Error;
+use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,11 +16,13 @@ use tls::ClientTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+use super::api_message::{Names, without_query};
 use super::{ApiAnswer, connect::Connector, endpoint};
 use crate::error::LinkError;
 
-/// A request.
-#[derive(Debug, Clone)]
+/// A request. Its `Debug` has no query, no value of a header and no body: any of them may be a
+/// secret.
+#[derive(Clone)]
 pub struct Post {
     /// An absolute `http` or `https` URL.
     pub url: String,
@@ -31,6 +34,18 @@ pub struct Post {
     pub bytes_max: usize,
     /// The time from the first byte to the last.
     pub limit: Duration,
+}
+
+impl Debug for Post {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Post")
+            .field("url", &without_query(&self.url))
+            .field("headers", &Names(&self.headers))
+            .field("body_bytes", &self.body.len())
+            .field("bytes_max", &self.bytes_max)
+            .field("limit", &self.limit)
+            .finish()
+    }
 }
 
 /// Opens a connection to the origin of a URL, over TLS as `tls` has it. No proxy of the environment
