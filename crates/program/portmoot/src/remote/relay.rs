@@ -21,6 +21,7 @@ use wire::mcp::{ListKind, Params, Version, list, listen};
 use wire::proto::sniff::{Sniffed, sniff};
 use wire::rpc::{self, Id, Message, MessageKind, code};
 
+use crate::remote::api;
 use crate::remote::endpoint::{Endpoint, Remote, broken_pipe};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -181,6 +182,14 @@ impl Inbox for ClientSide {
             LinkError::Unauthorized => {
                 tracing::warn!("{NEEDS_TOKEN}");
                 NEEDS_TOKEN.to_owned()
+            }
+            // Such as that the port speaks TLS.
+            LinkError::Http { body, .. } => {
+                let words = api::plain_words(body).map(|words| format!(": {words}"));
+                format!(
+                    "the gateway did not answer: {failure}{}",
+                    words.unwrap_or_default()
+                )
             }
             _ => format!("the gateway did not answer: {failure}"),
         };

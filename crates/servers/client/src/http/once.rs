@@ -52,8 +52,8 @@ impl Debug for Post {
 /// is between. `limit` is the time to connect, TLS included.
 ///
 /// # Errors
-/// [`LinkError::Untrusted`] when this machine does not trust the certificate, else
-/// [`LinkError::Unreachable`].
+/// [`LinkError::Untrusted`] when this machine does not trust the certificate,
+/// [`LinkError::NotTls`] when the server speaks no TLS, else [`LinkError::Unreachable`].
 pub async fn dial(
     url: &str,
     tls: &ClientTls,
