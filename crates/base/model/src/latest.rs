@@ -127,6 +127,15 @@ impl<T> Latest<T> {
         self.remove(*number)
     }
 
+    /// Takes out the things that are not so.
+    pub fn retain(&mut self, is_so: impl Fn(&T) -> bool) {
+        let others = self.things.iter().filter(|(_, thing)| !is_so(&thing.value));
+        let numbers: Vec<u64> = others.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.remove(number);
+        }
+    }
+
     /// The oldest thing of the owner that has most, if there is too much.
     fn superfluous(&self, count_max: usize, weight_max: usize) -> Option<u64> {
         let most = if self.things.len() > count_max {
@@ -140,7 +149,7 @@ impl<T> Latest<T> {
         Some(*oldest).filter(|oldest| oldest + 1 < self.next)
     }
 
-    /// Takes out the oldest thing of its owner.
+    /// Takes out a thing.
     fn remove(&mut self, number: u64) -> Option<T> {
         let Thing {
             owner,
@@ -149,7 +158,10 @@ impl<T> Latest<T> {
         } = self.things.remove(&number)?;
         self.weight -= weight;
         self.change(owner, |own| {
-            own.numbers.pop_front();
+            // They are in order.
+            if let Ok(at) = own.numbers.binary_search(&number) {
+                own.numbers.remove(at);
+            }
             own.weight -= weight;
         });
         Some(value)
@@ -243,6 +255,23 @@ mod tests {
         }
         let mine = |value: u32| latest.iter().filter(|known| **known == value).count();
         assert_eq!((97..100).map(mine).collect::<Vec<_>>(), [3, 3, 3]);
+    }
+
+    #[test]
+    fn what_is_not_retained_counts_no_more() {
+        let mut latest = Latest::default();
+        for (owner, value) in [("ann", 1), ("eve", 2), ("ann", 3), ("ann", 4), ("eve", 5)] {
+            latest.push(owner, 1, value);
+        }
+        latest.retain(|value| ![3, 4, 5].contains(value));
+        assert_eq!((all(&latest), latest.weight()), (vec![1, 2], 2));
+        latest.push("eve", 1, 6);
+        latest.push("bob", 1, 7);
+        assert_eq!(latest.shrink(3, 9), [2], "eve has most now");
+        latest.retain(|_| false);
+        assert!(latest.is_empty() && latest.weight() == 0);
+        latest.push("ann", 1, 8);
+        assert_eq!((latest.shrink(1, 1), all(&latest)), (vec![], vec![8]));
     }
 
     #[test]

@@ -32,14 +32,14 @@ pub enum StoreError {
         cause: std::io::Error,
     },
     /// A line is not as it was written: the journal is damaged or was written by a newer version.
-    #[error("line {line} of `{}` is damaged: {cause}", path.display())]
+    #[error("{} of `{}` is damaged: {cause}", damaged_part(*line), path.display())]
     Damaged {
         /// The journal.
         path: PathBuf,
         /// The file of its head.
         head: PathBuf,
-        /// Line number, from 1.
-        line: usize,
+        /// Line number, from 1; `None` if it is not known.
+        line: Option<usize>,
         /// Fault of the line.
         cause: String,
     },
@@ -78,6 +78,14 @@ pub enum StoreError {
     /// The queue for the disk is full.
     #[error("the disk is too slow: the write queue is full")]
     Busy,
+}
+
+/// The damaged part of a journal.
+fn damaged_part(line: Option<usize>) -> String {
+    match line {
+        Some(line) => format!("line {line}"),
+        None => "a line".to_owned(),
+    }
 }
 
 /// That another process has a data directory.

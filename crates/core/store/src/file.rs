@@ -17,7 +17,7 @@ use crate::disk::{Disk, DiskFile, Folder, on, opened};
 use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::fold::Fold;
-use crate::folds::fold;
+use crate::folds::{Waiting, fold};
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{
     Journal, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot, Watcher,
@@ -52,7 +52,7 @@ pub struct FileJournal {
 
 impl FileJournal {
     /// Opens the journal of a folder and starts its thread. Removes a torn last line. A journal of
-    /// an older format is written anew.
+    /// an older format is written anew, and a copy of it stays.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<FileJournal, StoreError> {
         let path = disk.path().to_owned();
         let file = Arc::new(Mutex::new(JournalFile::open(disk)?));
@@ -114,9 +114,10 @@ impl Journal for FileJournal {
         }
     }
 
-    fn unreadable(&self, number: usize, cause: &str) -> StoreError {
+    fn unreadable(&self, number: Option<usize>, cause: &str) -> StoreError {
         // The header is the line before the first entry.
-        damaged(&*self.file.lock().disk, number + 1, cause)
+        let line = number.map(|number| number + 1);
+        damaged(&*self.file.lock().disk, line, cause)
     }
 }
 
@@ -266,6 +267,9 @@ impl JournalFile {
     fn open(disk: Arc<dyn Disk>) -> Result<JournalFile, StoreError> {
         let replay = read(&*disk)?;
         let known = replay.file.is_some();
+        if let Some(format) = replay.older_format() {
+            keep_copies(&*disk, format)?;
+        }
         let (header, chain) = match replay.file {
             Some(known) => known,
             // There is no journal, or one of the first format.
@@ -294,6 +298,7 @@ impl JournalFile {
             watchers: Vec::new(),
             snapshot: None,
         };
+        // Of the first format it was begun anew above.
         if journal.header.format() != FORMAT {
             let entries = replay.entries.into_iter().map(|replayed| replayed.entry);
             journal.replace_by(&entries.collect::<Vec<_>>())?;
@@ -447,6 +452,21 @@ fn read(disk: &dyn Disk) -> Result<Replay, StoreError> {
     replay(disk, &text, &head)
 }
 
+/// Keeps copies of the journal of an older format and of its head, for the version that wrote them:
+/// the journal is about to be written anew, before its owners have read their records.
+fn keep_copies(disk: &dyn Disk, format: u32) -> Result<(), StoreError> {
+    for name in [JOURNAL_FILE, HEAD_FILE] {
+        let Some(bytes) = disk.read(name).map_err(on(disk, "read", name))? else {
+            continue;
+        };
+        let copy = format!("{name}.format{format}");
+        disk.prepare(&copy, &bytes)
+            .and_then(|()| disk.replace(&copy))
+            .map_err(on(disk, "write", &copy))?;
+    }
+    Ok(())
+}
+
 /// Begins a file with the entries of one that had no header, or none.
 fn begin_anew(disk: &dyn Disk, before: &[Replayed]) -> Result<(Header, Chain), StoreError> {
     let entries: Vec<Entry> = before
@@ -512,13 +532,16 @@ impl PeekedJournal {
     /// [`StoreError::Damaged`] when the owner cannot read one of its records.
     pub fn fold<F: Fold>(&self) -> Result<F, StoreError> {
         let own = self.replay.entries.iter();
-        let own: Vec<Replayed> = own
+        let own: Vec<Waiting> = own
             .filter(|replayed| replayed.entry.owner() == F::OWNER)
             .cloned()
+            .map(Waiting::from)
             .collect();
         let lines_before = usize::from(self.replay.file.is_some());
-        fold(&own)
-            .map_err(|unread| damaged(&self.folder, unread.number + lines_before, &unread.cause))
+        fold(&own).map_err(|unread| {
+            let line = unread.number.map(|number| number + lines_before);
+            damaged(&self.folder, line, &unread.cause)
+        })
     }
 }
 

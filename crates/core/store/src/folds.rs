@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
+use std::io;
 use std::sync::Arc;
 
 use platform::{Mutex, unix_ms};
@@ -12,17 +13,35 @@ use crate::error::StoreError;
 use crate::fold::Fold;
 use crate::journal::{Journal, Replayed, Snapshot};
 
-/// An entry that its owner cannot read: its number in the replay, and why.
+/// An entry that its owner has not asked for yet.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// Its number in the replay; `None` of one that was appended later, or when a compaction may
+    /// have moved it since.
+    number: Option<usize>,
+    entry: Entry,
+}
+
+impl From<Replayed> for Waiting {
+    fn from(replayed: Replayed) -> Self {
+        Self {
+            number: Some(replayed.number),
+            entry: replayed.entry,
+        }
+    }
+}
+
+/// An entry that its owner cannot read: its number in the replay, if that is known, and why.
 #[derive(Debug)]
 pub(crate) struct Unread {
-    pub(crate) number: usize,
+    pub(crate) number: Option<usize>,
     pub(crate) cause: String,
 }
 
-/// Folds replayed entries.
-pub(crate) fn fold<F: Fold>(entries: &[Replayed]) -> Result<F, Unread> {
+/// Folds entries.
+pub(crate) fn fold<F: Fold>(entries: &[Waiting]) -> Result<F, Unread> {
     let mut state = F::default();
-    for Replayed { number, entry } in entries {
+    for Waiting { number, entry } in entries {
         let record = serde_json::from_slice::<F::Record>(entry.body()).map_err(|cause| Unread {
             number: *number,
             cause: cause.to_string(),
@@ -34,7 +53,8 @@ pub(crate) fn fold<F: Fold>(entries: &[Replayed]) -> Result<F, Unread> {
 
 /// The fold of one owner, whatever its type.
 trait AnyFold: Send + Sync {
-    /// Takes entries that belong together.
+    /// Takes entries in their order. Those that cannot be read are left out; the first error is
+    /// returned.
     fn apply(&self, entries: &[Entry]) -> Result<(), serde_json::Error>;
     fn live(&self) -> usize;
     fn entries(&self, now_ms: u64) -> Result<Vec<Entry>, StoreError>;
@@ -43,13 +63,19 @@ trait AnyFold: Send + Sync {
 
 impl<F: Fold> AnyFold for Mutex<F> {
     fn apply(&self, entries: &[Entry]) -> Result<(), serde_json::Error> {
-        let records = entries
+        let records: Vec<Result<F::Record, _>> = entries
             .iter()
             .map(|entry| serde_json::from_slice(entry.body()))
-            .collect::<Result<Vec<F::Record>, _>>()?;
+            .collect();
         let mut state = self.lock();
-        records.iter().for_each(|record| state.apply(record));
-        Ok(())
+        let mut first_error = None;
+        for record in records {
+            match record {
+                Ok(record) => state.apply(&record),
+                Err(error) => _ = first_error.get_or_insert(error),
+            }
+        }
+        first_error.map_or(Ok(()), Err)
     }
 
     fn live(&self) -> usize {
@@ -70,7 +96,7 @@ impl<F: Fold> AnyFold for Mutex<F> {
 enum Owned {
     /// Its entries, while it has not asked for them. A compaction writes them as they are, so that
     /// no process loses the records of an owner that it does not know.
-    Unread(Vec<Replayed>),
+    Unread(Vec<Waiting>),
     Folded(Arc<dyn AnyFold>),
 }
 
@@ -91,7 +117,7 @@ impl Folds {
             .entry(name)
             .or_insert_with(|| Owned::Unread(Vec::new()))
         {
-            entries.push(replayed);
+            entries.push(replayed.into());
         }
     }
 
@@ -116,7 +142,7 @@ impl Folds {
             Owned::Folded(folded) => {
                 let state = Arc::clone(folded).into_any().downcast();
                 state.map_err(|_| Unread {
-                    number: 0,
+                    number: None,
                     cause: format!("there are two owners `{}`", F::OWNER),
                 })
             }
@@ -140,8 +166,8 @@ impl Folds {
                         self.fault.lock().get_or_insert(why);
                     }
                 }
-                Owned::Unread(unread) => unread.extend(own.iter().map(|entry| Replayed {
-                    number: 0,
+                Owned::Unread(unread) => unread.extend(own.iter().map(|entry| Waiting {
+                    number: None,
                     entry: entry.clone(),
                 })),
             }
@@ -167,10 +193,23 @@ impl Snapshot for Folds {
     fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let now_ms = unix_ms();
         let mut all = Vec::new();
-        for owned in self.owners.lock().values() {
+        let mut owners = self.owners.lock();
+        // The state lacks a record: only the journal as it is still has it.
+        if let Some(fault) = self.fault() {
+            return Err(StoreError::io(
+                "compact",
+                "journal".as_ref(),
+                io::Error::other(fault),
+            ));
+        }
+        for owned in owners.values_mut() {
             match owned {
                 Owned::Unread(entries) => {
-                    all.extend(entries.iter().map(|replayed| replayed.entry.clone()));
+                    for waiting in entries {
+                        // Its line is another one in the journal to come.
+                        waiting.number = None;
+                        all.push(waiting.entry.clone());
+                    }
                 }
                 Owned::Folded(folded) => all.extend(folded.entries(now_ms)?),
             }

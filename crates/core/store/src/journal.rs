@@ -74,8 +74,9 @@ pub trait Journal: Debug + Send + Sync {
     /// paths.
     fn failure(&self) -> Option<String>;
 
-    /// The error about a [replayed](Replayed) entry that its owner cannot read.
-    fn unreadable(&self, number: usize, cause: &str) -> StoreError;
+    /// The error about an entry that its owner cannot read, with its number in the
+    /// [replay](Replayed) if that is known.
+    fn unreadable(&self, number: Option<usize>, cause: &str) -> StoreError;
 }
 
 /// A place in a journal's queue, for one append. Released when dropped.
@@ -109,6 +110,7 @@ pub trait Snapshot: Send + Sync {
     /// The entries that rebuild what is in force.
     ///
     /// # Errors
-    /// When an entry cannot be written.
+    /// When an entry cannot be written, or something in force is not known here: then the journal
+    /// stays as it is.
     fn entries(&self) -> Result<Vec<Entry>, StoreError>;
 }

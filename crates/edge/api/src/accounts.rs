@@ -302,12 +302,26 @@ pub(crate) async fn connect_code(
 
 /// The accounts of a server.
 fn named(api: &Api, name: &str) -> Result<Arc<oauth::AccountServer>, Refusal> {
-    api.registry.accounts.server(name).ok_or_else(|| {
-        let known = api.registry.upstreams().iter().any(|upstream| upstream.spec().name() == name);
-        if known { Refusal::new(RefusalCode::Conflict, format!("the server `{name}` has no accounts"))
-                .hint("servers over HTTP without a configured `Authorization` header have, and those with a `caller` in `env` or `headers`") } else { Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
-                .hint("list them: portmoot servers ls") }
-    })
+    let accounts = api.registry.accounts.server(name);
+    accounts.ok_or_else(|| without_accounts(api, name))
+}
+
+/// The refusal of a server without accounts, or of one that is not known.
+fn without_accounts(api: &Api, name: &str) -> Refusal {
+    let upstreams = api.registry.upstreams();
+    if upstreams
+        .iter()
+        .any(|upstream| upstream.spec().name() == name)
+    {
+        let message = format!("the server `{name}` has no accounts");
+        Refusal::new(RefusalCode::Conflict, message).hint(
+            "servers over HTTP without a configured `Authorization` header have, and those with a \
+             `caller` in `env` or `headers`",
+        )
+    } else {
+        let message = format!("there is no server `{name}`");
+        Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot servers ls")
+    }
 }
 
 /// The account that a caller may sign in to.

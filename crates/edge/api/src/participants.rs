@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use utoipa::ToSchema;
 
-use access::{GRANTS, grants::GrantRequest, is_guest};
+use access::grants::{GrantRequest, Grants};
+use access::{GRANTS, is_guest};
 use auth::{Participant, Wire};
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::StatusCode, http::request::Parts};
@@ -98,6 +99,12 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
     } else {
         BTreeMap::new()
     };
+    // Once, so that all entries show the same state.
+    let grants = may_grant.then(|| api.registry.grants());
+    let granted = |id: &ParticipantId| {
+        let grants = grants.as_deref();
+        grants.map_or_else(Vec::new, |grants| granted(grants, name, id))
+    };
     let mut entries = BTreeMap::new();
     for one in dispatch.with(Topic::participants) {
         let id = &one.person.id;
@@ -108,7 +115,7 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
             links: one.links,
             clients: clients.get(id).cloned().unwrap_or_default(),
             capabilities: texts(&one.person.capabilities),
-            grants: granted(api, name, id, may_grant),
+            grants: granted(id),
         };
         entries.insert(id.to_string(), entry);
     }
@@ -128,19 +135,15 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
             links: 0,
             clients: clients.get(id).cloned().unwrap_or_default(),
             capabilities: texts(&api.registry.in_force(&absent, Some(name))),
-            grants: granted(api, name, id, may_grant),
+            grants: granted(id),
         };
         entries.insert(id.to_string(), entry);
     }
     entries
 }
 
-/// The grants of a participant that count in a topic; none for callers who may not grant.
-fn granted(api: &Api, topic: &TopicName, id: &ParticipantId, may_grant: bool) -> Vec<GrantEntry> {
-    if !may_grant {
-        return Vec::new();
-    }
-    let grants = api.registry.grants();
+/// The grants of a participant that count in a topic.
+fn granted(grants: &Grants, topic: &TopicName, id: &ParticipantId) -> Vec<GrantEntry> {
     grants
         .of(id, unix_ms())
         .filter(|grant| {

@@ -14,6 +14,8 @@ use upstream::{FieldNumbers, KeepNumbers};
 
 /// The file of the data directory in which earlier versions kept the numbers.
 const OLD_FILE: &str = "field-numbers.json";
+/// Its name once some of its numbers are not in the journal.
+const SET_ASIDE_FILE: &str = "field-numbers.json.old";
 /// Bytes that are read of it at most.
 const OLD_FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -123,7 +125,7 @@ impl KeepNumbers for InJournal {
 }
 
 /// The field numbers of a gateway. With a journal those of earlier runs are known; the file of an
-/// earlier version is taken over once, and removed.
+/// earlier version is taken over once.
 ///
 /// # Errors
 /// When the journal cannot be read or written.
@@ -143,7 +145,8 @@ pub fn field_numbers(
 }
 
 /// Takes over the file of an earlier version, of packages that the journal does not have. It is
-/// removed once the journal has its numbers; one that cannot be read is left.
+/// removed once the journal has all its numbers, and renamed if packages have others in the journal;
+/// one that cannot be read is left.
 fn take_over(ledger: &Ledger<KeptNumbers>, path: &Path) -> Result<(), StoreError> {
     let file = path.display();
     let packages = match read(path) {
@@ -154,18 +157,44 @@ fn take_over(ledger: &Ledger<KeptNumbers>, path: &Path) -> Result<(), StoreError
             return Ok(());
         }
     };
-    let is_unknown = |package: &String| ledger.state(|kept| !kept.packages.contains_key(package));
-    let records: Vec<NumbersRecord> = packages
-        .into_iter()
-        .filter(|(package, _)| is_unknown(package))
-        .map(|(package, numbers)| NumbersRecord::PackageNumbered { package, numbers })
-        .collect();
+    let mut records = Vec::new();
+    let mut numbered_anew = Vec::new();
+    let known = ledger.state(|kept| kept.packages.clone());
+    for (package, numbers) in packages {
+        match known.get(&package) {
+            None => records.push(NumbersRecord::PackageNumbered { package, numbers }),
+            Some(known) if *known == numbers => {}
+            Some(_) => numbered_anew.push(package),
+        }
+    }
     ledger.append(&records)?;
-    tracing::info!(%file, "the journal has the field numbers now");
-    if let Err(error) = fs::remove_file(path) {
-        tracing::warn!(%file, %error, "field numbers of an earlier version cannot be removed");
+    if numbered_anew.is_empty() {
+        tracing::info!(%file, "the journal has the field numbers now");
+        if let Err(error) = fs::remove_file(path) {
+            tracing::warn!(%file, %error, "field numbers of an earlier version cannot be removed");
+        }
+    } else {
+        set_aside(path, &numbered_anew);
     }
     Ok(())
+}
+
+/// Renames the file of an earlier version, which has other numbers of these packages than the
+/// journal. Clients may have compiled either: the operator decides.
+fn set_aside(path: &Path, packages: &[String]) {
+    let packages = packages.join(", ");
+    let to = path.with_file_name(SET_ASIDE_FILE);
+    let (file, kept_as) = (path.display(), to.display());
+    match fs::rename(path, &to) {
+        Ok(()) => tracing::warn!(
+            %file, %kept_as, packages,
+            "the journal has other field numbers of these packages than the file of an earlier version, and its own are used: the file was renamed"
+        ),
+        Err(error) => tracing::warn!(
+            %file, %error, packages,
+            "the journal has other field numbers of these packages than the file of an earlier version, and its own are used: the file cannot be renamed"
+        ),
+    }
 }
 
 fn read(path: &Path) -> io::Result<Option<BTreeMap<String, FieldNumbering>>> {
@@ -266,12 +295,60 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_an_earlier_version_stays_if_packages_were_numbered_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(OLD_FILE);
+        // It could not be read at the first start.
+        fs::write(&path, "{").unwrap();
+        let journal = JournalWriter::open(dir.path()).unwrap();
+        field_numbers(Some(&journal), Some(dir.path())).unwrap();
+        let keeper = InJournal(journal.ledger().unwrap());
+        keeper.keep("a.v1", &message("B", 7));
+        keeper.keep("same.v1", &numbers(NUMBERS));
+        drop((keeper, journal));
+        let written = format!(r#"{{"a.v1":{NUMBERS},"same.v1":{NUMBERS},"unknown.v1":{NUMBERS}}}"#);
+        fs::write(&path, &written).unwrap();
+        let found = packages(dir.path());
+        assert_eq!(found["a.v1"], message("B", 7));
+        assert_eq!(found["unknown.v1"], numbers(NUMBERS));
+        assert!(!path.exists());
+        let set_aside = dir.path().join(SET_ASIDE_FILE);
+        assert_eq!(fs::read_to_string(&set_aside).unwrap(), written);
+        // One whose numbers the journal has is of no use.
+        fs::write(&path, format!(r#"{{"same.v1":{NUMBERS}}}"#)).unwrap();
+        assert_eq!(packages(dir.path()), found);
+        assert!(!path.exists());
+        assert_eq!(fs::read_to_string(&set_aside).unwrap(), written);
+    }
+
+    #[test]
     fn a_file_of_an_earlier_version_that_cannot_be_read_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(OLD_FILE);
         fs::write(&path, r#"{"a.v1":5}"#).unwrap();
         assert!(packages(dir.path()).is_empty());
         assert_eq!(fs::read_to_string(&path).unwrap(), r#"{"a.v1":5}"#);
+    }
+
+    #[test]
+    fn numbers_for_which_the_journal_was_too_busy_are_written_when_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = JournalWriter::open(dir.path()).unwrap();
+        let ledger = journal.ledger().unwrap();
+        let keeper = InJournal(ledger.clone());
+        let all: Vec<_> = (0..store::WRITER_PERMITS_MAX)
+            .map(|_| ledger.reserve().unwrap())
+            .collect();
+        keeper.keep("a.v1", &numbers(NUMBERS));
+        drop(all);
+        ledger.append(&[]).unwrap();
+        assert!(ledger.state(|kept| kept.packages.is_empty()));
+        keeper.keep("a.v1", &numbers(NUMBERS));
+        ledger.append(&[]).unwrap();
+        assert_eq!(
+            ledger.state(|kept| kept.packages["a.v1"].clone()),
+            numbers(NUMBERS)
+        );
     }
 
     #[test]

@@ -107,7 +107,10 @@ impl LinkInbox for Answers {
     }
 
     fn failed(&self, request: u64, error: LinkError) {
-        let sent_nothing = matches!(error, LinkError::Unreachable(_) | LinkError::Untrusted(_));
+        let sent_nothing = matches!(
+            error,
+            LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::NotTls
+        );
         let why = if sent_nothing {
             CallError::NotConnected
         } else {

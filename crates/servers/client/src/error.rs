@@ -24,6 +24,9 @@ pub enum LinkError {
     /// sent.
     #[error("certificate not trusted: {0}")]
     Untrusted(String),
+    /// What the server answered to the beginning of TLS is not TLS; nothing was sent.
+    #[error("it does not speak TLS")]
+    NotTls,
     /// The server accepted the connection but did not answer in time.
     #[error("no answer in time")]
     Timeout,

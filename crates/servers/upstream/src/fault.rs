@@ -119,6 +119,9 @@ impl Fault {
             Self::Link(LinkError::Untrusted(_)) => Some(
                 "if its authority is one of your own, name the file of that: ca = \"FILE.pem\" in the server's table",
             ),
+            Self::Link(LinkError::NotTls) => {
+                Some("if it is meant to have no TLS, write http:// (or ws:// or tcp://) in its URL")
+            }
             _ => None,
         }
     }
@@ -153,6 +156,7 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
         ),
         LinkError::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
         LinkError::Untrusted(_) => (UpstreamDown, "has an untrusted certificate", ""),
+        LinkError::NotTls => (UpstreamDown, "does not speak TLS", ""),
         LinkError::Timeout => (UpstreamTimeout, "did not answer in time", ""),
         LinkError::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
         LinkError::SessionGone | LinkError::SessionReplaced => {

@@ -16,8 +16,9 @@ const NUMBERS_MAX: usize = 200_000;
 
 /// Keeps field numbers longer than the process.
 pub trait KeepNumbers: Debug + Send + Sync {
-    /// Keeps the numbers of a package, in place of those that it had. Must not block: the caller may
-    /// be on the path of a list. What could not be kept is with the next numbers of the package.
+    /// Keeps the numbers of a package, in place of those that it had. Called each time the package is
+    /// compiled, also when nothing has changed: then what could not be kept before is tried again,
+    /// and else it returns at once. Must not block: the caller may be on the path of a list.
     fn keep(&self, package: &str, numbers: &FieldNumbering);
 }
 
@@ -64,13 +65,12 @@ impl FieldNumbers {
                     "there are too many fields: the numbers of new ones are not remembered"
                 );
             }
-            Some(all) if all != known => {
+            Some(all) => {
                 if let Some(keeper) = &self.keeper {
                     keeper.keep(package, &all);
                 }
                 packages.insert(package.to_owned(), all);
             }
-            Some(_) => {}
         }
         module
     }
@@ -176,27 +176,47 @@ mod tests {
         serde_json::from_value(serde_json::json!({ "messages": { message: known } })).unwrap()
     }
 
-    /// Keeps all that it gets.
+    /// Keeps numbers by package, unless it is busy.
+    #[derive(Debug, Clone, Default)]
+    struct Keeps(Arc<Mutex<Kept>>);
+
     #[derive(Debug, Default)]
-    struct Keeps(Arc<Mutex<Vec<(String, FieldNumbering)>>>);
+    struct Kept {
+        packages: BTreeMap<String, FieldNumbering>,
+        is_busy: bool,
+    }
 
     impl KeepNumbers for Keeps {
         fn keep(&self, package: &str, numbers: &FieldNumbering) {
-            self.0.lock().push((package.to_owned(), numbers.clone()));
+            let mut kept = self.0.lock();
+            if !kept.is_busy {
+                kept.packages.insert(package.to_owned(), numbers.clone());
+            }
         }
     }
 
     #[test]
     fn numbers_are_kept_when_they_change_and_go_on_in_the_next_run() {
-        let kept = Arc::<Mutex<Vec<(String, FieldNumbering)>>>::default();
-        let keeper = || Box::new(Keeps(Arc::clone(&kept)));
-        let book = FieldNumbers::kept(BTreeMap::new(), keeper());
+        let keeper = Keeps::default();
+        let kept = |package: &str| keeper.0.lock().packages[package].count();
+        let book = FieldNumbers::kept(BTreeMap::new(), Box::new(keeper.clone()));
         assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
-        assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
-        assert_eq!(kept.lock().len(), 1, "the second time nothing is new");
-        let packages = kept.lock().iter().cloned().collect();
-        let again = FieldNumbers::kept(packages, keeper());
+        assert_eq!(kept("a.v1"), 2);
+        let packages = keeper.0.lock().packages.clone();
+        let again = FieldNumbers::kept(packages, Box::new(keeper.clone()));
         assert_eq!(numbers(&again, "a.v1", &named(&["z", "y"])), [3, 2]);
-        assert_eq!(kept.lock().len(), 2);
+        assert_eq!(kept("a.v1"), 3);
+    }
+
+    #[test]
+    fn numbers_that_could_not_be_kept_are_kept_with_the_next_list_though_nothing_has_changed() {
+        let keeper = Keeps::default();
+        let book = FieldNumbers::kept(BTreeMap::new(), Box::new(keeper.clone()));
+        keeper.0.lock().is_busy = true;
+        assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
+        assert!(keeper.0.lock().packages.is_empty());
+        keeper.0.lock().is_busy = false;
+        assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
+        assert_eq!(keeper.0.lock().packages["a.v1"].count(), 2);
     }
 }

@@ -171,6 +171,7 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
             fault @ Fault::Link(
                 LinkError::Unreachable(_)
                 | LinkError::Untrusted(_)
+                | LinkError::NotTls
                 | LinkError::Unauthorized
                 | LinkError::Account(_),
             ),

@@ -49,7 +49,10 @@ impl UpstreamSpec {
         let is_of_place = matches!(
             fault,
             Fault::Link(
-                LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Http { .. }
+                LinkError::Unreachable(_)
+                    | LinkError::Untrusted(_)
+                    | LinkError::NotTls
+                    | LinkError::Http { .. }
             )
         );
         match self.config.transport.authority().filter(|_| is_of_place) {

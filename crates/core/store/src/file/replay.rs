@@ -21,6 +21,8 @@ const NO_HEAD_BUT_LOG: &str = "it is gone with its head, and there is an audit l
 pub(super) const FORMAT: u32 = 3;
 /// The version before it, whose entries have no owners.
 const FORMAT_WITHOUT_OWNERS: u32 = 2;
+/// The version before that, whose lines have no numbers and no checksums.
+const FORMAT_WITHOUT_SUMS: u32 = 1;
 
 /// The first line of a journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,6 +81,18 @@ pub(super) struct Replay {
     pub(super) torn: bool,
     /// Whether the last whole line lacks its line feed, which an interrupted write has not written.
     pub(super) open_end: bool,
+}
+
+impl Replay {
+    /// The format of a journal that is older than the one that this program writes.
+    pub(super) fn older_format(&self) -> Option<u32> {
+        let format = match &self.file {
+            Some((header, _)) => header.format(),
+            None if self.entries.is_empty() => return None,
+            None => FORMAT_WITHOUT_SUMS,
+        };
+        Some(format).filter(|format| *format != FORMAT)
+    }
 }
 
 /// Reads all whole lines. A last line of which a part is missing was never acknowledged: it is
@@ -236,12 +250,12 @@ impl Reader<'_> {
     }
 
     fn damaged(&self, cause: &str) -> StoreError {
-        damaged(self.disk, self.line, cause)
+        damaged(self.disk, Some(self.line), cause)
     }
 }
 
-/// The error about a line, by its number from 1.
-pub(super) fn damaged(disk: &dyn Disk, line: usize, cause: &str) -> StoreError {
+/// The error about a line, by its number from 1 if that is known.
+pub(super) fn damaged(disk: &dyn Disk, line: Option<usize>, cause: &str) -> StoreError {
     let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.path().join(name));
     StoreError::Damaged {
         path,

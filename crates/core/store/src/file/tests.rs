@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::head::HEAD_FILE;
 use super::*;
-use crate::tests::names::{Names, added, nothing, removed};
+use crate::tests::names::{Names, OtherNames, added, adds, nothing, removed};
 use crate::{DirectoryOwner, JournalWriter};
 
 fn names(journal: &JournalWriter) -> Vec<String> {
@@ -151,26 +151,86 @@ fn compaction_drops_what_no_owner_needs() {
     assert_eq!(names(&JournalWriter::open(dir.path()).unwrap()), ["keeper"]);
 }
 
+/// A record of names that they cannot read.
+fn unknown() -> Entry {
+    Entry::read(br#""owner":"names","record":"renamed","name":"x"}"#).unwrap()
+}
+
+#[test]
+fn a_record_that_its_owner_cannot_read_survives_with_its_neighbours() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::clone(&reports);
+    journal.on_uncompacted(move |why| reported.lock().push(why.to_owned()));
+    let ledger = journal.ledger::<Names>().unwrap();
+    journal
+        .append(vec![adds("before"), unknown(), adds("after")])
+        .unwrap();
+    assert_eq!(names(&journal), ["before", "after"]);
+    ledger.append(&nothing(2 * SLACK_LINES)).unwrap();
+    // The report of a group comes before the answers of the next one.
+    ledger.append(&nothing(1)).unwrap();
+    let seen = reports.lock().clone();
+    assert!(
+        matches!(&*seen, [why] if why.contains("a record of `names` cannot be read")),
+        "{seen:?}"
+    );
+    drop((ledger, journal));
+    let journal = PeekedJournal::read(dir.path()).unwrap();
+    let entries: Vec<Entry> = journal
+        .replay
+        .entries
+        .into_iter()
+        .map(|replayed| replayed.entry)
+        .collect();
+    assert_eq!(entries.len(), 3 + 2 * SLACK_LINES + 1);
+    assert_eq!(entries[..3], [adds("before"), unknown(), adds("after")]);
+}
+
 #[test]
 fn a_record_that_its_owner_cannot_read_is_damage_on_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(dir.path()).unwrap();
     add(&journal, "scout");
-    let unknown = Entry::read(br#""owner":"names","record":"renamed","name":"x"}"#).unwrap();
-    journal.append(vec![unknown]).unwrap();
+    journal.append(vec![unknown()]).unwrap();
     let failure = journal.failure().unwrap();
     assert!(failure.contains("a record of `names`"), "{failure}");
     drop(journal);
     let peeked = PeekedJournal::read(dir.path()).unwrap();
     let error = peeked.fold::<Names>().unwrap_err();
     assert!(
-        matches!(error, StoreError::Damaged { line: 3, .. }),
+        matches!(error, StoreError::Damaged { line: Some(3), .. }),
         "{error}"
     );
     let journal = JournalWriter::open(dir.path()).unwrap();
     let error = journal.ledger::<Names>().unwrap_err();
     assert!(
-        matches!(error, StoreError::Damaged { line: 3, .. }),
+        matches!(error, StoreError::Damaged { line: Some(3), .. }),
         "{error}"
     );
+}
+
+#[test]
+fn an_error_names_a_line_only_while_the_record_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let error_of_names = |journal: &JournalWriter| {
+        let error = journal.ledger::<Names>().unwrap_err().to_string();
+        let (line, _) = error.split_once(" of `").unwrap();
+        line.to_owned()
+    };
+    let others = journal.ledger::<OtherNames>().unwrap();
+    others.append(&nothing(2)).unwrap();
+    journal.append(vec![unknown()]).unwrap();
+    assert_eq!(error_of_names(&journal), "a line", "no replay had it");
+    drop((others, journal));
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    assert_eq!(error_of_names(&journal), "line 4");
+    let others = journal.ledger::<OtherNames>().unwrap();
+    others.append(&nothing(2 * SLACK_LINES)).unwrap();
+    assert_eq!(error_of_names(&journal), "a line", "it has moved");
+    drop((others, journal));
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    assert_eq!(error_of_names(&journal), "line 2");
 }

@@ -73,7 +73,8 @@ impl Fold for KeptSessions {
         self.ended.len()
     }
 
-    fn records(&mut self, _: u64) -> Vec<SessionRecord> {
+    fn records(&mut self, now_ms: u64) -> Vec<SessionRecord> {
+        self.ended.retain(|ended| now_ms < ended.until_ms);
         self.ended
             .iter()
             .cloned()
@@ -142,6 +143,18 @@ mod tests {
         assert_eq!(one.marks(100).count(), 0);
         let later = folded(&[sessions_ended(2, 1, 100), sessions_ended(1, 100, 200)]);
         assert_eq!((marks(&later, 0), later.live()), (vec!["100 0"], 1));
+    }
+
+    #[test]
+    fn a_compaction_drops_expired_ids_wherever_they_are() {
+        let long = sessions_ended(2, 1, 100);
+        let short = sessions_ended(1, 2, 50);
+        let mut kept = folded(&[long.clone(), short.clone()]);
+        assert_eq!(kept.records(49), [long.clone(), short]);
+        assert_eq!(kept.records(50), [long]);
+        assert_eq!(kept.live(), 1);
+        assert_eq!(kept.records(100), []);
+        assert_eq!(kept, KeptSessions::default());
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Fold for KeptTasks {
         self.created.len()
     }
 
-    fn records(&mut self, _: u64) -> Vec<TaskRecord> {
+    fn records(&mut self, now_ms: u64) -> Vec<TaskRecord> {
+        self.created.retain(|task| now_ms < task.until_ms);
         self.created
             .iter()
             .cloned()
@@ -118,6 +119,18 @@ mod tests {
         );
         let later = folded(&[created("ada", "a", 1, 100), created("bob", "b", 100, 200)]);
         assert_eq!((later.of_topic("main", 0).count(), later.live()), (1, 1));
+    }
+
+    #[test]
+    fn a_compaction_drops_expired_tasks_wherever_they_are() {
+        let long = created("ada", "a", 1, 100);
+        let short = created("ada", "b", 2, 50);
+        let mut kept = folded(&[long.clone(), short.clone()]);
+        assert_eq!(kept.records(49), [long.clone(), short]);
+        assert_eq!(kept.records(50), [long]);
+        assert_eq!(kept.live(), 1);
+        assert_eq!(kept.records(100), []);
+        assert_eq!(kept, KeptTasks::default());
     }
 
     #[test]

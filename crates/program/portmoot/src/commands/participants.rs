@@ -7,12 +7,12 @@ use json::visible;
 use platform::unix_ms;
 use serde_json::{Value, json};
 
-use crate::cli::{ParticipantsCommand, RunningArgs};
+use crate::cli::ParticipantsCommand;
 use crate::commands::config::note_unmatched;
 use crate::commands::rights;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
-use crate::remote::api;
+use crate::remote::{Remote, api};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -52,15 +52,13 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             gateway,
         } => {
             note_unmatched(&capabilities, output);
-            let time = time
-                .as_deref()
-                .map(|text| duration_of("--for", text))
-                .transpose()?;
-            let seconds = time.map(|time| time.as_secs().max(1));
+            let time = GrantTime::read(time.as_deref())?;
+            let seconds = time.seconds();
             let body =
                 json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
-            change(&id, &body, topic.as_deref(), &gateway, output).await?;
-            say_end(time, output);
+            let remote = running_endpoint(&gateway, output)?;
+            change(&remote, &id, &body, topic.as_deref(), output).await?;
+            time.say_end(output);
         }
         ParticipantsCommand::Allow {
             id,
@@ -70,21 +68,17 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             propose,
             gateway,
         } => {
+            let time = GrantTime::read(time.as_deref())?;
             let head = if propose {
                 "mcp/proposal"
             } else {
                 "mcp/request"
             };
-            let capabilities =
-                needed(&id, &tools, topic.as_deref(), head, &gateway, output).await?;
-            let time = time
-                .as_deref()
-                .map(|text| duration_of("--for", text))
-                .transpose()?;
-            let seconds = time.map(|time| time.as_secs().max(1));
-            let body = json!({ "add": capabilities, "expires_in_seconds": seconds });
-            change(&id, &body, topic.as_deref(), &gateway, output).await?;
-            say_end(time, output);
+            let remote = running_endpoint(&gateway, output)?;
+            let capabilities = needed(&remote, &id, &tools, topic.as_deref(), head, output).await?;
+            let body = json!({ "add": capabilities, "expires_in_seconds": time.seconds() });
+            change(&remote, &id, &body, topic.as_deref(), output).await?;
+            time.say_end(output);
         }
         ParticipantsCommand::Revoke {
             id,
@@ -94,34 +88,51 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             gateway,
         } => {
             let body = json!({ "remove": capabilities, "reason": reason });
-            change(&id, &body, topic.as_deref(), &gateway, output).await?;
+            let remote = running_endpoint(&gateway, output)?;
+            change(&remote, &id, &body, topic.as_deref(), output).await?;
         }
     }
     Ok(Exit::Ok)
 }
 
-/// Says until when a grant is.
-fn say_end(time: Option<Duration>, output: Output) {
-    if let Some(time) = time {
-        output.message(&format!(
-            "until {}",
-            minute(unix_ms().saturating_add(platform::millis(time)))
-        ));
+/// How long a grant is for (`--for`); `None` has no end.
+struct GrantTime(Option<Duration>);
+
+impl GrantTime {
+    /// # Errors
+    /// When it is not a duration.
+    fn read(text: Option<&str>) -> Result<Self, Failure> {
+        let time = text.map(|text| duration_of("--for", text)).transpose()?;
+        Ok(Self(time))
+    }
+
+    /// At least one, if there are any.
+    fn seconds(&self) -> Option<u64> {
+        self.0.map(|time| time.as_secs().max(1))
+    }
+
+    /// Says until when the grant is.
+    fn say_end(&self, output: Output) {
+        if let Some(time) = self.0 {
+            output.message(&format!(
+                "until {}",
+                minute(unix_ms().saturating_add(platform::millis(time)))
+            ));
+        }
     }
 }
 
 /// The capabilities that calls of these tools need: over MCP under their public names, in rooms
 /// under the servers' own, unless another server there has a tool of that name too.
 async fn needed(
+    remote: &Remote,
     id: &str,
     tools: &[String],
     topic: Option<&str>,
     head: &str,
-    gateway: &RunningArgs,
     output: Output,
 ) -> Result<Vec<String>, Failure> {
-    let remote = running_endpoint(gateway, output)?;
-    let answer: Value = api::get(&remote, &["participants", id, "can"], &topic_query(topic))
+    let answer: Value = api::get(remote, &["participants", id, "can"], &topic_query(topic))
         .await?
         .read()?;
     let all = answer
@@ -161,15 +172,14 @@ async fn needed(
 }
 
 async fn change(
+    remote: &Remote,
     id: &str,
     body: &Value,
     topic: Option<&str>,
-    gateway: &RunningArgs,
     output: Output,
 ) -> Result<(), Failure> {
-    let remote = running_endpoint(gateway, output)?;
     let path = ["participants", id, "grants"];
-    let answer = api::post(&remote, &path, &topic_query(topic), body.to_string())
+    let answer = api::post(remote, &path, &topic_query(topic), body.to_string())
         .await?
         .read()?;
     if output.json {

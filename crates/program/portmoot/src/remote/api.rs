@@ -189,7 +189,7 @@ fn member<'a>(refusal: &'a serde_json::Value, name: &str) -> Option<&'a str> {
 }
 
 /// A refusal in plain words, such as a door's, and not a page of a proxy.
-fn plain_words(body: &[u8]) -> Option<&str> {
+pub(super) fn plain_words(body: &[u8]) -> Option<&str> {
     let words = std::str::from_utf8(body).ok()?.trim();
     let is_short = !words.is_empty() && words.len() <= PLAIN_BYTES_MAX && !words.contains('<');
     is_short.then_some(words)
@@ -199,6 +199,7 @@ fn plain_words(body: &[u8]) -> Option<&str> {
 fn broken(error: LinkError) -> Failure {
     let why = match error {
         LinkError::Broken(why) => why,
+        LinkError::Malformed(_) => return not_http(),
         other => other.to_string(),
     };
     Failure::new(
@@ -206,6 +207,13 @@ fn broken(error: LinkError) -> Failure {
         "gateway_broken",
         format!("the connection to the gateway broke: {why}"),
     )
+}
+
+/// The answer is no HTTP, such as that of a proxy that speaks TLS alone.
+fn not_http() -> Failure {
+    let message = "the answer is not HTTP";
+    Failure::new(Exit::Failed, "gateway_foreign", message)
+        .hint("check the URL (--url): it begins with https:// if the port speaks TLS")
 }
 
 fn not_portmoot() -> Failure {

@@ -109,18 +109,25 @@ impl Remote {
 
     /// Why no connection could be opened.
     fn unconnected(&self, error: LinkError) -> Failure {
+        let authority = &self.authority;
         let (code, hint) = match &error {
             LinkError::Untrusted(_) => (
                 "gateway_untrusted",
-                "name the authority of its certificate with --ca FILE, and the gateway as the certificate does",
+                "name the authority of its certificate with --ca FILE, and the gateway as the certificate does".to_owned(),
             ),
-            _ => ("gateway_unreachable", "start one with: portmoot serve"),
+            LinkError::NotTls => (
+                "gateway_unreachable",
+                format!("if it is meant to have no TLS, its URL is http://{authority}: a token is then sent unencrypted"),
+            ),
+            _ => (
+                "gateway_unreachable",
+                "start one with: portmoot serve".to_owned(),
+            ),
         };
         let why = match error {
             LinkError::Unreachable(why) => why,
             other => other.to_string(),
         };
-        let authority = &self.authority;
         let way = if self.scheme == "https" {
             " over TLS"
         } else {

@@ -21,6 +21,7 @@ use wire::mcp::{ListKind, Params, Version, list, listen};
 use wire::proto::sniff::{Sniffed, sniff};
 use wire::rpc::{self, Id, Message, MessageKind, code};
 
+use crate::remote::api;
 use crate::remote::endpoint::{Endpoint, Remote, broken_pipe};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -115,6 +116,13 @@ impl ClientSide {
         }
     }
 
+    /// Whether this request, whose answer the client awaits, is for tools.
+    fn is_list_of_tools(&self, number: u64) -> bool {
+        let state = self.state();
+        let open = state.pending.get(&number);
+        open.is_some_and(|open| open.method == "tools/list")
+    }
+
     fn learn_headers(&self, message: &Message) {
         let Ok(page) = list::split(ListKind::Tools, message) else {
             return;
@@ -131,21 +139,26 @@ impl ClientSide {
     }
 }
 
+fn is_answer(message: &Message) -> bool {
+    matches!(message.shape(), MessageKind::Result | MessageKind::Error)
+}
+
 impl LinkInbox for ClientSide {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
-        let message = Message::read(frame.clone());
-        self.send(frame);
-        let (Ok(message), Some(request)) = (message, about) else {
+        let answered = match (Message::read(frame.clone()), about) {
+            (Ok(message), Some(request)) if is_answer(&message) => Some((message, request)),
+            _ => None,
+        };
+        let Some((message, request)) = answered else {
+            self.send(frame);
             return Flow::Open;
         };
-        if !matches!(message.shape(), MessageKind::Result | MessageKind::Error) {
-            return Flow::Open;
-        }
-        if let Some(open) = self.settle(request)
-            && open.method == "tools/list"
-        {
+        // First: once the client has the list, its calls may come at once.
+        if self.is_list_of_tools(request) {
             self.learn_headers(&message);
         }
+        self.send(frame);
+        self.settle(request);
         Flow::Settled
     }
 
@@ -169,6 +182,14 @@ impl LinkInbox for ClientSide {
             LinkError::Unauthorized => {
                 tracing::warn!("{NEEDS_TOKEN}");
                 NEEDS_TOKEN.to_owned()
+            }
+            // Such as that the port speaks TLS.
+            LinkError::Http { body, .. } => {
+                let words = api::plain_words(body).map(|words| format!(": {words}"));
+                format!(
+                    "the gateway did not answer: {failure}{}",
+                    words.unwrap_or_default()
+                )
             }
             _ => format!("the gateway did not answer: {failure}"),
         };
@@ -399,5 +420,68 @@ fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
         None
     } else {
         Some(Box::new(headers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Tools of the list. To read them takes longer than to wake a client.
+    const TOOLS: usize = 2_000;
+
+    /// An answer to a list: tools of which each mirrors an argument.
+    fn list_of_tools() -> Bytes {
+        let tool = |number: usize| {
+            json!({ "name": format!("tool{number}"), "inputSchema": { "type": "object",
+                "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } } })
+        };
+        let tools: Vec<Value> = (0..TOOLS).map(tool).collect();
+        let result = json!({ "tools": tools });
+        json!({ "jsonrpc": "2.0", "id": 1, "result": result })
+            .to_string()
+            .into()
+    }
+
+    fn read(value: &Value) -> Message {
+        Message::read(value.to_string().into()).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_has_a_list_of_tools_can_call_them_at_once() {
+        let (out, mut lines) = mpsc::channel(QUEUE_LEN_MAX);
+        let side = Arc::new(ClientSide {
+            out,
+            state: Mutex::default(),
+            settled: Notify::new(),
+        });
+        let open = PendingRequest {
+            id: read(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
+                .id()
+                .unwrap()
+                .clone(),
+            method: "tools/list".to_owned(),
+            modern: true,
+        };
+        side.state().pending.insert(1, open);
+        let at_once = Arc::clone(&side);
+        let client = thread::spawn(move || {
+            lines.blocking_recv().unwrap();
+            let call = read(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                "params": { "name": format!("tool{}", TOOLS - 1), "arguments": { "region": "eu" },
+                    "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } } }));
+            headers(&at_once, &call).unwrap()
+        });
+        assert!(matches!(
+            side.frame(list_of_tools(), Some(1)),
+            Flow::Settled
+        ));
+        assert!(!side.is_awaited());
+        let headers = client.join().unwrap();
+        assert_eq!(headers["mcp-param-region"], "eu", "{headers:?}");
     }
 }

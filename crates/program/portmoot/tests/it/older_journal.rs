@@ -59,6 +59,12 @@ fn a_data_directory_without_owners_opens_with_all_that_it_has() {
             assert!(text.contains(kept), "{kept} is not in {text}");
         }
     }
+    // The version before can go on with copies of its files.
+    assert_eq!(
+        fs::read(data.join("journal.jsonl.format2")).unwrap(),
+        JOURNAL
+    );
+    assert_eq!(fs::read(data.join("journal.head.format2")).unwrap(), HEAD);
     // One of the version before does not take the place of the one after it.
     fs::write(data.join("journal.jsonl"), JOURNAL).unwrap();
     let refused = home.run(&["serve", config[0], config[1]]).expect(1);

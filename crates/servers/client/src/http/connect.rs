@@ -16,7 +16,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tls::ClientTls;
 use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError};
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError, InvalidMessage};
 use tower::{Service, ServiceExt};
 
 use crate::error::LinkError;
@@ -136,8 +136,8 @@ impl Connector {
     /// Opens one connection.
     ///
     /// # Errors
-    /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else
-    /// [`LinkError::Unreachable`].
+    /// [`LinkError::Untrusted`] when this machine does not trust the certificate,
+    /// [`LinkError::NotTls`] when the server speaks no TLS, else [`LinkError::Unreachable`].
     pub(crate) async fn connect(self) -> Result<HttpSocket, LinkError> {
         match timeout(self.0.limit, open(&self.0)).await {
             Ok(opened) => opened.map_err(|error| link_error(&*error)),
@@ -251,12 +251,17 @@ fn untrusted(why: &CertificateError) -> String {
     }
 }
 
-/// The innermost cause of a failed connection. The errors around it say only which step failed.
+/// The cause of a failed connection: the innermost, unless one is known. The errors around it say only which step failed.
 fn link_error(error: &(dyn Error + 'static)) -> LinkError {
     let mut cause = error;
     loop {
         if let Some(TlsError::InvalidCertificate(why)) = cause.downcast_ref() {
             return LinkError::Untrusted(untrusted(why));
+        }
+        if let Some(TlsError::InvalidMessage(InvalidMessage::InvalidContentType)) =
+            cause.downcast_ref()
+        {
+            return LinkError::NotTls;
         }
         // The source of an I/O error is the source of the error inside it.
         let inner = cause

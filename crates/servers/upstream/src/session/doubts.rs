@@ -43,6 +43,7 @@ impl Refused {
             | LinkError::Exited { .. }
             | LinkError::Unreachable(_)
             | LinkError::Untrusted(_)
+            | LinkError::NotTls
             | LinkError::Timeout
             | LinkError::SessionGone
             | LinkError::SessionReplaced

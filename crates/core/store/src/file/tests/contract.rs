@@ -292,7 +292,7 @@ impl Journal for SharedLog {
         None
     }
 
-    fn unreadable(&self, _: usize, _: &str) -> StoreError {
+    fn unreadable(&self, _: Option<usize>, _: &str) -> StoreError {
         StoreError::Stopped
     }
 }

@@ -75,11 +75,7 @@ fn owners(entries: &[Replayed]) -> Vec<(&str, usize)> {
 
 #[test]
 fn a_journal_without_owners_is_read_and_written_anew() {
-    let disk = SimDisk::default();
-    for (name, bytes) in [(JOURNAL_FILE, FORMAT_2), (HEAD_FILE, FORMAT_2_HEAD)] {
-        drop(disk.open(name));
-        disk.tamper(name, |text| text.extend(bytes));
-    }
+    let disk = of_files(&[(JOURNAL_FILE, FORMAT_2), (HEAD_FILE, FORMAT_2_HEAD)]);
     let before = read(&disk).unwrap();
     let kinds = [
         ("access", 23),
@@ -103,6 +99,13 @@ fn a_journal_without_owners_is_read_and_written_anew() {
     assert_eq!(read(&disk).unwrap().file.unwrap().0.format(), FORMAT);
     let after = read(&disk).unwrap();
     assert_eq!(after.entries, before.entries);
+    // Copies of both files are what the version before can go on with.
+    for (copy, bytes) in [
+        ("journal.jsonl.format2", FORMAT_2),
+        ("journal.head.format2", FORMAT_2_HEAD),
+    ] {
+        assert_eq!(disk.bytes(copy), bytes, "{copy}");
+    }
     // It follows the journal that it has replaced: that one is not taken over any more.
     disk.tamper(JOURNAL_FILE, |text| {
         text.clear();
@@ -114,23 +117,52 @@ fn a_journal_without_owners_is_read_and_written_anew() {
     ));
 }
 
-#[test]
-fn a_crash_while_a_journal_is_written_anew_leaves_the_old_or_the_new_one() {
-    for changes in 0..12 {
+/// A disk with these files.
+fn of_files(files: &[(&str, &[u8])]) -> SimDisk {
+    let disk = SimDisk::default();
+    for (name, bytes) in files {
+        drop(disk.open(name));
+        disk.tamper(name, |text| text.extend(*bytes));
+    }
+    disk
+}
+
+/// Lets the disk fail at each change of the opening of an older journal, and crash. No entry is
+/// lost, and the old journal or a copy of it is there.
+fn survives_crashes(files: &[(&str, &[u8])], copy: &str) {
+    let (mut left_old, mut left_new) = (0, 0);
+    for changes in 0..20 {
         for seed in 0..8 {
-            let disk = SimDisk::default();
-            for (name, bytes) in [(JOURNAL_FILE, FORMAT_2), (HEAD_FILE, FORMAT_2_HEAD)] {
-                drop(disk.open(name));
-                disk.tamper(name, |text| text.extend(bytes));
-            }
+            let disk = of_files(files);
             let before = read(&disk).unwrap().entries;
             disk.fail_after(changes);
             let _ = JournalFile::open(Arc::new(disk.clone()));
             disk.crash(seed);
+            if read(&disk).unwrap().older_format().is_some() {
+                left_old += 1;
+            } else {
+                left_new += 1;
+            }
             let journal = JournalFile::open(Arc::new(disk.clone())).unwrap();
             assert_eq!(read(&*journal.disk).unwrap().entries, before);
+            assert_eq!(disk.bytes(copy), files[0].1, "{changes} {seed}");
         }
     }
+    assert!(left_old > 0 && left_new > 0, "{left_old} {left_new}");
+}
+
+#[test]
+fn a_crash_while_a_journal_is_written_anew_leaves_the_old_or_the_new_one() {
+    let files = [(JOURNAL_FILE, FORMAT_2), (HEAD_FILE, FORMAT_2_HEAD)];
+    survives_crashes(&files, "journal.jsonl.format2");
+}
+
+#[test]
+fn a_crash_while_a_journal_of_the_first_format_is_written_anew_leaves_the_old_or_the_new_one() {
+    survives_crashes(
+        &[(JOURNAL_FILE, UNNUMBERED.as_bytes())],
+        "journal.jsonl.format1",
+    );
 }
 
 #[test]
@@ -147,6 +179,14 @@ fn a_journal_without_numbers_is_read_and_written_anew() {
     assert!(text.starts_with(r#"{"n":0,"sum":""#), "{text}");
     let again = PeekedJournal::read(dir.path()).unwrap();
     assert_eq!(again.replay.entries, peeked.replay.entries);
+    let copy = dir.path().join("journal.jsonl.format1");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), UNNUMBERED);
+    let mode = fs::metadata(&copy).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    // A journal of this format is not copied.
+    fs::remove_file(&copy).unwrap();
+    drop(JournalWriter::open(dir.path()).unwrap());
+    assert!(!copy.exists());
 }
 
 #[test]
@@ -159,7 +199,7 @@ fn a_line_of_an_older_format_whose_kind_is_not_known_is_damage() {
         JournalWriter::open(dir.path()).unwrap_err(),
     ] {
         assert!(
-            matches!(error, StoreError::Damaged { line: 3, .. }),
+            matches!(error, StoreError::Damaged { line: Some(3), .. }),
             "{error}"
         );
     }

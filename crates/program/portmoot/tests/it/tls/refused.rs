@@ -76,7 +76,8 @@ fn tls_1_2_is_refused() {
 
 #[test]
 fn plain_http_on_the_tls_port_is_answered_with_the_reason() {
-    let (gateway, ..) = start("");
+    const EXPECTED: &str = "this port speaks TLS: use a URL with `https://`";
+    let (gateway, _authority, home) = start("");
     let mut stream = connect(&gateway);
     stream
         .write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}")
@@ -84,11 +85,17 @@ fn plain_http_on_the_tls_port_is_answered_with_the_reason() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"),
+        answer.starts_with("HTTP/1.1 400 ") && answer.contains(EXPECTED),
         "{answer}"
     );
     drop(stream);
     gateway.receive("the client does not speak TLS");
+    // Commands and clients on a pipe have it too.
+    let plain = gateway.url().replace("https", "http");
+    let refused = home.run(&["tools", "ls", "--url", &plain]).expect(1);
+    assert!(refused.stderr.contains(EXPECTED), "{}", refused.stderr);
+    let refused = home.run(&["participants", "ls", "--url", &plain]).expect(1);
+    assert!(refused.stderr.contains(EXPECTED), "{}", refused.stderr);
 }
 
 #[test]
@@ -116,7 +123,7 @@ fn a_plain_frame_on_the_tls_port_is_answered_in_its_protocol() {
 }
 
 #[test]
-fn tls_on_a_plain_port_is_logged() {
+fn tls_on_a_plain_port_is_logged_and_its_command_names_the_url() {
     let home = Home::new();
     let gateway = Gateway::start(&home, "");
     let refused = home
@@ -127,7 +134,12 @@ fn tls_on_a_plain_port_is_logged() {
             &gateway.url().replace("http", "https"),
         ])
         .expect(1);
-    assert!(refused.stderr.contains("over TLS"), "{}", refused.stderr);
+    for expected in [
+        "over TLS: it does not speak TLS",
+        &format!("its URL is {}:", gateway.url()),
+    ] {
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    }
     gateway.receive("speaks TLS to a port that does not");
 }
 
