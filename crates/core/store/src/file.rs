@@ -334,7 +334,8 @@ impl JournalFile {
         }
         self.open_replaced()?;
         // A copy: the chain moves on only with lines that are on disk.
-        let (mut chain, mut sealed) = (self.chain, Vec::new());
+        let mut chain = self.chain;
+        let mut sealed = Vec::new();
         for entry in entries {
             chain.seal(&entry.line(), &mut sealed);
         }
@@ -490,7 +491,8 @@ fn begin_anew(disk: &dyn Disk, before: &[Replayed]) -> Result<(Header, Chain), S
 
 /// The text of a new file and its chain.
 fn sealed(header: &Header, entries: &[Entry]) -> io::Result<(Vec<u8>, Chain)> {
-    let (mut chain, mut text) = (Chain::default(), Vec::new());
+    let mut chain = Chain::default();
+    let mut text = Vec::new();
     chain.seal(&serde_json::to_vec(header)?, &mut text);
     for entry in entries {
         chain.seal(&entry.line(), &mut text);

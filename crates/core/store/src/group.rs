@@ -228,7 +228,8 @@ impl<I: Items> QueuePermit<I> {
     pub(crate) fn fill(mut self, on_durable: Option<OnDurable>, put: impl FnOnce(&mut I)) {
         self.used = true;
         let taken = self.taken.take();
-        let (shared, waits) = (&*self.shared, on_durable.is_some());
+        let shared = &*self.shared;
+        let waits = on_durable.is_some();
         let mut queue = shared.queue.lock();
         if shared.stopped.load(Ordering::Acquire) {
             drop(queue);
@@ -374,15 +375,16 @@ fn run<I: Items, S: Sink<Items = I>>(shared: &Shared<I>, mut sink: S) {
     let _end = StopOnDrop(shared);
     let mut batch = Batch::default();
     while shared.next(&mut batch) {
-        let mut result = match shared.stopped.load(Ordering::Acquire) {
-            true => Err(StoreError::Stopped),
-            false => loop {
+        let mut result = if shared.stopped.load(Ordering::Acquire) {
+            Err(StoreError::Stopped)
+        } else {
+            loop {
                 match sink.commit(&batch.items) {
                     Err(error @ StoreError::Unopened { .. })
                         if S::RETRIES && shared.pause(&error) => {}
                     end => break end,
                 }
-            },
+            }
         };
         shared.resume();
         match &result {

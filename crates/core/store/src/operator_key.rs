@@ -17,7 +17,8 @@ const KEY_BYTES_MAX: u64 = 256;
 /// # Errors
 /// [`StoreError::Io`] when the file cannot be written.
 pub fn write_operator_key(dir: &Path, key: &str) -> Result<(), StoreError> {
-    let (new, path) = (dir.join(prepared(FILE)), dir.join(FILE));
+    let new = dir.join(prepared(FILE));
+    let path = dir.join(FILE);
     let failed = |cause| StoreError::io("write", &path, cause);
     // A file that is there already may have other permissions.
     remove_operator_file(&new)?;

@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn the_count_is_reported_once_a_minute() {
-        let (missed, start) = (Missed::default(), 1_700_000_000_000);
+        let missed = Missed::default();
+        let start = 1_700_000_000_000;
         let minute = u64::try_from(REPORT_EVERY.as_millis()).unwrap();
         let reported: Vec<_> = [0, 1, minute - 1, minute, minute + 1, 3 * minute]
             .map(|after| missed.one(start + after))

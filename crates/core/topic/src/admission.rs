@@ -292,8 +292,10 @@ mod tests {
                     "{text} {kind:?} {to:?}"
                 );
             };
-        let (no, proposes) = (Err(Cause::NotAdmitted), "mcp/proposal:tools/call:a");
-        let (withdraw, own) = ("mcp/request:tools/call:withdraw_proposal", &[GATEWAY][..]);
+        let no = Err(Cause::NotAdmitted);
+        let proposes = "mcp/proposal:tools/call:a";
+        let withdraw = "mcp/request:tools/call:withdraw_proposal";
+        let own = &[GATEWAY][..];
         check(proposes, withdraw, own, Ok(None));
         check(
             proposes,
@@ -352,14 +354,10 @@ mod builtin_tests {
                 "{texts:?}"
             );
         };
-        let (look, decide) = (
-            ["list_proposals", "show_proposal"],
-            ["approve_proposal", "reject_proposal"],
-        );
-        let (own, read) = (
-            ["withdraw_proposal", "wait_for_proposal"],
-            ["read_messages", "list_participants"],
-        );
+        let look = ["list_proposals", "show_proposal"];
+        let decide = ["approve_proposal", "reject_proposal"];
+        let own = ["withdraw_proposal", "wait_for_proposal"];
+        let read = ["read_messages", "list_participants"];
         check(&[], &read);
         check(&["chat"], &[&["say"][..], &read].concat());
         let find = ["proxy", "search_tools"];

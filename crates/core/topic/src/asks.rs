@@ -35,10 +35,8 @@ impl<H: Handles> Topic<H> {
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
-        let (state, handle) = (
-            State::Asked { about: call },
-            Handle::Question(question.clone()),
-        );
+        let state = State::Asked { about: call };
+        let handle = Handle::Question(question.clone());
         self.open(
             operation,
             Operation {
@@ -266,7 +264,8 @@ impl<H: Handles> Topic<H> {
             return;
         };
         self.refuse_asks(asker, Cause::Withdrawn, |topic, ask| {
-            let (asker, caller) = (topic.members.get(seat), topic.members.of_link(ask.link));
+            let asker = topic.members.get(seat);
+            let caller = topic.members.of_link(ask.link);
             !asker.zip(caller).is_some_and(|(asker, caller)| {
                 admits_kind(
                     &asker.capabilities,

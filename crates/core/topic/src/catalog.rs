@@ -170,9 +170,10 @@ impl Catalog {
             // The entry is listed under no name; this one begins with the server's.
             return ClientName::Public(public_name(names.id.as_str(), own));
         }
-        match self.has_public_name(names, list, own) {
-            true => ClientName::Public(names.ruled_name(own)),
-            false => ClientName::Hidden,
+        if self.has_public_name(names, list, own) {
+            ClientName::Public(names.ruled_name(own))
+        } else {
+            ClientName::Hidden
         }
     }
 
@@ -387,7 +388,8 @@ impl Catalog {
         index: UpstreamIndex,
         own: impl Into<Cow<'a, str>>,
     ) -> Option<Route<'a>> {
-        let (upstream, own) = (self.id(index)?, own.into());
+        let upstream = self.id(index)?;
+        let own = own.into();
         Some(Route {
             upstream,
             index,
@@ -411,9 +413,11 @@ impl Catalog {
             },
         )) = self.listed(overrides, list, name)
         {
-            let (renamed, own) = ((public != own).then_some(own), Cow::Borrowed(&**own));
+            let renamed = (public != own).then_some(own);
+            let own = Cow::Borrowed(&**own);
             let ruled = (!Arc::ptr_eq(ruled, public)).then(|| Cow::Borrowed(&**ruled));
-            let (upstream, public) = (self.id(index)?, Some(public));
+            let upstream = self.id(index)?;
+            let public = Some(public);
             return Some(Route {
                 upstream,
                 index,
@@ -465,7 +469,8 @@ impl Catalog {
         let under = all.filter(|(_, names)| !names.prefix.is_empty());
         let under = under.filter_map(|(at, names)| Some((at, names, own(names)?)));
         let (at, names, given) = under.min_by_key(|(.., own)| own.len())?;
-        let (index, own) = (UpstreamIndex(at), names.original(list, given));
+        let index = UpstreamIndex(at);
+        let own = names.original(list, given);
         // Of a tool with another name the server's own name leads nowhere.
         if own == given && names.renames(list, own) || !names.offers(list, own) {
             return None;
@@ -546,12 +551,14 @@ impl Catalog {
     /// directory for it; else the one that gets the rest.
     fn owner_of(&self, overrides: &Overrides, uri: &str) -> Option<UpstreamIndex> {
         let listed = |list| self.listed(overrides, list, uri).map(|(index, _)| index);
-        let app = || match overrides.is_empty() {
-            true => self.apps.get(uri).copied(),
-            false => self
-                .each(overrides)
-                .find(|(.., view)| view.apps.contains(uri))
-                .map(|(index, ..)| index),
+        let app = || {
+            if overrides.is_empty() {
+                self.apps.get(uri).copied()
+            } else {
+                self.each(overrides)
+                    .find(|(.., view)| view.apps.contains(uri))
+                    .map(|(index, ..)| index)
+            }
         };
         let templated = || {
             let fits = |entry: &OfferedEntry| {

@@ -46,7 +46,8 @@ pub struct UpstreamNames {
 impl UpstreamNames {
     /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        let (renamed, offered) = (Arc::default(), None);
+        let renamed = Arc::default();
+        let offered = None;
         Self {
             id,
             prefix: prefix.into(),

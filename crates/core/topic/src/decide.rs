@@ -29,7 +29,8 @@ impl<H: Handles> Topic<H> {
     fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let is_withheld = ruling.approves.is_some() && self.is_withheld(id);
         let are_away = ruling.approves.is_some() && self.are_away(id, &ruling.named);
-        let (now_ms, wall_ms) = (self.now_ms, self.wall_ms);
+        let now_ms = self.now_ms;
+        let wall_ms = self.wall_ms;
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.refuse_ruling(id, ruling, Cause::Decided);
         };
@@ -63,10 +64,8 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.known(id) else {
             return false;
         };
-        let (method, own) = (
-            proposal.terms.method.as_str(),
-            proposal.terms.context.as_deref(),
-        );
+        let method = proposal.terms.method.as_str();
+        let own = proposal.terms.context.as_deref();
         proposal
             .terms
             .to
@@ -110,16 +109,14 @@ impl<H: Handles> Topic<H> {
             return;
         };
         proposal.updated_ms = self.now_ms;
-        let (content, record) = (
-            proposal.content.clone(),
-            ProposalChange::Decided {
-                by,
-                state,
-                reason,
-                fulfilment,
-                ruling: handle,
-            },
-        );
+        let content = proposal.content.clone();
+        let record = ProposalChange::Decided {
+            by,
+            state,
+            reason,
+            fulfilment,
+            ruling: handle,
+        };
         self.effects.push(Effect::Store {
             proposal: id,
             content,
@@ -162,7 +159,8 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
         proposal: &Proposal<H>,
     ) -> bool {
-        let (terms, method) = (&proposal.terms, proposal.terms.method.as_str());
+        let terms = &proposal.terms;
+        let method = proposal.terms.method.as_str();
         if terms.to.is_empty() {
             return proposal.is_asked_for(capabilities);
         }
@@ -182,7 +180,8 @@ impl<H: Handles> Topic<H> {
 
     /// The public name or URI of what is proposed to a server.
     fn as_called(&self, proposal: &Proposal<H>, server: &ParticipantId) -> ClientName {
-        let (terms, method) = (&proposal.terms, proposal.terms.method.as_str());
+        let terms = &proposal.terms;
+        let method = proposal.terms.method.as_str();
         let own = terms.context.as_deref();
         // A held call without another spelling was made under this one.
         let is_uri = terms.method.facts().names_in().is_none();
@@ -262,13 +261,14 @@ impl<H: Handles> Topic<H> {
     /// answer in the room fail.
     pub(crate) fn expire_due(&mut self) {
         while let Some(id) = self.proposals.due(self.now_ms, self.wall_ms) {
-            match self.proposals.get(id).is_some_and(Proposal::is_running) {
-                true => self.ending(
+            if self.proposals.get(id).is_some_and(Proposal::is_running) {
+                self.ending(
                     id,
                     ProposalState::Failed,
                     Some("there was no answer".into()),
-                ),
-                false => self.ending(id, ProposalState::Expired, None),
+                )
+            } else {
+                self.ending(id, ProposalState::Expired, None)
             }
         }
     }
@@ -308,7 +308,8 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
         };
-        let (call, waiting) = (proposal.call.take(), std::mem::take(&mut proposal.waiting));
+        let call = proposal.call.take();
+        let waiting = std::mem::take(&mut proposal.waiting);
         let deferred = std::mem::take(&mut proposal.deferred);
         proposal.end_lost = !stored;
         self.proposals.end(id, state, reason, self.now_ms);
@@ -324,9 +325,10 @@ impl<H: Handles> Topic<H> {
             self.report(operation, id);
         }
         for requests in deferred {
-            match stored {
-                true => self.run_deferred(requests),
-                false => self.refuse_room(requests, Cause::LogUnavailable),
+            if stored {
+                self.run_deferred(requests)
+            } else {
+                self.refuse_room(requests, Cause::LogUnavailable)
             }
         }
     }
@@ -369,10 +371,8 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a participant with these capabilities could still make the proposal.
     pub(crate) fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
-        let (method, context) = (
-            proposal.terms.method.as_str(),
-            proposal.terms.context.as_deref(),
-        );
+        let method = proposal.terms.method.as_str();
+        let context = proposal.terms.context.as_deref();
         let by_envelope = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         let held = || {

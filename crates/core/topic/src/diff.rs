@@ -221,11 +221,13 @@ fn changed<'a>(
     older: &'a UpstreamView,
     newer: &'a UpstreamView,
 ) -> Vec<&'a OfferedEntry> {
-    let (left, right) = (&older.list(list).all, &newer.list(list).all);
+    let left = &older.list(list).all;
+    let right = &newer.list(list).all;
     let keys = |all: &'a [OfferedEntry]| -> HashSet<(&'a str, &'a str, u64)> {
         all.iter().map(key).collect()
     };
-    let (before, after) = (keys(left), keys(right));
+    let before = keys(left);
+    let after = keys(right);
     let stays = left.iter().map(key).filter(|key| after.contains(key));
     let stayed = right.iter().map(key).filter(|key| before.contains(key));
     let in_place = stays.eq(stayed);

@@ -40,7 +40,9 @@ impl<H: Handles> Topic<H> {
         } = ruling;
         proposal.decided = Some((by, handle.clone()));
         proposal.updated_ms = self.now_ms;
-        let (call, to, held) = (proposal.call, proposal.terms.to.clone(), proposal.held);
+        let call = proposal.call;
+        let to = proposal.terms.to.clone();
+        let held = proposal.held;
         self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Running);
         if let Some(requests) = &mut requested {
@@ -173,7 +175,8 @@ impl<H: Handles> Topic<H> {
             .members
             .linked(requests.link)
             .map(|(own, member)| own.granted(member, requests.narrowing.as_ref()));
-        let (method, context) = (requests.method.as_str(), requests.context.as_deref());
+        let method = requests.method.as_str();
+        let context = requests.context.as_deref();
         let may = |server: &ParticipantId| {
             granted
                 .as_ref()
@@ -215,13 +218,15 @@ impl<H: Handles> Topic<H> {
         else {
             return self.refuse_plainly(call, Cause::Moot);
         };
-        let (method, context) = (own.terms.method.clone(), own.terms.context.clone());
+        let method = own.terms.method.clone();
+        let context = own.terms.context.clone();
         let Some(link) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
             self.refuse_plainly(call, Cause::UpstreamDown);
             return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
         let calls = vec![(server.clone(), operation, call)];
-        let (tag, unpublished) = (None, None);
+        let tag = None;
+        let unpublished = None;
         self.run_requests(
             RoomRequests {
                 link,
@@ -269,12 +274,13 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let withheld = self.withholds(&server, method.as_str(), context.as_deref());
-        let seat = match self
-            .room_for(link, &server)
-            .and_then(|seat| match withheld {
-                true => Err(Cause::ToolChanged),
-                false => Ok(seat),
-            }) {
+        let seat = match self.room_for(link, &server).and_then(|seat| {
+            if withheld {
+                Err(Cause::ToolChanged)
+            } else {
+                Ok(seat)
+            }
+        }) {
             Ok(seat) => seat,
             Err(cause) => {
                 self.refuse_plainly(call, cause);
@@ -289,7 +295,8 @@ impl<H: Handles> Topic<H> {
         }
         let state = State::Delivered { proposal };
         let opened = Operation::new(state, link, seat, method.clone(), Handle::Call(call));
-        let (context, tag) = (context.clone(), tag.clone());
+        let context = context.clone();
+        let tag = tag.clone();
         self.open(
             operation,
             Operation {

@@ -60,7 +60,8 @@ impl<H: Handles> Topic<H> {
         let overrides = own
             .map(|(index, view)| (*index, Arc::clone(view)))
             .collect();
-        let (catalog, capabilities) = (Arc::clone(&self.catalog), Arc::clone(capabilities));
+        let catalog = Arc::clone(&self.catalog);
+        let capabilities = Arc::clone(capabilities);
         ListSnapshot {
             catalog,
             capabilities,
@@ -113,10 +114,12 @@ impl ListSnapshot {
     /// the server's own.
     pub fn list(&self, list: ListKind) -> Vec<Listing<'_>> {
         let mut listings = Vec::new();
-        let (capabilities, method) = (&*self.capabilities, method(list));
+        let capabilities = &*self.capabilities;
+        let method = method(list);
         let promotes = self.promotes && capabilities.admits_head(PROPOSAL);
         for (index, names, view) in self.catalog.each(&self.overrides) {
-            let (upstream, at) = (&names.id, names.id.as_str());
+            let upstream = &names.id;
+            let at = names.id.as_str();
             let looker = Looker {
                 capabilities,
                 promotes: promotes && !names.builtin,

@@ -294,8 +294,10 @@ impl<H: Handles> Members<H> {
     /// None. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
         let (seats, free, by_id, hidden, watchers, worn, roster) = <_>::default();
-        let (links, worn_max) = (HashMap::new(), WORN_MIN);
-        let (guests_open, guests_links) = (0, 0);
+        let links = HashMap::new();
+        let worn_max = WORN_MIN;
+        let guests_open = 0;
+        let guests_links = 0;
         Self {
             seats,
             free,
@@ -415,9 +417,10 @@ impl<H: Handles> Members<H> {
         else {
             return;
         };
-        match member.away {
-            true => self.roster.remove(&member.id),
-            false => self.roster.add(member.person()),
+        if member.away {
+            self.roster.remove(&member.id)
+        } else {
+            self.roster.add(member.person())
         }
     }
 
@@ -464,7 +467,8 @@ impl<H: Handles> Members<H> {
         let Some(own) = self.links.get_mut(&link) else {
             return;
         };
-        let (seat, gone) = (own.seat, own.forget(operation));
+        let seat = own.seat;
+        let gone = own.forget(operation);
         if let Some(member) = self.get_mut(seat).filter(|_| gone) {
             member.open = member.open.saturating_sub(1);
             let guest = usize::from(member.guest);
@@ -497,7 +501,8 @@ impl<H: Handles> Members<H> {
 
     /// Gives a newcomer a seat.
     pub(crate) fn sit(&mut self, member: Member<H>) -> Seat {
-        let (id, hidden) = (member.id.clone(), member.hidden);
+        let id = member.id.clone();
+        let hidden = member.hidden;
         let guest = is_guest(&id, self.guests);
         let seat = self.free.pop().unwrap_or_else(|| {
             self.seats.push(None);
@@ -558,10 +563,8 @@ impl<H: Handles> Members<H> {
             return Some(gone);
         };
         member.open = member.open.saturating_sub(gone.open.len());
-        let (guest, guests) = (
-            usize::from(member.guest),
-            if member.guest { gone.open.len() } else { 0 },
-        );
+        let guest = usize::from(member.guest);
+        let guests = if member.guest { gone.open.len() } else { 0 };
         if member.listener == Some(link) {
             member.listener = None;
         }

@@ -206,9 +206,10 @@ impl<H: Handles> Topic<H> {
         }
         let person = member.person();
         self.members.set_away(seat, !runs);
-        self.effects.publish(match runs {
-            true => RoomEffect::Joined(person),
-            false => RoomEffect::Left(person.id),
+        self.effects.publish(if runs {
+            RoomEffect::Joined(person)
+        } else {
+            RoomEffect::Left(person.id)
         });
     }
 
@@ -344,7 +345,9 @@ impl<H: Handles> Topic<H> {
         let Some(member) = self.members.get(seat) else {
             return;
         };
-        let (id, is_caller, seen) = (member.id.clone(), member.is_caller(), member.is_seen());
+        let id = member.id.clone();
+        let is_caller = member.is_caller();
+        let seen = member.is_seen();
         if !is_caller {
             if let Some(index) = self.catalog.index(&id) {
                 self.seat_in(index, None);
@@ -382,8 +385,9 @@ impl<H: Handles> Topic<H> {
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
             return;
         }
-        let (is_caller, mut links, listener) =
-            (member.is_caller(), member.links.clone(), member.listener);
+        let is_caller = member.is_caller();
+        let mut links = member.links.clone();
+        let listener = member.listener;
         links.sort_unstable();
         let before = self.seen_by(&links);
         self.members
@@ -438,11 +442,9 @@ impl<H: Handles> Topic<H> {
             .members
             .get(open.server)
             .map(|server| server.id.as_str());
-        let (granted, method, context) = (
-            &member.capabilities,
-            open.method.as_str(),
-            open.context.as_deref(),
-        );
+        let granted = &member.capabilities;
+        let method = open.method.as_str();
+        let context = open.context.as_deref();
         let admitted = |at: &str| open.is_admitted(granted, at);
         server.is_some_and(|at| match open.state {
             State::Delivered { proposal: None }

@@ -210,10 +210,8 @@ impl<H: Handles> Topic<H> {
         let Some(open) = self.operations.get(id) else {
             return;
         };
-        let (link, public) = (
-            open.link,
-            open.context.clone().unwrap_or_else(|| Arc::clone(&own)),
-        );
+        let link = open.link;
+        let public = open.context.clone().unwrap_or_else(|| Arc::clone(&own));
         // A link that is already subscribed to the resource keeps its subscription if the server
         // refuses.
         if self.interests.is_subscribed(&server, &own, link) {

@@ -60,7 +60,8 @@ impl<H: Handles> Topic<H> {
         let Some(operation) = self.operations.get(id) else {
             return;
         };
-        let (state, link) = (operation.state, operation.link);
+        let state = operation.state;
+        let link = operation.link;
         let Some(call) = operation.handle.call().cloned() else {
             return;
         };
@@ -168,7 +169,8 @@ impl<H: Handles> Topic<H> {
             own: None,
             rule,
         });
-        let (state, method) = (State::Delivered { proposal: None }, requests::OWN_PROPOSAL);
+        let state = State::Delivered { proposal: None };
+        let method = requests::OWN_PROPOSAL;
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
         self.open(operation, Operation { tag, ..opened });
         self.wait_for(operation, parked, Some(until_ms), true);

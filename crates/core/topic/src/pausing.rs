@@ -68,7 +68,8 @@ impl<H: Handles> Topic<H> {
             return;
         }
         open.rounds = open.rounds.saturating_add(1);
-        let (round, call) = (open.rounds, open.handle.call().cloned());
+        let round = open.rounds;
+        let call = open.handle.call().cloned();
         self.operations.turn(id, State::Paused { proposal });
         self.park_at(id, self.now_ms.saturating_add(self.limits.pause_ms));
         let questions = self
@@ -219,7 +220,8 @@ impl<H: Handles> Topic<H> {
         let open = paused
             .filter(|open| self.seat_of(open.link) == Some(seat))
             .ok_or(Cause::Unknown)?;
-        let (member, server) = (self.members.get(seat), self.members.get(open.server));
+        let member = self.members.get(seat);
+        let server = self.members.get(open.server);
         let (member, server) = member.zip(server).ok_or(Cause::Unknown)?;
         let own = self.members.link(link).ok_or(Cause::Moot)?;
         let granted = own.granted(member, narrowing);

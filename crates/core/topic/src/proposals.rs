@@ -78,8 +78,11 @@ impl<H: Handles> Proposals<H> {
     pub(crate) fn new(guests: &'static str) -> Self {
         let (counts, accounts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed) =
             <_>::default();
-        let (all, open, opened) = (HashMap::new(), Amount::default(), 0);
-        let (rejected, wall_deadlines) = (RejectedIds::new(guests), BTreeSet::new());
+        let all = HashMap::new();
+        let open = Amount::default();
+        let opened = 0;
+        let rejected = RejectedIds::new(guests);
+        let wall_deadlines = BTreeSet::new();
         Self {
             all,
             counts,

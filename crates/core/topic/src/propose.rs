@@ -93,7 +93,8 @@ impl<H: Handles> Topic<H> {
             self.remember_rejected(said.say.proposal_digest, &terms.by);
             return self.not_proposed(id, terms.by, content, false, cause);
         }
-        let (id_digest, unpublished) = (said.say.proposal_digest, said.unpublished);
+        let id_digest = said.say.proposal_digest;
+        let unpublished = said.unpublished;
         let proposal = Proposal {
             id_digest,
             unpublished,
@@ -125,7 +126,9 @@ impl<H: Handles> Topic<H> {
     /// Whether the id of a proposing envelope names a proposal already, for ever: then nothing is
     /// proposed and nothing published. Who sends its own once more gets the present state.
     fn is_taken(&mut self, said: &Said<'_, H>, content: Option<&H::Content>) -> bool {
-        let (link, by, digest) = (said.say.link, &said.from, said.say.proposal_digest);
+        let link = said.say.link;
+        let by = &said.from;
+        let digest = said.say.proposal_digest;
         if let Some(known) = self.proposals.of_envelope(said.say.id) {
             let own = self
                 .proposals
@@ -147,8 +150,9 @@ impl<H: Handles> Topic<H> {
             return true;
         }
         if digest.and_then(|digest| self.proposals.rejected.by(digest)) == Some(by) {
-            let (by, envelope, refusal) =
-                (by.clone(), said.say.id.into(), refusals::rejected_before());
+            let by = by.clone();
+            let envelope = said.say.id.into();
+            let refusal = refusals::rejected_before();
             self.effects.push(Effect::Rejected {
                 by,
                 envelope,
@@ -216,7 +220,8 @@ impl<H: Handles> Topic<H> {
             proposal_bytes_per_participant_max,
             ..
         } = self.limits;
-        let (all, own) = (self.proposals.open(), self.proposals.on_account(&terms.by));
+        let all = self.proposals.open();
+        let own = self.proposals.on_account(&terms.by);
         let fits = all.has_room(terms.bytes, (proposals_max, proposal_bytes_max))
             && own.has_room(
                 terms.bytes,
@@ -307,11 +312,9 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
         };
-        let (recalled, queued, call) = (
-            proposal.recalled.take(),
-            proposal.queued.take(),
-            proposal.call,
-        );
+        let recalled = proposal.recalled.take();
+        let queued = proposal.queued.take();
+        let call = proposal.call;
         let unpublished = proposal.unpublished.take();
         if let Some(reason) = recalled {
             // The proposer may not be here any more: no participant sees the proposal.

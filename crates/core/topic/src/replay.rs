@@ -132,7 +132,8 @@ impl<M: Clone> Ring<M> {
             return;
         }
         self.bytes += bytes;
-        let (message, audience) = (message.clone(), audience.clone());
+        let message = message.clone();
+        let audience = audience.clone();
         self.messages.push_back(OfferedEntry {
             offset,
             message,

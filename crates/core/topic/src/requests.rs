@@ -61,9 +61,10 @@ impl<H: Handles> Topic<H> {
         }
         // What is about the caller's own proposals needs no capability of its own, because requests
         // about their tasks need none; neither does a result that was the caller's before.
-        let (method, target) = match self.serves_own(link, &method, target) {
-            true => (OWN_PROPOSAL, None),
-            false => (method, target),
+        let (method, target) = if self.serves_own(link, &method, target) {
+            (OWN_PROPOSAL, None)
+        } else {
+            (method, target)
         };
         let (route, server, rule) = match self.admit(link, narrowing, &method, target, &interest) {
             Ok(admitted) => admitted,
@@ -86,7 +87,8 @@ impl<H: Handles> Topic<H> {
         });
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
-        let (to, named) = (route.upstream.clone(), own.clone());
+        let to = route.upstream.clone();
+        let named = own.clone();
         let reads_app = method.facts().acts_on == Some(ListKind::Resources)
             && route.own.starts_with(APP_SCHEME);
         let app = (reads_app && rule.is_some()).then_some(route.index);
@@ -182,11 +184,10 @@ impl<H: Handles> Topic<H> {
         let promotes = own.promotes
             && *interest == Interest::None
             && Some(route.index) != self.catalog.builtin();
-        let (method, context) = (
-            method.as_str(),
-            route.ruled_context(target.and_then(PublicTarget::context)),
-        );
-        let (granted, at) = (own.granted(member, narrowing), route.upstream.as_str());
+        let method = method.as_str();
+        let context = route.ruled_context(target.and_then(PublicTarget::context));
+        let granted = own.granted(member, narrowing);
+        let at = route.upstream.as_str();
         let rule = match judge(&granted, method, context, at) {
             Ok(at) => Some(Rule {
                 capabilities: granted,

@@ -44,10 +44,8 @@ impl Roster {
             // Names often come in order: the piece stays full.
             return self.pieces.insert(index + 1, [person].into());
         }
-        let (before, after) = (
-            piece.get(..at).unwrap_or_default(),
-            piece.get(after..).unwrap_or_default(),
-        );
+        let before = piece.get(..at).unwrap_or_default();
+        let after = piece.get(after..).unwrap_or_default();
         let all = before.iter().chain([&person]).chain(after);
         let len = before.len() + 1 + after.len();
         let half = if len > PIECE_LEN_MAX { len / 2 } else { len };
@@ -107,7 +105,8 @@ mod tests {
     #[test]
     fn a_roster_has_everyone_once_in_order() {
         let sets = [Arc::<Capabilities>::default(), Arc::default()];
-        let (mut roster, mut books) = (Roster::default(), BTreeMap::new());
+        let mut roster = Roster::default();
+        let mut books = BTreeMap::new();
         let mut draw = 1_u64;
         for step in 0..20_000 {
             draw = draw

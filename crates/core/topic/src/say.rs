@@ -260,7 +260,8 @@ impl<H: Handles> Topic<H> {
                 .then_some((server, operation, call))
         });
         let calls = calls.collect();
-        let (link, narrowing) = (envelope.say.link, envelope.say.narrowing.cloned());
+        let link = envelope.say.link;
+        let narrowing = envelope.say.narrowing.cloned();
         let unpublished = envelope.unpublished.take();
         let requests = RoomRequests {
             link,
@@ -387,9 +388,10 @@ impl<H: Handles> Topic<H> {
                 .collect(),
             ..Ruling::new(envelope.from.clone(), approval, Some(handle))
         };
-        match same {
-            true => self.decide(id, ruling),
-            false => self.refuse_ruling(id, ruling, Cause::Mismatch),
+        if same {
+            self.decide(id, ruling)
+        } else {
+            self.refuse_ruling(id, ruling, Cause::Mismatch)
         }
     }
 
@@ -435,7 +437,8 @@ impl<H: Handles> Topic<H> {
     }
 
     fn ignore(&mut self, envelope: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
-        let (from, message) = (envelope.from.clone(), envelope.say.message.clone());
+        let from = envelope.from.clone();
+        let message = envelope.say.message.clone();
         self.effects.push(Effect::Ignore {
             from,
             message,

@@ -23,9 +23,12 @@ impl<H: Handles> Topic<H> {
         let route = self.catalog.resolve(own.overrides(), target)?;
         let context = route.ruled_context(target.and_then(PublicTarget::context));
         let at = route.upstream.as_str();
-        let may = |capabilities: &Capabilities| match admits(capabilities, method, context, at) {
-            true => Some(REQUEST),
-            false => proposes(capabilities, method, context, at).then_some(PROPOSAL),
+        let may = |capabilities: &Capabilities| {
+            if admits(capabilities, method, context, at) {
+                Some(REQUEST)
+            } else {
+                proposes(capabilities, method, context, at).then_some(PROPOSAL)
+            }
         };
         if may(&own.granted(member, narrowing)).is_some() {
             return None;

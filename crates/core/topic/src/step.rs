@@ -101,7 +101,8 @@ impl<H: Handles> Topic<H> {
                 fulfilment,
                 ruling,
             } => {
-                let (outside, fulfilment) = (outside.cloned(), fulfilment.map(Arc::from));
+                let outside = outside.cloned();
+                let fulfilment = fulfilment.map(Arc::from);
                 let decided = Ruling::new(by.clone(), decision, Some(ruling));
                 self.decide(
                     proposal,

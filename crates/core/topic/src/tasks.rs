@@ -84,7 +84,8 @@ impl<H: Handles> Topic<H> {
     }
 
     fn begin_task(&mut self, new: NewTask<'_, H>, stage: Stage, place: Option<ParticipantId>) {
-        let (id, until_ms) = (new.task, new.until_ms);
+        let id = new.task;
+        let until_ms = new.until_ms;
         let is_call = matches!(stage, Stage::Becoming { .. });
         if let Some(call) = self.operations.get_mut(id).filter(|_| is_call) {
             let rare = call.rare.get_or_insert_default();
@@ -129,9 +130,10 @@ impl<H: Handles> Topic<H> {
         let is_had = self.tasks.get(call).is_some_and(|task| self.is_had(task));
         if follows || !is_answered || !is_had {
             self.tasks.give_back(part.place.as_ref());
-            return match follows && is_answered {
-                true => self.forget_task(call),
-                false => self.cancel_task(call),
+            return if follows && is_answered {
+                self.forget_task(call)
+            } else {
+                self.cancel_task(call)
             };
         }
         self.pass_to_holder(call, part, durable);
@@ -244,9 +246,10 @@ impl<H: Handles> Topic<H> {
     }
 
     fn end_task(&mut self, task: H::Task, over: bool) {
-        self.effects.push(match over {
-            true => Effect::ForgetTask { task },
-            false => Effect::CancelTask { task },
+        self.effects.push(if over {
+            Effect::ForgetTask { task }
+        } else {
+            Effect::CancelTask { task }
         });
     }
 

@@ -32,7 +32,8 @@ impl Template {
         if text.matches('{').count() > EXPRESSIONS_MAX {
             return None;
         }
-        let (mut pieces, mut shape) = (Vec::new(), Vec::new());
+        let mut pieces = Vec::new();
+        let mut shape = Vec::new();
         let mut rest = text;
         while let Some((literal, behind)) = rest.split_once('{') {
             let (expression, after) = behind.split_once('}')?;

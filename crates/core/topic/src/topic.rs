@@ -278,7 +278,8 @@ impl<H: Handles> Topic<H> {
 
     fn server_at(&self, seat: Seat) -> Option<TopicServer<H>> {
         let member = self.members.get(seat)?;
-        let (id, handle) = (member.id.clone(), member.server.clone()?);
+        let id = member.id.clone();
+        let handle = member.server.clone()?;
         Some(TopicServer {
             id,
             link: *member.links.first()?,

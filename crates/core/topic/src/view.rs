@@ -228,7 +228,8 @@ impl Naming<'_> {
     }
 
     fn entry(&self, list: ListKind, item: &ListItem) -> Result<OfferedEntry, Quarantine> {
-        let (own, digest) = (item.own.clone(), item.digest);
+        let own = item.own.clone();
+        let digest = item.digest;
         let bytes_max = if is_named(list) {
             self.limits.name_bytes_max
         } else {
@@ -245,9 +246,10 @@ impl Naming<'_> {
             _ if is_named(list) => self.own.public_name(list, &own).into(),
             _ => own.clone(),
         };
-        let ruled = match self.own.renames(list, &own) {
-            true => self.own.ruled_name(&own).into(),
-            false => Arc::clone(&public),
+        let ruled = if self.own.renames(list, &own) {
+            self.own.ruled_name(&own).into()
+        } else {
+            Arc::clone(&public)
         };
         if self.is_anothers(list, &public) || self.is_anothers(list, &ruled) {
             return Err(Quarantine::Shadows);

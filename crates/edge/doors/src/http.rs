@@ -193,7 +193,8 @@ pub(crate) async fn serve(
                 if let Err(error) = socket.set_nodelay(true) {
                     tracing::debug!(%error, "TCP_NODELAY refused");
                 }
-                let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
+                let endpoints = Arc::clone(&endpoints);
+                let stop = stop.clone();
                 let place = places.enter(peer.ip(), free);
                 // As it is in force now: a reload changes it for the connections that follow.
                 let tls = endpoints.links.registry.config().tls.clone();
@@ -286,9 +287,11 @@ pub(crate) async fn connection(
     let kept = Connection::new(&endpoints.links, place, shown, stop.clone());
     let handover = Arc::clone(&kept.handover);
     let socket = Watched::new(socket, Arc::<Connection>::clone(&kept));
-    let (of_requests, endpoints_of) = (Arc::clone(&kept), Arc::clone(&endpoints));
+    let of_requests = Arc::clone(&kept);
+    let endpoints_of = Arc::clone(&endpoints);
     let service = service_fn(move |request| {
-        let (endpoints, connection) = (Arc::clone(&endpoints_of), Arc::clone(&of_requests));
+        let endpoints = Arc::clone(&endpoints_of);
+        let connection = Arc::clone(&of_requests);
         async move {
             // The head is whole by now, and the next one begins after the answer.
             connection.unfinished.end();
@@ -298,7 +301,8 @@ pub(crate) async fn connection(
         }
     });
     let head_due = Arc::<Deadline>::default();
-    let (mut head_alarm, mut quiet_alarm) = (Alarm::new(&head_due), Alarm::new(&kept.quiet));
+    let mut head_alarm = Alarm::new(&head_due);
+    let mut quiet_alarm = Alarm::new(&kept.quiet);
     let mut connection = hyper::server::conn::http1::Builder::new()
         .timer(HeadTimer(head_due))
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
@@ -306,7 +310,8 @@ pub(crate) async fn connection(
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     let mut stopping = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
-    let (mut stopped, mut left) = (false, None);
+    let mut stopped = false;
+    let mut left = None;
     // Until the connection ends, or a held stream is to go on without HTTP.
     let ended = poll_fn(|cx| {
         if standing
@@ -508,7 +513,8 @@ async fn route(
         return grpc::serve(&connection, &config, (parts, body)).await;
     }
     let proto_topic = topic_of(path, "/proto").map(str::to_owned);
-    let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
+    let is_ws = path == "/ws";
+    let is_pair = path == "/sse" || path == "/messages";
     let sender = endpoints
         .links
         .registry

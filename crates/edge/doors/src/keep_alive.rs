@@ -37,7 +37,8 @@ struct Turns {
 impl KeepAlive {
     /// No streams.
     pub(crate) fn new(registry: &Arc<Registry>) -> Arc<Self> {
-        let (registry, began) = (Arc::clone(registry), Instant::now());
+        let registry = Arc::clone(registry);
+        let began = Instant::now();
         Arc::new(Self {
             registry,
             began,

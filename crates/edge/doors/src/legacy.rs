@@ -136,12 +136,13 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
         }
     }
     let request = relay::decode_request(params, Form::Legacy);
-    let interest = match listens {
-        true => listen::interest(&request).map_err(|refused| {
+    let interest = if listens {
+        listen::interest(&request).map_err(|refused| {
             let target = request.target.as_ref().map(model::Target::as_str);
             refusal::encode(&refused, Era::Legacy, params.method(), target).answer(Some(id))
-        })?,
-        false => Interest::None,
+        })?
+    } else {
+        Interest::None
     };
     let mut incoming = Incoming::plain(request, Some(Tag::of_client(id.clone())));
     (incoming.interest, incoming.parks, incoming.wish) = (interest, parks, wish);

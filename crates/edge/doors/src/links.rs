@@ -60,8 +60,11 @@ impl ClientLinks {
             kept.state(|kept| kept.marks(unix_ms()).map(owned).collect())
         });
         let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
-        let (sessions, keep_alive) = (Sessions::new(ended, &registry), KeepAlive::new(&registry));
-        let (modern, unary, revoked) = (<_>::default(), <_>::default(), Arc::default());
+        let sessions = Sessions::new(ended, &registry);
+        let keep_alive = KeepAlive::new(&registry);
+        let modern = <_>::default();
+        let unary = <_>::default();
+        let revoked = Arc::default();
         let links = Arc::new(Self {
             registry,
             sessions,
@@ -241,10 +244,8 @@ impl ClientLinks {
 
     fn join_http(&self, visitor: &Visitor, client: ClientProfile) -> Result<Joined, Refusal> {
         self.make_room(&visitor.participant.id, &visitor.dispatch);
-        let (form, bounds) = (
-            client.version.era(),
-            self.registry.bounds(&visitor.participant.id),
-        );
+        let form = client.version.era();
+        let bounds = self.registry.bounds(&visitor.participant.id);
         let home = Home::new(form, bounds, self.now_ms(), &self.revoked);
         let link = self.join(&home, visitor, client)?;
         Ok(Joined {
@@ -261,14 +262,13 @@ impl ClientLinks {
         visitor: &Visitor,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        let (id, participant) = (
-            self.registry.context.link(),
-            Arc::clone(&visitor.participant),
-        );
+        let id = self.registry.context.link();
+        let participant = Arc::clone(&visitor.participant);
         let form = client.version.era();
         let link = Link::new(id, participant, form, client, Arc::<Home>::clone(home));
         // A modern client gets notifications on its listen requests, and questions in results.
-        let (notified, pauses) = (form == Form::Legacy, form == Form::Modern);
+        let notified = form == Form::Legacy;
+        let pauses = form == Form::Modern;
         let joining = Joining {
             promotes: true,
             notified,
@@ -311,10 +311,8 @@ impl ClientLinks {
         let at_ms = unix_ms();
         let until_ms = at_ms + SESSION_ID_SECS * 1000;
         let record = |by: &str, some: &[Mark]| {
-            let (marks, by) = (
-                some.iter().map(Mark::to_string).collect(),
-                Some(by.to_owned()),
-            );
+            let marks = some.iter().map(Mark::to_string).collect();
+            let by = Some(by.to_owned());
             SessionRecord::SessionsEnded(EndedSessions {
                 marks,
                 by,

@@ -33,8 +33,9 @@ pub(crate) struct Home {
 impl Home {
     /// Of a link over HTTP.
     pub(crate) fn new(form: Form, bounds: Bounds, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
-        let (liveness, stream, revoked) =
-            (Liveness::new(now_ms), OnceLock::new(), Arc::clone(revoked));
+        let liveness = Liveness::new(now_ms);
+        let stream = OnceLock::new();
+        let revoked = Arc::clone(revoked);
         Arc::new(Self {
             form,
             liveness,
@@ -51,8 +52,10 @@ impl Home {
         now_ms: u64,
         revoked: &Arc<Notify>,
     ) -> Arc<Self> {
-        let (bounds, stream) = (stream.bounds.clone(), OnceLock::from(Arc::clone(stream)));
-        let (liveness, revoked) = (Liveness::new(now_ms), Arc::clone(revoked));
+        let bounds = stream.bounds.clone();
+        let stream = OnceLock::from(Arc::clone(stream));
+        let liveness = Liveness::new(now_ms);
+        let revoked = Arc::clone(revoked);
         Arc::new(Self {
             form,
             liveness,

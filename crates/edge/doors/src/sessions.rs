@@ -66,17 +66,16 @@ impl Sessions {
         ended: impl IntoIterator<Item = (&'m str, Mark)>,
         registry: &Arc<Registry>,
     ) -> Self {
-        let (all, accounts) = (HashSet::new(), Map::new());
+        let all = HashSet::new();
+        let accounts = Map::new();
         let table = Table {
             all,
             order: Order::default(),
             accounts,
             ended: Ended::known(ended),
         };
-        let (registry, hashers) = (
-            Arc::clone(registry),
-            [RandomState::new(), RandomState::new()],
-        );
+        let registry = Arc::clone(registry);
+        let hashers = [RandomState::new(), RandomState::new()];
         Self {
             registry,
             hashers,
@@ -87,7 +86,8 @@ impl Sessions {
     /// Opens a session for a link that has joined. Of two requests that resume one id, the second
     /// gets the session of the first.
     pub(crate) fn open(&self, id: &str, joined: Joined) -> Opened {
-        let (at, limits) = ((self.key(id), Mark::of(id)), self.registry.limits());
+        let at = (self.key(id), Mark::of(id));
+        let limits = self.registry.limits();
         self.change(|table| table.open(at, joined, &limits))
     }
 
@@ -205,10 +205,8 @@ impl Sessions {
 
 impl Table {
     fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &GatewayLimits) -> Opened {
-        let (now_ms, on) = (
-            joined.home.liveness.last_seen_ms(),
-            account(&joined.link.participant.id),
-        );
+        let now_ms = joined.home.liveness.last_seen_ms();
+        let on = account(&joined.link.participant.id);
         let mut evicted = Vec::new();
         let known = self.get(&key).cloned();
         if known.is_some() || self.ended.has(mark) {

@@ -62,7 +62,9 @@ pub(crate) struct Slot {
 impl Slot {
     /// An empty slot.
     pub(crate) fn new(opener: Opener) -> Self {
-        let (came, waker, lacking) = (AtomicBool::new(false), AtomicWaker::new(), OnceLock::new());
+        let came = AtomicBool::new(false);
+        let waker = AtomicWaker::new();
+        let lacking = OnceLock::new();
         Self {
             opener,
             state: Mutex::new(State::Waiting),

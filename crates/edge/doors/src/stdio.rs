@@ -42,7 +42,8 @@ pub(crate) async fn serve(
     };
     let mut lines = Lines::new(links.registry.limits().line_bytes_max);
     lines.buffer().extend_from_slice(&read);
-    let (legacy, modern) = (None, None);
+    let legacy = None;
+    let modern = None;
     let client = Client {
         links,
         visitor,

@@ -422,7 +422,8 @@ impl Reader {
 
     /// Function that ends this reader, and no later one.
     pub(crate) fn leaving(&self) -> impl FnOnce() + Send + use<> {
-        let (stream, generation) = (Arc::downgrade(&self.stream), self.generation);
+        let stream = Arc::downgrade(&self.stream);
+        let generation = self.generation;
         move || {
             let Some(stream) = stream.upgrade() else {
                 return;

@@ -373,7 +373,8 @@ async fn only_hosts_of_the_gateway_and_small_heads_are_served() {
 #[tokio::test]
 async fn the_pair_of_2024_11_05() {
     let gateway = Gateway::new();
-    let (mut events, mut client) = (gateway.connect(), gateway.connect());
+    let mut events = gateway.connect();
+    let mut client = gateway.connect();
     events.send("GET /sse", &[], "").await;
     events.until("data: ").await;
     let endpoint = events.until("\n").await;
@@ -407,19 +408,15 @@ async fn the_pair_of_2024_11_05() {
 async fn both_eras_on_one_pipe() {
     let gateway = Gateway::new();
     let ((near, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
-    let (doors, dispatch, user) = (
-        Arc::clone(&gateway.doors),
-        gateway.dispatch(),
-        user(&gateway.registry),
-    );
+    let doors = Arc::clone(&gateway.doors);
+    let dispatch = gateway.dispatch();
+    let user = user(&gateway.registry);
     let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
-    let (mut client, mut input) = (
-        Client {
-            io: out,
-            read: String::new(),
-        },
-        near,
-    );
+    let mut client = Client {
+        io: out,
+        read: String::new(),
+    };
+    let mut input = near;
     let modern = |id: u64, method: &str, more: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{META}{more}}}}}"#)
     };
@@ -472,7 +469,8 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
         .flat_map(|change| requests.map(|one| (change, one)))
     {
         let gateway = Gateway::with_scout();
-        let (dispatch, mut client) = (gateway.dispatch(), gateway.connect());
+        let dispatch = gateway.dispatch();
+        let mut client = gateway.connect();
         let token = [("authorization", "Bearer pm_scout")];
         assert_eq!(
             client.post(&token, &request(1, "ping")).await.status(),
@@ -503,19 +501,15 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
 async fn a_pipe_ends_when_its_participant_is_revoked() {
     let gateway = Gateway::new();
     let ((near, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
-    let (doors, dispatch, user) = (
-        Arc::clone(&gateway.doors),
-        gateway.dispatch(),
-        user(&gateway.registry),
-    );
+    let doors = Arc::clone(&gateway.doors);
+    let dispatch = gateway.dispatch();
+    let user = user(&gateway.registry);
     let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
-    let (mut client, mut input) = (
-        Client {
-            io: out,
-            read: String::new(),
-        },
-        near,
-    );
+    let mut client = Client {
+        io: out,
+        read: String::new(),
+    };
+    let mut input = near;
     input
         .write_all((LEGACY.to_owned() + "\n").as_bytes())
         .await
@@ -530,7 +524,8 @@ async fn the_user_of_a_pipe_needs_no_token() {
     let gateway = Gateway::with_scout();
     let user = gateway.registry.pipe_user();
     let ((mut input, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
-    let (doors, dispatch) = (Arc::clone(&gateway.doors), gateway.dispatch());
+    let doors = Arc::clone(&gateway.doors);
+    let dispatch = gateway.dispatch();
     let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
     let mut client = Client {
         io: out,

@@ -51,7 +51,8 @@ impl Admin {
         if self.registry.journal.is_none() {
             return;
         }
-        let (admin, mut expired) = (Arc::downgrade(self), self.registry.expired());
+        let admin = Arc::downgrade(self);
+        let mut expired = self.registry.expired();
         tokio::spawn(async move {
             while let Some(admin) = admin.upgrade() {
                 // The log says why a record could not be written.
@@ -202,11 +203,13 @@ impl Admin {
     /// As [`Grants::change`] and [`Authority::may_change`]; if the participant is not known; if the
     /// journal cannot be written or the audit log takes no entry.
     pub fn grant(&self, request: &GrantRequest, by: &Participant) -> Result<Granted, Refusal> {
-        let (id, topic) = (&request.participant, request.topic.as_ref());
+        let id = &request.participant;
+        let topic = request.topic.as_ref();
         let target = (GRANTS, id.as_str(), topic);
         self.recorded(target, &by.id, &request.to_string(), || {
             let made = self.change(Concerned::One(id), |journal, now| {
-                let (known, at_ms) = (self.known(id)?, unix_ms());
+                let known = self.known(id)?;
+                let at_ms = unix_ms();
                 let authority = now.capabilities(by, topic);
                 let before = now.capabilities(&known, topic);
                 let changes = now
@@ -246,11 +249,13 @@ impl Admin {
         let target = (GRANTS, id.as_str(), topic);
         self.recorded(target, &by.id, "cleared", || {
             self.change(Concerned::One(id), |journal, now| {
-                let (known, at_ms) = (self.known(id)?, unix_ms());
+                let known = self.known(id)?;
+                let at_ms = unix_ms();
                 let right = right_of(by, &now.grants);
                 let cleared = now.grants.cleared(id, topic, at_ms);
                 right.may_change(&now.config, &known, topic, &cleared, at_ms)?;
-                let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
+                let participant = id.to_string();
+                let topic = topic.map(ToString::to_string);
                 let cleared = AccessRecord::GrantsCleared {
                     participant,
                     topic,
@@ -301,14 +306,13 @@ impl Admin {
             RefusalCode::UnknownTarget,
             format!("there is no participant `{id}`"),
         );
-        Err(
-            match config.servers.iter().any(|server| server.name == *id) {
-                true => refusal.hint(format!(
-                    "it is a server: its capabilities are configured in [servers.{id}]"
-                )),
-                false => refusal.hint("list them: portmoot participants ls"),
-            },
-        )
+        Err(if config.servers.iter().any(|server| server.name == *id) {
+            refusal.hint(format!(
+                "it is a server: its capabilities are configured in [servers.{id}]"
+            ))
+        } else {
+            refusal.hint("list them: portmoot participants ls")
+        })
     }
 }
 

@@ -65,7 +65,8 @@ impl Found {
                 }
             }
             None => {
-                let (server, manifest) = (ParticipantId::gateway(), dispatch.own_manifest());
+                let server = ParticipantId::gateway();
+                let manifest = dispatch.own_manifest();
                 Self {
                     server,
                     own: tool.to_owned(),
@@ -94,7 +95,8 @@ fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Manifests {
 
 /// The modules of all topics that a participant may enter, the first topic by name first.
 pub fn modules_of(registry: &Registry, who: &Participant) -> Modules {
-    let (names, mut modules) = (names(registry), Modules::default());
+    let names = names(registry);
+    let mut modules = Modules::default();
     for (dispatch, who) in registry.topics_of(who) {
         let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.id, &who.capabilities));
         modules.add(&names, manifests(&dispatch, &who.id), &snapshot);
@@ -135,7 +137,8 @@ impl<'l> ListedModules<'l> {
         let (link, narrowing) = asking;
         // A guest is no participant of the registry.
         let host = host.filter(|_| !is_guest(&link.participant.id));
-        let (mut known, mut modules) = (ModuleNames::default(), Modules::default());
+        let mut known = ModuleNames::default();
+        let mut modules = Modules::default();
         if host.is_some()
             && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id, narrowing))
         {
@@ -174,7 +177,8 @@ impl<'l> ListedModules<'l> {
     /// The reference of a schema that the gateway has converted. `google.protobuf.Struct` is in no
     /// module.
     fn own_reference(&self, found: &Found, schema: &ToolSchema) -> Option<String> {
-        let (host, module) = (self.host?, self.names.get(&found.server)?);
+        let host = self.host?;
+        let module = self.names.get(&found.server)?;
         if schema.takes_struct() || !self.modules.shows(module, &found.own) {
             return None;
         }

@@ -137,7 +137,8 @@ impl Registry {
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let pins = journal.as_ref().map(JournalWriter::ledger).transpose()?;
         let ledgers = journal.as_ref().map(TopicLedgers::open).transpose()?;
-        let (starts_at_once, probes_at_once) = (config.starts_at_once, config.probes_at_once);
+        let starts_at_once = config.starts_at_once;
+        let probes_at_once = config.probes_at_once;
         let numbers = gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?;
         let kept = KeptManifests::open(config.data_dir.as_deref());
         let references = access::references::resolver(config.references.as_ref());

@@ -19,7 +19,8 @@ pub(crate) fn name_publicly(dispatch: &Dispatch, by: Requester<'_>, incoming: &m
     if !incoming.request.calls_tool() || !client.shows_apps() {
         return;
     }
-    let (link, narrowing) = (by.link.id, by.narrowing());
+    let link = by.link.id;
+    let narrowing = by.narrowing();
     let public = dispatch.with(|topic| topic.named_by_app(link, narrowing, name));
     if let Some(named) = public.and_then(|public| relay::with_tool(&incoming.request, &public)) {
         incoming.request = named;

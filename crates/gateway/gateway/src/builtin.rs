@@ -35,7 +35,8 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 
 /// Serves a request of an MCP client.
 fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
-    let (name, form) = (call.request.method.as_str(), call.request.payload.form);
+    let name = call.request.method.as_str();
+    let form = call.request.payload.form;
     let Some(known) = method::lookup(name).filter(|known| known.is_in(form)) else {
         return delivery::fail(dispatch, call, unknown_method(name));
     };
@@ -165,11 +166,12 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
 /// The refusal of a method that no server carries out for the room.
 fn not_in_room(method: &str) -> Refusal {
     let refusal = unknown_method(method);
-    match MethodFacts::of(method).is_of_subscription {
-        true => refusal.hint(
+    if MethodFacts::of(method).is_of_subscription {
+        refusal.hint(
             "a room has no notifications of resources: read the resource again with resources/read, or subscribe over MCP",
-        ),
-        false => refusal,
+        )
+    } else {
+        refusal
     }
 }
 

@@ -289,8 +289,10 @@ impl Call {
             declined,
             ..
         } = incoming;
-        let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
-        let (link, bearer) = (Arc::clone(by.link), by.bearer.cloned());
+        let is_retry = state.is_some();
+        let shown = JsonView::of(&request, schema);
+        let link = Arc::clone(by.link);
+        let bearer = by.bearer.cloned();
         Self {
             id,
             link,

@@ -64,15 +64,16 @@ impl Callers {
 
 /// The lists of a server with this one tool; of one that wants a key of each caller.
 fn authorize(server: &str, wants_key: bool) -> Manifest {
-    let (title, wants) = match wants_key {
-        true => (
+    let (title, wants) = if wants_key {
+        (
             "Enter a key for",
             "wants a key of yours before it can be used",
-        ),
-        false => (
+        )
+    } else {
+        (
             "Connect an account at",
             "has to be given access to your account there before it can be used",
-        ),
+        )
     };
     let tool = json::object(|tool| {
         tool.text("name", AUTHORIZE)

@@ -63,16 +63,18 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
     }
     let answering = call.reply();
     let asked = answering.request();
-    let (form, client) = (asked.request.payload.form, asked.client());
+    let form = asked.request.payload.form;
+    let client = asked.client();
     let is_tool = asked.request.calls_tool();
     if call.declined {
         let why = format!(
             "The person refused to connect an account at {}. Nothing was done.",
             server.id
         );
-        match is_tool {
-            true => answering.settle(&in_words(&why, form), &|_| None),
-            false => answering.refuse(&Refusal::new(RefusalCode::UpstreamLoginNeeded, why)),
+        if is_tool {
+            answering.settle(&in_words(&why, form), &|_| None)
+        } else {
+            answering.refuse(&Refusal::new(RefusalCode::UpstreamLoginNeeded, why))
         }
         return Some(());
     }
@@ -104,9 +106,10 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
             format!("{} needs your permission.", server.id)
         }
     };
-    let message = match opens_urls {
-        true => format!("{needs} Open the link in your browser, then call again."),
-        false => format!("{needs} Open {url} in your browser, then call again."),
+    let message = if opens_urls {
+        format!("{needs} Open the link in your browser, then call again.")
+    } else {
+        format!("{needs} Open {url} in your browser, then call again.")
     };
     let invitation = Invitation { id, url, message };
     match (form, opens_urls) {

@@ -33,8 +33,10 @@ pub struct Context {
 impl Context {
     /// A context whose handles are sealed with these keys.
     pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>, accounts: Arc<ServerAccounts>) -> Self {
-        let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
-        let (links, numbers) = (AtomicU64::new(1), Arc::default());
+        let run = u64::from_le_bytes(random());
+        let direct = u64::from_le_bytes(random());
+        let links = AtomicU64::new(1);
+        let numbers = Arc::default();
         let instance = format!("{:032x}", u128::from_le_bytes(random())).into();
         Self {
             began: Instant::now(),

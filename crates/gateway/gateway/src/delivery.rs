@@ -50,9 +50,12 @@ pub(crate) fn subscribe(
     server: &Arc<ConfiguredServer>,
     own: Option<Arc<str>>,
 ) {
-    let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
+    let server = Arc::clone(server);
     tokio::spawn(async move {
-        let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
+        let link = call.link.id;
+        let uri = uri_of(&call, own.as_deref());
         let done = match server.upstream.session(&call.caller()).await {
             // The caller has cancelled it or left meanwhile.
             Ok(_) if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) => return,
@@ -162,7 +165,8 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
     };
     let task = Arc::clone(task);
     // The call is over, so that no effect can overtake this.
-    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
     tokio::spawn(async move {
         match journal::write(&dispatch, &journal, &call.link, &task).await {
             Ok(()) => reply(&dispatch, &call, &answer),
@@ -218,7 +222,8 @@ pub(crate) fn spawn<F>(
 ) where
     F: Future<Output = Result<Vec<u8>, Refusal>> + Send + 'static,
 {
-    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
     let body = serve(Arc::clone(&dispatch), Arc::clone(&call));
     tokio::spawn(async move { finish(&dispatch, &call, body.await) });
 }

@@ -76,7 +76,8 @@ fn asked(dispatch: &Dispatch, envelope: &Envelope) -> Option<ParticipantId> {
 
 fn misled(dispatch: &Dispatch, envelope: &Envelope, server: &str, why: &str) {
     Record::of(dispatch).mismatched(envelope, &[server], why);
-    let (participant, kind) = (envelope.from(), envelope.kind());
+    let participant = envelope.from();
+    let kind = envelope.kind();
     tracing::info!(
         participant,
         kind,

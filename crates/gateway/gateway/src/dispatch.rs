@@ -445,7 +445,8 @@ fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
         Arc::default(),
         vec![topic.clone()],
     );
-    let (form, client) = (model::Form::ENVELOPE, plain_client());
+    let form = model::Form::ENVELOPE;
+    let client = plain_client();
     Link::new(
         context.link(),
         Arc::new(participant),

@@ -62,7 +62,8 @@ impl Dispatch {
         let link = by.link;
         // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
-        let (id, from) = (&link.participant.id, link.participant.id.as_str());
+        let id = &link.participant.id;
+        let from = link.participant.id.as_str();
         if envelope.from() != from {
             let refusal = Refusal::new(
                 RefusalCode::AuthViolation,
@@ -137,7 +138,8 @@ impl Dispatch {
         audience: Option<Audience>,
     ) -> String {
         let (id, ts) = self.stamp();
-        let (ts, from) = (Some(ts.as_str()), from.as_str());
+        let ts = Some(ts.as_str());
+        let from = from.as_str();
         let draft = Draft {
             id: &id,
             ts,
@@ -191,7 +193,9 @@ impl Dispatch {
         payload: &[u8],
     ) {
         let (id, ts) = self.stamp();
-        let (ts, from, correlation_id) = (Some(ts.as_str()), from.as_str(), Some(correlation));
+        let ts = Some(ts.as_str());
+        let from = from.as_str();
+        let correlation_id = Some(correlation);
         self.whisper(
             link,
             &mcpx::envelope(&Draft {

@@ -184,7 +184,8 @@ fn take_over(ledger: &Ledger<KeptNumbers>, path: &Path) -> Result<(), StoreError
 fn set_aside(path: &Path, packages: &[String]) {
     let packages = packages.join(", ");
     let to = path.with_file_name(SET_ASIDE_FILE);
-    let (file, kept_as) = (path.display(), to.display());
+    let file = path.display();
+    let kept_as = to.display();
     match fs::rename(path, &to) {
         Ok(()) => tracing::warn!(
             %file, %kept_as, packages,
@@ -241,7 +242,8 @@ mod tests {
     #[test]
     fn a_record_has_the_changed_messages_alone_unless_one_is_forgotten() {
         let mut kept = KeptNumbers::default();
-        let (a, b) = (message("A", 1), message("B", 1));
+        let a = message("A", 1);
+        let b = message("B", 1);
         for (numbers, kind) in [
             (a.clone(), "package"),
             (both(&a, &b), "messages"),

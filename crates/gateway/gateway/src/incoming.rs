@@ -56,8 +56,14 @@ impl Incoming {
     /// A request that says nothing more.
     #[inline]
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
-        let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
-        let (parks, wish, schema, declined) = (Parks::Words, TaskWish::None, None, false);
+        let client = None;
+        let interest = Interest::None;
+        let logs = Logs::OfLink;
+        let state = None;
+        let parks = Parks::Words;
+        let wish = TaskWish::None;
+        let schema = None;
+        let declined = false;
         Self {
             request,
             tag,

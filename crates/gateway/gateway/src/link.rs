@@ -216,7 +216,9 @@ impl Link {
         (form, client, wire): (Form, ClientProfile, Wire),
         outlet: Arc<dyn Outlet>,
     ) -> Self {
-        let (mailbox, held, written) = (Mailbox::default(), OnceLock::new(), OnceLock::new());
+        let mailbox = Mailbox::default();
+        let held = OnceLock::new();
+        let written = OnceLock::new();
         let latest = LatestToken::default();
         latest.note(participant.bearer.as_ref());
         Self {

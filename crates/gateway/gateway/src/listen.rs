@@ -66,7 +66,8 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         );
         return delivery::fail(dispatch, call, refusal);
     };
-    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
     tokio::spawn(async move { begin(&dispatch, &call, &filter).await });
 }
 
@@ -75,7 +76,8 @@ async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
     let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
     let agreed = watch(dispatch, call, &filter.tasks).await;
     let notice = listen::acknowledgement(&filter.lists, &filter.resources, &agreed);
-    let (server, subject) = (&ParticipantId::gateway(), Subject::Call(call.id));
+    let server = &ParticipantId::gateway();
+    let subject = Subject::Call(call.id);
     dispatch.take(Event::Notice {
         server,
         subject,
@@ -117,8 +119,9 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
 
 /// Subscribes to tasks at their servers, and returns those whose servers have agreed in time.
 async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec<Arc<str>> {
-    let (deadline, mut asked, mut agreed) =
-        (Instant::now() + FOLLOW_WAIT, JoinSet::new(), Vec::new());
+    let deadline = Instant::now() + FOLLOW_WAIT;
+    let mut asked = JoinSet::new();
+    let mut agreed = Vec::new();
     for (at, public) in tasks.iter().enumerate() {
         let Some(task) = tasks::held(dispatch, call.requester(), public) else {
             continue;
@@ -197,7 +200,8 @@ pub(crate) fn unsubscribe(dispatch: &Dispatch, link: &Arc<Link>, server: &Server
 /// Ends a link's subscriptions to tasks at their servers, unless the link has listened to them
 /// again. `tasks` are ids at the gateway.
 pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>]) {
-    let (sealer, holder) = (&dispatch.context.sealer, &link.participant.id);
+    let sealer = &dispatch.context.sealer;
+    let holder = &link.participant.id;
     for public in tasks {
         // An id that has expired meanwhile still says where the subscription was made.
         let Some(state) = TaskId::open(sealer, holder, 0, public) else {
@@ -247,7 +251,8 @@ mod tests {
                 "{form:?} {method}"
             );
         };
-        let (legacy, modern) = (Form::Legacy, Form::Modern);
+        let legacy = Form::Legacy;
+        let modern = Form::Modern;
         check(
             legacy,
             "resources/subscribe",

@@ -94,7 +94,8 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
             page(dispatch, call, list, listed, &manifests),
         );
     }
-    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
     tokio::spawn(async move {
         let listed = after_wait(&dispatch, &call).await;
         let page =
@@ -134,7 +135,8 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Result<(Listed, Ma
         .iter()
         .filter(|server| at_hand(server, call).is_none())
     {
-        let (call, server) = (Arc::clone(call), Arc::clone(server));
+        let call = Arc::clone(call);
+        let server = Arc::clone(server);
         let within = dispatch.settings.topic.list_wait;
         opening.spawn(async move {
             let caller = call.caller();

@@ -45,12 +45,11 @@ impl Dispatch {
             rate,
             ..
         } = &*link.participant;
-        let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
+        let handle = Arc::clone(link);
+        let capabilities = Arc::clone(capabilities);
         // A link joins once.
-        let (audit, queue) = (
-            self.audit.account(participant),
-            self.room.account(account(participant)),
-        );
+        let audit = self.audit.account(participant);
+        let queue = self.room.account(account(participant));
         let _ = link.written.set(Written { audit, queue });
         let mut step = self.step(Event::Join(Join {
             link: link.id,
@@ -152,7 +151,8 @@ impl Dispatch {
             // The room keeps what its readers may read if one of them reads it.
             readable: offer.builtin.contains(&BuiltIn::Room),
         };
-        let (gateway, own) = (ParticipantId::gateway(), self.own_lists_of(offer));
+        let gateway = ParticipantId::gateway();
+        let own = self.own_lists_of(offer);
         let step = {
             // The topic takes lists that are as new as those that it has.
             let _listing = self.listing.lock();
@@ -420,7 +420,8 @@ impl Dispatch {
         }
         let Some(target) = named(request) else { return };
         let method = request.method.as_str();
-        let (link, narrowing) = (by.link.id, by.narrowing());
+        let link = by.link.id;
+        let narrowing = by.narrowing();
         if !self.with(|topic| topic.admits(link, narrowing, method, Some(target))) {
             self.wait_for_starts(|server| server.upstream.age()).await;
         }
@@ -434,7 +435,8 @@ impl Dispatch {
             .into_iter()
             .filter(|server| server.upstream.is_warmed())
         {
-            let (dispatch, link) = (Arc::downgrade(self), Arc::clone(link));
+            let dispatch = Arc::downgrade(self);
+            let link = Arc::clone(link);
             tokio::spawn(async move {
                 server.upstream.warm(&link.caller()).await;
                 let is_here = |dispatch: Arc<Self>| {
@@ -563,15 +565,18 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn a_change_of_configuration_is_announced_once_and_as_a_whole() {
         let stage = Stage::new(&["mcp/*"]);
-        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
-        let (one, other) = (demo("one").await, demo("other").await);
+        let dispatch = &stage.dispatch;
+        let ann = &stage.ann;
+        let one = demo("one").await;
+        let other = demo("other").await;
         dispatch.configure(
             &[Arc::clone(&one)],
             &[],
             &GatewayLimits::default(),
             Offer::default(),
         );
-        let (id, seen) = (dispatch.context.link(), Arc::default());
+        let id = dispatch.context.link();
+        let seen = Arc::default();
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link = Link::new(
             id,
@@ -638,7 +643,8 @@ pub(crate) mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_list_in_the_middle_of_a_reload_is_of_one_configuration() {
         let stage = Stage::new(&["mcp/*"]);
-        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
+        let dispatch = &stage.dispatch;
+        let ann = &stage.ann;
         let configurations = [
             (demo("one").await, &[BuiltIn::Room][..]),
             (
@@ -661,7 +667,8 @@ pub(crate) mod tests {
         assert!(whole.iter().all(|names| names.len() > 2), "{whole:?}");
         let is_over = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&is_over);
-        let (of, by) = (Arc::clone(dispatch), Arc::clone(ann));
+        let of = Arc::clone(dispatch);
+        let by = Arc::clone(ann);
         let lists = tokio::task::spawn_blocking(move || {
             let mut seen = 0;
             while !stops.load(Ordering::Acquire) || seen < 50 {

@@ -34,7 +34,8 @@ pub(crate) fn encoder(
             .map_or(0, |answer| answer.payload.bytes.len()),
     };
     // Taken now, not when the envelope is encoded: time and ids keep the order of the calls.
-    let (at_ms, id) = (unix_ms(), context.operation());
+    let at_ms = unix_ms();
+    let id = context.operation();
     (
         payload,
         Box::new(move || encode(&mirrored, full, id, at_ms)),
@@ -50,7 +51,9 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
         own,
         end,
     } = mirrored;
-    let (request, method, own) = (&call.request, call.request.method.as_str(), own.as_deref());
+    let request = &call.request;
+    let method = call.request.method.as_str();
+    let own = own.as_deref();
     let shown = |request: &model::Request| payload::mirrored_request(request, own);
     // The target under the server's own name, if a kind has room for it.
     let context = own.or_else(|| request.target.as_ref().and_then(model::Target::context));
@@ -90,7 +93,9 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
         }
     };
     let kind = kind_of(head, method, context).ok()?;
-    let (id, correlation, ts) = (id.to_string(), operation.to_string(), rfc3339(at_ms));
+    let id = id.to_string();
+    let correlation = operation.to_string();
+    let ts = rfc3339(at_ms);
     Some(mcpx::envelope(&Draft {
         id: &id,
         ts: Some(&ts),

@@ -20,7 +20,8 @@ pub(crate) fn ask(
     link: LinkId,
     to: &Receiver<Live>,
 ) {
-    let (server, request) = (&asked.server, asked.question.request());
+    let server = &asked.server;
+    let request = asked.question.request();
     let renamed = asked
         .task
         .as_ref()
@@ -119,7 +120,8 @@ impl Dispatch {
         let frame = relay::encode_notice(notice, None);
         for session in sessions.iter().filter(|session| session.era() == link.form) {
             if let Err(refusal) = session.notify(frame.clone()) {
-                let (server, method) = (session.upstream(), notice.method.as_str());
+                let server = session.upstream();
+                let method = notice.method.as_str();
                 tracing::debug!(server, method, %refusal, "a client's notification was not passed on");
             }
         }

@@ -163,7 +163,9 @@ impl<'d> Record<'d> {
 
     /// An envelope on which these receivers do not act.
     pub(crate) fn ignored(self, envelope: &Envelope, by: &[&str], why: &str) {
-        let (from, kind, payload) = (envelope.from(), envelope.kind(), Some(envelope.payload()));
+        let from = envelope.from();
+        let kind = envelope.kind();
+        let payload = Some(envelope.payload());
         self.write_now(&AuditEntry {
             to: by,
             why: Some(why),
@@ -184,10 +186,8 @@ impl<'d> Record<'d> {
         let Some(permit) = proposal.content.opening_permit() else {
             return;
         };
-        let (opened, why) = (
-            &proposal.content.opened,
-            call.map(|call| format!("for the call {call}")),
-        );
+        let opened = &proposal.content.opened;
+        let why = call.map(|call| format!("for the call {call}"));
         let payload = opened.params.as_deref().map(str::as_bytes);
         let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
         self.proposal(
@@ -221,9 +221,10 @@ impl<'d> Record<'d> {
             .ruling
             .as_ref()
             .is_some_and(|ruling| ruling.params.is_some());
-        let why = match edited {
-            true => format!("proposed by {}, arguments edited", opened.by),
-            false => format!("proposed by {}", opened.by),
+        let why = if edited {
+            format!("proposed by {}, arguments edited", opened.by)
+        } else {
+            format!("proposed by {}", opened.by)
         };
         let by = proposal
             .decided_by
@@ -266,7 +267,8 @@ impl<'d> Record<'d> {
             .as_ref()
             .filter(|_| decided)
             .unwrap_or(&proposal.by);
-        let (why, payload) = (proposal.reason.as_deref(), answer.filter(|_| !decided));
+        let why = proposal.reason.as_deref();
+        let payload = answer.filter(|_| !decided);
         let entry = self.entry(by.as_str(), PROPOSAL, verdict);
         self.proposal(
             permit,
@@ -316,7 +318,8 @@ impl<'d> Record<'d> {
     ) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
         let kind = what(PROPOSAL, &opened.method, opened.context.as_deref());
-        let (operation, digest) = (Some(id), Some(opened.digest.as_str()));
+        let operation = Some(id);
+        let digest = Some(opened.digest.as_str());
         self.write(
             permit,
             &AuditEntry {
@@ -352,7 +355,8 @@ impl Dispatch {
     /// (refused), or that it has ended: in order (completed), or because of what the client sent
     /// (refused).
     pub fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
-        let (topic, participant) = (Some(self.name().as_str()), link.participant.id.as_str());
+        let topic = Some(self.name().as_str());
+        let participant = link.participant.id.as_str();
         self.audit
             .write_connection(topic, participant, verdict, why);
     }

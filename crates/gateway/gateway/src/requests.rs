@@ -57,7 +57,8 @@ impl Dispatch {
                 incoming.request = request;
             }
         }
-        let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
+        let interest = std::mem::take(&mut incoming.interest);
+        let logs = incoming.logs;
         let call = match &back {
             Ok(Return::Paused { round, .. }) => Call::returning(id, by, incoming, reply, *round),
             _ => Call::new(id, by, incoming, Names::Public, reply),
@@ -72,9 +73,10 @@ impl Dispatch {
         let served = task
             .as_ref()
             .map(|named| topic::PublicTarget::Task(named.facts()));
-        let target = match results::is_own(self, &link.participant.id, &call.request) {
-            true => Some(topic::PublicTarget::Kept),
-            false => named(&call.request).or(served),
+        let target = if results::is_own(self, &link.participant.id, &call.request) {
+            Some(topic::PublicTarget::Kept)
+        } else {
+            named(&call.request).or(served)
         };
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || comes_back;
@@ -82,7 +84,8 @@ impl Dispatch {
             Ok(permit) => permit,
             Err(_) if !is_recorded => RecordPermit::none(),
             Err(refusal) => {
-                let (refusal, cause) = (Box::new(refusal), Cause::LogUnavailable);
+                let refusal = Box::new(refusal);
+                let cause = Cause::LogUnavailable;
                 self.run(Effect::Refuse {
                     call: Arc::clone(&call),
                     refusal,
@@ -99,7 +102,8 @@ impl Dispatch {
         }) {
             Ok(back) => back,
             Err((refusal, cause)) => {
-                let (refusal, verdict) = (Box::new(refusal), Verdict::Refused(cause));
+                let refusal = Box::new(refusal);
+                let verdict = Verdict::Refused(cause);
                 self.count(&verdict);
                 Record::of(self).request(permit, &call, &verdict);
                 self.run(Effect::Refuse {
@@ -110,7 +114,9 @@ impl Dispatch {
                 return call;
             }
         };
-        let (link, operation, tag) = (link.id, call.id, call.tag.clone());
+        let link = link.id;
+        let operation = call.id;
+        let tag = call.tag.clone();
         let parked = match back {
             Return::None | Return::Server(_) | Return::Anew { .. } => None,
             Return::Proposal(proposal) => Some(Parked::Proposal {
@@ -129,7 +135,8 @@ impl Dispatch {
                 call: Arc::clone(&call),
             }),
             None => {
-                let (method, returns) = (call.request.method.clone(), call.parks != Parks::Words);
+                let method = call.request.method.clone();
+                let returns = call.parks != Parks::Words;
                 let call = Arc::clone(&call);
                 let request = RequestEvent {
                     link,
@@ -244,10 +251,13 @@ impl Dispatch {
 
     /// Takes a server's question.
     pub(crate) fn ask(self: &Arc<Self>, asked: ServerQuestion, about: About) {
-        let (server, question) = (asked.server.clone(), &asked.question);
+        let server = asked.server.clone();
+        let question = &asked.question;
         let tag = Tag::of_server(question.instance(), question.id().clone());
-        let (operation, method) = (self.context.operation(), question.request().method.clone());
-        let (tag, question) = (Some(tag), Arc::new(asked));
+        let operation = self.context.operation();
+        let method = question.request().method.clone();
+        let tag = Some(tag);
+        let question = Arc::new(asked);
         self.take(Event::Ask(Ask {
             server: &server,
             operation,

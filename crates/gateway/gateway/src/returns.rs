@@ -124,7 +124,9 @@ fn open_servers(
     )?;
     // The server's state comes last: it may have blanks of its own.
     let mut parts = text.splitn(3, ' ');
-    let (server, bound, state) = (parts.next()?, parts.next()?, parts.next()?);
+    let server = parts.next()?;
+    let bound = parts.next()?;
+    let state = parts.next()?;
     let routed = named(request).and_then(|target| dispatch.route(link.id, target));
     // What leads to no server is refused as any unknown target.
     let is_its = routed.is_none_or(|(routed, _)| routed.id.as_str() == server);
@@ -155,7 +157,8 @@ pub(crate) fn open(
         .strip_prefix(PREFIX)
         .filter(|sealed| sealed.len() <= STATE_BYTES_MAX)
         .ok_or_else(unknown)?;
-    let (sealer, who) = (&dispatch.context.sealer, &link.participant.id);
+    let sealer = &dispatch.context.sealer;
+    let who = &link.participant.id;
     let text = STATE
         .open(sealer, who, unix_ms(), sealed)
         .ok_or_else(unknown)?;
@@ -204,8 +207,10 @@ pub(crate) fn unknown() -> Refusal {
 
 fn read(text: &str) -> Option<(Why, &str)> {
     let mut parts = text.split(' ');
-    let (kind, id) = (parts.next()?, parts.next()?.parse().ok()?);
-    let (round, bound) = (parts.next()?.parse().ok()?, parts.next()?);
+    let kind = parts.next()?;
+    let id = parts.next()?.parse().ok()?;
+    let round = parts.next()?.parse().ok()?;
+    let bound = parts.next()?;
     let why = match kind {
         "held" => Why::Held(id),
         "asked" => Why::Asked(id, round),

@@ -36,7 +36,8 @@ impl RoomReply {
         kind: String,
         envelope: &str,
     ) -> Self {
-        let (dispatch, correlation) = (Arc::downgrade(dispatch), envelope.to_owned());
+        let dispatch = Arc::downgrade(dispatch);
+        let correlation = envelope.to_owned();
         Self {
             dispatch,
             from: server.clone(),

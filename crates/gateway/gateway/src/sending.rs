@@ -196,7 +196,8 @@ impl By {
 
 /// Opens a session and sends the call by it.
 fn send_once_open(dispatch: &Arc<Dispatch>, call: &Arc<Call>, sending: Sending) {
-    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
     tokio::spawn(async move {
         let server = &sending.server;
         let caller = sending.by.caller(&dispatch, &call, server);
@@ -225,7 +226,9 @@ fn send(dispatch: &Arc<Dispatch>, call: &Arc<Call>, session: &Arc<Session>, send
     if !plan.passes_level {
         return carry_out(dispatch, call, session, &plan, sending);
     }
-    let (dispatch, call, session) = (Arc::clone(dispatch), call.id, Arc::clone(session));
+    let dispatch = Arc::clone(dispatch);
+    let call = call.id;
+    let session = Arc::clone(session);
     tokio::spawn(async move {
         session.pass_level().await;
         dispatch.proceed(call, move |dispatch, call| {
@@ -433,7 +436,9 @@ fn send_again(dispatch: &Arc<Dispatch>, call: &Arc<Call>, ended: &Arc<Session>, 
         is_second: true,
         ..sending
     };
-    let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
+    let ended = Arc::clone(ended);
     tokio::spawn(async move {
         let server = &sending.server;
         let caller = sending.by.caller(&dispatch, &call, server);
@@ -459,8 +464,11 @@ pub(crate) fn send_elsewhere(dispatch: &Arc<Dispatch>, call: &Call) {
     let Some(server) = dispatch.server_named(from.upstream()) else {
         return;
     };
-    let (dispatch, link, id) = (Arc::clone(dispatch), Arc::clone(&call.link), call.id);
-    let (client, token) = (call.client().clone(), call.token());
+    let dispatch = Arc::clone(dispatch);
+    let link = Arc::clone(&call.link);
+    let id = call.id;
+    let client = call.client().clone();
+    let token = call.token();
     tokio::spawn(async move {
         let caller = link.caller_with(&client, token);
         // Without another session it goes on waiting where it is.

@@ -138,7 +138,9 @@ impl Dispatch {
         describe::of_server(self, &server.id);
         let hidden = self.quarantined(server);
         for one in hidden.iter().filter(|one| !before.contains(one)) {
-            let (server, name, reason) = (server.id.as_str(), &*one.own, one.why.to_string());
+            let server = server.id.as_str();
+            let name = &*one.own;
+            let reason = one.why.to_string();
             tracing::warn!(target: "portmoot::servers", server, list = ?one.list, name, reason, "not offered to callers");
         }
     }
@@ -157,16 +159,15 @@ impl Dispatch {
             }
             self.list(|| {
                 let own = server.upstream.manifests_of(link);
-                Some(match own.is_empty() {
-                    false => listed(&server.id, ListScope::Link(link), &own, announced),
-                    true => {
-                        let keeps_lists = self.link_keeps_lists(server, link);
-                        Event::Detach {
-                            link,
-                            server: &server.id,
-                            keeps_lists,
-                        }
+                Some(if own.is_empty() {
+                    let keeps_lists = self.link_keeps_lists(server, link);
+                    Event::Detach {
+                        link,
+                        server: &server.id,
+                        keeps_lists,
                     }
+                } else {
+                    listed(&server.id, ListScope::Link(link), &own, announced)
                 })
             });
         }
@@ -270,7 +271,8 @@ impl Dispatch {
             None => owner.map(About::Session),
         };
         let Some(about) = about else { return false };
-        let (question, session) = (question.clone(), Arc::downgrade(session));
+        let question = question.clone();
+        let session = Arc::downgrade(session);
         self.ask(
             ServerQuestion {
                 question,

@@ -97,7 +97,8 @@ impl Bearers {
                 Some((_, issuer)) => Arc::clone(issuer),
                 None => match Issuer::new(one.spec(), Dialer::new(ClientTls::of_machine())) {
                     Ok(issuer) => {
-                        let (me, name) = (Arc::downgrade(self), one.name.clone());
+                        let me = Arc::downgrade(self);
+                        let name = one.name.clone();
                         issuer.watch(move || {
                             if let Some(me) = me.upgrade() {
                                 me.keys_changed(&name);
@@ -162,7 +163,8 @@ impl Bearers {
         topic: Option<&str>,
     ) -> Option<Result<Arc<Participant>, Refusal>> {
         let token = presented.bearer.filter(|token| self.concerns(token))?;
-        let (now_ms, hash) = (unix_ms(), TokenHash::of(token));
+        let now_ms = unix_ms();
+        let hash = TokenHash::of(token);
         loop {
             let known = self.known();
             let checked = match self.cache.find(&hash, now_ms) {
@@ -260,7 +262,8 @@ impl Bearers {
         if !self.concerns(token) {
             return Ok(());
         }
-        let (now_ms, hash) = (unix_ms(), TokenHash::of(token));
+        let now_ms = unix_ms();
+        let hash = TokenHash::of(token);
         if self.cache.find(&hash, now_ms).is_some() {
             return Ok(());
         }
@@ -421,7 +424,8 @@ impl Bearers {
         token: &str,
         topic: Option<&str>,
     ) -> (Vec<Step>, Option<Arc<Participant>>) {
-        let (known, mut steps) = (self.known(), Vec::new());
+        let known = self.known();
+        let mut steps = Vec::new();
         let mut note = |what, fault: Option<String>| {
             let is_good = fault.is_none();
             steps.push(Step { what, fault });

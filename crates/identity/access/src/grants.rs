@@ -72,7 +72,8 @@ fn given_by_its_end(change: &Grant) -> u64 {
 
 impl fmt::Display for GrantRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (added, removed) = (self.add.join(", "), self.remove.join(", "));
+        let added = self.add.join(", ");
+        let removed = self.remove.join(", ");
         write!(f, "adds [{added}], removes [{removed}]")?;
         if let Some(expires_ms) = self.expires_ms {
             write!(f, ", until {}", wire::time::rfc3339(expires_ms))?;

@@ -84,7 +84,8 @@ pub fn local_user(config: &Config) -> Arc<Participant> {
         .iter()
         .map(|topic| topic.name.clone())
         .collect();
-    let (capabilities, mode) = (Arc::new(Capabilities::full()), <_>::default());
+    let capabilities = Arc::new(Capabilities::full());
+    let mode = <_>::default();
     Arc::new(Participant {
         mode,
         ..Participant::new(id, capabilities, topics)

@@ -99,11 +99,9 @@ impl IssuerConfig {
     /// Settings with which the issuer is asked.
     #[must_use]
     pub fn spec(&self) -> IssuerSpec {
-        let (issuer, source, allowed) = (
-            self.rules.issuer.clone(),
-            self.source.clone(),
-            self.allowed.clone(),
-        );
+        let issuer = self.rules.issuer.clone();
+        let source = self.source.clone();
+        let allowed = self.allowed.clone();
         IssuerSpec {
             issuer,
             source,

@@ -83,7 +83,8 @@ impl Pins {
             let mut restore = restore;
             journal.state(|pins| pins.all().for_each(|pin| _ = restore(pin)));
         }
-        let (book, seen) = (Mutex::new(book), Mutex::new(HashMap::new()));
+        let book = Mutex::new(book);
+        let seen = Mutex::new(HashMap::new());
         Self {
             book,
             seen,
@@ -242,7 +243,8 @@ impl Pins {
     /// Says and records what has changed.
     fn say(&self, server: &str, policy: PinMode, news: &[(News, vetting::Key)]) {
         for (news, (part, name)) in news {
-            let (what, name) = (named(*part, name), json::visible::line(name));
+            let what = named(*part, name);
+            let name = json::visible::line(name);
             let refused = policy == PinMode::Block && !matches!(news, News::New | News::Gone);
             let hint = format!("portmoot pins show {server}");
             match news {
@@ -354,7 +356,8 @@ impl Pinning for Pins {
             self.look(server, part, &definitions);
         }
         let identity = HEXLOWER.encode(&Sha256::digest(server.identity()));
-        let (name, mode) = (server.name.as_str(), server.pins.mode);
+        let name = server.name.as_str();
+        let mode = server.pins.mode;
         let judged = self.book.lock().judge(
             (name, &identity),
             server.pins,

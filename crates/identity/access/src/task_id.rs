@@ -77,9 +77,13 @@ impl<'i> TaskId<'i> {
     /// Reads the content that [`TaskId::open`] returned.
     pub fn read(state: &'i str) -> Option<Self> {
         let mut parts = state.splitn(7, '\n');
-        let (topic, server, instance, form) =
-            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let (held, tool_len, names) = (parts.next()?, parts.next()?, parts.next()?);
+        let topic = parts.next()?;
+        let server = parts.next()?;
+        let instance = parts.next()?;
+        let form = parts.next()?;
+        let held = parts.next()?;
+        let tool_len = parts.next()?;
+        let names = parts.next()?;
         let instance = u64::from_str_radix(instance, 16).ok()?;
         let form = form.parse().ok()?;
         let held = match held {
@@ -107,10 +111,8 @@ mod tests {
     #[test]
     fn an_id_is_valid_for_its_participant_and_for_a_day() {
         let sealer = Sealer::new(&[7; 32], None);
-        let (ada, bob) = (
-            ParticipantId::new("ada").unwrap(),
-            ParticipantId::new("bob").unwrap(),
-        );
+        let ada = ParticipantId::new("ada").unwrap();
+        let bob = ParticipantId::new("bob").unwrap();
         let id_of = TaskId {
             topic: "main",
             server: "a",

@@ -371,7 +371,9 @@ impl Participant {
     /// token.
     #[must_use]
     pub fn new(id: ParticipantId, capabilities: Arc<Capabilities>, topics: Vec<TopicName>) -> Self {
-        let (rate, mode, wires) = (None, DeliveryMode::default(), Wires::ALL);
+        let rate = None;
+        let mode = DeliveryMode::default();
+        let wires = Wires::ALL;
         Self {
             id,
             capabilities,
@@ -435,10 +437,8 @@ mod tests {
     use crate::certificate::ClientCertificate;
 
     fn participant(name: &str) -> Arc<Participant> {
-        let (id, rights) = (
-            ParticipantId::new(name).unwrap(),
-            Arc::new(Capabilities::newcomer()),
-        );
+        let id = ParticipantId::new(name).unwrap();
+        let rights = Arc::new(Capabilities::newcomer());
         Arc::new(Participant::new(
             id,
             rights,
@@ -486,7 +486,8 @@ mod tests {
 
     #[test]
     fn a_certificate_identifies_its_participant_unless_a_token_names_another() {
-        let (scout, ci) = (participant("scout"), participant("ci"));
+        let scout = participant("scout");
+        let ci = participant("ci");
         let known = Identities::tokens([(credential("pm_a", None), participant("boss"))])
             .with_certificates([
                 (CertificateId::Sha256([1; 32]), Arc::clone(&scout)),
@@ -496,7 +497,8 @@ mod tests {
             sha256: [first; 32],
             names: vec!["other.example".to_owned(), name.to_owned()],
         };
-        let (one, two) = (certificate(1, "ci.example"), certificate(2, "ci.example"));
+        let one = certificate(1, "ci.example");
+        let two = certificate(2, "ci.example");
         let stranger = certificate(3, "*.example");
         for (bearer, certificate, expect) in [
             (None, Some(&one), Some("scout")),

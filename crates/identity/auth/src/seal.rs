@@ -155,10 +155,8 @@ impl Sealer {
         if *format != FORMAT {
             return Err(SealError::Invalid);
         }
-        let (nonce, associated) = (
-            XNonce::from(*nonce),
-            associated_data(purpose, &self.incarnations.bearer(principal)),
-        );
+        let nonce = XNonce::from(*nonce);
+        let associated = associated_data(purpose, &self.incarnations.bearer(principal));
         let open = |cipher: &XChaCha20Poly1305| {
             cipher
                 .decrypt(
@@ -217,7 +215,8 @@ mod tests {
         };
         let seal = |who: &str| sealer.seal("task", who, 100, [7; 24], b"state");
         let opens = |who: &str, sealed: &str| sealer.clone().open("task", who, 1, sealed).is_ok();
-        let (before, anns) = (seal("tmp"), seal("ann"));
+        let before = seal("tmp");
+        let anns = seal("ann");
         named("first");
         let first = seal("tmp");
         assert!(opens("tmp", &first) && opens("ann", &anns) && !opens("tmp", &before));

@@ -91,7 +91,8 @@ pub struct Account {
 
 impl std::fmt::Debug for Account {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (server, who) = (&self.site.name, &self.participant);
+        let server = &self.site.name;
+        let who = &self.participant;
         f.debug_struct("Account")
             .field("server", server)
             .field("participant", who)
@@ -119,7 +120,8 @@ impl Account {
             }
             (None, _, _) => Phase::Open,
         };
-        let (was_kept, is_waiting) = (saved.is_some(), flight.is_some());
+        let was_kept = saved.is_some();
+        let is_waiting = flight.is_some();
         let account = Self::with(site, participant, None, Book::new(phase, saved), flight);
         if is_waiting {
             tokio::spawn(Arc::clone(&account).succeed(was_kept));

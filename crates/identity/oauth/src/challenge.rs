@@ -63,7 +63,8 @@ fn value_of(text: &str) -> (String, &str) {
         let (value, rest) = text.split_at(end);
         return (value.to_owned(), rest);
     };
-    let (mut value, mut escaped) = (String::new(), false);
+    let mut value = String::new();
+    let mut escaped = false;
     for (at, one) in quoted.char_indices() {
         match one {
             _ if escaped => (value.push(one), escaped = false).0,

@@ -101,7 +101,8 @@ impl Connects {
                     scopes,
                     clients: Vec::new(),
                 };
-                let (begun_ms, until_ms) = (now_ms, now_ms.saturating_add(CONNECT_MS));
+                let begun_ms = now_ms;
+                let until_ms = now_ms.saturating_add(CONNECT_MS);
                 let open = Open {
                     request,
                     begun_ms,
@@ -200,7 +201,8 @@ mod tests {
     #[test]
     fn concurrent_calls_share_a_request_and_a_used_one_is_void() {
         let connects = Connects::default();
-        let (ann, bob) = (at("ann"), at("bob"));
+        let ann = at("ann");
+        let bob = at("bob");
         let first = ask(&connects, &ann, "Editor", 0).unwrap();
         assert_eq!(ask(&connects, &ann, "Desk", 1).as_ref(), Ok(&first));
         assert_ne!(ask(&connects, &bob, "Editor", 1).as_ref(), Ok(&first));
@@ -258,7 +260,8 @@ mod tests {
     #[test]
     fn the_sessions_that_asked_are_notified_once() {
         let connects = Connects::default();
-        let (ann, bob) = (at("ann"), at("bob"));
+        let ann = at("ann");
+        let bob = at("bob");
         let notified = Arc::<AtomicUsize>::default();
         let ask = |place: &AccountPlace, link: u64, client: &str| {
             let count = Arc::clone(&notified);

@@ -222,7 +222,8 @@ impl Logins {
         } else {
             wish.scopes
         };
-        let (verifier, state) = (unguessable(), unguessable());
+        let verifier = unguessable();
+        let state = unguessable();
         let resource = site.resource(Some(&found));
         let mut url = parse_url(endpoint).map_err(Trouble::from)?;
         {
@@ -335,7 +336,8 @@ impl Logins {
             verifier: &pending.verifier,
             redirect_uri: &pending.redirect_uri,
         };
-        let (site, server) = (&pending.account.site, &pending.found.server);
+        let site = &pending.account.site;
+        let server = &pending.found.server;
         let asked = token::request(
             site.way(),
             server,
@@ -461,10 +463,8 @@ impl Logins {
             }
             all.remove(id).ok_or(LoginError::Unknown)?
         };
-        let (site, server) = (
-            Arc::clone(&device.pending.account.site),
-            Arc::clone(&device.pending.found),
-        );
+        let site = Arc::clone(&device.pending.account.site);
+        let server = Arc::clone(&device.pending.found);
         is_in_force(&site)?;
         let grant = TokenGrant::Device { code: &device.code };
         let resource = device.pending.resource.clone();
@@ -578,8 +578,11 @@ impl Response {
             return Err(LoginError::Unreadable);
         }
         let url = Url::parse(callback).map_err(|_| LoginError::Unreadable)?;
-        let (mut state, mut code, mut issuer, mut error, mut description) =
-            (None, None, None, None, None);
+        let mut state = None;
+        let mut code = None;
+        let mut issuer = None;
+        let mut error = None;
+        let mut description = None;
         for (name, value) in url.query_pairs() {
             let slot = match &*name {
                 "state" => &mut state,

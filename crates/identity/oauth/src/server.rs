@@ -296,8 +296,9 @@ impl ServerAccounts {
         base_url: String,
     ) -> Self {
         let discoveries = Semaphore::new(DISCOVERIES_MAX);
-        let (base_url, connects, on_change) =
-            (RwLock::new(base_url), Connects::default(), OnceLock::new());
+        let base_url = RwLock::new(base_url);
+        let connects = Connects::default();
+        let on_change = OnceLock::new();
         let services = Services {
             vault,
             audit,
@@ -307,7 +308,8 @@ impl ServerAccounts {
             on_change,
             discoveries,
         };
-        let (servers, flights) = (RwLock::default(), Mutex::default());
+        let servers = RwLock::default();
+        let flights = Mutex::default();
         Self {
             services: Arc::new(services),
             servers,

@@ -272,7 +272,8 @@ impl Site {
         }
         let uris = self.redirect_uris(how, redirect_uri, known.as_ref());
         let registered = register(self.way(), server, how, uris).await?;
-        let (place, vault) = (self.place(None), &self.services.vault);
+        let place = self.place(None);
+        let vault = &self.services.vault;
         if let Err(error) = vault
             .keep_client(&place, &server.issuer, how, Some(&registered))
             .await

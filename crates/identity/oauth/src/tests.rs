@@ -78,7 +78,8 @@ impl Script {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let script = Arc::clone(&serving);
                 tokio::spawn(async move {
-                    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+                    let mut text = String::new();
+                    let mut chunk = [0; 4096];
                     let body = loop {
                         let count = stream.read(&mut chunk).await.unwrap();
                         text.push_str(&String::from_utf8_lossy(&chunk[..count]));
@@ -115,10 +116,8 @@ impl Script {
         let origin = &self.origin;
         match path {
             "/.well-known/oauth-protected-resource/mcp" => {
-                let (resource, issuer) = (
-                    self.resource.lock().unwrap().clone(),
-                    self.issuer.lock().unwrap().clone(),
-                );
+                let resource = self.resource.lock().unwrap().clone();
+                let issuer = self.issuer.lock().unwrap().clone();
                 if resource.is_empty() {
                     return (404, String::new());
                 }
@@ -255,7 +254,8 @@ async fn sign_in(
     script: &Script,
 ) -> Result<String, LoginError> {
     let begun = accounts.logins.begin(account, wish()).await?;
-    let (state, issuer) = (state_of(&begun.url), &script.origin);
+    let state = state_of(&begun.url);
+    let issuer = &script.origin;
     let callback = format!("http://127.0.0.1:1/callback?code=c&state={state}&iss={issuer}");
     accounts
         .logins
@@ -280,7 +280,8 @@ fn tokens(name: &str, seconds: u64) -> (u16, String) {
 
 #[tokio::test]
 async fn a_refusal_leads_to_a_sign_in_and_the_sign_in_to_a_token() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let server = server(&all, &script, AuthConfig::default());
     let account = server.of(None);
     assert_eq!(
@@ -341,7 +342,8 @@ async fn a_refusal_leads_to_a_sign_in_and_the_sign_in_to_a_token() {
 
 #[tokio::test]
 async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(&all, &script, AuthConfig::default()).of(None);
     for (promised, iss, expect) in [
         (true, Some("same"), Ok(())),
@@ -431,7 +433,8 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
 
 #[tokio::test]
 async fn scopes_of_a_token_answer_may_be_a_list() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let machine = AuthConfig {
         kind: AuthorizationKind::ClientCredentials,
         client_id: Some("me".to_owned()),
@@ -456,7 +459,8 @@ async fn scopes_of_a_token_answer_may_be_a_list() {
 
 #[tokio::test]
 async fn metadata_of_others_is_not_followed() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let refuses = async |auth: AuthConfig| {
         let account = server(&all, &script, auth).of(None);
         matches!(
@@ -501,7 +505,8 @@ async fn metadata_of_others_is_not_followed() {
 
 #[tokio::test]
 async fn a_hundred_calls_at_the_expiry_renew_once() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(&all, &script, AuthConfig::default()).of(None);
     script.tokens.lock().unwrap().push(tokens("old", 0));
     sign_in(&all, &account, &script).await.unwrap();
@@ -587,7 +592,8 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
             "needs_login",
         ),
     ] {
-        let (script, all) = (Script::start().await, accounts(None));
+        let script = Script::start().await;
+        let all = accounts(None);
         let account = server(&all, &script, AuthConfig::default()).of(None);
         script.tokens.lock().unwrap().push(tokens("old", 0));
         sign_in(&all, &account, &script).await.unwrap();
@@ -612,7 +618,8 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
         assert_eq!(script.asked().len(), 2, "{answers:?}");
     }
     // A token that still serves goes on to be used meanwhile.
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(&all, &script, AuthConfig::default()).of(None);
     sign_in(&all, &account, &script).await.unwrap();
     script.tokens.lock().unwrap().push((503, String::new()));
@@ -622,7 +629,8 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
 
 #[tokio::test]
 async fn scopes_are_joined_and_asked_for_three_times() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(&all, &script, AuthConfig::default()).of(None);
     sign_in(&all, &account, &script).await.unwrap();
     let challenge = || Challenge {
@@ -702,13 +710,15 @@ async fn a_restart_keeps_accounts_and_registrations_and_no_text_in_clear() {
 
 #[tokio::test]
 async fn callers_have_accounts_of_their_own() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let auth = AuthConfig {
         account: Whose::Caller,
         ..AuthConfig::default()
     };
     let server = server(&all, &script, auth);
-    let (ann, bob) = (server.of(Some("ann")), server.of(Some("bob")));
+    let ann = server.of(Some("ann"));
+    let bob = server.of(Some("bob"));
     // Without a token there is no session, not even one without a token.
     assert_eq!(header(&ann).await, Err(AccountFault::LoginNeeded));
     sign_in(&all, &ann, &script).await.unwrap();
@@ -731,7 +741,8 @@ async fn callers_have_accounts_of_their_own() {
 
 #[tokio::test]
 async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let machine = AuthConfig {
         kind: AuthorizationKind::ClientCredentials,
         client_id: Some("me".to_owned()),
@@ -792,7 +803,8 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
         Err(AccountFault::MetadataRefused(_) | AccountFault::Refused(_))
     ));
     // Each token is exchanged for its own bearer, also if another one came later.
-    let (now_ms, participant) = (unix_ms(), ParticipantId::new("ann").unwrap());
+    let now_ms = unix_ms();
+    let participant = ParticipantId::new("ann").unwrap();
     let came = |token: &str, at: u8, ends_ms: u64| {
         let hash = Digest([at; 32]);
         all.came(CheckedToken {
@@ -824,14 +836,16 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
 
 #[tokio::test]
 async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let exchange = AuthConfig {
         kind: AuthorizationKind::Exchange,
         account: Whose::Caller,
         ..AuthConfig::default()
     };
     let server = server(&all, &script, exchange);
-    let (ann, now_ms) = (ParticipantId::new("ann").unwrap(), unix_ms());
+    let ann = ParticipantId::new("ann").unwrap();
+    let now_ms = unix_ms();
     let hash = |at: usize| {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&at.to_be_bytes());

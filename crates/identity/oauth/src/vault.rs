@@ -200,7 +200,8 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Journal`].
     pub async fn end(&self, place: &AccountPlace) -> Result<(), VaultError> {
-        let (server, participant) = (place.server.clone(), place.participant.clone());
+        let server = place.server.clone();
+        let participant = place.participant.clone();
         self.write(AccountRecord::UpstreamAccountEnded {
             server,
             participant,

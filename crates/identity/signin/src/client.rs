@@ -174,7 +174,8 @@ pub fn look_up(
 }
 
 fn of_config(one: &ConfiguredClient) -> Client {
-    let (id, name) = (one.id.clone(), one.name.clone());
+    let id = one.id.clone();
+    let name = one.name.clone();
     Client {
         id,
         name,

@@ -495,7 +495,9 @@ impl Connect {
         shown: &ConsentTerms,
         redirect_uri: &str,
     ) -> Result<(), Response> {
-        let (me, given, uri) = (Arc::clone(self), shown.clone(), redirect_uri.to_owned());
+        let me = Arc::clone(self);
+        let given = shown.clone();
+        let uri = redirect_uri.to_owned();
         let kept = spawn_blocking(move || me.keep(&given, &uri))
             .await
             .unwrap_or_else(|_| {
@@ -574,9 +576,10 @@ impl Connect {
             .filter(|person| self.is_signed_in(person, at.now_ms));
         let participant = person.map(|person| person.name);
         // Over plain HTTP the sign-in itself says who began it, in this browser.
-        let is_known = match sessions.keep_persons() {
-            true => participant.is_some(),
-            false => sessions.find(&browser.cookies(), at.now_ms).is_some(),
+        let is_known = if sessions.keep_persons() {
+            participant.is_some()
+        } else {
+            sessions.find(&browser.cookies(), at.now_ms).is_some()
         };
         if !is_known {
             self.refused(
@@ -637,7 +640,8 @@ impl Connect {
 
 /// Consent terms of a request for a person, by the server's metadata of now.
 async fn shown(request: &ConnectRequest, who: SignedInPerson) -> Result<ConsentTerms, String> {
-    let (account, site) = (&request.account, &request.account.site);
+    let account = &request.account;
+    let site = &request.account.site;
     if site.config.kind == AuthorizationKind::Key {
         return Ok(ConsentTerms {
             participant: who.name,

@@ -154,7 +154,8 @@ impl SignIn {
         let Some(client_id) = params.get("client_id") else {
             return Err(TokenError::new("invalid_client", "client_id is missing"));
         };
-        let (client_id, params) = (client_id.to_owned(), params.clone());
+        let client_id = client_id.to_owned();
+        let params = params.clone();
         let acted = match params.get("grant_type") {
             Some("authorization_code") => {
                 self.blocking(move |me| me.exchange(&now, &client_id, &params))
@@ -262,7 +263,8 @@ impl SignIn {
 
     /// A new family, on disk before its tokens are given.
     fn begin(&self, now: &Now, grant: &CodeConsent) -> Result<(FamilyId, Given), TokenError> {
-        let (request, participant) = (&grant.request, &grant.participant);
+        let request = &grant.request;
+        let participant = &grant.participant;
         let family = FamilyId(u128::from_be_bytes(random()));
         let first = self.refresh.text(&self.refresh.first(family, random()));
         let ends_ms = now.ms.saturating_add(millis(now.login.longest));
@@ -357,7 +359,8 @@ impl SignIn {
             invalid_grant("the refresh token is not known, or too old: sign in again")
         };
         let token = self.refresh.open(text).ok_or_else(unknown)?;
-        let (id, sha256) = (token.family.to_string(), hash(text));
+        let id = token.family.to_string();
+        let sha256 = hash(text);
         let mut outcome = Err(unknown);
         // One at a time: of two requests with one token, the second finds the family renewed.
         let changed = self.access.change(|journal| {
@@ -397,7 +400,8 @@ impl SignIn {
         sha256: &str,
         write: impl Fn(&[AccessRecord]) -> Result<(), Refusal>,
     ) -> Result<Given, TokenError> {
-        let (participant, client_name) = (family.participant.clone(), family.client_name.clone());
+        let participant = family.participant.clone();
+        let client_name = family.client_name.clone();
         let refused = |error: TokenError| {
             let why = format!("{}: {}", error.code, error.description);
             self.record_refusal(Some(&participant), Some(&client_name), &why);
@@ -547,13 +551,13 @@ impl SignIn {
         let token = params
             .get("token")
             .ok_or_else(|| TokenError::new("invalid_request", "token is missing"))?;
-        let family = match token.starts_with(ACCESS_TOKEN_PREFIX) {
-            true => self
-                .tokens
+        let family = if token.starts_with(ACCESS_TOKEN_PREFIX) {
+            self.tokens
                 .open(token, now.ms)
                 .ok()
-                .map(|token| token.family),
-            false => self.refresh.open(token).map(|token| token.family),
+                .map(|token| token.family)
+        } else {
+            self.refresh.open(token).map(|token| token.family)
         };
         let Some(family) = family else { return Ok(()) };
         let client = params.get("client_id").map(client::digest);

@@ -372,14 +372,12 @@ impl SignIn {
         let Open { now, request, .. } = open;
         let (remembered, cookie) = given.clone().unwrap_or_default();
         let mark = self.mark(now, &participant);
-        let (grant, at_ms) = (
-            CodeConsent {
-                request: request.clone(),
-                participant,
-                mark,
-            },
-            now.ms,
-        );
+        let grant = CodeConsent {
+            request: request.clone(),
+            participant,
+            mark,
+        };
+        let at_ms = now.ms;
         let consented = given.is_some();
         let code = self
             .blocking(move |me| me.consented(grant, consented, remembered, at_ms))

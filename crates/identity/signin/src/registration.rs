@@ -69,7 +69,8 @@ pub fn read(body: &[u8], private: &[String]) -> Result<Registration, Registratio
             )));
         }
     }
-    let (mut kept, mut fault) = (Vec::new(), None);
+    let mut kept = Vec::new();
+    let mut fault = None;
     let uris = asked.get("redirect_uris").and_then(Value::as_array);
     for uri in uris
         .into_iter()
@@ -163,10 +164,8 @@ mod tests {
             let head = r#"{"redirect_uris":["https://a.example/"],"client_name":""#;
             format!("{head}{}\"}}", "x".repeat(bytes - head.len() - 2))
         };
-        let (at_limit, too_long) = (
-            long(REGISTRATION_BYTES_MAX),
-            long(REGISTRATION_BYTES_MAX + 1),
-        );
+        let at_limit = long(REGISTRATION_BYTES_MAX);
+        let too_long = long(REGISTRATION_BYTES_MAX + 1);
         let cursor = r#"{"client_name":"Cursor","redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback",
             "https://www.cursor.com/agents/mcp/oauth/callback","http://localhost:8787/callback","vscode://x"]}"#;
         for (body, expect) in [

@@ -22,7 +22,8 @@ fn text(bytes: &HtmlString) -> String {
 }
 
 fn read(page: &HtmlPage) -> Rendered {
-    let (mut markup, mut texts) = (Vec::new(), Vec::new());
+    let mut markup = Vec::new();
+    let mut texts = Vec::new();
     for Ok(token) in Tokenizer::new(page.body()) {
         match token {
             Token::StartTag(tag) => {

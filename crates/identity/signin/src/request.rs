@@ -106,7 +106,8 @@ pub fn read(
     }
     let state = state.map(str::to_owned);
     let fault = |code, description| {
-        let (redirect_uri, state) = (redirect_uri.clone(), state.clone());
+        let redirect_uri = redirect_uri.clone();
+        let state = state.clone();
         RequestFault::Client(ClientFault {
             code,
             description,
@@ -283,7 +284,8 @@ mod tests {
             redirect_uris: vec!["http://127.0.0.1/cb".into()],
         };
         let public_url = PublicUrl::parse("https://gw.example").unwrap();
-        let (scopes, baseline) = (["mcp:read", "mcp:write"], ["mcp:read"]);
+        let scopes = ["mcp:read", "mcp:write"];
+        let baseline = ["mcp:read"];
         let terms = RequestTerms {
             public_url: &public_url,
             scopes: &scopes,

@@ -128,7 +128,8 @@ impl SignIn {
     /// Configuration and time now; `None` while signing in is disabled.
     pub(crate) fn now(&self) -> Option<Now> {
         let config = self.home.config();
-        let (login, public_url) = (config.login.clone()?, config.public_url.clone()?);
+        let login = config.login.clone()?;
+        let public_url = config.public_url.clone()?;
         Some(Now {
             config,
             login,

@@ -52,17 +52,16 @@ impl FramedLink {
         .connect()
         .await?;
         let socket = TokioIo::new(socket);
-        let (queue, frame_bytes_max) = (
-            Arc::new(SendQueue::new(
-                Framing::Frames,
-                QUEUE_BYTES_MAX,
-                queue_len_max,
-            )),
-            spec.limits.frame_bytes_max,
-        );
+        let queue = Arc::new(SendQueue::new(
+            Framing::Frames,
+            QUEUE_BYTES_MAX,
+            queue_len_max,
+        ));
+        let frame_bytes_max = spec.limits.frame_bytes_max;
         let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
-        let (queued, into) = (Arc::clone(&queue), Arc::clone(&inbox));
+        let queued = Arc::clone(&queue);
+        let into = Arc::clone(&inbox);
         let run: Closing<'static> = if websocket {
             let opened =
                 tokio::time::timeout(spec.limits.connect, ws::open(&url, spec, socket)).await;
@@ -144,13 +143,15 @@ pub(crate) async fn read_frames(
 ) -> io::Result<()> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut frames = Frames::new(bytes_max, BytesMut::new());
-    let (mut is_first, mut turn) = (true, 0);
+    let mut is_first = true;
+    let mut turn = 0;
     loop {
         frames.buffer().reserve(READ_BYTES);
         if pipe.read_buf(frames.buffer()).await? == 0 {
-            return match frames.is_cut() {
-                true => Err(invalid("the last message is cut")),
-                false => Ok(()),
+            return if frames.is_cut() {
+                Err(invalid("the last message is cut"))
+            } else {
+                Ok(())
             };
         }
         if let Some(first) = frames.buffer().first().filter(|_| is_first) {

@@ -64,7 +64,8 @@ impl HttpLink {
 
 impl LinkTransport for HttpLink {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-        let (state, limits) = (&self.state, &self.state.peer.limits);
+        let state = &self.state;
+        let limits = &self.state.peer.limits;
         if state.is_closed() {
             return Err(SendError::Closed);
         }

@@ -73,10 +73,8 @@ impl SendQueue {
         if bytes.len() >= self.bytes_max {
             return Err(SendError::TooLarge);
         }
-        let (waiting, len) = (
-            state.written.len() + state.writing.0,
-            state.len + state.writing.1,
-        );
+        let waiting = state.written.len() + state.writing.0;
+        let len = state.len + state.writing.1;
         if len >= self.len_max || waiting + bytes.len() >= self.bytes_max {
             return Err(SendError::Busy);
         }
@@ -131,9 +129,10 @@ impl SendQueue {
 pub(crate) fn take(share: &Arc<Share>, amount: usize) -> Result<Taken, SendError> {
     let is_first = share.taken() == 0;
     let mut taken = share.take(0).map_err(|_| SendError::Share)?;
-    match is_first {
-        true => taken.add(amount),
-        false => taken.grow(amount).map_err(|_| SendError::Share)?,
+    if is_first {
+        taken.add(amount)
+    } else {
+        taken.grow(amount).map_err(|_| SendError::Share)?
     }
     Ok(taken)
 }
@@ -184,7 +183,8 @@ mod tests {
     fn a_participant_fills_its_share_and_no_other() {
         let queue = SendQueue::new(Framing::Lines, 1000, 10);
         let shares = platform::Shares::new(usize::MAX, 250);
-        let (greedy, other) = (shares.of("greedy"), shares.of("other"));
+        let greedy = shares.of("greedy");
+        let other = shares.of("other");
         let line = || Bytes::from(vec![b'1'; 100]);
         queue.push(line(), Some(&greedy)).unwrap();
         assert_eq!(

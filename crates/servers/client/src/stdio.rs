@@ -144,7 +144,9 @@ impl StdioLink {
         ));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
         let stderr = tokio::spawn(read::stderr(spec.name.clone(), stderr, (pid, log)));
-        let (name, bytes_max, into) = (spec.name.clone(), spec.line_bytes_max, Arc::clone(&inbox));
+        let name = spec.name.clone();
+        let bytes_max = spec.line_bytes_max;
+        let into = Arc::clone(&inbox);
         let reader = match spec.framing {
             Framing::Lines => tokio::spawn(read::stdout(name, bytes_max, stdout, into)),
             Framing::Frames => tokio::spawn(read_frames(stdout, bytes_max, into)),
@@ -152,7 +154,8 @@ impl StdioLink {
         let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
         let groups = Groups::new(pid, started.is_kept());
-        let (queued, kept_groups) = (Arc::clone(&queue), groups.clone());
+        let queued = Arc::clone(&queue);
+        let kept_groups = groups.clone();
         let running = Running {
             started,
             groups: kept_groups,

@@ -82,9 +82,10 @@ impl Arguments {
         if self.validator.is_valid(&arguments) {
             return Ok(());
         }
-        match cost.may_be_named() {
-            true => Err(words::of(self.validator.iter_errors(&arguments))),
-            false => Err("- what does not fit is too much to be named".to_owned()),
+        if cost.may_be_named() {
+            Err(words::of(self.validator.iter_errors(&arguments)))
+        } else {
+            Err("- what does not fit is too much to be named".to_owned())
         }
     }
 }

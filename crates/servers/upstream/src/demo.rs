@@ -66,11 +66,9 @@ fn serve(frame: Bytes) -> Option<Bytes> {
 
 /// Answers a caller's request; `own` is the server's own name or URI, if the caller wrote another.
 pub(crate) fn respond(request: &Request, own: Option<&str>) -> Answer {
-    let (body, form, method) = (
-        request.payload.body_bytes(),
-        request.payload.form,
-        request.method.as_str(),
-    );
+    let body = request.payload.body_bytes();
+    let form = request.payload.form;
+    let method = request.method.as_str();
     let name = own.or_else(|| request.target.as_ref().map(model::Target::as_str));
     let modern = form == Form::Modern;
     if let Some(result) = (method == "tools/call" && name == Some("echo"))

@@ -38,7 +38,8 @@ impl DialIn {
     /// A participant that is not connected.
     pub fn new(id: ParticipantId, envelope_bytes_max: usize, outbox: Arc<dyn Outbox>) -> Self {
         let presence = watch::Sender::new(None);
-        let (conversation, listed) = (Mutex::default(), Mutex::new(true));
+        let conversation = Mutex::default();
+        let listed = Mutex::new(true);
         Self {
             id,
             envelope_bytes_max,

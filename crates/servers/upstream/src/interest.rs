@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn a_subscription_stays_until_its_last_link_is_removed() {
         let interest = Interest::default();
-        let (one, two) = (LinkId(1), LinkId(2));
+        let one = LinkId(1);
+        let two = LinkId(2);
         assert!(interest.is_new(&task("t")));
         add(&interest, one, task("t"));
         let before = interest.revision();
@@ -197,7 +198,8 @@ mod tests {
     #[test]
     fn forgetting_a_link_removes_its_subscriptions() {
         let interest = Interest::default();
-        let (one, two) = (LinkId(1), LinkId(2));
+        let one = LinkId(1);
+        let two = LinkId(2);
         for (link, subscription) in [
             (one, task("s")),
             (one, uri("u")),
@@ -216,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_successor_takes_subscriptions_and_level() {
-        let (of_old, of_new) = (Interest::default(), Interest::default());
+        let of_old = Interest::default();
+        let of_new = Interest::default();
         add(&of_old, LinkId(1), uri("a:1"));
         of_old.want_level(LinkId(1), LogLevel::Info, true);
         of_new.want_level(LinkId(2), LogLevel::Error, true);

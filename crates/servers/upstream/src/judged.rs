@@ -77,7 +77,8 @@ fn judge(
     part: Part,
     definitions: impl FnOnce() -> Vec<PartDefinition>,
 ) -> Vec<Withheld> {
-    let (server, is_shared) = (&origin.spec.config, origin.is_shared);
+    let server = &origin.spec.config;
+    let is_shared = origin.is_shared;
     let pins = origin
         .environment
         .pins

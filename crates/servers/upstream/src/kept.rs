@@ -97,7 +97,8 @@ impl KeptManifests {
         if let Some(dir) = data_dir {
             remove_forgotten(&dir.join(DIR));
         }
-        let (uses, tools) = (uses.unwrap_or_default(), tools.unwrap_or_default());
+        let uses = uses.unwrap_or_default();
+        let tools = tools.unwrap_or_default();
         let state = Mutex::new(State {
             uses,
             tools,
@@ -411,10 +412,8 @@ mod tests {
     fn names_of_files_differ_and_stay_in_the_folder() {
         assert_eq!(file_name("git-hub_1"), "git-hub_1.json");
         assert_eq!(file_name("../a"), "%2E%2E%2Fa.json");
-        let (one, other) = (
-            file_name(&"é".repeat(64)),
-            file_name(&format!("{}e", "é".repeat(63))),
-        );
+        let one = file_name(&"é".repeat(64));
+        let other = file_name(&format!("{}e", "é".repeat(63)));
         assert!(one != other && one.len() < 255);
     }
 }

@@ -110,7 +110,8 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
 
 /// The filter of a listen request; `None` when it would be empty.
 fn filter(handshake: &Handshake, subscriptions: &[Subscription]) -> Option<Vec<u8>> {
-    let (mut uris, mut tasks) = (Vec::new(), Vec::new());
+    let mut uris = Vec::new();
+    let mut tasks = Vec::new();
     for subscription in subscriptions {
         match subscription {
             Subscription::Resource(uri) => uris.push(uri),

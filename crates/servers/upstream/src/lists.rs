@@ -368,12 +368,13 @@ impl Verdicts {
         }
         let mut verdict = schema::check(schema);
         if validates && verdict.is_ok() {
-            verdict = match self.values < CHECKED_VALUES_MAX {
-                true => Arguments::new(schema).map(|arguments| self.values += arguments.values()),
-                false => Err(
+            verdict = if self.values < CHECKED_VALUES_MAX {
+                Arguments::new(schema).map(|arguments| self.values += arguments.values())
+            } else {
+                Err(
                     "arguments cannot be checked: the schemas before its own are too large"
                         .to_owned(),
-                ),
+                )
             };
         }
         self.known.insert(schema.clone(), verdict.clone());
@@ -411,7 +412,9 @@ pub(crate) async fn keep(
     resolve: Option<Arc<dyn Resolve>>,
 ) {
     let first = resolve.map(|resolve| resolve.retry()).unwrap_or_default();
-    let (mut retry, mut next, mut quiet) = (Retry::default(), None, Quiet::default());
+    let mut retry = Retry::default();
+    let mut next = None;
+    let mut quiet = Quiet::default();
     loop {
         tokio::select! {
             () = upkeep.notified() => {}
@@ -568,7 +571,8 @@ mod tests {
     #[test]
     fn of_each_list_a_few_announcements_without_a_change_are_passed_on() {
         let mut quiet = Quiet::default();
-        let (tools, prompts) = (ListKind::Tools, ListKind::Prompts);
+        let tools = ListKind::Tools;
+        let prompts = ListKind::Prompts;
         for _ in 0..UNCHANGED_MAX {
             assert_eq!(quiet.refreshed(&[tools], |_| false), [tools]);
         }
@@ -583,7 +587,8 @@ mod tests {
 
     #[test]
     fn changes_without_end_are_fetched_in_steps() {
-        let (mut quiet, start) = (Quiet::default(), Instant::now());
+        let mut quiet = Quiet::default();
+        let start = Instant::now();
         for _ in 0..REFRESHES_AT_ONCE {
             quiet.refreshed(&[ListKind::Tools], |_| true);
             assert!(quiet.next_step().is_none_or(|step| step <= Instant::now()));

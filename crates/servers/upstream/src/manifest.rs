@@ -206,11 +206,12 @@ impl Manifest {
                 .find(|item| item.key == tool)?
                 .get("inputSchema")
         };
-        match self.is_cut(tool) {
-            true => schema()
+        if self.is_cut(tool) {
+            schema()
                 .and_then(|schema| header::annotations(&schema).ok())
-                .unwrap_or_default(),
-            false => self.annotations.get(tool).cloned().unwrap_or_default(),
+                .unwrap_or_default()
+        } else {
+            self.annotations.get(tool).cloned().unwrap_or_default()
         }
     }
 

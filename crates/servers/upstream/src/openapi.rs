@@ -158,7 +158,8 @@ async fn fetched(
             answer.status.as_u16()
         )));
     }
-    let (named, is_configured) = (configured(&config.http, &config.query), config.is_base);
+    let named = configured(&config.http, &config.query);
+    let is_configured = config.is_base;
     // Large ones take a while to read.
     let reading = tokio::task::spawn_blocking(move || {
         let document = Document::read(&answer.body).map_err(|why| why.to_string())?;
@@ -238,7 +239,8 @@ impl LinkTransport for OpenApiLink {
             if calls.len() >= state.calls_max {
                 return Err(SendError::Busy);
             }
-            let (state, id) = (Arc::clone(state), id.clone());
+            let state = Arc::clone(state);
+            let id = id.clone();
             let task = tokio::spawn(async move {
                 let outcome = state.call(&call).await;
                 state.calls.lock().remove(&number);
@@ -381,7 +383,8 @@ impl State {
             .operations
             .get(first..)
             .ok_or((INVALID_PARAMS, "unknown cursor".to_owned()))?;
-        let (mut tools, mut count) = (String::new(), 0);
+        let mut tools = String::new();
+        let mut count = 0;
         for operation in rest {
             if count > 0 && tools.len() + operation.definition.len() > PAGE_BYTES {
                 break;

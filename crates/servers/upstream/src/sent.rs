@@ -192,9 +192,11 @@ async fn inline(
             reason,
         });
     };
-    let (mut asked, mut open) = (HashMap::new(), JoinSet::new());
+    let mut asked = HashMap::new();
+    let mut open = JoinSet::new();
     let mut far = far.into_iter();
-    let (until, mut bytes) = (Instant::now() + RESOLVING, 0_usize);
+    let until = Instant::now() + RESOLVING;
+    let mut bytes = 0_usize;
     loop {
         while open.len() < RESOLVED_AT_ONCE_MAX
             && let Some(sent) = far.next()
@@ -296,7 +298,8 @@ mod tests {
 
     #[test]
     fn the_pause_before_the_next_attempt_doubles_up_to_a_limit() {
-        let (mut retry, first) = (Retry::default(), RETRY_MAX / 5);
+        let mut retry = Retry::default();
+        let first = RETRY_MAX / 5;
         let mut pause = |is_unresolved| retry.pause(is_unresolved, first);
         let pauses = [true; 5].map(&mut pause);
         assert_eq!(

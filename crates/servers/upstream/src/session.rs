@@ -241,7 +241,8 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (server, key) = (self.upstream(), &self.setup.key);
+        let server = self.upstream();
+        let key = &self.setup.key;
         f.debug_struct("Session")
             .field("server", &server)
             .field("key", key)

@@ -196,7 +196,8 @@ impl From<&Caller<'_>> for SessionOwner {
             client,
             token,
         } = *caller;
-        let (participant, client) = (participant.clone(), client.clone());
+        let participant = participant.clone();
+        let client = client.clone();
         Self {
             link,
             participant,

@@ -294,7 +294,8 @@ mod tests {
                         method,
                         context,
                     };
-                    let (mut parts, mut whole) = (Vec::new(), Vec::new());
+                    let mut parts = Vec::new();
+                    let mut whole = Vec::new();
                     Object::write(&mut parts, |entry| write_kind(entry, kind));
                     Object::write(&mut whole, |entry| {
                         entry.text("kind", &cut(&kind.to_string()));

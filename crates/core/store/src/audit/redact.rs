@@ -76,7 +76,8 @@ impl Redaction {
         let mut out = Vec::new();
         let mut key = Span::default();
         // The bytes from `from` to `end` are kept but not yet copied.
-        let (mut from, mut end) = (0, 0);
+        let mut from = 0;
+        let mut end = 0;
         while let Some(token) = tokens.next() {
             let token_span = tokens.span();
             if token_span.start > end {

@@ -112,7 +112,8 @@ enum Attack {
 }
 
 fn any_attack() -> impl Strategy<Value = Attack> {
-    let (at, other) = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
+    let at = any::<prop::sample::Index>();
+    let other = any::<prop::sample::Index>();
     let of = |count: usize| move |at: prop::sample::Index| at.index(count);
     let two =
         |count: usize| (0..count, 1..count).prop_map(move |(one, by)| (one, (one + by) % count));
@@ -173,7 +174,8 @@ fn apply(attack: &Attack, disk: &SimDisk) {
         Attack::CutOff(kept) => with_lines(disk, |lines| lines.truncate(kept)),
         Attack::RemoveSegment(at) => disk.remove(&name(firsts[at])),
         Attack::SwapSegments(a, b) => {
-            let (one, other) = (disk.bytes(&name(firsts[a])), disk.bytes(&name(firsts[b])));
+            let one = disk.bytes(&name(firsts[a]));
+            let other = disk.bytes(&name(firsts[b]));
             disk.tamper(&name(firsts[a]), |text| *text = other);
             disk.tamper(&name(firsts[b]), |text| *text = one);
         }
@@ -205,7 +207,9 @@ proptest! {
     fn verify_passes_after_every_crash_and_no_acknowledged_entry_is_lost(
         runs in prop::collection::vec((0..60_usize, 1..9_u64, any::<u64>()), 1..6)
     ) {
-        let (disk, mut begun, mut next) = (SimDisk::default(), false, 0);
+        let disk = SimDisk::default();
+        let mut begun = false;
+        let mut next = 0;
         let mut acknowledged = Vec::new();
         for (acts, group, seed) in runs {
             disk.fail_after(acts);
@@ -371,7 +375,8 @@ fn a_failing_disk_stops_the_log_and_permits_are_bounded() {
 fn a_participant_fills_its_share_of_the_log_and_no_other() {
     let disk = SimDisk::default();
     let audit = AuditLog::on(open(&disk, false).unwrap(), Policy::default()).unwrap();
-    let (greedy, other) = (audit.account("greedy"), audit.account("other"));
+    let greedy = audit.account("greedy");
+    let other = audit.account("other");
     let permits: Vec<_> = std::iter::from_fn(|| audit.reserve_on(&greedy).ok()).collect();
     assert_eq!(permits.len(), AUDIT_PERMITS_MAX / SHARE_OF_POOL);
     assert!(matches!(audit.reserve_on(&greedy), Err(StoreError::Share)));

@@ -72,7 +72,9 @@ impl LogWriter {
         let turn = known.map_or(0, |kept| kept.turn);
         let durable_head = Arc::new(Mutex::new(recovered.head));
         let head = recovered.head;
-        let (text, segment, chained) = (Vec::new(), None, 0);
+        let text = Vec::new();
+        let segment = None;
+        let chained = 0;
         let mut log = LogWriter {
             files,
             chain,
@@ -183,7 +185,8 @@ impl LogWriter {
 
     /// Opens the last segment and removes the rest of a write that a crash interrupted.
     fn continue_segment(&mut self, first: u64, whole: u64) -> Result<(), StoreError> {
-        let (name, segments) = (name(first), &*self.files.segments);
+        let name = name(first);
+        let segments = &*self.files.segments;
         let mut file = segments.open(&name).map_err(on(segments, "open", &name))?;
         file.cut(whole).map_err(on(segments, "repair", &name))?;
         self.segment = Some(Segment {
@@ -216,13 +219,15 @@ fn recover(
     };
     let mut end_of_chain = head;
     let mut anchored = head.seq == 0;
-    let (mut tail, mut end) = (None, false);
+    let mut tail = None;
+    let mut end = false;
     let from = firsts
         .iter()
         .rposition(|first| *first <= head.seq)
         .unwrap_or_default();
     for first in firsts.iter().skip(from) {
-        let (text, mut whole) = (files.segment(*first)?, 0);
+        let text = files.segment(*first)?;
+        let mut whole = 0;
         for part in segment_parts(&text) {
             let SegmentPart::Whole(line) = part else {
                 break;

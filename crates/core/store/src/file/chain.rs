@@ -45,11 +45,10 @@ impl Chain {
             ));
         }
         self.advance(parts.members);
-        match parts.sum == HEXLOWER.encode(&self.sum).as_bytes() {
-            true => Ok(()),
-            false => {
-                Err("its checksum does not match: the line or one before it was changed".to_owned())
-            }
+        if parts.sum == HEXLOWER.encode(&self.sum).as_bytes() {
+            Ok(())
+        } else {
+            Err("its checksum does not match: the line or one before it was changed".to_owned())
         }
     }
 

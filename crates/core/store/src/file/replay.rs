@@ -234,13 +234,15 @@ impl Reader<'_> {
             Head::At(place) => place,
         };
         if place.id == header.id {
-            let (is, was) = (chain.lines, place.lines);
-            return match is < was {
-                true => Err(lost(
+            let is = chain.lines;
+            let was = place.lines;
+            return if is < was {
+                Err(lost(
                     self.disk,
                     &format!("its end is gone: it has {is} lines, and had {was}"),
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             };
         }
         match &header.follows {

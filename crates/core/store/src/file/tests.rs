@@ -52,7 +52,8 @@ fn a_torn_last_line_is_removed_and_writing_continues() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(dir.path()).unwrap();
     add(&journal, "scout");
-    let (path, head) = (dir.path().join(JOURNAL_FILE), dir.path().join(HEAD_FILE));
+    let path = dir.path().join(JOURNAL_FILE);
+    let head = dir.path().join(HEAD_FILE);
     let before = fs::read(&head).unwrap();
     add(&journal, "ci");
     drop(journal);

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn many_causes_are_bounded_together() {
-        let (mut window, mut written) = (Window::default(), 0);
+        let mut window = Window::default();
+        let mut written = 0;
         for number in 0..10_000 {
             written += u32::from(count(&mut window, &format!("cause-{number}")));
         }

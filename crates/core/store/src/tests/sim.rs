@@ -121,7 +121,8 @@ impl Content {
             .zip(&self.synced)
             .take_while(|(new, old)| new == old)
             .count();
-        let (new, old) = (&self.current[same..], &self.synced[same..]);
+        let new = &self.current[same..];
+        let old = &self.synced[same..];
         let kept = random as usize % (new.len() + 1);
         let mut torn = self.synced[..same].to_vec();
         torn.extend_from_slice(&new[..kept]);
@@ -208,7 +209,8 @@ impl DiskFile for SimFile {
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.change(|content| {
-            let (from, to) = (at as usize, at as usize + bytes.len());
+            let from = at as usize;
+            let to = at as usize + bytes.len();
             let longest = content.current.len().max(to);
             content.current.resize(longest, 0);
             content.current[from..to].copy_from_slice(bytes);

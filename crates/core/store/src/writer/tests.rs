@@ -117,7 +117,8 @@ proptest! {
     #[test]
     fn no_acknowledged_record_is_lost(runs in prop::collection::vec((0..250_usize, any::<u64>()), 1..4)) {
         let disk = SimDisk::default();
-        let (mut acknowledged, mut submitted) = (Vec::new(), 0);
+        let mut acknowledged = Vec::new();
+        let mut submitted = 0;
         for (acts, seed) in runs {
             let writer = writer(&disk);
             let found = names(&writer);
@@ -146,7 +147,8 @@ proptest! {
 fn a_participant_has_a_share_of_the_journals_queue() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(dir.path()).unwrap();
-    let (greedy, other) = (journal.account("greedy"), journal.account("other"));
+    let greedy = journal.account("greedy");
+    let other = journal.account("other");
     let waits = greedy.take(PARTICIPANT_WRITER_BYTES_MAX).unwrap();
     assert!(!greedy.has_room(1) && !journal.account("greedy").has_room(1));
     assert!(other.has_room(PARTICIPANT_WRITER_BYTES_MAX));
@@ -161,7 +163,8 @@ fn a_compacted_journal_that_cannot_be_opened_is_opened_later() {
     // The owner is asked first: what it does not know is not obsolete.
     assert!(names(&writer).is_empty());
     disk.fail_opens(2);
-    let (mut acknowledged, mut refused) = (Vec::new(), 0);
+    let mut acknowledged = Vec::new();
+    let mut refused = 0;
     for number in 0..200 {
         let mut records = nothing(7);
         let name = format!("name-{number}");

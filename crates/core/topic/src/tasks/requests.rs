@@ -60,7 +60,8 @@ impl<H: Handles> Topic<H> {
         let Some(open) = self.operations.get_mut(id) else {
             return;
         };
-        let (task, link) = (about.task, open.link);
+        let task = about.task;
+        let link = open.link;
         let waits = !about.lost && open.method.as_str() == TASK_RESULT.name;
         open.rare.get_or_insert_default().about = Some(Box::new(about));
         if let Some(task) = task.and_then(|task| self.tasks.get_mut(task)) {

@@ -270,7 +270,8 @@ fn questions_of_a_server_are_limited_for_each_participant() {
         ..Limits::default()
     };
     let mut stage = with(limits);
-    let (other, dan) = (model::LinkId(4), model::LinkId(5));
+    let other = model::LinkId(4);
+    let dan = model::LinkId(5);
     stage.caller(other, "ann", &["mcp/*"]);
     stage.caller(dan, "dan", &["mcp/*"]);
     stage.call(other, 2, "one_a");

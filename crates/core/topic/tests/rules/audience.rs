@@ -76,8 +76,12 @@ fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     stage.lists("worker", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     stage.call(BOB, 11, "worker_a");
-    let (by, to) = (id("bob"), [id("worker")]);
-    let (proposal, held, content, park_ms) = (op(1), op(11), 1, 50);
+    let by = id("bob");
+    let to = [id("worker")];
+    let proposal = op(1);
+    let held = op(11);
+    let content = 1;
+    let park_ms = 50;
     stage.step(Event::Propose {
         proposal,
         terms: terms(&by, &to, "p1"),

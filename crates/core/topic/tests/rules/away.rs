@@ -138,8 +138,10 @@ fn a_held_call_waits_for_a_participant_that_serves() {
     stage.lists("worker", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     stage.call(BOB, 11, "worker_a");
-    let (by, to) = (crate::stage::id("bob"), [crate::stage::id("worker")]);
-    let (proposal, terms) = (crate::stage::op(1), crate::stage::terms(&by, &to, "p1"));
+    let by = crate::stage::id("bob");
+    let to = [crate::stage::id("worker")];
+    let proposal = crate::stage::op(1);
+    let terms = crate::stage::terms(&by, &to, "p1");
     stage.step(Event::Propose {
         proposal,
         terms,

@@ -70,8 +70,11 @@ fn a_server_withdraws_its_questions_by_name() {
     stage.call(ANN, 1, "one_a");
     stage.call(ANN, 2, "two_a");
     let mut ask = |server: &str, operation, about| {
-        let (server, tag, about) = (&id(server), Some(7), About::Call(op(about)));
-        let (method, question) = (model::Method::Known("roots/list"), operation);
+        let server = &id(server);
+        let tag = Some(7);
+        let about = About::Call(op(about));
+        let method = model::Method::Known("roots/list");
+        let question = operation;
         let operation = op(operation);
         stage.step(Event::Ask(Ask {
             server,

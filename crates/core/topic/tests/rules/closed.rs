@@ -71,10 +71,12 @@ fn the_oldest_are_forgotten_first() {
 #[test]
 fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     let mut stage = stage();
-    let (by, to) = (id("bob"), [id("one")]);
+    let by = id("bob");
+    let to = [id("one")];
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
         let envelope = format!("p{number}");
-        let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
+        let state = model::ProposalState::Completed;
+        let decided = Some((id("ann"), 3));
         let end = Some(EndedProposal {
             state,
             reason: None,
@@ -82,7 +84,8 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
             fulfilment: None,
             answer: Some(5),
         });
-        let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
+        let proposal = op(number);
+        let terms = terms(&by, &to, &envelope);
         stage.step(Event::Restore(Restore {
             proposal,
             terms,

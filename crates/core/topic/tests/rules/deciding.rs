@@ -219,7 +219,8 @@ fn a_proposal_is_seen_by_its_proposer_and_by_participants_that_could_decide() {
     let mut stage = pending();
     stage.proposes(BOB, "bob", 2);
     let sees = |stage: &crate::stage::Stage, name: &str, grants: &[&str], all| {
-        let (who, capabilities) = (id(name), caps(grants));
+        let who = id(name);
+        let capabilities = caps(grants);
         let shown = stage
             .topic
             .proposals(&who, &capabilities, all)

@@ -95,7 +95,9 @@ fn proposals_from_before_are_not_the_next_bearers() {
             answer: Some(9),
         };
         let terms = terms(&id(by), &[id("one")], &format!("e{number}"));
-        let (proposal, content, end) = (op(number), number, Some(end));
+        let proposal = op(number);
+        let content = number;
+        let end = Some(end);
         stage.step(Event::Restore(Restore {
             proposal,
             terms,

@@ -44,7 +44,9 @@ impl<'a> Envelope<'a> {
             .iter()
             .map(|operation| (op(*operation), *operation))
             .collect();
-        let (method, context, tag) = (Method::Known("tools/call"), Some("a".into()), None);
+        let method = Method::Known("tools/call");
+        let context = Some("a".into());
+        let tag = None;
         let ruling = Some((Some(SHOWN), RULING));
         let requested = Requested {
             method,
@@ -115,7 +117,9 @@ impl Stage {
         } else {
             correlation
         };
-        let (message, bytes, proposal_digest) = (id.to_owned(), id.len(), about.map(digest));
+        let message = id.to_owned();
+        let bytes = id.len();
+        let proposal_digest = about.map(digest);
         self.step(Event::Say(Say {
             link,
             id,
@@ -146,11 +150,9 @@ impl Stage {
         proposal: u128,
         to: &[&str],
     ) -> Effects {
-        let (by, named, envelope) = (
-            id(by),
-            to.iter().map(|to| id(to)).collect::<Vec<_>>(),
-            format!("p{proposal}"),
-        );
+        let by = id(by);
+        let named = to.iter().map(|to| id(to)).collect::<Vec<_>>();
+        let envelope = format!("p{proposal}");
         let terms = terms(&by, &named, &envelope);
         let intent = Intent::Propose {
             proposal: op(proposal),

@@ -112,10 +112,8 @@ fn lists_show_entries_that_could_be_called_or_proposed() {
     );
     let changed = notified(&effects, ListKind::Tools);
     assert_eq!(changed, ["link 2"], "which entries are held has changed");
-    let (before, after) = (
-        stage.topic.list_snapshot(BOB, None).unwrap(),
-        stage.topic.list_snapshot(ANN, None).unwrap(),
-    );
+    let before = stage.topic.list_snapshot(BOB, None).unwrap();
+    let after = stage.topic.list_snapshot(ANN, None).unwrap();
     assert!(
         before.is_same(&stage.topic.list_snapshot(BOB, None).unwrap()) && !before.is_same(&after)
     );

@@ -112,7 +112,10 @@ fn a_caller_that_comes_back_is_parked_again_in_time() {
             proposal: op(1),
             until_ms,
         };
-        let (link, tag, call, operation) = (BOB, None, operation, op(operation));
+        let link = BOB;
+        let tag = None;
+        let call = operation;
+        let operation = op(operation);
         let resume = topic::Resume {
             link,
             operation,

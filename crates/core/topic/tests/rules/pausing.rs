@@ -372,7 +372,8 @@ fn only_three_methods_pause() {
 
 /// A notification about call 1.
 fn notified(stage: &mut Stage, notice: u8) -> Vec<String> {
-    let (server, subject) = (&id("one"), Subject::Call(op(1)));
+    let server = &id("one");
+    let subject = Subject::Call(op(1));
     shown(&stage.step(Event::Notice {
         server,
         subject,

@@ -55,10 +55,8 @@ fn an_answer_to_the_gateways_own_request_is_not_published() {
 #[test]
 fn all_other_envelopes_are_published() {
     let mut stage = stage();
-    let (about, other) = (
-        direct(5),
-        OperationId((u128::from(DIRECT + 1) << 64) + 5).to_string(),
-    );
+    let about = direct(5);
+    let other = OperationId((u128::from(DIRECT + 1) << 64) + 5).to_string();
     let chat = Envelope::new(WORKER, "m1", "chat", &[]).about(&about);
     assert_eq!(shown(&stage.send(chat)), ["publish m1"], "it is no answer");
     assert_eq!(
@@ -105,10 +103,8 @@ fn calls<'a>(link: LinkId, kind: &'a str, to: &'a [&'a str], operation: u128) ->
 
 #[test]
 fn requests_about_own_proposals_need_no_capability_and_reach_the_gateway_alone() {
-    let (withdraw, wait) = (
-        "mcp/request:tools/call:withdraw_proposal",
-        "mcp/request:tools/call:wait_for_proposal",
-    );
+    let withdraw = "mcp/request:tools/call:withdraw_proposal";
+    let wait = "mcp/request:tools/call:wait_for_proposal";
     let mut stage = pending();
     for (kind, operation) in [(withdraw, 11), (wait, 12)] {
         let expected = [format!("deliver {operation} to portmoot")];

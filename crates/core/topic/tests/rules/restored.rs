@@ -65,8 +65,10 @@ fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
         stage.server(crate::stage::OWN, "portmoot");
         stage.server(model::LinkId(8), "worker");
         stage.caller(model::LinkId(7), "worker", &["mcp/response:*"]);
-        let (by, to) = (id("bob"), [id("worker")]);
-        let (proposal, terms) = (op(1), crate::stage::terms(&by, &to, "p1"));
+        let by = id("bob");
+        let to = [id("worker")];
+        let proposal = op(1);
+        let terms = crate::stage::terms(&by, &to, "p1");
         stage.step(Event::Restore(Restore {
             proposal,
             terms,
@@ -91,7 +93,8 @@ fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
 #[test]
 fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
     let mut stage = stage();
-    let (by, to) = (id("bob"), [id("one")]);
+    let by = id("bob");
+    let to = [id("one")];
     let ended = |stage: &mut Stage, number: u128, envelope: &str| {
         let end = EndedProposal {
             state: ProposalState::Rejected,
@@ -100,7 +103,8 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
             fulfilment: None,
             answer: None,
         };
-        let (proposal, terms) = (op(number), crate::stage::terms(&by, &to, envelope));
+        let proposal = op(number);
+        let terms = crate::stage::terms(&by, &to, envelope);
         stage.step(Event::Restore(Restore {
             proposal,
             terms,
@@ -138,7 +142,8 @@ fn ended_proposals_of_one_participant_push_out_no_others() {
             bytes,
             ..crate::stage::terms(&id(by), &to, &format!("e{number}"))
         };
-        let (proposal, content) = (op(number), number);
+        let proposal = op(number);
+        let content = number;
         let restore = Restore {
             proposal,
             terms,
@@ -196,7 +201,8 @@ fn a_revoked_or_unentitled_proposer_is_recalled_again() {
 fn a_held_call_is_judged_under_its_public_name_as_before() {
     let pending = |public| {
         let mut stage = stage();
-        let (by, to) = (id("bob"), [id("one")]);
+        let by = id("bob");
+        let to = [id("one")];
         let terms = crate::stage::terms(&by, &to, "p1");
         let terms = Terms {
             method: Method::Other("resources/read".into()),
@@ -229,9 +235,11 @@ fn a_participant_that_serves_is_not_asked_again_for_a_proposal_that_is_over() {
             &["mcp/response:*"],
             DeliveryMode::All,
         );
-        let (by, to) = (id("bob"), [id("worker")]);
+        let by = id("bob");
+        let to = [id("worker")];
         let terms = crate::stage::terms(&by, &to, "p1");
-        let (state, answer) = (ProposalState::Completed, Some(5));
+        let state = ProposalState::Completed;
+        let answer = Some(5);
         let end = EndedProposal {
             state,
             reason: None,

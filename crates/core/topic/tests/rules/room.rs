@@ -83,7 +83,8 @@ fn a_request_in_the_room_is_judged_by_its_kind_alone() {
         &["mcp/request:tools/list", "mcp/request:completion/complete"],
     );
     let asks = |stage: &mut Stage, method, context: Option<&str>, operation: u128| {
-        let (calls, method) = (vec![(op(operation), operation)], Method::Known(method));
+        let calls = vec![(op(operation), operation)];
+        let method = Method::Known(method);
         let kind = KindRef::request(method.as_str(), context)
             .unwrap()
             .to_string();
@@ -278,7 +279,8 @@ fn a_listener_that_is_revoked_or_replaced_gets_the_reason() {
     let mut stage = Stage::new();
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
     let effects = stage.revoke("bob");
-    let (room, closed) = (&effects.room[0], &effects.all[0]);
+    let room = &effects.room[0];
+    let closed = &effects.all[0];
     assert!(
         matches!(
             room,

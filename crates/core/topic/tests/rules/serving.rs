@@ -94,7 +94,8 @@ fn the_seat_of_a_server_side_is_taken_once() {
     let mut stage = stage();
     // A second event names the same server with another handle.
     let capabilities = std::sync::Arc::new(model::Capabilities::upstream());
-    let (server, handle) = (&id("worker"), "again".to_owned());
+    let server = &id("worker");
+    let handle = "again".to_owned();
     assert!(
         shown(&stage.step(Event::Configure(Configure {
             seats: vec![Seating {
@@ -217,8 +218,10 @@ fn a_held_call_is_answered_by_the_server_side_alone() {
     let mut stage = stage();
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     stage.call(BOB, 11, "worker_w");
-    let (by, to) = (id("bob"), [id("worker")]);
-    let (terms, held) = (terms(&by, &to, "p1"), op(11));
+    let by = id("bob");
+    let to = [id("worker")];
+    let terms = terms(&by, &to, "p1");
+    let held = op(11);
     stage.step(Event::Propose {
         proposal: op(1),
         terms,

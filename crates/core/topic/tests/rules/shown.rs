@@ -130,7 +130,8 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
                     if replay.complete { "" } else { "..." }
                 )
             });
-            let (mode, here) = (listener.mode, roster_text(roster));
+            let mode = listener.mode;
+            let here = roster_text(roster);
             format!(
                 "enter {handle} {} {mode:?} among {here}{}",
                 person.id,
@@ -280,10 +281,8 @@ fn effect(effect: &Effect) -> String {
             public,
             about,
         } => {
-            let (public, about) = (
-                some(" as ", public.as_deref()),
-                some(" about ", about.as_deref()),
-            );
+            let public = some(" as ", public.as_deref());
+            let about = some(" about ", about.as_deref());
             format!("notify {} of {notice}{public}{about}", receiver(to))
         }
         Effect::ListChanged { list, to } => format!("{list:?} changed for {}", receiver(to)),

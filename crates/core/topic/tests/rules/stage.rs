@@ -79,8 +79,11 @@ pub(crate) fn refusal() -> Box<Refusal> {
 
 /// The terms of bob's proposals: a call of `a` at `one`.
 pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) -> Terms {
-    let (method, context) = (Method::Other("tools/call".into()), Some("a".into()));
-    let (by, to, envelope) = (by.clone(), to.into(), envelope.into());
+    let method = Method::Other("tools/call".into());
+    let context = Some("a".into());
+    let by = by.clone();
+    let to = to.into();
+    let envelope = envelope.into();
     Terms {
         by,
         method,
@@ -193,7 +196,8 @@ impl Stage {
         grants: &[&str],
         change: impl FnOnce(&mut Join<'_, Numbers>),
     ) -> Effects {
-        let (participant, capabilities) = (&id(name), caps(grants));
+        let participant = &id(name);
+        let capabilities = caps(grants);
         let joining = Joining {
             notified: true,
             ..Joining::default()
@@ -261,8 +265,12 @@ impl Stage {
 
     /// Proposes the held call, which is parked after 50 ms.
     pub(crate) fn propose(&mut self, proposal: u128, by: &str, held: u128) -> Effects {
-        let (by, to, envelope) = (&id(by), &[id("one")], format!("p{proposal}"));
-        let (content, held, park_ms) = (proposal, op(held), self.now_ms + 50);
+        let by = &id(by);
+        let to = &[id("one")];
+        let envelope = format!("p{proposal}");
+        let content = proposal;
+        let held = op(held);
+        let park_ms = self.now_ms + 50;
         let terms = terms(by, to, &envelope);
         self.step(Event::Propose {
             proposal: op(proposal),
@@ -275,8 +283,11 @@ impl Stage {
 
     /// A proposal of bob's that was pending before a restart.
     pub(crate) fn restore(&mut self, proposal: u128, held: bool) -> Effects {
-        let (by, to, envelope) = (&id("bob"), &[id("one")], format!("p{proposal}"));
-        let (content, terms) = (proposal, terms(by, to, &envelope));
+        let by = &id("bob");
+        let to = &[id("one")];
+        let envelope = format!("p{proposal}");
+        let content = proposal;
+        let terms = terms(by, to, &envelope);
         self.step(Event::Restore(Restore {
             proposal: op(proposal),
             terms,
@@ -312,7 +323,10 @@ impl Stage {
         outside: Option<&Arc<Capabilities>>,
         decision: Decision<'_>,
     ) -> Effects {
-        let (proposal, by, fulfilment, ruling) = (op(proposal), &id(by), None, RULING);
+        let proposal = op(proposal);
+        let by = &id(by);
+        let fulfilment = None;
+        let ruling = RULING;
         self.step(Event::Decide {
             proposal,
             by,
@@ -330,7 +344,8 @@ impl Stage {
     }
 
     pub(crate) fn execute(&mut self, proposal: u128, operation: u128, server: &str) -> Effects {
-        let (proposal, call) = (op(proposal), operation);
+        let proposal = op(proposal);
+        let call = operation;
         self.step(Event::Execute {
             proposal,
             operation: op(operation),
@@ -389,8 +404,10 @@ impl Stage {
         target: Option<PublicTarget<'a>>,
         change: impl FnOnce(&mut RequestEvent<'a, Numbers>),
     ) -> Effects {
-        let (call, tag, interest, method) =
-            (operation, None, Interest::None, Method::Known(method));
+        let call = operation;
+        let tag = None;
+        let interest = Interest::None;
+        let method = Method::Known(method);
         let logs = topic::Logs::OfLink;
         let mut request = RequestEvent {
             link,
@@ -414,7 +431,8 @@ impl Stage {
             proposal: op(parked),
             until_ms: 2_000,
         };
-        let (call, operation) = (operation, op(operation));
+        let call = operation;
+        let operation = op(operation);
         self.step(Event::Resume(Resume {
             link,
             operation,
@@ -511,8 +529,11 @@ impl Stage {
         about: About,
         method: &'static str,
     ) -> Effects {
-        let (question, method) = (operation, Method::Known(method));
-        let (server, operation, tag) = (&id(server), op(operation), None);
+        let question = operation;
+        let method = Method::Known(method);
+        let server = &id(server);
+        let operation = op(operation);
+        let tag = None;
         self.step(Event::Ask(Ask {
             server,
             operation,

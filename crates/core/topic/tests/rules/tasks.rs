@@ -224,11 +224,9 @@ fn a_task_without_its_right_is_unknown_until_the_right_is_back() {
 fn a_task_is_unknown_to_a_request_whose_token_is_not_good_for_its_tool() {
     let mut stage = stage();
     has(&mut stage, 1);
-    let (small, good, empty) = (
-        token(&["mcp/request:tools/call:one_b"]),
-        token(&["mcp/request:tools/call:one_a"]),
-        token(&[]),
-    );
+    let small = token(&["mcp/request:tools/call:one_b"]);
+    let good = token(&["mcp/request:tools/call:one_a"]);
+    let empty = token(&[]);
     let methods = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"];
     for (number, method) in (0..).zip(methods) {
         let mut ask = |operation, narrowing| {
@@ -243,7 +241,8 @@ fn a_task_is_unknown_to_a_request_whose_token_is_not_good_for_its_tool() {
         assert_eq!(delivered(&ask(operation + 2, Some(&good))).0, "one");
         assert_eq!(delivered(&ask(operation + 3, None)).0, "one");
     }
-    let (topic, bob) = (&stage.topic, holder("bob"));
+    let topic = &stage.topic;
+    let bob = holder("bob");
     assert!(topic.tasks_of(bob, Some(&small)).is_empty());
     assert_eq!(topic.task_of(bob, Some(&small), "t1"), None);
     assert_eq!(topic.tasks_of(bob, Some(&good)), [1]);

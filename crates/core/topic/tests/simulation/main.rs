@@ -140,8 +140,10 @@ fn many_topics() {
             .and_then(|text| text.parse().ok())
             .unwrap_or(usual)
     };
-    let (first, topics) = (number("FIRST", 1_000_000), number("TOPICS", 100_000_u64));
-    let (start, half) = (Instant::now(), topics / 2);
+    let first = number("FIRST", 1_000_000);
+    let topics = number("TOPICS", 100_000_u64);
+    let start = Instant::now();
+    let half = topics / 2;
     let mut seen = std::thread::scope(|scope| {
         let other = scope.spawn(|| run_some(first + half, topics - half));
         let mut seen = run_some(first, half);

@@ -284,7 +284,8 @@ impl Shell {
 
     /// Enters a crash: nothing that waits is carried out.
     pub(crate) fn forget(&mut self) {
-        let (steps, tally) = (self.steps, std::mem::take(&mut self.tally));
+        let steps = self.steps;
+        let tally = std::mem::take(&mut self.tally);
         *self = Self {
             steps,
             tally,

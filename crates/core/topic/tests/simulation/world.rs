@@ -262,7 +262,8 @@ impl World {
 
     /// The topic's queries agree with the books.
     fn check(&self) {
-        let (topic, books) = (&self.topic, &self.books);
+        let topic = &self.topic;
+        let books = &self.books;
         assert_eq!(topic.operations_len(), books.open_len());
         assert_eq!(topic.parked_len(), books.parked_len());
         assert_eq!(topic.proposals_len(), books.deals_open());
@@ -311,7 +312,8 @@ impl World {
 
     /// No task serves another participant than its holder, or a holder without the right to it.
     fn check_tasks(&self) {
-        let (topic, books) = (&self.topic, &self.books);
+        let topic = &self.topic;
+        let books = &self.books;
         assert_eq!(topic.tasks_len(), books.tasks.len());
         for by in CALLERS.map(id) {
             let mut theirs = topic.tasks_of(&by, None);

@@ -220,7 +220,8 @@ impl Connection {
         let registry = &self.links.registry;
         // Before the look-up, so that a change in between makes the visit stale at once.
         let epoch = registry.epoch();
-        let (bearer, session_id) = (head.bearer(), head.session_id());
+        let bearer = head.bearer();
+        let session_id = head.session_id();
         let of_session = session_id.filter(|_| bearer.is_none());
         let guest = of_session.and_then(|id| self.links.sessions.guest(id));
         let (dispatch, participant) = registry.visitor(
@@ -294,7 +295,8 @@ impl Connection {
 
     /// The first reply in the slot of a request, and whether it took long.
     pub(crate) async fn first(&self, slot: &Slot) -> (FirstReply, bool) {
-        let (mut waits, mut took_long) = (None, false);
+        let mut waits = None;
+        let mut took_long = false;
         let first = poll_fn(|cx| {
             loop {
                 if let Poll::Ready(first) = slot.poll_first(cx) {

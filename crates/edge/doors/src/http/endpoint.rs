@@ -155,7 +155,8 @@ impl Exchange<'_> {
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let (dispatch, link) = (&modern.dispatch, &modern.link);
+        let dispatch = &modern.dispatch;
+        let link = &modern.link;
         if params.message().shape() != MessageKind::Request {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
@@ -180,7 +181,8 @@ impl Exchange<'_> {
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
             let call = dispatch.request(by, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
-            let (of_call, open) = (Arc::clone(dispatch), Arc::clone(&call));
+            let of_call = Arc::clone(dispatch);
+            let open = Arc::clone(&call);
             at_token_end(self.caller(), move || of_call.abandon(&open));
             let call = Some((Arc::clone(dispatch), call));
             return Ok(self.held(respond(self.connection, &reply.sink, call, sending).await));
@@ -207,7 +209,8 @@ impl Exchange<'_> {
         };
         let client = legacy::initialize(message)
             .map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
-        let (visitor, version) = (&self.visit.visitor, client.version);
+        let visitor = &self.visit.visitor;
+        let version = client.version;
         // What is listed by then is no change for this client.
         visitor.dispatch.wait_for_servers_before(&client).await;
         let session_id = self.connection.links.open_session(visitor, client);
@@ -222,7 +225,8 @@ impl Exchange<'_> {
 
     async fn legacy(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let session = self.session()?;
-        let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
+        let dispatch = &session.joined.dispatch;
+        let link = &session.joined.link;
         if params.message().shape() != MessageKind::Request {
             legacy::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
@@ -251,7 +255,8 @@ impl Exchange<'_> {
 
     fn batch(&self, body: &Bytes) -> Answered<Response<Body>> {
         let session = self.session()?;
-        let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
+        let dispatch = &session.joined.dispatch;
+        let link = &session.joined.link;
         if !link.client.version.batches() {
             let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));

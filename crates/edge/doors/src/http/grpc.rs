@@ -112,7 +112,9 @@ pub(super) async fn serve(
         .map(Into::into);
     // Inside of gRPC-Web, so that each protocol has its own way to say a status.
     let service = service_fn(move |request: Request<tonic::body::Body>| {
-        let (links, host, asked) = (Arc::clone(&links), host.clone(), asked.clone());
+        let links = Arc::clone(&links);
+        let host = host.clone();
+        let asked = asked.clone();
         async move { Ok::<_, Infallible>(answered((links, host), asked, bytes_max, request).await) }
     });
     let request = Request::from_parts(parts, Full::new(message));

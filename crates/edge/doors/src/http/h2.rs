@@ -62,7 +62,8 @@ pub(super) async fn serve(
     let socket = tokio::io::join(input, output);
     let of_requests = Arc::clone(kept);
     let service = service_fn(move |request| {
-        let (connection, routes) = (of_requests.of_request(), routes.clone());
+        let connection = of_requests.of_request();
+        let routes = routes.clone();
         async move { Ok::<_, Infallible>(timed(&connection, &routes, request).await) }
     });
     let header_bytes_max = kept.links.registry.limits().header_bytes_max;

@@ -113,7 +113,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let (this, before) = (&mut *self, into.filled().len());
+        let this = &mut *self;
+        let before = into.filled().len();
         ready!(this.opening.poll_read(Pin::new(&mut this.inner), cx, into))?;
         if this.watch.read(into.filled().len() - before) {
             return Poll::Ready(Ok(()));

@@ -149,10 +149,12 @@ impl Meter {
 impl<R> Metered<R> {
     /// With a meter that says when the client should begin anew.
     pub(super) fn new(inner: R, connection: &Connection) -> (Self, Arc<Meter>) {
-        let (client, account) = (Arc::clone(&connection.client), connection.newcomer());
+        let client = Arc::clone(&connection.client);
+        let account = connection.newcomer();
         let meter = Arc::<Meter>::default();
         let kept = Arc::clone(&meter);
-        let (taken, stopped) = (None, None);
+        let taken = None;
+        let stopped = None;
         (
             Self {
                 inner,

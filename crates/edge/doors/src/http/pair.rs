@@ -133,8 +133,10 @@ fn open(
         .of(account(&participant.id))
         .take(1)
         .map_err(full)?;
-    let (entered, participant) = (Arc::clone(&participant), participant.id.clone());
-    let (begun, link) = (AtomicBool::new(false), OnceLock::new());
+    let entered = Arc::clone(&participant);
+    let participant = participant.id.clone();
+    let begun = AtomicBool::new(false);
+    let link = OnceLock::new();
     let pair = Arc::new(Pair {
         participant,
         dispatch,
@@ -229,7 +231,8 @@ async fn begin(
             .out
             .answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
     }
-    let (dispatch, participant) = (Arc::clone(&pair.dispatch), Arc::clone(participant));
+    let dispatch = Arc::clone(&pair.dispatch);
+    let participant = Arc::clone(participant);
     match legacy::join(
         links,
         &Visitor {
@@ -260,7 +263,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_joins_after_its_event_stream_has_ended_leaves() {
-        let (registry, id) = (registry(GatewayLimits::default()), "a");
+        let registry = registry(GatewayLimits::default());
+        let id = "a";
         let links = ClientLinks::start(Arc::clone(&registry)).unwrap();
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
         let user = user(&registry);
@@ -268,9 +272,11 @@ mod tests {
         let links_len = || dispatch.with(|topic| topic.links_len());
         let before = links_len();
         for has_ended in [true, false] {
-            let (participant, begun, link) =
-                (user.id.clone(), AtomicBool::new(true), OnceLock::new());
-            let (dispatch, out) = (Arc::clone(&dispatch), Arc::clone(&out));
+            let participant = user.id.clone();
+            let begun = AtomicBool::new(true);
+            let link = OnceLock::new();
+            let dispatch = Arc::clone(&dispatch);
+            let out = Arc::clone(&out);
             let pairs = Pairs::default();
             let place = pairs.places.of("user").take(1).unwrap();
             let pair = Arc::new(Pair {
@@ -285,7 +291,8 @@ mod tests {
             if has_ended {
                 pairs.end(id);
             }
-            let (dispatch, participant) = (Arc::clone(&pair.dispatch), Arc::clone(&user));
+            let dispatch = Arc::clone(&pair.dispatch);
+            let participant = Arc::clone(&user);
             let visitor = Visitor {
                 dispatch,
                 participant,

@@ -256,7 +256,8 @@ mod tests {
     #[test]
     fn the_oldest_unknown_connection_of_an_address_makes_way() {
         let places = Places::new(100, 2);
-        let (first, second) = (enter(&places, "10.0.0.1"), enter(&places, "10.0.0.1"));
+        let first = enter(&places, "10.0.0.1");
+        let second = enter(&places, "10.0.0.1");
         let elsewhere = enter(&places, "10.0.0.2");
         assert!(!is_evicted(&first));
         let third = enter(&places, "::ffff:10.0.0.1");

@@ -108,7 +108,8 @@ async fn collect(
     limit: usize,
     (held, checks): (&Arc<Share>, bool),
 ) -> Answered<Bytes> {
-    let (mut whole, mut taken) = (BytesMut::new(), None);
+    let mut whole = BytesMut::new();
+    let mut taken = None;
     while let Some(frame) = body.frame().await {
         let broken = |_| {
             Box::new(response::plain(

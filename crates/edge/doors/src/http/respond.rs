@@ -39,8 +39,8 @@ pub(crate) async fn respond(
         FirstReply::Nothing => response::empty(StatusCode::ACCEPTED),
         FirstReply::Stream(reader) => {
             let id = event_id(reader.stream.id, 0);
-            let (on_leave, keep_alive) =
-                (call.map(cancel_unanswered), &connection.links.keep_alive);
+            let on_leave = call.map(cancel_unanswered);
+            let keep_alive = &connection.links.keep_alive;
             let mut events = Events::new(reader, sending.ids, on_leave, keep_alive);
             if sending.prime {
                 events.open_with(wire::sse::encode(Some(&id), b""));

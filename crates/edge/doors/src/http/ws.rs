@@ -156,7 +156,8 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
-    let (link, joining) = (registry.context.link(), wanted.joining(&participant));
+    let link = registry.context.link();
+    let joining = wanted.joining(&participant);
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(begin(
         upgrade,
@@ -295,7 +296,8 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         return;
     }
     dispatch.record_connection(&link, RecordedVerdict::Admitted, "opened");
-    let (of_link, id) = (Arc::downgrade(&dispatch), link.id);
+    let of_link = Arc::downgrade(&dispatch);
+    let id = link.id;
     at_token_end(&link.participant, move || {
         if let Some(dispatch) = of_link.upgrade() {
             dispatch.cut(id, Close::TokenEnded);

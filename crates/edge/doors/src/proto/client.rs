@@ -56,10 +56,8 @@ impl Client {
         (visitor, host): (Visitor, Option<Arc<str>>),
         outlet: Arc<dyn Outlet>,
     ) -> Result<Self, Refusal> {
-        let (id, participant) = (
-            links.registry.context.link(),
-            Arc::clone(&visitor.participant),
-        );
+        let id = links.registry.context.link();
+        let participant = Arc::clone(&visitor.participant);
         links.make_room(&participant.id, &visitor.dispatch);
         let link = Link::of_proto(id, participant, outlet);
         let joining = Joining {

@@ -77,7 +77,8 @@ fn agreed(asked: &str) -> Option<String> {
         numbers.next().is_none().then_some(all)
     };
     let asked = if asked.is_empty() { VERSION } else { asked };
-    let (theirs, ours) = (parts(asked)?, parts(VERSION)?);
+    let theirs = parts(asked)?;
+    let ours = parts(VERSION)?;
     (theirs.0 == ours.0).then(|| {
         if theirs < ours {
             asked.to_owned()

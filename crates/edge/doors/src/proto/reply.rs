@@ -124,10 +124,8 @@ pub(crate) fn field_of(
             "the server's answer cannot be read",
         )
     };
-    let (method, asking) = (
-        call.request.method.as_str(),
-        (&*call.link, call.narrowing()),
-    );
+    let method = call.request.method.as_str();
+    let asking = (&*call.link, call.narrowing());
     let converted = relay::convert_answer(answer, method, Form::Legacy, respell);
     let body = converted.payload.body_bytes();
     if converted.outcome != Outcome::Ok {

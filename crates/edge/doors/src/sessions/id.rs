@@ -101,10 +101,8 @@ mod tests {
     #[test]
     fn an_id_carries_what_its_client_declared() {
         let sealer = Sealer::new(&[7; 32], None);
-        let (main, side) = (
-            TopicName::new("main").unwrap(),
-            TopicName::new("side").unwrap(),
-        );
+        let main = TopicName::new("main").unwrap();
+        let side = TopicName::new("side").unwrap();
         let client = ClientProfile {
             capabilities: Bytes::from_static(br#"{"sampling":{}}"#),
             client_info: Some(Bytes::from_static(br#"{"name":"x \"y\""}"#)),

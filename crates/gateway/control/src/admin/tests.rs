@@ -22,7 +22,8 @@ struct Chain(Arc<AccessJournal>, Sender<()>);
 
 impl Outlet for Chain {
     fn close(&self, _: Option<Ended>) {
-        let (journal, changed) = (Arc::clone(&self.0), self.1.clone());
+        let journal = Arc::clone(&self.0);
+        let changed = self.1.clone();
         std::thread::spawn(move || {
             journal.change(|_| Ok(())).unwrap();
             changed.send(()).unwrap();

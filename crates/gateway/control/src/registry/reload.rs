@@ -186,7 +186,9 @@ impl Registry {
                 | Transport::OpenApi(OpenApiConfig { http, .. }),
                 Some((name, auth)),
             ) => {
-                let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
+                let name = name.as_str();
+                let url = http.url.expose();
+                let tls = &http.tls;
                 self.accounts.configure(&Configured {
                     name,
                     url,
@@ -196,11 +198,9 @@ impl Registry {
             }
             // What has each caller's key and no URL of HTTP: no other program gets the keys.
             (_, Some((name, auth))) if server.transport.has_callers_key() => {
-                let (name, url, tls) = (
-                    name.as_str(),
-                    &server.place_of_keys(),
-                    &ClientTls::of_machine(),
-                );
+                let name = name.as_str();
+                let url = &server.place_of_keys();
+                let tls = &ClientTls::of_machine();
                 self.accounts.configure(&Configured {
                     name,
                     url,
@@ -262,13 +262,12 @@ impl Registry {
             topic: topic.clone(),
             limits: Arc::clone(limits),
         };
-        let (registry, name) = (Arc::downgrade(self), topic.name.clone());
+        let registry = Arc::downgrade(self);
+        let name = topic.name.clone();
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
-        let (context, audit, ledgers) = (
-            Arc::clone(&self.context),
-            self.audit.clone(),
-            self.ledgers.clone(),
-        );
+        let context = Arc::clone(&self.context);
+        let audit = self.audit.clone();
+        let ledgers = self.ledgers.clone();
         Dispatch::open(settings, context, audit, ledgers, standing)
     }
 

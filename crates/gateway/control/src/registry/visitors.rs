@@ -191,9 +191,11 @@ impl Registry {
         known: Option<Arc<Participant>>,
         guests: &Guests,
     ) -> Option<Result<Visitor, Refusal>> {
-        let (name, now) = (TopicName::new(topic).ok()?, self.now());
+        let name = TopicName::new(topic).ok()?;
+        let now = self.now();
         let topic = now.topic(&name)?;
-        let (allowed, rate) = (topic.anonymous.as_ref()?, topic.anonymous_rate);
+        let allowed = topic.anonymous.as_ref()?;
+        let rate = topic.anonymous_rate;
         let dispatch = self.topic(&name)?;
         let known = known.filter(|guest| is_guest(&guest.id) && guest.may_enter(&name));
         if let Some(known) = known.or_else(|| guests.of(&name)) {
@@ -202,8 +204,10 @@ impl Registry {
         let number = self.guests.fetch_add(1, Ordering::Relaxed);
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
         let capabilities = Arc::clone(allowed);
-        let (topics, rate, mode, wires) =
-            (vec![name], Some(rate), DeliveryMode::default(), Wires::ALL);
+        let topics = vec![name];
+        let rate = Some(rate);
+        let mode = DeliveryMode::default();
+        let wires = Wires::ALL;
         let guest = Participant {
             id,
             capabilities,
@@ -300,7 +304,8 @@ impl Registry {
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        let (now, now_ms) = (self.now(), unix_ms());
+        let now = self.now();
+        let now_ms = unix_ms();
         let mut all = self.bearers.beside(now.identities.participants(now_ms));
         let signed_in = now.sign_ins.participants(now_ms);
         if !signed_in.is_empty() {
@@ -322,7 +327,8 @@ impl Registry {
         link: &Arc<Link>,
         joining: Joining,
     ) -> Result<(), Refusal> {
-        let (epoch, participant) = (self.epoch(), &link.participant.id);
+        let epoch = self.epoch();
+        let participant = &link.participant.id;
         // A link joins once.
         let _ = link.held.set(self.held_of(participant));
         if is_guest(participant) && self.is_full_of_guests(dispatch) {

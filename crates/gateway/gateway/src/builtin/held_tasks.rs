@@ -61,7 +61,8 @@ pub(super) fn own(
     call: &Call,
     id: Option<OperationId>,
 ) -> Result<ProposalView, Refusal> {
-    let (by, narrowing) = (&call.link.participant.id, call.narrowing());
+    let by = &call.link.participant.id;
+    let narrowing = call.narrowing();
     let own = id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, by, narrowing)));
     own.ok_or_else(answers::unknown)
 }

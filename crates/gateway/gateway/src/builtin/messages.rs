@@ -191,7 +191,8 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
         pattern: pattern.as_ref(),
         limit,
     };
-    let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
+    let mut stopping = dispatch.stopping.subscribe();
+    let mut gap = false;
     loop {
         let mut published = pin!(dispatch.room.published());
         // Before the look: a message that comes after it wakes this reader.
@@ -270,7 +271,8 @@ impl Reader<'_> {
     /// The messages for the reader, up to the limits of an answer; the place behind the last
     /// message that was looked at, and whether there is more.
     fn page(&self, since: &Replay<Arc<Envelope>>) -> (Vec<ShownMessage>, Cursor, bool) {
-        let (mut messages, mut bytes) = (Vec::new(), 0_usize);
+        let mut messages = Vec::new();
+        let mut bytes = 0_usize;
         for (offset, envelope) in &since.messages {
             if !self.wants(envelope) {
                 continue;

@@ -248,7 +248,8 @@ fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
 
 /// The proposal of this id, if the caller may see it.
 fn find(topic: &Topic, call: &Call, text: &str) -> Result<OperationId, Refusal> {
-    let (who, capabilities) = (&call.link.participant.id, held(topic, call));
+    let who = &call.link.participant.id;
+    let capabilities = held(topic, call);
     let visible = |id: &OperationId| topic.may_see_proposal(*id, who, &capabilities);
     named(topic, text).filter(visible).ok_or_else(unknown)
 }

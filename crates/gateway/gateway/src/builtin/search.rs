@@ -61,12 +61,11 @@ fn set_of(dispatch: &Dispatch, name: &str) -> Result<Vec<NamePattern>, Refusal> 
             RefusalCode::Malformed,
             format!("there is no set `{}`", name.escape_debug()),
         );
-        match sets.is_empty() {
-            true => refusal.hint("leave `set` out: there are none"),
-            false => {
-                let names: Vec<&str> = sets.keys().map(String::as_str).collect();
-                refusal.hint(format!("the sets are: {}", names.join(", ")))
-            }
+        if sets.is_empty() {
+            refusal.hint("leave `set` out: there are none")
+        } else {
+            let names: Vec<&str> = sets.keys().map(String::as_str).collect();
+            refusal.hint(format!("the sets are: {}", names.join(", ")))
         }
     };
     sets.get(name).cloned().ok_or_else(unknown)

@@ -81,10 +81,8 @@ fn later<F, T: Serialize>(
 }
 
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    let (id, reason) = (
-        own(&dispatch, &call)?,
-        arguments::text(&call.request, "reason"),
-    );
+    let id = own(&dispatch, &call)?;
+    let reason = arguments::text(&call.request, "reason");
     let proposal = held_tasks::withdraw(&dispatch, &call, id, reason).await?;
     let form = call.request.payload.form;
     Ok(words(

@@ -36,7 +36,8 @@ fn call(reply: &Arc<Ends>) -> Arc<Call> {
         Arc::default(),
         Vec::new(),
     );
-    let (participant, form) = (Arc::new(participant), Form::Legacy);
+    let participant = Arc::new(participant);
+    let form = Form::Legacy;
     let link = Link::new(
         LinkId(1),
         participant,
@@ -44,14 +45,16 @@ fn call(reply: &Arc<Ends>) -> Arc<Call> {
         plain_client(),
         Arc::new(NoOutlet),
     );
-    let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
+    let method = Method::Known("tools/call");
+    let payload = Payload::body(form, "{}");
     let request = Request {
         method,
         target: None,
         progress: None,
         payload,
     };
-    let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
+    let incoming = Incoming::plain(request, None);
+    let reply = Arc::<Ends>::clone(reply);
     Call::new(
         OperationId(1),
         link.opener(),
@@ -81,7 +84,8 @@ fn an_answer_after_an_answer_for_now_reaches_no_caller() {
 
 #[test]
 fn a_caller_that_came_back_is_answered_on_its_last_request() {
-    let (first, second) = (Arc::<Ends>::default(), Arc::<Ends>::default());
+    let first = Arc::<Ends>::default();
+    let second = Arc::<Ends>::default();
     let (call, by) = (call(&first), call(&second));
     call.answer_for_now().settle(&answer(), &|_| None);
     call.come_back(by);
@@ -93,7 +97,8 @@ fn a_caller_that_came_back_is_answered_on_its_last_request() {
 #[test]
 fn only_the_last_request_of_a_caller_that_comes_back_is_kept() {
     let ends = Arc::<Ends>::default();
-    let (first, second) = (call(&ends), call(&ends));
+    let first = call(&ends);
+    let second = call(&ends);
     let kept = call(&ends);
     kept.answer_for_now();
     kept.come_back(Arc::clone(&first));

@@ -195,7 +195,8 @@ fn noted(kind: KindRef<'_>) -> Intent<Live> {
     if is_notification(method) {
         return Intent::None;
     }
-    let (method, context) = (Method::Other(method.into()), kind.context().map(Into::into));
+    let method = Method::Other(method.into());
+    let context = kind.context().map(Into::into);
     Intent::Request(Requested {
         method,
         context,

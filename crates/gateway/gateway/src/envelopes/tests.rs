@@ -70,7 +70,9 @@ impl Stage {
             Arc::clone(&capabilities),
             vec![dispatch.name().clone()],
         );
-        let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
+        let id = dispatch.context.link();
+        let form = Form::Legacy;
+        let client = plain_client();
         let ann = Link::new(id, Arc::new(participant), form, client, Arc::new(NoOutlet));
         dispatch
             .join(&ann, &capabilities, Joining::default())

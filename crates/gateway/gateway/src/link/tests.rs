@@ -57,9 +57,11 @@ impl Reply for Together {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_with_several_tokens_on_one_link_are_taken_side_by_side_each_by_its_own() {
     let stage = Stage::new(&["mcp/*"]);
-    let (dispatch, server) = (&stage.dispatch, demo("one").await);
+    let dispatch = &stage.dispatch;
+    let server = demo("one").await;
     dispatch.configure(&[server], &[], &GatewayLimits::default(), Offer::default());
-    let (client, outlet) = (plain_client(), Arc::new(NoOutlet));
+    let client = plain_client();
+    let outlet = Arc::new(NoOutlet);
     let participant = Arc::clone(&stage.ann.participant);
     let link = Link::new(
         dispatch.context.link(),
@@ -112,7 +114,8 @@ async fn requests_with_several_tokens_on_one_link_are_taken_side_by_side_each_by
 
 #[test]
 fn the_latest_token_of_an_issuer_is_known_between_requests() {
-    let (one, other) = (bearer(1, &["mcp/*"], false), bearer(2, &[], false));
+    let one = bearer(1, &["mcp/*"], false);
+    let other = bearer(2, &[], false);
     let own = Arc::new(Bearer {
         token: None,
         ..Bearer::clone(&one)

@@ -40,12 +40,10 @@ pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         let payload =
             payload::proposal(&opened.method, opened.params.as_deref().map(str::as_bytes));
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let (from, id, head, correlation) = (
-            opened.by.as_str(),
-            opened.envelope.as_str(),
-            Head::Proposal,
-            None,
-        );
+        let from = opened.by.as_str();
+        let id = opened.envelope.as_str();
+        let head = Head::Proposal;
+        let correlation = None;
         post(
             dispatch,
             &Post {
@@ -105,8 +103,9 @@ pub(crate) fn approved(
     let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
     if ruling.is_none_or(|ruling| ruling.envelope.is_none()) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let (from, head, correlation) =
-            (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
+        let from = by.as_str();
+        let head = Head::Request;
+        let correlation = Some(opened.envelope.as_str());
         post(
             dispatch,
             &Post {
@@ -148,13 +147,11 @@ fn execute(
         kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();
     let reply = RoomReply::new(dispatch, server, to, kind, fulfilment);
-    let (operation, incoming) = (
-        dispatch.context.operation(),
-        Incoming {
-            wish,
-            ..Incoming::plain(request, None)
-        },
-    );
+    let operation = dispatch.context.operation();
+    let incoming = Incoming {
+        wish,
+        ..Incoming::plain(request, None)
+    };
     let call = Call::new(
         operation,
         dispatch.own.opener(),
@@ -184,12 +181,11 @@ pub(crate) fn answered(
     let opened = &proposal.content.opened;
     let payload = payload::room_answer(answer, &opened.method, asked_by(proposal).as_ref());
     let to = concerned(proposal);
-    let (id, from, correlation) = (
-        dispatch.context.operation().to_string(),
-        server.as_str(),
-        Some(fulfilment),
-    );
-    let (id, head) = (id.as_str(), Head::Response);
+    let id = dispatch.context.operation().to_string();
+    let from = server.as_str();
+    let correlation = Some(fulfilment);
+    let id = id.as_str();
+    let head = Head::Response;
     post(
         dispatch,
         &Post {
@@ -225,7 +221,8 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
 
 /// Tells a proposer an outcome whose envelope does not name it.
 pub(crate) fn relay(dispatch: &Arc<Dispatch>, envelope: &Envelope, to: &ParticipantId) {
-    let (kind, correlation) = (envelope.kind(), envelope.correlation_id());
+    let kind = envelope.kind();
+    let correlation = envelope.correlation_id();
     let gateway = ParticipantId::gateway();
     dispatch.announce(
         &gateway,
@@ -239,7 +236,8 @@ pub(crate) fn relay(dispatch: &Arc<Dispatch>, envelope: &Envelope, to: &Particip
 
 /// Tells the sender of a proposal that it had sent already what became of it.
 pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalView) {
-    let (from, to) = (ParticipantId::gateway(), link.participant.id.as_str());
+    let from = ParticipantId::gateway();
+    let to = link.participant.id.as_str();
     let payload = State::of(proposal).payload();
     dispatch.answer_alone(
         link.id,
@@ -255,7 +253,8 @@ pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalV
 /// reviewers learn what is decided.
 fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let payload = State::of(proposal).payload();
-    let (by, envelope) = (&proposal.by, &*proposal.envelope);
+    let by = &proposal.by;
+    let envelope = &*proposal.envelope;
     if proposal.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
         // The room has not seen the call.
         return send_state_alone(dispatch, by, envelope, &payload);
@@ -305,7 +304,8 @@ fn send_state_alone(
     envelope: &str,
     payload: &[u8],
 ) {
-    let (gateway, to) = (ParticipantId::gateway(), [proposer.as_str()]);
+    let gateway = ParticipantId::gateway();
+    let to = [proposer.as_str()];
     if let Some(link) = dispatch.with(|topic| topic.listener(proposer)) {
         dispatch.answer_alone(link, &gateway, &to, PROPOSAL_STATE, envelope, payload);
     }
@@ -354,11 +354,9 @@ impl<'p> State<'p> {
             absent,
             ..
         } = proposal;
-        let (by, reason, fulfilment) = (
-            decided_by.as_ref(),
-            reason.as_deref(),
-            fulfilment.as_deref(),
-        );
+        let by = decided_by.as_ref();
+        let reason = reason.as_deref();
+        let fulfilment = fulfilment.as_deref();
         let edited = proposal
             .ruling
             .as_ref()
@@ -468,7 +466,8 @@ mod tests {
             };
             String::from_utf8(state.payload()).unwrap()
         };
-        let (id, by) = (Some(OperationId(7)), Some(&boss));
+        let id = Some(OperationId(7));
+        let by = Some(&boss);
         let operation = OperationId(7).to_string();
         assert_eq!(
             notice(ProposalState::Rejected, id, by, Some("no")),

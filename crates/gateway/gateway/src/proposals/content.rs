@@ -55,8 +55,9 @@ impl Proposed {
 
     /// A copy of the proposal as its reviewers see it from now on.
     pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
-        let (call, envelope_bytes, permits) =
-            (self.call, self.envelope_bytes, Arc::clone(&self.permits));
+        let call = self.call;
+        let envelope_bytes = self.envelope_bytes;
+        let permits = Arc::clone(&self.permits);
         Arc::new(Self {
             opened,
             call,
@@ -68,7 +69,8 @@ impl Proposed {
     /// Whether another proposal is the same request of the same participant to the same addressees,
     /// however it is spelled.
     pub(crate) fn is_same_request(&self, other: &Self) -> bool {
-        let (own, other) = (&self.opened, &other.opened);
+        let own = &self.opened;
+        let other = &other.opened;
         let request = |opened: &OpenedProposal| {
             call_params(opened.params.as_deref().unwrap_or("{}").as_bytes()).ok()
         };

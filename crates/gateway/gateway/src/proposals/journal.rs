@@ -47,7 +47,8 @@ pub(crate) fn store(
     let waits = matches!(change, ProposalChange::Opened)
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
-    let (topic, runtime) = (Arc::downgrade(dispatch), Handle::current());
+    let topic = Arc::downgrade(dispatch);
+    let runtime = Handle::current();
     submit(proposals, record, move |durable| {
         drop(waits);
         if let Some(dispatch) = topic.upgrade() {
@@ -168,7 +169,8 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let Some(ledgers) = &dispatch.ledgers else {
         return;
     };
-    let (now_ms, topic) = (unix_ms(), dispatch.name().as_str());
+    let now_ms = unix_ms();
+    let topic = dispatch.name().as_str();
     let (proposals, closed) = ledgers.proposals.state(|kept| {
         let all = kept.ended().chain(kept.open());
         let own = all
@@ -274,10 +276,8 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
 
 fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptProposal) {
     let Opening { id, content, terms } = opening;
-    let (held, public) = (
-        proposal.opened.held,
-        public_name(dispatch, &proposal.opened),
-    );
+    let held = proposal.opened.held;
+    let public = public_name(dispatch, &proposal.opened);
     let (proposal, public, end) = (id, public.as_deref(), end_of(proposal));
     dispatch.take(Event::Restore(Restore {
         proposal,
@@ -392,10 +392,8 @@ mod tests {
 
     fn decided(state: ProposalState, reason: Option<&str>) -> ProposalChange<Live> {
         let by = ParticipantId::new("boss").unwrap();
-        let (ruling, fulfilment) = (
-            Some(Arc::new(Ruling::restored(Some("{}".into())))),
-            Some("f1".into()),
-        );
+        let ruling = Some(Arc::new(Ruling::restored(Some("{}".into()))));
+        let fulfilment = Some("f1".into());
         ProposalChange::Decided {
             by,
             state,

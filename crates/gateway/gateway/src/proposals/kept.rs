@@ -180,7 +180,8 @@ impl KeptProposals {
             return;
         };
         self.ended_ids.insert(id.to_owned());
-        let (by, bytes) = (ended.opened.by.clone(), ended.text_bytes());
+        let by = ended.opened.by.clone();
+        let bytes = ended.text_bytes();
         let of_topic = self.ended.entry(ended.opened.topic.clone()).or_default();
         of_topic.push(account(&by), bytes, ended);
         for oldest in of_topic.shrink(ENDED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX) {

@@ -70,10 +70,8 @@ fn terms_of(
     expires_ms: u64,
 ) -> Terms {
     let method = Method::Other(opened.method.as_str().into());
-    let (context, envelope) = (
-        opened.context.as_deref().map(Into::into),
-        opened.envelope.as_str().into(),
-    );
+    let context = opened.context.as_deref().map(Into::into);
+    let envelope = opened.envelope.as_str().into();
     let bytes = content::bytes_of(opened);
     let expires_wall_ms = opened.expires_ms;
     Terms {
@@ -123,12 +121,10 @@ pub(crate) fn held(
         return hold(dispatch, call, to, server, own);
     };
     // An effect does not wait, and a session may take long to open.
-    let (dispatch, call, at, to) = (
-        Arc::clone(dispatch),
-        Arc::clone(call),
-        Arc::clone(at),
-        to.clone(),
-    );
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
+    let at = Arc::clone(at);
+    let to = to.clone();
     tokio::spawn(async move {
         let opened = at.upstream.session(&call.caller()).await;
         match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
@@ -321,11 +317,9 @@ fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
 }
 
 fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
-    let (by, to, act) = (
-        wanted.by,
-        wanted.to.clone(),
-        (wanted.method, wanted.context),
-    );
+    let by = wanted.by;
+    let to = wanted.to.clone();
+    let act = (wanted.method, wanted.context);
     try_open(dispatch, wanted, tool).inspect_err(|refusal| {
         let why = format!("{}: {}", refusal.code.as_str(), refusal.message);
         Record::of(dispatch).unproposable(by, &to, act, &why);
@@ -365,11 +359,9 @@ fn try_open(
     let reserve = || dispatch.audit.reserve_on(account.as_ref());
     // For its opening and its end: once it is open, neither entry may find the log full.
     let permits = [Some(reserve()?), Some(reserve()?)];
-    let (id, at_ms, ttl_ms) = (
-        Dispatch::secret_id(),
-        unix_ms(),
-        millis(dispatch.settings.topic.proposal_ttl),
-    );
+    let id = Dispatch::secret_id();
+    let at_ms = unix_ms();
+    let ttl_ms = millis(dispatch.settings.topic.proposal_ttl);
     let opened = OpenedProposal {
         id: id.to_string(),
         topic: dispatch.name().to_string(),
@@ -441,7 +433,8 @@ fn digest(
     tool: Option<&str>,
 ) -> Result<Digest, json::JsonError> {
     let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
-    let (params, definition) = (params.map(str::as_bytes), tool.map(str::as_bytes));
+    let params = params.map(str::as_bytes);
+    let definition = tool.map(str::as_bytes);
     ReviewedCall {
         method,
         to: &to,

@@ -78,7 +78,8 @@ impl<'v> View<'v> {
                 format!("any of {} can approve it", names.join(", "))
             }
         };
-        let (act, id) = (self.act(), self.proposal.id);
+        let act = self.act();
+        let id = self.proposal.id;
         format!(
             "Not done yet: the call of {act} needs approval and was proposed under the id {id}; {deciders}. Do not call it \
              again: to go on waiting, call the tool `wait_for_proposal` with {{\"id\":\"{id}\"}}."

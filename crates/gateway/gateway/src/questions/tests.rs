@@ -57,7 +57,8 @@ impl Scene {
         let dispatch = Stage::new(&["mcp/*"]).dispatch;
         let id = ParticipantId::new("old").unwrap();
         let capabilities = Arc::new(Capabilities::parse(["mcp/*"]).unwrap());
-        let (server, handle) = (dispatch.context.link(), Server::Gateway);
+        let server = dispatch.context.link();
+        let handle = Server::Gateway;
         let seat = Seating {
             link: server,
             server: &id,
@@ -73,7 +74,8 @@ impl Scene {
             Arc::clone(&capabilities),
             vec![dispatch.name().clone()],
         );
-        let (form, outlet) = (Form::Modern, Arc::new(NoOutlet));
+        let form = Form::Modern;
+        let outlet = Arc::new(NoOutlet);
         let link = Link::new(
             dispatch.context.link(),
             Arc::new(participant),
@@ -104,10 +106,8 @@ impl Scene {
     }
 
     fn request_in(&self, round: u32) -> (Arc<Call>, Arc<Got>) {
-        let (method, payload) = (
-            Method::Known("tools/call"),
-            Payload::body(Form::Modern, "{}"),
-        );
+        let method = Method::Known("tools/call");
+        let payload = Payload::body(Form::Modern, "{}");
         let request = Request {
             method,
             target: None,
@@ -131,12 +131,11 @@ impl Scene {
     /// A call about which its caller is asked something.
     fn asked(&self) -> (Arc<Call>, Arc<Got>) {
         let (call, got) = self.request_in(0);
-        let (link, method, target) = (
-            self.link.id,
-            Method::Known("tools/call"),
-            Some(PublicTarget::Tool("any")),
-        );
-        let (interest, logs) = (Interest::None, Logs::None);
+        let link = self.link.id;
+        let method = Method::Known("tools/call");
+        let target = Some(PublicTarget::Tool("any"));
+        let interest = Interest::None;
+        let logs = Logs::None;
         let handle = Arc::clone(&call);
         let request = topic::RequestEvent {
             link,
@@ -170,7 +169,9 @@ impl Scene {
             server: server.clone(),
             task: None,
         };
-        let (operation, about, question) = (ASKED, About::Call(CALL), Arc::new(asked));
+        let operation = ASKED;
+        let about = About::Call(CALL);
+        let question = Arc::new(asked);
         self.dispatch.take(Event::Ask(topic::Ask {
             server: &server,
             operation,
@@ -224,7 +225,8 @@ impl Scene {
             round: 1,
             answers: vec![(ASKED, Self::answer("{}"))],
         };
-        let (link, call) = (self.link.id, Arc::clone(by));
+        let link = self.link.id;
+        let call = Arc::clone(by);
         Event::Resume(Resume {
             link,
             operation: CALL,

@@ -76,7 +76,8 @@ impl Results {
 
     /// Removes what is old, and returns when the next one will be.
     fn remove_old(&self) -> Option<Instant> {
-        let (mut state, now) = (self.0.lock(), Instant::now());
+        let mut state = self.0.lock();
+        let now = Instant::now();
         while state.kept.pop_if(|one| one.until <= now).is_some() {}
         let next = state.kept.iter().next().map(|one| one.until);
         state.is_swept = next.is_some();

@@ -40,7 +40,8 @@ impl Reply for Awaiting {
         let Some(dispatch) = self.dispatch.upgrade() else {
             return Ok(());
         };
-        let (written, asked) = (self.task.listed(), questions(&dispatch, &self.task));
+        let written = self.task.listed();
+        let asked = questions(&dispatch, &self.task);
         if let (Some(written), Some(asked)) = (written, asked) {
             notify(&dispatch, &self.task, &written, Some(&asked));
         }

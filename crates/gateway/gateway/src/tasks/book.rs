@@ -154,7 +154,8 @@ fn notify_of(dispatch: &Arc<Dispatch>, task: &ServerTask, subject: Subject<'_>, 
 /// is opened for it: a task that was not asked about since a restart runs on, and the log says so.
 pub(crate) fn cancel(task: Arc<ServerTask>) {
     let Some(session) = task.last_session() else {
-        let (server, operation) = (&task.origin.server, task.operation);
+        let server = &task.origin.server;
+        let operation = task.operation;
         tracing::warn!(%server, %operation, "a task runs on although no participant has it any more: the gateway has no session in which its server could be asked to cancel it");
         return task.release();
     };

@@ -21,7 +21,9 @@ pub(crate) fn takes(call: &Call, task: &ServerTask) -> bool {
 
 /// Serves a request about a task.
 pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<ServerTask>) {
-    let (dispatch, call, task) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(task));
+    let dispatch = Arc::clone(dispatch);
+    let call = Arc::clone(call);
+    let task = Arc::clone(task);
     if let Some(kept) = &task.kept {
         return call.done(answers::of_kept(
             &task,

@@ -60,7 +60,8 @@ impl Follower {
         session: &Arc<Session>,
         stage: Stage,
     ) -> Self {
-        let (call, session) = (Arc::clone(call), Arc::clone(session));
+        let call = Arc::clone(call);
+        let session = Arc::clone(session);
         Self {
             dispatch: Arc::downgrade(dispatch),
             call,
@@ -72,9 +73,11 @@ impl Follower {
     /// Sends the call again, to a modern server that insists on a task, if the call is still open.
     fn declare(&self, dispatch: &Arc<Dispatch>, own: Option<&str>, changed: Option<&Request>) {
         let session = Arc::clone(&self.session);
-        let (own, changed) = (own.map(str::to_owned), changed.cloned());
+        let own = own.map(str::to_owned);
+        let changed = changed.cloned();
         dispatch.proceed(self.call.id, move |dispatch, call| {
-            let (own, changed) = (own.as_deref(), changed.as_ref());
+            let own = own.as_deref();
+            let changed = changed.as_ref();
             let events = Self::new(dispatch, call, &session, own, true, changed);
             let request = changed.unwrap_or(&call.request);
             let outgoing = Outgoing {
@@ -90,7 +93,8 @@ impl Follower {
 
     /// Follows the task that the call has become.
     fn follow(&self, dispatch: &Arc<Dispatch>, answer: &Answer, report: &TaskReport) {
-        let (call, session) = (&self.call, &self.session);
+        let call = &self.call;
+        let session = &self.session;
         let task = match relay::create(dispatch, call, session, &answer.payload, report) {
             Ok(task) => task,
             Err(refusal) => return call.done(Err(refusal)),
@@ -103,7 +107,8 @@ impl Follower {
                 // It was cancelled before the task was known, and the topic has cancelled the task.
                 return;
             }
-            let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+            let dispatch = Arc::clone(dispatch);
+            let call = Arc::clone(call);
             tokio::spawn(async move {
                 let end = look::wait(&Waiting(&dispatch, &call), &task).await;
                 ended(&dispatch, &call, end);

@@ -64,7 +64,8 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let Some(ledgers) = &dispatch.ledgers else {
         return;
     };
-    let (topic, now_ms) = (dispatch.name().as_str(), unix_ms());
+    let topic = dispatch.name().as_str();
+    let now_ms = unix_ms();
     let all: Vec<CreatedTask> = ledgers
         .tasks
         .state(|kept| kept.of_topic(topic, now_ms).cloned().collect());
@@ -96,7 +97,8 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
         return;
     };
     let origin = id.origin(server, record.created_ms);
-    let (operation, events) = (dispatch.context.operation(), book::events(dispatch));
+    let operation = dispatch.context.operation();
+    let events = book::events(dispatch);
     let task = ServerTask::new(operation, record.id.clone(), origin, None, events);
     let task = Arc::new(task.kept_until(record.until_ms));
     let entry = Entry {

@@ -38,7 +38,8 @@ type Place = (u64, String);
 /// # Errors
 /// A refusal (-32602) of a cursor that the gateway did not make.
 pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
+    let sealer = &dispatch.context.sealer;
+    let who = &call.link.participant.id;
     let cursor = wire::mcp::relay::param_text(&call.request, "cursor");
     let after = cursor
         .map(|cursor| open(sealer, who, &cursor).ok_or_else(bad_cursor))
@@ -93,10 +94,13 @@ async fn asked(
     let tasks: Vec<_> = tasks
         .filter(|task| !task.is_over() && !task.is_lost())
         .collect();
-    let (mut opening, mut opened) = (JoinSet::new(), HashMap::new());
+    let mut opening = JoinSet::new();
+    let mut opened = HashMap::new();
     for task in tasks.iter().filter(|task| task.last_session().is_none()) {
         if opened.insert(task.origin.server.clone(), None).is_none() {
-            let (dispatch, call, task) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(task));
+            let dispatch = Arc::clone(dispatch);
+            let call = Arc::clone(call);
+            let task = Arc::clone(task);
             let within = dispatch.settings.topic.list_wait;
             opening.spawn(async move {
                 let session = timeout(within, session_of(&dispatch, &call, &task)).await;
@@ -166,10 +170,8 @@ mod tests {
     #[test]
     fn a_cursor_is_valid_for_its_participant_only() {
         let sealer = Sealer::new(&[7; 32], None);
-        let (ada, bob) = (
-            ParticipantId::new("ada").unwrap(),
-            ParticipantId::new("bob").unwrap(),
-        );
+        let ada = ParticipantId::new("ada").unwrap();
+        let bob = ParticipantId::new("bob").unwrap();
         let place = (5, "a:b".to_owned());
         let cursor = seal(&sealer, &ada, &place);
         assert_eq!(open(&sealer, &ada, &cursor), Some(place));

@@ -61,7 +61,9 @@ fn to_modern(
         }
         return awaiting::notify(dispatch, task, written, asked.as_deref());
     }
-    let (dispatch, session, task) = (Arc::clone(dispatch), Arc::clone(session), Arc::clone(task));
+    let dispatch = Arc::clone(dispatch);
+    let session = Arc::clone(session);
+    let task = Arc::clone(task);
     tokio::spawn(async move {
         // Notifications of 2025-11-25 carry no result: the server is asked for it.
         let Ok(now) = look::look(&session, &task).await else {

@@ -279,7 +279,8 @@ fn keep(
         let what = "the call has run, but there is no room to keep its result as a task";
         Refusal::new(RefusalCode::Overloaded, what).hint("call the tool without `task`")
     })?;
-    let (holder, now_ms) = (&call.link.participant.id, unix_ms());
+    let holder = &call.link.participant.id;
+    let now_ms = unix_ms();
     let own = format!("portmoot-{}", call.id);
     let id = TaskId {
         topic: dispatch.name().as_str(),
@@ -345,7 +346,8 @@ pub(super) fn create(
         );
         return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
     };
-    let (holder, now_ms) = (&call.link.participant.id, unix_ms());
+    let holder = &call.link.participant.id;
+    let now_ms = unix_ms();
     let tool = &judged_tool(dispatch, call, session);
     let id = TaskId {
         topic: dispatch.name().as_str(),

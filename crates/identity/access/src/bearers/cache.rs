@@ -165,8 +165,9 @@ mod tests {
         let topics = vec![TopicName::new("main").unwrap()];
         let participant =
             Participant::new(ParticipantId::new("a:b").unwrap(), Arc::default(), topics);
-        let (participant, named_by, audiences) =
-            (Arc::new(participant), SubjectClaim::Sub, Vec::new());
+        let participant = Arc::new(participant);
+        let named_by = SubjectClaim::Sub;
+        let audiences = Vec::new();
         Arc::new(Checked {
             participant,
             named_by,
@@ -178,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_token_is_found_until_it_ends_and_all_go_at_once() {
-        let (cache, hash) = (Cache::default(), TokenHash::of("a"));
+        let cache = Cache::default();
+        let hash = TokenHash::of("a");
         cache.insert(hash, &checked(100), 0);
         cache.insert(hash, &checked(100), 0);
         assert_eq!(cache.len(), 1);
@@ -218,7 +220,8 @@ mod tests {
 
     #[tokio::test]
     async fn one_asks_about_a_token_at_a_time() {
-        let (cache, hash) = (Cache::default(), TokenHash::of("a"));
+        let cache = Cache::default();
+        let hash = TokenHash::of("a");
         let one = cache.flight(&hash).lock_owned().await;
         assert!(cache.flight(&hash).try_lock().is_err());
         assert!(cache.flight(&TokenHash::of("b")).try_lock().is_ok());

@@ -72,10 +72,12 @@ impl People {
             }
         }
         let text = serde_json::to_string(&claims.all).unwrap_or_default();
-        let (issuer, subject) = (issuer.to_owned(), claims.subject.clone());
+        let issuer = issuer.to_owned();
+        let subject = claims.subject.clone();
         let participant = Arc::clone(participant);
         let id = participant.id.clone();
-        let (named_by, claims) = (claims.named_by, text.into());
+        let named_by = claims.named_by;
+        let claims = text.into();
         people.insert(
             id,
             Person {
@@ -156,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_name_belongs_to_its_first_subject_for_a_day_after_its_last_token() {
-        let (people, ann) = (People::default(), participant("corp:ann"));
+        let people = People::default();
+        let ann = participant("corp:ann");
         let enter = |issuer: &str, subject: &str, now_ms| {
             people.enter(issuer, &claims(subject), &ann, now_ms + 10, now_ms)
         };
@@ -180,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_person_with_the_username_of_a_client_is_another_subject() {
-        let (people, ann) = (People::default(), participant("corp:ann"));
+        let people = People::default();
+        let ann = participant("corp:ann");
         let claims = |answer: serde_json::Value| {
             Claims::of_answer(answer.as_object().unwrap().clone(), "", false, (0, 0)).unwrap()
         };

@@ -37,11 +37,10 @@ fn request(
 /// Makes changes one after the other, as the operator. Returns the capabilities in `main`, in
 /// another topic, and outside of topics.
 fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
-    let (mut state, configured) = (AccessState::default(), set(&["mcp/proposal:*", "chat"]));
-    let (main, side) = (
-        TopicName::new("main").unwrap(),
-        TopicName::new("side").unwrap(),
-    );
+    let mut state = AccessState::default();
+    let configured = set(&["mcp/proposal:*", "chat"]);
+    let main = TopicName::new("main").unwrap();
+    let side = TopicName::new("side").unwrap();
     for (at, change) in (1..).zip(changes) {
         let grants = Grants::read(&state, &Config::default());
         let before = grants.over(&id("agent-a"), &configured, change.topic.as_ref(), at);

@@ -36,7 +36,8 @@ impl Grant {
     }
 
     fn record(&self) -> AccessRecord {
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let mut added = Vec::new();
+        let mut removed = Vec::new();
         if self.granted {
             &mut added
         } else {

@@ -110,10 +110,8 @@ fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
             .collect();
         assert_eq!(found, expected, "{records:?} at {now_ms}");
     };
-    let (taken, for_an_hour) = (
-        granted(None, "chat", false, 1, None),
-        granted(None, "chat", true, 2, Some(100)),
-    );
+    let taken = granted(None, "chat", false, 1, None);
+    let for_an_hour = granted(None, "chat", true, 2, Some(100));
     check(std::slice::from_ref(&taken), 5, &[("chat", false)]);
     check(
         &[taken.clone(), for_an_hour.clone()],

@@ -144,7 +144,8 @@ impl Claims {
                 .map(Some)
                 .ok_or(TokenFault::Malformed),
         };
-        let (expires_ms, skew_ms) = (time("exp")?, skew_secs.saturating_mul(1000));
+        let expires_ms = time("exp")?;
+        let skew_ms = skew_secs.saturating_mul(1000);
         if expires_ms.is_some_and(|end| end.saturating_add(skew_ms) <= now_ms) {
             return Err(TokenFault::Expired);
         }

@@ -137,7 +137,8 @@ impl Account {
         let nothing = || Trouble::Metadata("there is no refresh token".to_owned());
         let held = self.book.lock().held().cloned().ok_or_else(nothing)?;
         let refresh = held.tokens.refresh.clone().ok_or_else(nothing)?;
-        let (server, resource) = (authorization_server(&held), held.resource.clone());
+        let server = authorization_server(&held);
+        let resource = held.resource.clone();
         let grant = token::TokenGrant::Refresh(&refresh);
         let asked = token::request(
             self.site.way(),
@@ -173,7 +174,8 @@ impl Account {
             Some(found) => found,
             None => self.site.discover(None).await?,
         };
-        let (server, config) = (&found.server, &self.site.config);
+        let server = &found.server;
+        let config = &self.site.config;
         let client = self.site.client(server, Use::Native, None).await?;
         let scopes = self.scopes(&found);
         let grant = match (config.kind, &self.subject) {

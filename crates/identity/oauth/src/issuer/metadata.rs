@@ -46,7 +46,8 @@ impl Metadata {
         reach: &AllowedAddresses,
         issuer: &str,
     ) -> Result<Self, IssuerError> {
-        let (mut foreign, mut last) = (None, None);
+        let mut foreign = None;
+        let mut last = None;
         for url in well_known_urls(&crate::dialer::parse_url(issuer)?) {
             match Self::fetch(dialer, reach, &url).await {
                 Ok(found) if found.issuer == issuer => return Ok(found),

@@ -24,16 +24,15 @@ impl Provider {
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let answers = Arc::<Mutex<VecDeque<(String, String)>>>::default();
         let open = Arc::<AtomicUsize>::default();
-        let (asked_of, answers_of, open_of) =
-            (Arc::clone(&asked), Arc::clone(&answers), Arc::clone(&open));
+        let asked_of = Arc::clone(&asked);
+        let answers_of = Arc::clone(&answers);
+        let open_of = Arc::clone(&open);
         tokio::spawn(async move {
             loop {
                 let (mut socket, _) = listener.accept().await.unwrap();
-                let (asked, answers, open) = (
-                    Arc::clone(&asked_of),
-                    Arc::clone(&answers_of),
-                    Arc::clone(&open_of),
-                );
+                let asked = Arc::clone(&asked_of);
+                let answers = Arc::clone(&answers_of);
+                let open = Arc::clone(&open_of);
                 tokio::spawn(async move {
                     open.fetch_add(1, Ordering::SeqCst);
                     let mut text = Vec::new();
@@ -173,7 +172,8 @@ async fn unknown_keys_are_looked_for_once_by_all_that_wait_and_seldom() {
     let seen = known.keys();
     provider.has_keys(&["b", "a"], "");
     let looks = (0..20).map(|_| {
-        let (known, seen) = (Arc::clone(&known), seen.clone());
+        let known = Arc::clone(&known);
+        let seen = seen.clone();
         tokio::spawn(async move { known.look_for_key(seen.as_ref()).await })
     });
     for look in looks.collect::<Vec<_>>() {

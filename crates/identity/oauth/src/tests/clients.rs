@@ -14,7 +14,8 @@ async fn a_client_is_configured_documented_registered_or_asked_for_in_this_order
         (false, false, true, Some("client-0")),
         (false, false, false, None),
     ] {
-        let (script, all) = (Script::start().await, accounts(None));
+        let script = Script::start().await;
+        let all = accounts(None);
         let mut metadata =
             HashMap::from([("client_id_metadata_document_supported", documents.into())]);
         if !registers {
@@ -64,7 +65,8 @@ fn registrations(script: &Script) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn a_client_is_registered_with_the_port_to_which_the_browser_comes_back() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(&all, &script, AuthConfig::default()).of(None);
     let at = |uri: &str| SignInRequest {
         redirect_uri: uri.to_owned(),
@@ -117,7 +119,8 @@ async fn a_client_is_registered_with_the_port_to_which_the_browser_comes_back() 
 
 #[tokio::test]
 async fn a_port_that_is_registered_is_known_after_a_restart() {
-    let (script, dir) = (Script::start().await, tempfile::tempdir().unwrap());
+    let script = Script::start().await;
+    let dir = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(dir.path()).unwrap();
     let all = accounts(Some(&journal));
     let account = server(&all, &script, AuthConfig::default()).of(None);
@@ -132,7 +135,8 @@ async fn a_port_that_is_registered_is_known_after_a_restart() {
 #[tokio::test]
 async fn a_token_request_names_the_client_however_it_authenticates() {
     for method in ["none", "client_secret_basic", "client_secret_post"] {
-        let (script, all) = (Script::start().await, accounts(None));
+        let script = Script::start().await;
+        let all = accounts(None);
         let methods = serde_json::json!([method]);
         script
             .metadata
@@ -170,7 +174,8 @@ async fn an_issuer_without_a_path_is_the_same_with_a_slash_and_no_other_is() {
         ("ORIGIN", "ORIGIN/x", None, false),
         ("ORIGIN/", "ORIGIN", Some("https://other.example/"), false),
     ] {
-        let (script, all) = (Script::start().await, accounts(None));
+        let script = Script::start().await;
+        let all = accounts(None);
         let at = |text: &str| text.replace("ORIGIN", &script.origin);
         *script.issuer.lock().unwrap() = at(named);
         script
@@ -218,7 +223,8 @@ async fn null_members_are_absent_and_what_is_wrong_is_named() {
             Some("PKCE"),
         ),
     ] {
-        let (script, all) = (Script::start().await, accounts(None));
+        let script = Script::start().await;
+        let all = accounts(None);
         script.metadata.lock().unwrap().insert(name, value);
         let account = server(&all, &script, AuthConfig::default()).of(None);
         let said = all
@@ -238,7 +244,8 @@ async fn null_members_are_absent_and_what_is_wrong_is_named() {
 
 #[tokio::test]
 async fn an_error_in_an_answer_with_200_is_told() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(&all, &script, AuthConfig::default()).of(None);
     let error =
         r#"{"error":"bad_verification_code","error_description":"The code is wrong or expired."}"#;
@@ -260,7 +267,8 @@ async fn an_error_in_an_answer_with_200_is_told() {
 
 #[tokio::test]
 async fn a_server_without_metadata_is_told_of_its_way_out() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     script.resource.lock().unwrap().clear();
     let account = server(&all, &script, AuthConfig::default()).of(None);
     let said = all

@@ -56,7 +56,8 @@ async fn a_key_is_its_participants_at_its_server_alone() {
     let journal = JournalWriter::open(folder.path()).unwrap();
     let all = accounts(Some(&journal));
     let server = at(&all, &keyed(), "server:one");
-    let (ann, bob) = (server.of(Some("ann")), server.of(Some("bob")));
+    let ann = server.of(Some("ann"));
+    let bob = server.of(Some("bob"));
     assert_eq!(key_of(&ann), Err(AccountFault::KeyNeeded));
     ann.enter_key(CallerKey::new("canary-a").unwrap(), "ann")
         .await

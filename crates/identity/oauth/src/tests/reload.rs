@@ -31,7 +31,8 @@ async fn until(what: &str, check: impl Fn() -> bool) {
 #[tokio::test]
 async fn a_reload_during_a_renewal_loses_nothing() {
     for (reloads, is_removed) in [(1, false), (2, false), (3, false), (1, true), (2, true)] {
-        let (script, folder) = (Script::start().await, tempfile::tempdir().unwrap());
+        let script = Script::start().await;
+        let folder = tempfile::tempdir().unwrap();
         let journal = JournalWriter::open(folder.path()).unwrap();
         let all = accounts(Some(&journal));
         let account = server(&all, &script, AuthConfig::default()).of(None);
@@ -100,7 +101,8 @@ async fn a_reload_during_a_renewal_loses_nothing() {
 #[tokio::test]
 async fn a_sign_in_that_a_reload_interrupts_is_refused_with_words() {
     for is_asking in [false, true] {
-        let (script, folder) = (Script::start().await, tempfile::tempdir().unwrap());
+        let script = Script::start().await;
+        let folder = tempfile::tempdir().unwrap();
         let journal = JournalWriter::open(folder.path()).unwrap();
         let all = Arc::new(accounts(Some(&journal)));
         let account = server(&all, &script, AuthConfig::default()).of(None);
@@ -110,7 +112,8 @@ async fn a_sign_in_that_a_reload_interrupts_is_refused_with_words() {
             script.origin
         );
         let complete = || {
-            let (all, callback) = (Arc::clone(&all), callback.clone());
+            let all = Arc::clone(&all);
+            let callback = callback.clone();
             async move {
                 all.logins
                     .complete(&callback, Some("boss"), None)
@@ -167,12 +170,14 @@ async fn a_sign_in_that_a_reload_interrupts_is_refused_with_words() {
 
 #[tokio::test]
 async fn what_was_being_written_at_a_reload_is_taken_over() {
-    let (script, folder) = (Script::start().await, tempfile::tempdir().unwrap());
+    let script = Script::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(folder.path()).unwrap();
     let all = accounts(Some(&journal));
     let before = server(&all, &script, AuthConfig::default());
     sign_in(&all, &before.of(None), &script).await.unwrap();
-    let (vault, place) = (&all.services().vault, before.of(None).place());
+    let vault = &all.services().vault;
+    let place = before.of(None).place();
     let kept = vault.account(&place, None).unwrap();
     vault.end(&place).await.unwrap();
     // A sign-in that was being written when the new configuration read what is kept.
@@ -206,11 +211,13 @@ async fn what_was_being_written_at_a_reload_is_taken_over() {
 
 #[tokio::test]
 async fn every_part_of_a_servers_configuration_reaches_its_accounts() {
-    let (script, folder) = (Script::start().await, tempfile::tempdir().unwrap());
+    let script = Script::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let journal = JournalWriter::open(folder.path()).unwrap();
     let all = accounts(Some(&journal));
     let url = format!("{}/mcp", script.origin);
-    let (machine, pinned) = (ClientTls::of_machine(), ClientTls::pinned([1; 32]));
+    let machine = ClientTls::of_machine();
+    let pinned = ClientTls::pinned([1; 32]);
     let configure = |url: &str, tls: &ClientTls, auth: AuthConfig| {
         let (server, same) = all.configure(&Configured {
             name: "jira",

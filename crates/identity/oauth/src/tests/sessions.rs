@@ -5,7 +5,8 @@ use crate::account::session::SessionAccount;
 
 #[tokio::test]
 async fn a_session_has_the_tokens_of_one_sign_in() {
-    let (script, all) = (Script::start().await, accounts(None));
+    let script = Script::start().await;
+    let all = accounts(None);
     let account = server(
         &all,
         &script,

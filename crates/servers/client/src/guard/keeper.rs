@@ -84,7 +84,8 @@ pub(super) fn run(
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0);
-    let (mut temp, mut processes_max) = (None, None);
+    let mut temp = None;
+    let mut processes_max = None;
     let started = match &order.confined {
         None => command
             .spawn()

@@ -172,7 +172,8 @@ mod tests {
     /// A guard process that is this script, and the number of times that it was started.
     fn guard(script: &str) -> (tempfile::TempDir, Keepers, impl Fn() -> usize) {
         let dir = tempfile::tempdir().unwrap();
-        let (exe, starts) = (dir.path().join("guard"), dir.path().join("starts"));
+        let exe = dir.path().join("guard");
+        let starts = dir.path().join("starts");
         fs::write(
             &exe,
             format!("#!/bin/sh\nprintf x >> {}\n{script}\n", starts.display()),

@@ -151,7 +151,8 @@ impl Order {
         let temp = next()?;
         let mut some =
             |count: usize| -> Option<Vec<OsString>> { (0..count).map(|_| next()).collect() };
-        let (read, write) = (some(head.reads)?, some(head.writes)?);
+        let read = some(head.reads)?;
+        let write = some(head.writes)?;
         let [cwd, program] = some(2)?.try_into().ok()?;
         let args = some(head.args)?;
         let env = std::iter::from_fn(|| Some((next()?, next()?))).collect();

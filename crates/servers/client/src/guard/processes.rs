@@ -46,7 +46,8 @@ pub(super) fn descendants(root: i32) -> Vec<Process> {
 
 /// The number of processes below one, counted up to a bound. Looks at these processes alone.
 pub(super) fn count_below(root: i32, bound: u64) -> u64 {
-    let (mut open, mut count) = (vec![root], 0);
+    let mut open = vec![root];
+    let mut count = 0;
     while let Some(pid) = open.pop().filter(|_| count <= bound) {
         let threads = fs::read_dir(format!("/proc/{pid}/task"))
             .into_iter()

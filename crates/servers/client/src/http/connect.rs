@@ -123,7 +123,10 @@ impl Connector {
             proxy,
             ..
         } = &*self.0;
-        let (url, tls, limit, proxy) = (url.clone(), tls.clone(), *limit, proxy.clone());
+        let url = url.clone();
+        let tls = tls.clone();
+        let limit = *limit;
+        let proxy = proxy.clone();
         Self(Arc::new(Target {
             url,
             tls,
@@ -167,13 +170,12 @@ async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync
     let url = target.url.clone();
     let is_secure = url.scheme() == Some(&Scheme::HTTPS);
     let Some(proxy) = &target.proxy else {
-        let stream = match is_secure {
-            true => {
-                secure(&target.tls, target.http2, tcp())?
-                    .oneshot(url)
-                    .await?
-            }
-            false => MaybeHttpsStream::Http(tcp().oneshot(url).await?),
+        let stream = if is_secure {
+            secure(&target.tls, target.http2, tcp())?
+                .oneshot(url)
+                .await?
+        } else {
+            MaybeHttpsStream::Http(tcp().oneshot(url).await?)
         };
         return Ok(HttpSocket {
             stream,
@@ -205,17 +207,18 @@ async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync
         Some(authorization) => tunnel.with_auth(authorization),
         None => tunnel,
     };
-    let stream = match is_secure {
-        true => secure(&target.tls, target.http2, tunnel)?
+    let stream = if is_secure {
+        secure(&target.tls, target.http2, tunnel)?
             .oneshot(url)
             .await
-            .map_err(through)?,
-        false => MaybeHttpsStream::Http(
+            .map_err(through)?
+    } else {
+        MaybeHttpsStream::Http(
             tunnel
                 .oneshot(url)
                 .await
                 .map_err(|error| through(error.into()))?,
-        ),
+        )
     };
     Ok(HttpSocket {
         stream,
@@ -235,9 +238,10 @@ fn secure<C>(tls: &ClientTls, http2: bool, over: C) -> Result<HttpsConnector<C>,
     let builder =
         HttpsConnectorBuilder::new().with_tls_config(ClientConfig::clone(&*tls.config()?));
     let builder = builder.https_only();
-    Ok(match http2 {
-        true => builder.enable_http2().wrap_connector(over),
-        false => builder.enable_http1().wrap_connector(over),
+    Ok(if http2 {
+        builder.enable_http2().wrap_connector(over)
+    } else {
+        builder.enable_http1().wrap_connector(over)
     })
 }
 
@@ -245,9 +249,10 @@ fn secure<C>(tls: &ClientTls, http2: bool, over: C) -> Result<HttpsConnector<C>,
 fn untrusted(why: &CertificateError) -> String {
     let written = why.to_string();
     // The verifier has no name of its own for this one.
-    match written.contains("CaUsedAsEndEntity") {
-        true => "it was signed with itself, by no authority that this machine knows".to_owned(),
-        false => written,
+    if written.contains("CaUsedAsEndEntity") {
+        "it was signed with itself, by no authority that this machine knows".to_owned()
+    } else {
+        written
     }
 }
 

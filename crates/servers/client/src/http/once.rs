@@ -129,7 +129,8 @@ async fn exchange_on(
         })
     };
     // The connection runs beside the exchange, and ends with it.
-    let (mut exchange, mut connection) = (std::pin::pin!(exchange), std::pin::pin!(connection));
+    let mut exchange = std::pin::pin!(exchange);
+    let mut connection = std::pin::pin!(connection);
     let (answer, ended) = tokio::select! {
         biased;
         answer = &mut exchange => (answer, Ok(())),

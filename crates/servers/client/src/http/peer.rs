@@ -147,7 +147,8 @@ impl Peer {
             endpoint: Arc::new(url.clone()),
             uri,
         });
-        let (authorize, stamp) = (spec.authorize.clone(), AtomicU64::new(0));
+        let authorize = spec.authorize.clone();
+        let stamp = AtomicU64::new(0);
         Ok(Self {
             name: Arc::clone(&spec.name),
             limits: spec.limits,
@@ -216,7 +217,8 @@ impl Peer {
         frame: Bytes,
         headers: Option<&HeaderMap>,
     ) -> Result<HttpReply, LinkError> {
-        let (mut redirects, mut refusals) = (0, 0);
+        let mut redirects = 0;
+        let mut refusals = 0;
         loop {
             let stamp = self.authorized().await?;
             let mut request = self.request(Method::POST, frame.clone());
@@ -252,7 +254,8 @@ impl Peer {
         let mut parts = self.url.clone().into_parts();
         parts.path_and_query = Some(request.target.parse().map_err(|_| unusable())?);
         let mut at = Arc::new(Uri::from_parts(parts).map_err(|_| unusable())?);
-        let (mut redirects, mut refusals) = (0, 0);
+        let mut redirects = 0;
+        let mut refusals = 0;
         loop {
             let stamp = self.authorized().await?;
             let mut outgoing = self.request(request.method.clone(), request.body.clone());
@@ -267,7 +270,8 @@ impl Peer {
                 .await
                 .map_err(|error| link_error(&error))?;
             let (head, body) = response.into_parts();
-            let (status, headers) = (head.status, head.headers);
+            let status = head.status;
+            let headers = head.headers;
             let reply = HttpReply {
                 body,
                 at: Arc::clone(&at),
@@ -355,7 +359,8 @@ impl Peer {
         &self,
         last_event_id: Option<&str>,
     ) -> Result<HttpReply, LinkError> {
-        let (mut redirects, mut refusals) = (0, 0);
+        let mut redirects = 0;
+        let mut refusals = 0;
         // Messages are sent where they were: a page for people may be where the stream is not.
         let mut at: Option<Arc<Uri>> = None;
         let reply = loop {

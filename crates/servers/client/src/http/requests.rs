@@ -169,7 +169,8 @@ mod tests {
             frame: Bytes::new(),
             headers: None,
         };
-        let (shared, report) = (Arc::clone(requests), report.clone());
+        let shared = Arc::clone(requests);
+        let report = report.clone();
         requests.lock().open(request, |request| {
             tokio::spawn(work(shared, request, report)).abort_handle()
         });

@@ -196,8 +196,10 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn other_tasks_run_while_a_child_floods() {
         const LINES: usize = 4096;
-        let (inbox, turns) = (Arc::new(Count::default()), Arc::new(AtomicUsize::new(0)));
-        let (text, counted) = ("{}\n".repeat(LINES), Arc::clone(&turns));
+        let inbox = Arc::new(Count::default());
+        let turns = Arc::new(AtomicUsize::new(0));
+        let text = "{}\n".repeat(LINES);
+        let counted = Arc::clone(&turns);
         let other = tokio::spawn(async move {
             loop {
                 counted.fetch_add(1, Ordering::Relaxed);

@@ -111,7 +111,9 @@ impl Server {
 
     /// Serves one request, and closes the connection.
     async fn serve(&self, mut stream: BufReader<TcpStream>) {
-        let (mut method, mut token, mut length) = (String::new(), String::new(), 0);
+        let mut method = String::new();
+        let mut token = String::new();
+        let mut length = 0;
         loop {
             let mut line = String::new();
             stream.read_line(&mut line).await.unwrap();

@@ -273,7 +273,8 @@ fn no_argument_is_sent_as_another_one() {
 #[test]
 fn a_request_is_not_far_longer_than_its_arguments() {
     let name = "n".repeat(256);
-    let (content, zeros) = ("application/x-www-form-urlencoded", vec![0; 1_000_000]);
+    let content = "application/x-www-form-urlencoded";
+    let zeros = vec![0; 1_000_000];
     let parameter =
         |place: &str| json!({ "in": place, "name": name, "schema": { "type": "array" } });
     let all = operations_of(&with_paths(&json!({

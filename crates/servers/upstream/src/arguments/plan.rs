@@ -91,7 +91,8 @@ impl Plan {
         if let Some(Some(known)) = known.get(at) {
             return Ok(*known);
         }
-        let (mut all, mut longest) = (1_u64, 0);
+        let mut all = 1_u64;
+        let mut longest = 0;
         if depth <= HERE_DEPTH_MAX {
             for inner in self
                 .nodes

@@ -248,7 +248,9 @@ fn arguments_of_real_tools_can_be_checked() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../protocol/schema/tests/tools"
     );
-    let (mut tools, mut values, mut refused) = (0, 0, Vec::new());
+    let mut tools = 0;
+    let mut values = 0;
+    let mut refused = Vec::new();
     for list in std::fs::read_dir(folder).unwrap() {
         let list = std::fs::read(list.unwrap().path()).unwrap();
         let list: Value = serde_json::from_slice(&list).unwrap();
@@ -336,7 +338,9 @@ impl Draw {
 #[test]
 fn checks_of_random_schemas_end_soon() {
     let draw = |seeds: std::ops::Range<u64>| {
-        let (mut checks, mut unfit, mut longest) = (0, 0, Duration::ZERO);
+        let mut checks = 0;
+        let mut unfit = 0;
+        let mut longest = Duration::ZERO;
         for seed in seeds {
             let mut draw = Draw(seed);
             let mut schema = draw.schema(4);

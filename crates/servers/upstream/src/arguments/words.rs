@@ -44,7 +44,8 @@ fn place(path: &str) -> &str {
 }
 
 fn lines<V>(violations: impl Iterator<Item = V>, line: impl Fn(V) -> String) -> String {
-    let (mut out, mut count) = (String::new(), 0_usize);
+    let mut out = String::new();
+    let mut count = 0_usize;
     for violation in violations {
         count += 1;
         if count <= VIOLATIONS_MAX {

@@ -222,10 +222,8 @@ fn envelopes_carry_the_caller_and_keep_the_size_limit() {
 fn notifications_belong_to_a_pending_request_or_go_to_the_gateway() {
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } });
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    let (of_progress, of_change) = (
-        "mcp/request:notifications/progress",
-        "mcp/request:notifications/tools/list_changed",
-    );
+    let of_progress = "mcp/request:notifications/progress";
+    let of_change = "mcp/request:notifications/tools/list_changed";
     for (kind, about, to, payload, expect) in [
         (
             of_progress,
@@ -312,10 +310,8 @@ async fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
 
 #[test]
 fn a_disconnect_during_connect_existing_is_not_lost() {
-    let (ends, id) = (
-        Arc::new(Ends::default()),
-        ParticipantId::new("worker").unwrap(),
-    );
+    let ends = Arc::new(Ends::default());
+    let id = ParticipantId::new("worker").unwrap();
     let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, ends);
     assert_eq!(
         (dial_in.connect_existing(|| None), dial_in.link()),

@@ -77,14 +77,15 @@ impl Session {
             self.version(),
         );
         let asks_by_result = self.era() == Era::Modern && request.payload.form == Era::Legacy;
-        let events = match asks_by_result {
-            true => Rounds::of(
+        let events = if asks_by_result {
+            Rounds::of(
                 self,
                 (&call, events),
                 (&encoded.frame, headers.as_deref()),
                 now + longest,
-            ),
-            false => events,
+            )
+        } else {
+            events
         };
 
         let mut pending = self.pending.lock();

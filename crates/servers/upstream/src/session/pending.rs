@@ -342,8 +342,10 @@ mod tests {
     fn progress_and_questions_extend_the_deadline_up_to_the_maximum() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let (patience, max) = (Duration::from_secs(10), Duration::from_secs(35));
-        let (asking, silent) = (1, 2);
+        let patience = Duration::from_secs(10);
+        let max = Duration::from_secs(35);
+        let asking = 1;
+        let silent = 2;
         for of in [Some(asking), None] {
             let mut table = PendingTable::default();
             for number in [asking, silent] {

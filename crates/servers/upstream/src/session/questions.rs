@@ -33,7 +33,8 @@ impl Asking for Session {
         question: &Question,
         given: Result<&Answer, &Refusal>,
     ) -> Result<(), Refusal> {
-        let (form, id) = (self.era(), question.id());
+        let form = self.era();
+        let id = question.id();
         let method = question.request().method.as_str();
         let frame = match given {
             Ok(answer) => relay::encode_answer(answer, method, form, id, &|_| None).frame,

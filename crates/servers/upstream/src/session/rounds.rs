@@ -89,7 +89,8 @@ impl Rounds {
 
     /// Asks the caller what the server asks, or sends the request again if it asks nothing.
     fn ask(&self, required: Required) -> Result<(), Refusal> {
-        let (session, me) = (self.session.upgrade(), self.me.upgrade());
+        let session = self.session.upgrade();
+        let me = self.me.upgrade();
         let (Some(session), Some(me)) = (session, me) else {
             return Err(gone());
         };
@@ -118,7 +119,8 @@ impl Rounds {
         session.keep_open(request, &me)?;
         let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(&me) as Arc<dyn Asking>));
         let question = |((_, question), asked): ((String, Request), &Asked)| {
-            let (asking, id) = (Weak::clone(&asking), Id::number(asked.id));
+            let asking = Weak::clone(&asking);
+            let id = Id::number(asked.id);
             Question::new(asking, session.instance(), id, question, Some(request))
         };
         let questions: Vec<Question> = required
@@ -127,11 +129,12 @@ impl Rounds {
             .zip(&asked)
             .map(question)
             .collect();
-        match questions.is_empty() {
-            true => self.send_again(&session),
-            false => questions
+        if questions.is_empty() {
+            self.send_again(&session)
+        } else {
+            questions
                 .into_iter()
-                .for_each(|question| self.events.question(question)),
+                .for_each(|question| self.events.question(question))
         }
         Ok(())
     }
@@ -253,7 +256,8 @@ impl Session {
     /// Keeps a call pending under a new number while its caller is asked, until its rounds must
     /// end.
     fn keep_open(&self, number: u64, rounds: &Arc<Rounds>) -> Result<(), Refusal> {
-        let (now, events) = (Instant::now(), Arc::<Rounds>::clone(rounds));
+        let now = Instant::now();
+        let events = Arc::<Rounds>::clone(rounds);
         let left = rounds.until.saturating_duration_since(now);
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {

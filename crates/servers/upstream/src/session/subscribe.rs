@@ -158,7 +158,8 @@ impl Session {
     /// timeout.
     async fn renew_listen_stream(&self) -> bool {
         self.listening.notify_one();
-        let (revision, mut covered) = (self.setup.interest.revision(), self.covered.subscribe());
+        let revision = self.setup.interest.revision();
+        let mut covered = self.covered.subscribe();
         timeout(COVERED, covered.wait_for(|covered| *covered >= revision))
             .await
             .is_ok()

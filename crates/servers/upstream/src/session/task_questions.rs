@@ -61,7 +61,8 @@ impl TaskQuestions {
     /// The questions of a task to a client with these capabilities.
     #[must_use]
     pub fn new(task: &Arc<str>, capabilities: &Bytes) -> Arc<Self> {
-        let (task, capabilities) = (Arc::clone(task), capabilities.clone());
+        let task = Arc::clone(task);
+        let capabilities = capabilities.clone();
         let (asked, changed) = <_>::default();
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),

@@ -99,7 +99,8 @@ const TICK: Duration = Duration::from_millis(50);
 impl Session {
     /// Starts the task that checks the deadlines.
     pub(super) fn watch_deadlines(self: &Arc<Self>) {
-        let (session, timer) = (Arc::downgrade(self), Arc::clone(&self.timer));
+        let session = Arc::downgrade(self);
+        let timer = Arc::clone(&self.timer);
         tokio::spawn(async move {
             loop {
                 timer.notified().await;

@@ -133,7 +133,9 @@ impl Book {
             .iter()
             .map(|listed| listed.of.clone())
             .collect::<Option<_>>()?;
-        let (eras, legacy, dislikes_probe) = (self.eras.clone(), self.legacy, self.dislikes_probe);
+        let eras = self.eras.clone();
+        let legacy = self.legacy;
+        let dislikes_probe = self.dislikes_probe;
         Some(Kept {
             eras,
             legacy,

@@ -201,7 +201,9 @@ impl Upstream {
 /// Manifest of kept lists, judged by what is approved now.
 fn listed(of: KeptLists, spec: &UpstreamSpec, environment: &Environment) -> Listed {
     let era = of.handshake.version.era();
-    let (coding, over_http, is_shared) = (Coding::Json, false, true);
+    let coding = Coding::Json;
+    let over_http = false;
+    let is_shared = true;
     let origin = Origin {
         spec,
         environment,

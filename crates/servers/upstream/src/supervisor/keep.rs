@@ -85,12 +85,11 @@ async fn keep(upstream: Weak<Upstream>) {
             strong.log_status();
             let is_probe = probes < PROBES_MAX && strong.must_probe();
             drop(strong);
-            match is_probe {
-                true => {
-                    probes += 1;
-                    probe(&upstream).await;
-                }
-                false => demanded(&upstream).await,
+            if is_probe {
+                probes += 1;
+                probe(&upstream).await;
+            } else {
+                demanded(&upstream).await
             }
             continue;
         }
@@ -217,12 +216,14 @@ async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOw
                 .max(book.backoff.remaining(Instant::now()))
         };
         if strong.blocked(Some(owner.holder())).is_some() {
-            match next_account_change(strong, changes).await {
-                true => continue,
-                false => return,
+            if next_account_change(strong, changes).await {
+                continue;
+            } else {
+                return;
             }
         }
-        let (caller, urgency) = (owner.caller(), Urgency::Background);
+        let caller = owner.caller();
+        let urgency = Urgency::Background;
         let wanted = Wanted {
             user: None,
             urgency,

@@ -480,9 +480,10 @@ impl Upstream {
         // the first.
         let runs = self.book.lock().sessions().any(|session| session.is_open());
         let opening = handshake::open(&session, era);
-        let opened = match runs {
-            false => startup::bounded(&session, patience, opening, watch).await,
-            true => timeout(start, opening).await.unwrap_or(Err(Fault::Timeout)),
+        let opened = if runs {
+            timeout(start, opening).await.unwrap_or(Err(Fault::Timeout))
+        } else {
+            startup::bounded(&session, patience, opening, watch).await
         };
         self.book.lock().slow = None;
         if let Err(fault) = opened {

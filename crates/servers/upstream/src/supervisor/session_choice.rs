@@ -215,7 +215,8 @@ impl Upstream {
     /// Ends all subscriptions of a link that leaves, and the sessions that it used last, except
     /// those with tasks: their owner may come back for the results.
     pub fn release(&self, link: LinkId) {
-        let (mut ended, mut closing) = (Vec::new(), Vec::new());
+        let mut ended = Vec::new();
+        let mut closing = Vec::new();
         let mut book = self.book.lock();
         book.slots.retain(|(_, key), slot| {
             let lost = slot.interest.forget(link);

@@ -191,7 +191,8 @@ impl Upstream {
         if logged.line.as_ref() == Some(&now) {
             return;
         }
-        let (server, reason) = (self.spec.name(), now.1.as_deref().unwrap_or_default());
+        let server = self.spec.name();
+        let reason = now.1.as_deref().unwrap_or_default();
         match now.0 {
             ServerState::Starting => {}
             ServerState::Ready => tracing::info!(

@@ -129,7 +129,8 @@ pub async fn end_of(
 /// # Errors
 /// Why there is no answer.
 pub async fn wait(by: &impl AwaitsEnd, task: &ServerTask) -> Result<Answer, Refusal> {
-    let (began, mut failures) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut failures = 0;
     let questions = TaskQuestions::new(&task.origin.own, by.capabilities());
     loop {
         let session = by.session(task).await?;

@@ -368,8 +368,10 @@ impl ServerTask {
         message: Option<&str>,
         look: impl FnOnce(&task::TaskView<'_>) -> T,
     ) -> T {
-        let (created_ms, updated_ms) = (self.origin.created_ms, self.state().updated_ms);
-        let (ttl_ms, poll_ms) = (Some(self.until_ms().saturating_sub(created_ms)), None);
+        let created_ms = self.origin.created_ms;
+        let updated_ms = self.state().updated_ms;
+        let ttl_ms = Some(self.until_ms().saturating_sub(created_ms));
+        let poll_ms = None;
         look(&task::TaskView {
             id: &self.public,
             standing,

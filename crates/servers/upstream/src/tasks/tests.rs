@@ -48,7 +48,8 @@ fn listed(task: &ServerTask) -> String {
 
 #[test]
 fn tasks_last_for_their_ttl_and_at_most_a_day() {
-    let (short, long) = (task(), task());
+    let short = task();
+    let long = task();
     update(&short, r#""status":"working","ttl":5000"#);
     update(&long, &format!(r#""status":"working","ttl":{}"#, u64::MAX));
     assert_eq!(short.until_ms(), 6001);
@@ -73,7 +74,8 @@ fn ends_and_lifetimes_of_tasks_are_reported_once() {
 
 #[test]
 fn open_tasks_fail_when_their_session_ends() {
-    let (open, ended) = (task(), task());
+    let open = task();
+    let ended = task();
     update(&ended, r#""status":"completed""#);
     assert!(open.lose() && !open.lose(), "once");
     assert!(!ended.lose());

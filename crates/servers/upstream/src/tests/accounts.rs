@@ -175,10 +175,8 @@ async fn of(
 }
 
 fn over_http(server: &Server, accounts: &Arc<Scripted>, sessions: SessionSharing) -> Fixture {
-    let (url, tls) = (
-        SecretText::new(server.url.as_str()),
-        ::tls::ClientTls::of_machine(),
-    );
+    let url = SecretText::new(server.url.as_str());
+    let tls = ::tls::ClientTls::of_machine();
     let http = HttpConfig {
         url,
         headers: Vec::new(),
@@ -209,7 +207,8 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
     let server = Server::start(Kind::Legacy).await;
     let accounts = Scripted::new(true);
     let fixture = over_http(&server, &accounts, SessionSharing::Auto);
-    let (ann, plain) = (ParticipantId::new("ann").unwrap(), client("{}"));
+    let ann = ParticipantId::new("ann").unwrap();
+    let plain = client("{}");
     // A client session's, a modern client's, one without a link of the participant, and one with a
     // task.
     let link = of(&fixture, "ann", 1, Form::Legacy, &plain).await;
@@ -279,7 +278,8 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
 #[tokio::test]
 async fn each_access_token_of_a_caller_has_a_session_of_its_own_where_tokens_are_exchanged() {
     let server = Server::start(Kind::Legacy).await;
-    let (ann, plain) = (ParticipantId::new("ann").unwrap(), client("{}"));
+    let ann = ParticipantId::new("ann").unwrap();
+    let plain = client("{}");
     let caller = |link: u64, form: Form, first: u8| {
         let token = Some(Digest([first; 32]));
         Caller {

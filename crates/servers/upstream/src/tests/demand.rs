@@ -190,11 +190,10 @@ async fn a_gateway_that_has_just_started_lists_what_was_kept_and_starts_nothing(
 async fn a_server_is_warm_for_a_client_that_used_it_lately() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
-    let (ann, bob) = (
-        ParticipantId::new("ann").unwrap(),
-        ParticipantId::new("bob").unwrap(),
-    );
-    let (plain, mut asked) = (client("{}"), client(r#"{"elicitation":{}}"#));
+    let ann = ParticipantId::new("ann").unwrap();
+    let bob = ParticipantId::new("bob").unwrap();
+    let plain = client("{}");
+    let mut asked = client(r#"{"elicitation":{}}"#);
     asked.client_info = Some(Bytes::from_static(br#"{"name":"cursor"}"#));
     let caller = |link, participant, client| Caller {
         link: LinkId(link),

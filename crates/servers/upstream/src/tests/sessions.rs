@@ -58,10 +58,8 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
 #[tokio::test]
 async fn a_participant_is_listed_what_its_own_open_sessions_list() {
     let fixture = start(&["both"]);
-    let (scout, other) = (
-        ParticipantId::new("scout").unwrap(),
-        ParticipantId::new("other").unwrap(),
-    );
+    let scout = ParticipantId::new("scout").unwrap();
+    let other = ParticipantId::new("other").unwrap();
     let listed = |who, form| fixture.upstream.manifest_of(who, form);
     shared(&fixture, Era::Modern).await;
     assert!(

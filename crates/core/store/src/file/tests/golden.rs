@@ -130,7 +130,8 @@ fn of_files(files: &[(&str, &[u8])]) -> SimDisk {
 /// Lets the disk fail at each change of the opening of an older journal, and crash. No entry is
 /// lost, and the old journal or a copy of it is there.
 fn survives_crashes(files: &[(&str, &[u8])], copy: &str) {
-    let (mut left_old, mut left_new) = (0, 0);
+    let mut left_old = 0;
+    let mut left_new = 0;
     for changes in 0..20 {
         for seed in 0..8 {
             let disk = of_files(files);

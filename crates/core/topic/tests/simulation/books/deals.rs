@@ -303,7 +303,9 @@ impl Books {
         deal.approved += 1;
         assert_eq!(deal.approved, 1, "{id} was approved twice");
         deal.in_room = !held && servers.is_empty();
-        let (to, was_held, requested) = (deal.to.clone(), deal.held, deal.requested);
+        let to = deal.to.clone();
+        let was_held = deal.held;
+        let requested = deal.requested;
         let runs_at = |id: &&ParticipantId| {
             let names = self.configured.iter().find(|names| names.id == **id);
             names.is_some_and(|names| !names.builtin && (was_held || !names.serves))
@@ -360,7 +362,8 @@ impl Books {
     pub(crate) fn give_up(&mut self, turn: &Turn) {
         let gone = |operation: &OperationId, open: &Call| {
             let leaves = turn.leaving.iter().any(|(link, _)| *link == open.link) && !open.answered;
-            let (context, at) = (open.public.as_deref(), open.server.as_str());
+            let context = open.public.as_deref();
+            let at = open.server.as_str();
             let unentitled = || {
                 !self.admits(&open.by, None, open.method, context, at)
                     && !self.proposes(&open.by, None, open.method, context, at)

@@ -72,7 +72,8 @@ impl Books {
     }
 
     pub(crate) fn concluded(&mut self, view: &ProposalView, turn: &Turn) {
-        let (id, state) = (view.id, view.state);
+        let id = view.id;
+        let state = view.state;
         let deal = self.deals.get_mut(&id).unwrap();
         assert!(deal.over.is_none() && state.is_over(), "{id} ended twice");
         assert_eq!(

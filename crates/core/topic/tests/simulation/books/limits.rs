@@ -95,9 +95,10 @@ impl Books {
 
     /// Whether one more call of a link is too many. Of a server's link its questions count.
     pub(crate) fn is_full(&self, link: LinkId, by: &ParticipantId) -> bool {
-        let own = match self.links.contains_key(&link) {
-            true => self.open_by(by),
-            false => self.open_of(link) + self.asks_by(by),
+        let own = if self.links.contains_key(&link) {
+            self.open_by(by)
+        } else {
+            self.open_of(link) + self.asks_by(by)
         };
         self.open_of(link) >= LIMITS.operations_per_link_max
             || self.open_len() >= LIMITS.operations_max
@@ -155,7 +156,8 @@ impl Books {
 
     /// Checks a sum over the proposals that are not over.
     fn check_open(&self, amount: fn(&Deal) -> usize, all_max: usize, own_max: usize) {
-        let (mut all, mut own) = ((0, 0), BTreeMap::new());
+        let mut all = (0, 0);
+        let mut own = BTreeMap::new();
         for deal in self
             .deals
             .values()

@@ -98,7 +98,8 @@ impl Books {
             cause,
             ..
         } = refused;
-        let (id, cause) = (*id, *cause);
+        let id = *id;
+        let cause = *cause;
         assert_eq!(
             self.rulings.remove(ruling),
             Some(id),

@@ -150,9 +150,12 @@ impl Books {
             .flatten();
         inside
             .or(decided.outside.as_ref())
-            .is_some_and(|capabilities| match decided.requested {
-                true => Self::covers_as_envelope(capabilities, deal, false),
-                false => self.covers_as_call(capabilities, deal, false),
+            .is_some_and(|capabilities| {
+                if decided.requested {
+                    Self::covers_as_envelope(capabilities, deal, false)
+                } else {
+                    self.covers_as_call(capabilities, deal, false)
+                }
             })
     }
 
@@ -196,9 +199,10 @@ fn admits(
     context: Option<&str>,
     to: &[&str],
 ) -> bool {
-    let kind = match proposed {
-        true => KindRef::proposal(deal.method, context),
-        false => KindRef::request(deal.method, context),
+    let kind = if proposed {
+        KindRef::proposal(deal.method, context)
+    } else {
+        KindRef::request(deal.method, context)
     };
     kind.is_ok_and(|kind| capabilities.admits(kind, to))
 }

@@ -88,7 +88,8 @@ impl Books {
         if self.links_of(holder).is_empty() {
             return false;
         }
-        let (at, tool) = ([right.server.as_str()], Some(right.tool.as_str()));
+        let at = [right.server.as_str()];
+        let tool = Some(right.tool.as_str());
         let Some(granted) = self.granted(holder) else {
             return false;
         };
@@ -114,7 +115,8 @@ impl Books {
     /// Compares the ends of tasks with those that must follow from the step.
     pub(crate) fn finish_tasks(&mut self, turn: &Turn) {
         let ends = std::mem::take(&mut self.task_ends);
-        let (mut cancelled, mut forgotten) = (BTreeSet::new(), BTreeSet::new());
+        let mut cancelled = BTreeSet::new();
+        let mut forgotten = BTreeSet::new();
         if let Some((handle, over)) = turn.tasks.late {
             self.count("task of a call that is over");
             if over {

@@ -78,7 +78,8 @@ impl Books {
         let kind = KindRef::parse(&kept.kind).unwrap();
         never
             && self.links.get(&kept.link).is_some_and(|own| {
-                let (by, token) = (&own.participant, kept.token.as_ref());
+                let by = &own.participant;
+                let token = kept.token.as_ref();
                 self.granted_with(by, token)
                     .is_some_and(|granted| granted.admits(kind, &to))
                     || self.is_about_own(by, token, &kept.kind, &to)

@@ -32,7 +32,9 @@ impl World {
 
     pub(crate) fn answers(&mut self, operation: OperationId) {
         self.reach(operation);
-        let (rightful, other, answer) = (self.owes(operation), self.any_link(), self.number());
+        let rightful = self.owes(operation);
+        let other = self.any_link();
+        let answer = self.number();
         let link = rightful.filter(|_| !self.prng.one_in(6)).unwrap_or(other);
         let counts = rightful == Some(link);
         let (outcome, given) = match self.prng.below(4) {
@@ -99,7 +101,8 @@ impl World {
 
     /// What an effect began goes on, or the call is over by then.
     pub(crate) fn go_on(&mut self) {
-        let (operation, work) = (self.any_open(), self.number());
+        let operation = self.any_open();
+        let work = self.number();
         self.reach(operation);
         let must = self.books.may_proceed(operation);
         let effects = self.live(Event::Proceed { operation, work }, Turn::default());
@@ -113,7 +116,8 @@ impl World {
         if self.prng.one_in(3) {
             return self.cancel_by_tag();
         }
-        let (operation, mut link) = (self.any_open(), self.any_link());
+        let operation = self.any_open();
+        let mut link = self.any_link();
         let opener = match (
             self.books.calls.get(&operation),
             self.books.questions.get(&operation),
@@ -143,7 +147,8 @@ impl World {
     }
 
     fn cancel_by_tag(&mut self) {
-        let (link, tag) = (self.any_link(), self.prng.below(3) as u8);
+        let link = self.any_link();
+        let tag = self.prng.below(3) as u8;
         let youngest = self.tagged(link, tag);
         if youngest.is_some() {
             self.books.count("cancelled by tag");

@@ -110,9 +110,10 @@ impl Books {
 impl World {
     pub(crate) fn ask(&mut self) {
         let operation = self.operation();
-        let about = match self.prng.one_in(4) {
-            true => About::Session(self.any_link()),
-            false => About::Call(self.any_open()),
+        let about = if self.prng.one_in(4) {
+            About::Session(self.any_link())
+        } else {
+            About::Call(self.any_open())
         };
         let mut server = self.any_server();
         if let About::Call(call) = about
@@ -143,10 +144,8 @@ impl World {
         about: About,
         method: &'static str,
     ) {
-        let (question, tag) = (
-            self.number(),
-            self.prng.one_in(2).then(|| self.prng.below(3) as u8),
-        );
+        let question = self.number();
+        let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
         let ignored = self.books.calls.contains_key(&operation)
             || self.books.questions.contains_key(&operation);
         let must = self.books.must_ask(server, about, method);
@@ -157,8 +156,10 @@ impl World {
         if let (About::Task { .. }, Ok(_)) = (about, must) {
             self.books.count("asked about a task");
         }
-        let (link, server_id) = (must.unwrap_or(LinkId(0)), server.clone());
-        let (order, cancelled) = (0, false);
+        let link = must.unwrap_or(LinkId(0));
+        let server_id = server.clone();
+        let order = 0;
+        let cancelled = false;
         let fresh = Question {
             question,
             link,

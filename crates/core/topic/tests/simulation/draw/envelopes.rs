@@ -46,10 +46,12 @@ impl World {
 
     /// Envelopes without a task for the gateway.
     pub(crate) fn say(&mut self) {
-        let (link, kind) = (self.speaker(), self.prng.any(&KINDS).to_owned());
+        let link = self.speaker();
+        let kind = self.prng.any(&KINDS).to_owned();
         let direct = OperationId((u128::from(DIRECT) << 64) + 5).to_string();
         let correlation = self.prng.one_in(3).then_some(direct);
-        let (id, to) = (format!("m{}", self.number()), self.addressees());
+        let id = format!("m{}", self.number());
+        let to = self.addressees();
         let drawn = Envelope {
             link,
             id,
@@ -118,7 +120,8 @@ impl World {
         if fate == Fate::Published && turn.taken {
             fate = Fate::Withheld(Cause::Repeated);
         }
-        let (message, except) = (self.number(), self.books.excepted(&drawn));
+        let message = self.number();
+        let except = self.books.excepted(&drawn);
         let Envelope {
             link,
             id,
@@ -143,7 +146,8 @@ impl World {
         }
         let waiting = turn.message.take_if(|_| turn.waits);
         let names: Vec<&str> = to.iter().map(String::as_str).collect();
-        let (correlation, bytes) = (correlation.as_deref(), 10);
+        let correlation = correlation.as_deref();
+        let bytes = 10;
         let proposal_digest = if kind.starts_with(PROPOSAL) {
             Some(&*id)
         } else {

@@ -197,7 +197,8 @@ impl World {
         if let Plan::Own(proposal) = plan {
             turn.own = Some(proposal);
         }
-        let (id, to) = (drawn.id.clone(), drawn.to.clone());
+        let id = drawn.id.clone();
+        let to = drawn.to.clone();
         // The gateway's session with a participant that serves carries out a call that was held for
         // it.
         let named = drawn
@@ -234,7 +235,9 @@ impl World {
         if let Some((proposal, decided)) = &turn.decision {
             self.books.decides(*proposal, decided.ruling);
         }
-        let (link, kind, token) = (drawn.link, drawn.kind.clone(), drawn.token.clone());
+        let link = drawn.link;
+        let kind = drawn.kind.clone();
+        let token = drawn.token.clone();
         let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);
         if !fate.is_acted_on() {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));

@@ -74,8 +74,11 @@ impl World {
         } else {
             open.by.clone()
         };
-        let (proposal, envelope, content) = (self.fresh(), self.envelope(), self.number());
-        let (expires_ms, park_ms) = (self.expiry(), self.now_ms + self.prng.below(2_500) as u64);
+        let proposal = self.fresh();
+        let envelope = self.envelope();
+        let content = self.number();
+        let expires_ms = self.expiry();
+        let park_ms = self.now_ms + self.prng.below(2_500) as u64;
         let deal = Deal {
             held: true,
             own: open.own.clone(),
@@ -137,7 +140,8 @@ impl World {
     /// The held call cannot be proposed.
     fn gives_up(&mut self, held: OperationId) {
         let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "it cannot be shown"));
-        let (outcome, answer) = (Outcome::Ok, self.prng.one_in(2).then(|| self.number()));
+        let outcome = Outcome::Ok;
+        let answer = self.prng.one_in(2).then(|| self.number());
         let end = answer.map_or(End::Failed(refusal), |answer| End::Answered {
             outcome,
             answer,
@@ -194,9 +198,13 @@ pub(crate) fn blank(
 ) -> Deal {
     let (own, public, writing, durable, runner, queued, fulfilment, fulfils, named) =
         <_>::default();
-    let (answer, over, envelope) = (None, None, envelope.to_owned());
+    let answer = None;
+    let over = None;
+    let envelope = envelope.to_owned();
     let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
-    let (approved, runs, runs_own) = (0, 0, 0);
+    let approved = 0;
+    let runs = 0;
+    let runs_own = 0;
     Deal {
         by,
         method,

@@ -78,7 +78,8 @@ impl World {
 
     pub(crate) fn executes(&mut self, proposal: OperationId, server: &ParticipantId) {
         self.shell.empty(Mailbox::Gateway);
-        let (operation, call) = (self.fresh(), self.number());
+        let operation = self.fresh();
+        let call = self.number();
         let deal = self.books.deals[&proposal].clone();
         let gateway = self
             .books
@@ -86,7 +87,8 @@ impl World {
             .get(&ParticipantId::gateway())
             .map(|served| served.link);
         let link = gateway.unwrap_or(model::LinkId(0));
-        let (by, own) = (ParticipantId::gateway(), deal.own.clone());
+        let by = ParticipantId::gateway();
+        let own = deal.own.clone();
         let open = Call {
             public: own.clone(),
             own,

@@ -61,7 +61,8 @@ impl World {
 
     pub(crate) fn list(&mut self, server: &ParticipantId) {
         let manifest = self.manifest(server.as_str() == model::GATEWAY);
-        let (scope, changed) = (ListScope::Shared, &[]);
+        let scope = ListScope::Shared;
+        let changed = &[];
         self.live(
             Event::Listed {
                 server,
@@ -107,7 +108,8 @@ impl World {
     }
 
     pub(crate) fn session(&mut self) {
-        let (link, server) = (self.any_link(), &self.any_server());
+        let link = self.any_link();
+        let server = &self.any_server();
         let attaches = self.prng.one_in(2);
         let here = self.books.servers.contains_key(server);
         if let Some(own) = self.books.links.get_mut(&link) {
@@ -117,13 +119,14 @@ impl World {
                 false => drop(own.attached.remove(server)),
             }
         }
-        let event = match attaches {
-            true => Event::Attach { link, server },
-            false => Event::Detach {
+        let event = if attaches {
+            Event::Attach { link, server }
+        } else {
+            Event::Detach {
                 link,
                 server,
                 keeps_lists: false,
-            },
+            }
         };
         self.live(event, Turn::default());
     }

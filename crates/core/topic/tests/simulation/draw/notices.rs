@@ -96,7 +96,8 @@ impl World {
     }
 
     fn notice_of_session(&mut self, level: Option<LogLevel>) {
-        let (link, any) = (self.any_link(), self.any_server());
+        let link = self.any_link();
+        let any = self.any_server();
         let own = self.books.links.get(&link).cloned();
         let attached = own.as_ref().and_then(|own| own.attached.first().cloned());
         let server = attached.filter(|_| !self.prng.one_in(4)).unwrap_or(any);
@@ -184,9 +185,10 @@ impl World {
             return self.tasks();
         };
         let any = self.any_server();
-        let server = match self.prng.one_in(6) {
-            true => any,
-            false => task.right.server.clone(),
+        let server = if self.prng.one_in(6) {
+            any
+        } else {
+            task.right.server.clone()
         };
         let of_call = self.prng.one_in(3);
         if of_call && let Some(waiting) = task.waiting.last().copied() {
@@ -207,9 +209,10 @@ impl World {
         if !must.is_empty() {
             self.books.count("notified of a task");
         }
-        let subject = match of_call {
-            true => Subject::TaskCall(id),
-            false => Subject::Task(id),
+        let subject = if of_call {
+            Subject::TaskCall(id)
+        } else {
+            Subject::Task(id)
         };
         self.notifies(&server, subject, None, &must);
     }

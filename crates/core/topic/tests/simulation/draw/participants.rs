@@ -62,7 +62,8 @@ impl World {
     }
 
     pub(crate) fn join_as(&mut self, participant: &ParticipantId) {
-        let (link, capabilities) = (self.link(), self.grant());
+        let link = self.link();
+        let capabilities = self.grant();
         let rate = self.prng.one_in(4).then_some(RateLimit {
             burst: 4,
             per_minute: 120,
@@ -73,14 +74,14 @@ impl World {
             DeliveryMode::Directed,
             DeliveryMode::DirectedAndProposals,
         ];
-        let (mode, echo) = (self.prng.any(&modes), self.prng.one_in(3));
+        let mode = self.prng.any(&modes);
+        let echo = self.prng.one_in(3);
         let listener = self.prng.one_in(2).then_some(Listener { mode, echo });
-        let (promotes, notified) = (
-            listener.is_none() && !self.prng.one_in(3),
-            !self.prng.one_in(3),
-        );
+        let promotes = listener.is_none() && !self.prng.one_in(3);
+        let notified = !self.prng.one_in(3);
         let pauses = listener.is_none() && self.prng.one_in(2);
-        let (since, handle) = (self.since(), 10 * link.0 + 7);
+        let since = self.since();
+        let handle = 10 * link.0 + 7;
         let there = listener.and(self.books.listener_of(participant));
         let may = self.may_join(participant, link, there);
         let mut turn = Turn::default();
@@ -140,7 +141,9 @@ impl World {
             .listener_of(participant)
             .filter(|own| Some(*own) != there && stays && differs);
         let participant = participant.clone();
-        let (level, attached, subscriptions) = (None, BTreeSet::new(), Vec::new());
+        let level = None;
+        let attached = BTreeSet::new();
+        let subscriptions = Vec::new();
         let own = Link {
             participant,
             handle,

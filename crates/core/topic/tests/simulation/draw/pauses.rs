@@ -44,7 +44,8 @@ impl World {
             .as_ref()
             .map(|open| self.books.links_of(&open.by))
             .unwrap_or_default();
-        let (own, any) = (self.prng.pick(&links).copied(), self.any_link());
+        let own = self.prng.pick(&links).copied();
+        let any = self.any_link();
         let link = own.filter(|_| !self.prng.one_in(8)).unwrap_or(any);
         let round = open.as_ref().map_or(1, |open| open.rounds);
         let round = if self.prng.one_in(8) {
@@ -88,10 +89,8 @@ impl World {
         round: u32,
         answers: Vec<(OperationId, u64)>,
     ) {
-        let (by, tag) = (
-            self.number(),
-            self.prng.one_in(2).then(|| self.prng.below(3) as u8),
-        );
+        let by = self.number();
+        let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
         // Its caller has the questions.
         self.reach(operation);
         let token = self.token_of_return();
@@ -210,7 +209,8 @@ impl World {
             .filter(fits)
             .filter(|_| comes_back)
             .ok_or(Cause::Unknown)?;
-        let (context, at) = (open.public.as_deref(), open.server.as_str());
+        let context = open.public.as_deref();
+        let at = open.server.as_str();
         let approved = open.place == Place::Paused && open.proposal.is_some();
         if !approved && !books.admits(&by, token, open.method, context, at) {
             assert!(token.is_some(), "an open call is admitted");

@@ -45,7 +45,8 @@ impl World {
     }
 
     pub(crate) fn propose(&mut self) {
-        let (link, to) = (self.speaker(), self.proposed_to());
+        let link = self.speaker();
+        let to = self.proposed_to();
         if self.prng.one_in(8) {
             return self.proposes_nothing(link);
         }
@@ -81,7 +82,9 @@ impl World {
         let (envelope, link) = taken.unwrap_or_else(|| (format!("e{}", self.number()), link));
         let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
         let own = self.prng.any(&NAMES[..3]);
-        let (proposal, mut content, expires_ms) = (self.fresh(), self.number(), self.expiry());
+        let proposal = self.fresh();
+        let mut content = self.number();
+        let expires_ms = self.expiry();
         let named = self.books.deal_of(&envelope);
         if let Some(known) = named
             .map(|id| &self.books.deals[&id])
@@ -109,11 +112,9 @@ impl World {
             "mcp/proposal:tools/call:{}",
             deal.own.as_deref().unwrap_or_default()
         );
-        let (id, to, correlation) = (
-            envelope.clone(),
-            to.iter().map(ToString::to_string).collect(),
-            None,
-        );
+        let id = envelope.clone();
+        let to = to.iter().map(ToString::to_string).collect();
+        let correlation = None;
         let drawn = Envelope {
             link,
             id,
@@ -149,7 +150,8 @@ impl World {
         self.check_proposed(proposal, not, &effects.all);
         match (waiting, not) {
             (Some(message), None) => {
-                let (own, proposes) = (false, true);
+                let own = false;
+                let proposes = true;
                 self.books.unpublished.push(Unpublished {
                     proposal,
                     own,
@@ -276,7 +278,8 @@ impl World {
     /// The server of a proposal lists its tool for the first time: decisions are about another
     /// content from now on.
     pub(crate) fn describe(&mut self) {
-        let (proposal, content) = (self.any_deal(|_| true), self.number());
+        let proposal = self.any_deal(|_| true);
+        let content = self.number();
         let bytes = usize::try_from(content % 8).unwrap();
         let open = || {
             self.books
@@ -396,9 +399,10 @@ impl World {
                 && deal.durable.is_empty()
                 && deal.writing == Some(Written::Opened)
         );
-        let may = match decided.withdraws {
-            true => decided.by == deal.by,
-            false => decided.by != deal.by && self.books.could(&decided, deal),
+        let may = if decided.withdraws {
+            decided.by == deal.by
+        } else {
+            decided.by != deal.by && self.books.could(&decided, deal)
         };
         assert!(may, "it waits in vain");
         self.books.deals.get_mut(&proposal).unwrap().queued = Some(decided);

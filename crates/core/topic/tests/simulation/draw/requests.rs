@@ -110,7 +110,8 @@ impl Books {
             .iter()
             .filter(|(_, open)| open.place != Place::Parked)
         {
-            let (context, at) = (open.public.as_deref(), open.server.as_str());
+            let context = open.public.as_deref();
+            let at = open.server.as_str();
             // A request in the room is judged by its kind alone.
             let by_envelope = || {
                 let kind = KindRef::request(open.method, open.own.as_deref());
@@ -120,9 +121,12 @@ impl Books {
                         || self.is_about_own(&open.by, None, &kind.to_string(), &[at])
                 })
             };
-            let admitted = || match open.in_room {
-                true => by_envelope(),
-                false => self.admits(&open.by, None, open.method, context, at),
+            let admitted = || {
+                if open.in_room {
+                    by_envelope()
+                } else {
+                    self.admits(&open.by, None, open.method, context, at)
+                }
             };
             let fine = match open.place {
                 Place::AtServer | Place::Paused | Place::Kept { .. } => {
@@ -155,7 +159,8 @@ impl World {
     }
 
     fn draw_uri(&mut self) -> String {
-        let (head, uri) = (self.prng.any(&["", "portmoot:two/"]), self.prng.any(&URIS));
+        let head = self.prng.any(&["", "portmoot:two/"]);
+        let uri = self.prng.any(&URIS);
         format!("{head}{uri}")
     }
 
@@ -217,7 +222,8 @@ impl World {
                 }
             }
             13 => {
-                let (interest, aim) = (Interest::Subscribe, Aim::Uri(self.draw_uri()));
+                let interest = Interest::Subscribe;
+                let aim = Aim::Uri(self.draw_uri());
                 Drawn {
                     method: "resources/subscribe",
                     aim,
@@ -225,7 +231,8 @@ impl World {
                 }
             }
             14 if self.prng.one_in(2) => {
-                let (interest, aim) = (Interest::Unsubscribe, Aim::Uri(self.draw_uri()));
+                let interest = Interest::Unsubscribe;
+                let aim = Aim::Uri(self.draw_uri());
                 Drawn {
                     method: "resources/unsubscribe",
                     aim,
@@ -284,12 +291,15 @@ impl World {
             aim,
             interest,
         } = self.draw_request(link);
-        let (operation, call, target) = (self.operation(), self.number(), aim.target());
+        let operation = self.operation();
+        let call = self.number();
+        let target = aim.target();
         let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
         // Tools for the caller's own proposals are judged like requests about their tasks.
-        let (judged, aimed) = match self.serves_own(link, method, target) {
-            true => ("tasks/result", None),
-            false => (method, target),
+        let (judged, aimed) = if self.serves_own(link, method, target) {
+            ("tasks/result", None)
+        } else {
+            (method, target)
         };
         let route = match judged {
             UNKNOWN => self.route_of_unknown(),
@@ -309,7 +319,8 @@ impl World {
             Logs::None,
             Logs::From(LogLevel::Warning),
         ];
-        let (logs, returns) = (self.prng.any(&levels), !self.prng.one_in(8));
+        let logs = self.prng.any(&levels);
+        let returns = !self.prng.one_in(8);
         let open = route.clone().map(|(server, own)| {
             let public = aimed.and_then(PublicTarget::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
@@ -407,7 +418,8 @@ impl World {
         (method, target): (&str, Option<PublicTarget<'_>>),
         route: Option<&(ParticipantId, String)>,
     ) -> Must {
-        let (books, now_ms) = (&mut self.books, self.now_ms);
+        let books = &mut self.books;
+        let now_ms = self.now_ms;
         if books.calls.contains_key(&operation) || books.questions.contains_key(&operation) {
             return Must::Nothing;
         }
@@ -468,7 +480,8 @@ impl World {
         let by = self.books.owner(link)?;
         let judged = filter.resources.iter().filter_map(|uri| {
             let (server, own) = self.route(link, Some(PublicTarget::Uri(uri)))?;
-            let (method, at) = ("resources/subscribe", server.as_str());
+            let method = "resources/subscribe";
+            let at = server.as_str();
             let may = self.books.admits(&by, token, method, Some(uri), at);
             may.then(|| Subscription {
                 server,
@@ -549,10 +562,8 @@ impl World {
 
     /// The link that listens to a task of its participant asked about it last.
     fn listens_to_tasks(&mut self, link: LinkId, operation: OperationId) {
-        let (by, listen) = (
-            self.books.owner(link),
-            self.books.calls[&operation].listen.clone().unwrap(),
-        );
+        let by = self.books.owner(link);
+        let listen = self.books.calls[&operation].listen.clone().unwrap();
         for task in self.books.tasks.values_mut() {
             if listen.tasks.contains(&task.public) && by.as_ref() == Some(&task.holder) {
                 task.link = Some(link);
@@ -585,8 +596,14 @@ pub(crate) fn blank(
     method: &'static str,
 ) -> Call {
     let (tag, proposal, public, own, listen, logs) = <_>::default();
-    let (place, answered, in_room, mirrored, order) = (Place::AtServer, false, false, false, 0);
-    let (pauses, rounds, about) = (false, 0, None);
+    let place = Place::AtServer;
+    let answered = false;
+    let in_room = false;
+    let mirrored = false;
+    let order = 0;
+    let pauses = false;
+    let rounds = 0;
+    let about = None;
     Call {
         call,
         link,

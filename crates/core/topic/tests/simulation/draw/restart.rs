@@ -122,11 +122,14 @@ impl World {
             .values_mut()
             .for_each(|deal| deal.gone = true);
         for (proposal, deal) in &deals {
-            let (proposal, content, terms) = (*proposal, deal.content, terms(deal));
+            let proposal = *proposal;
+            let content = deal.content;
+            let terms = terms(deal);
             let known = deal.over.is_none() || last.contains(&proposal);
             self.books.deals.get_mut(&proposal).unwrap().gone = !known;
             if known {
-                let (held, public) = (deal.held, deal.public.as_deref());
+                let held = deal.held;
+                let public = deal.public.as_deref();
                 let end = deal.over.map(|state| ended(deal, state));
                 self.books.count(if end.is_some() {
                     "ended again"

@@ -26,11 +26,9 @@ impl World {
             .cloned()
             .collect();
         let mut link = self.speaker();
-        let (mut correlation, mut to, mut own) = (
-            format!("f{}", self.next / 2),
-            self.addressees(),
-            "a".to_owned(),
-        );
+        let mut correlation = format!("f{}", self.next / 2);
+        let mut to = self.addressees();
+        let mut own = "a".to_owned();
         if let Some(deal) = self.prng.pick(&fulfilled).cloned() {
             let Fulfilment { envelope, by, .. } = deal.fulfilment.clone().unwrap();
             correlation = envelope;
@@ -135,7 +133,8 @@ impl World {
     }
 
     pub(crate) fn announce(&mut self) {
-        let (message, to) = (self.number(), self.addressees());
+        let message = self.number();
+        let to = self.addressees();
         let kind = self.prng.any(&[
             "mcp/request:tools/call:a",
             "mcp/proposal:tools/call:a",
@@ -189,10 +188,8 @@ impl World {
     }
 
     pub(crate) fn read(&mut self) {
-        let (participant, from) = (
-            id(self.prng.any(&CALLERS)),
-            self.prng.below(self.books.room.published.len() + 2),
-        );
+        let participant = id(self.prng.any(&CALLERS));
+        let from = self.prng.below(self.books.room.published.len() + 2);
         let replay = self.topic.messages(
             &participant,
             Cursor {

@@ -72,9 +72,10 @@ impl World {
         };
         self.proceed(proposal);
         for _ in 0..3 {
-            match self.prng.one_in(2) {
-                true => self.fulfils(Some(proposal)),
-                false => self.decides(proposal),
+            if self.prng.one_in(2) {
+                self.fulfils(Some(proposal))
+            } else {
+                self.decides(proposal)
             }
         }
         if self.prng.one_in(3) {

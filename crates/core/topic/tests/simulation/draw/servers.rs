@@ -32,7 +32,8 @@ impl World {
     }
 
     pub(crate) fn serve(&mut self, server: &ParticipantId) {
-        let (handle, capabilities) = (self.number(), self.server_grant());
+        let handle = self.number();
+        let capabilities = self.server_grant();
         let configured = self.books.configured.clone();
         let seats = vec![(server.clone(), handle, capabilities)];
         self.reload(&configured, seats, Vec::new(), None);
@@ -83,13 +84,15 @@ impl World {
 
     /// A server begins or ceases to run, or one that serves is reported.
     pub(crate) fn available(&mut self) {
-        let (server, runs) = (self.any_server(), self.prng.one_in(2));
+        let server = self.any_server();
+        let runs = self.prng.one_in(2);
         let seen = self.books.servers.contains_key(&server) && !self.books.serves(&server);
         let differs = seen && runs == self.books.away.contains(&server);
         if differs {
-            match runs {
-                true => assert!(self.books.away.remove(&server)),
-                false => assert!(self.books.away.insert(server.clone())),
+            if runs {
+                assert!(self.books.away.remove(&server))
+            } else {
+                assert!(self.books.away.insert(server.clone()))
             }
             self.books.count(if runs {
                 "server came back"
@@ -130,10 +133,12 @@ impl World {
         all.rotate_left(at);
         // What else comes with the configuration is drawn beside.
         std::mem::swap(&mut self.prng, &mut self.beside);
-        let (mut seats, mut lists) = (Vec::new(), Vec::new());
+        let mut seats = Vec::new();
+        let mut lists = Vec::new();
         for names in all.iter().filter(|names| !names.builtin) {
             if self.prng.one_in(2) {
-                let (handle, capabilities) = (self.number(), self.server_grant());
+                let handle = self.number();
+                let capabilities = self.server_grant();
                 seats.push((names.id.clone(), handle, capabilities));
             }
             if self.prng.one_in(2) {
@@ -180,7 +185,8 @@ impl World {
             |id: &ParticipantId| before.iter().any(|names| names.id == *id && names.serves);
         let seen = |server: &&ParticipantId| !hidden(server) && !self.books.away.contains(*server);
         let dismissed = turn.dismissed.iter().filter(seen).count();
-        let (mut joins, mut revoked) = (0, 0);
+        let mut joins = 0;
+        let mut revoked = 0;
         let mut links = Vec::new();
         for seat in &seats {
             let joined = !self.books.servers.contains_key(&seat.0) && !self.books.serves(&seat.0);

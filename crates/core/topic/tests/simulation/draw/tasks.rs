@@ -68,7 +68,8 @@ impl World {
 
     /// A task of a server's, which the topic takes or gives back.
     fn new_task(&mut self, holder: ParticipantId, right: Right, stage: Stage) -> Task {
-        let (handle, durable) = (self.number(), self.prng.one_in(3));
+        let handle = self.number();
+        let durable = self.prng.one_in(3);
         Task {
             handle,
             holder,
@@ -156,7 +157,8 @@ impl World {
         };
         let origin = self.prng.any(&[TaskOrigin::Named, TaskOrigin::Journal]);
         let task = self.new_task(holder, right, Stage::Known);
-        let (operation, may) = (self.fresh(), self.books.may_have(&task.holder, &task.right));
+        let operation = self.fresh();
+        let may = self.books.may_have(&task.holder, &task.right);
         if origin == TaskOrigin::Named && !may {
             let back = TaskTurn {
                 given_back: Some(task.handle),
@@ -172,7 +174,8 @@ impl World {
     /// After a restart the journal has the tasks that it must have.
     pub(crate) fn restores_tasks(&mut self, tasks: Vec<Task>) {
         for task in tasks {
-            let (operation, handle) = (self.fresh(), self.number());
+            let operation = self.fresh();
+            let handle = self.number();
             let task = Task {
                 handle,
                 lost: false,
@@ -213,9 +216,10 @@ impl World {
             return self.becomes_task();
         };
         let over = self.prng.one_in(3);
-        let until_ms = match self.prng.one_in(5) {
-            true => 0,
-            false => self.now_ms + self.prng.below(LIFE_MS) as u64,
+        let until_ms = if self.prng.one_in(5) {
+            0
+        } else {
+            self.now_ms + self.prng.below(LIFE_MS) as u64
         };
         let known = self.books.tasks.get_mut(&task).unwrap();
         known.over |= over;
@@ -259,9 +263,10 @@ impl World {
             return self.becomes_task();
         };
         let any = self.any_server();
-        let server = match self.prng.one_in(6) {
-            true => any,
-            false => known.right.server.clone(),
+        let server = if self.prng.one_in(6) {
+            any
+        } else {
+            known.right.server.clone()
         };
         let own = self.books.links_of(&known.holder);
         let own = self.prng.pick(&own).copied();
@@ -296,7 +301,8 @@ impl World {
         let method = self
             .prng
             .any(&["tasks/get", "tasks/result", "tasks/result"]);
-        let (operation, call) = (self.fresh(), self.number());
+        let operation = self.fresh();
+        let call = self.number();
         let must = self.must_serve(link, &task, is_known);
         let server = match must {
             Ok(true) => task.right.server.clone(),
@@ -363,9 +369,10 @@ impl World {
         if self.books.is_full(link, &by) {
             return Err(Cause::Limit);
         }
-        let is_served = match is_known {
-            true => self.books.has_task(&by, task),
-            false => self.books.may_have(&by, &task.right),
+        let is_served = if is_known {
+            self.books.has_task(&by, task)
+        } else {
+            self.books.may_have(&by, &task.right)
         };
         // Under another id the task's own one would be another participant's.
         if !is_served || !self.books.servers.contains_key(&task.right.server) {

@@ -46,7 +46,9 @@ impl World {
     }
 
     pub(crate) fn resume(&mut self) {
-        let (parked, operation, call) = (self.any_deal(|_| true), self.operation(), self.number());
+        let parked = self.any_deal(|_| true);
+        let operation = self.operation();
+        let call = self.number();
         let by = self.books.deals.get(&parked).map(|deal| deal.by.clone());
         let own = by.and_then(|by| self.books.links_of(&by).first().copied());
         let any = self.any_link();
@@ -69,7 +71,8 @@ impl World {
         };
         match must {
             Some(Ok(())) => {
-                let (place, proposal) = (Place::Waiting { withdraws: true }, Some(parked));
+                let place = Place::Waiting { withdraws: true };
+                let proposal = Some(parked);
                 self.books.opens(
                     operation,
                     Call {
@@ -175,20 +178,19 @@ impl World {
             },
             turn,
         );
-        match waits {
-            true => self.check_wait(proposal, &effects.all),
-            false => {
-                let refused = effects.all.iter().any(|one| {
-                    matches!(
-                        one,
-                        Effect::Refuse {
-                            cause: Cause::Unknown,
-                            ..
-                        }
-                    )
-                });
-                assert!(refused, "it is not the caller's: {effects:?}");
-            }
+        if waits {
+            self.check_wait(proposal, &effects.all)
+        } else {
+            let refused = effects.all.iter().any(|one| {
+                matches!(
+                    one,
+                    Effect::Refuse {
+                        cause: Cause::Unknown,
+                        ..
+                    }
+                )
+            });
+            assert!(refused, "it is not the caller's: {effects:?}");
         }
     }
 

@@ -96,7 +96,8 @@ impl Rpc {
             dispatch: Arc::clone(dispatch),
             participant: Arc::clone(participant),
         };
-        let (link, registry) = (Arc::clone(&joined.link), Arc::clone(&self.links.registry));
+        let link = Arc::clone(&joined.link);
+        let registry = Arc::clone(&self.links.registry);
         let declared = Declared {
             references: self.references,
             ..Declared::default()

@@ -25,7 +25,8 @@ pub(super) fn of_error(message: &Bytes) -> Status {
 
 /// The status of bytes that are no message.
 pub(super) fn unreadable() -> Status {
-    let (code, message) = (PARSE_ERROR, "the bytes are no protobuf message".to_owned());
+    let code = PARSE_ERROR;
+    let message = "the bytes are no protobuf message".to_owned();
     let error = ErrorResponse {
         code: i32::try_from(code).unwrap_or_default(),
         message,

@@ -19,12 +19,15 @@ async fn nothing_reads_the_identities_of_one_state_and_the_grants_of_another() {
     let scout = ParticipantId::new("scout").unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let reader = {
-        let (registry, scout, is_over) =
-            (Arc::clone(&registry), scout.clone(), Arc::clone(&is_over));
+        let registry = Arc::clone(&registry);
+        let scout = scout.clone();
+        let is_over = Arc::clone(&is_over);
         std::thread::spawn(move || {
-            let (none, mut granted) = (Arc::default(), 0_usize);
+            let none = Arc::default();
+            let mut granted = 0_usize;
             while !is_over.load(Ordering::Acquire) {
-                let (now, now_ms) = (registry.now(), unix_ms());
+                let now = registry.now();
+                let now_ms = unix_ms();
                 let is_known = now.identities.participant(&scout, now_ms).is_some();
                 let is_granted = !Arc::ptr_eq(&now.grants.over(&scout, &none, None, now_ms), &none);
                 assert!(is_known || !is_granted, "a grant of a token that is gone");

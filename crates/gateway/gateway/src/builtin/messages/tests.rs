@@ -10,7 +10,9 @@ use crate::incoming::{Incoming, Names};
 use crate::link::{Link, NoOutlet, Respell, plain_client};
 
 fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Arc<Envelope> {
-    let (id, ts, correlation_id) = ("1", None, None);
+    let id = "1";
+    let ts = None;
+    let correlation_id = None;
     Arc::new(Envelope::write(&Draft {
         id,
         ts,
@@ -152,7 +154,8 @@ async fn a_caller_that_has_its_share_in_the_rooms_queue_waits() {
     let stage = Stage::new(&["chat"]);
     // Another link of the same participant.
     let dispatch = &stage.dispatch;
-    let (participant, outlet) = (Arc::clone(&stage.ann.participant), Arc::new(NoOutlet));
+    let participant = Arc::clone(&stage.ann.participant);
+    let outlet = Arc::new(NoOutlet);
     let capabilities = Arc::clone(&participant.capabilities);
     let link = Link::new(
         dispatch.context.link(),

@@ -41,8 +41,10 @@ async fn carry_out_all(
     call: Arc<Call>,
     operations: Vec<Vec<u8>>,
 ) -> Result<Vec<u8>, Refusal> {
-    let (cancelled, form) = (call.cancelled(), call.request.payload.form);
-    let (mut results, mut bytes) = (Vec::with_capacity(operations.len()), 0);
+    let cancelled = call.cancelled();
+    let form = call.request.payload.form;
+    let mut results = Vec::with_capacity(operations.len());
+    let mut bytes = 0;
     for operation in operations {
         let ended = tokio::select! {
             // In this order: an operation that is polled has begun.

@@ -29,7 +29,8 @@ impl Wrapped {
 
 impl Reply for Wrapped {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-        let (form, method) = (call.link.form, call.request.method.as_str());
+        let form = call.link.form;
+        let method = call.request.method.as_str();
         match proxy::answered((self.subject, &self.path), (answer, method), form, respell) {
             Some(result) => self
                 .reply

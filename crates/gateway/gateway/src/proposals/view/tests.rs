@@ -204,7 +204,8 @@ fn a_report_has_the_state_and_whether_there_is_an_answer() {
             + "}"
     };
     let id = OperationId(7);
-    let (running, rejected) = (ProposalState::Running, ProposalState::Rejected);
+    let running = ProposalState::Running;
+    let rejected = ProposalState::Rejected;
     let rejected = ProposalView {
         reason: Some("no \"x\"".into()),
         ..proposal("tools/call", rejected)

@@ -28,7 +28,10 @@ pub(super) fn look_through(schema: &Value) -> Result<usize, String> {
     } else {
         "$id"
     };
-    let (mut values, mut states, mut weight, mut waiting) = (0, 0_u64, 0, vec![(schema, true)]);
+    let mut values = 0;
+    let mut states = 0_u64;
+    let mut weight = 0;
+    let mut waiting = vec![(schema, true)];
     while let Some((value, is_root)) = waiting.pop() {
         values += 1;
         match value {

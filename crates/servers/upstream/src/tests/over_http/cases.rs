@@ -203,7 +203,8 @@ async fn calls_whose_headers_are_refused_are_sent_again_with_those_of_the_new_sc
     let arguments = json!({"place": "here"});
     assert!(done(&mut call(&session, "echo", &arguments)).await.unwrap()["result"].is_object());
     let listed = || server.seen("tools/list").len();
-    let (before, called) = (listed(), server.seen("tools/call").len());
+    let before = listed();
+    let called = server.seen("tools/call").len();
     *server.place.lock() = "Where";
     let mut calls: Vec<_> = (0..3).map(|_| call(&session, "echo", &arguments)).collect();
     for events in &mut calls {
