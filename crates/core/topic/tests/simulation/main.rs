@@ -83,7 +83,7 @@ fn topics_a() {
 
 #[test]
 fn topics_b() {
-    check_seen(&run_some(10_000, TOPICS));
+    check_seen(&run_some(50_000, TOPICS));
 }
 
 #[test]
