@@ -11,17 +11,16 @@ mod requests;
 
 use std::borrow::Cow;
 
-use model::{Capabilities, Narrowing, OperationId, Outcome, ParticipantId, method::CALL_TOOL};
+use model::{Capabilities, Narrowing, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::Looker,
     effect::{Cause, Effect, Verdict},
     event::{NewTask, TaskOrigin, TaskRight},
     operations::Becomes,
 };
 pub use book::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
-pub(crate) use book::{Right, Stage, Task, Tasks};
+pub(crate) use book::{Right, Stage, Task, Tasks, has_right};
 
 impl<H: Handles> Topic<H> {
     /// Reserves a place for the task that an open call may become.
@@ -288,15 +287,4 @@ impl<H: Handles> Topic<H> {
             None => Cow::Borrowed(&*member.capabilities),
         })
     }
-}
-
-/// Whether these capabilities have the right to a task.
-pub(crate) fn has_right(capabilities: &Capabilities, right: TaskRight<'_>) -> bool {
-    let looker = Looker {
-        capabilities,
-        promotes: right.held,
-    };
-    looker
-        .holds(CALL_TOOL.name, right.tool, right.server.as_str())
-        .is_some()
 }

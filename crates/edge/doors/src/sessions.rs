@@ -66,12 +66,10 @@ impl Sessions {
         ended: impl IntoIterator<Item = (&'m str, Mark)>,
         registry: &Arc<Registry>,
     ) -> Self {
-        let all = HashSet::new();
-        let accounts = Map::new();
         let table = Table {
-            all,
+            all: HashSet::new(),
             order: Order::default(),
-            accounts,
+            accounts: Map::new(),
             ended: Ended::known(ended),
         };
         let registry = Arc::clone(registry);

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap as Map};
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use model::{LinkId, OperationId, ParticipantId};
+use model::{Capabilities, LinkId, OperationId, ParticipantId, method::CALL_TOOL};
 
 use crate::{
     Handles,
+    admission::Looker,
     event::{NewTask, TaskOrigin, TaskRight},
     members::{account, is_guest},
 };
@@ -49,6 +50,17 @@ impl From<TaskRight<'_>> for Right {
             held: right.held,
         }
     }
+}
+
+/// Whether these capabilities have the right to a task.
+pub(crate) fn has_right(capabilities: &Capabilities, right: TaskRight<'_>) -> bool {
+    let looker = Looker {
+        capabilities,
+        promotes: right.held,
+    };
+    looker
+        .holds(CALL_TOOL.name, right.tool, right.server.as_str())
+        .is_some()
 }
 
 /// The participants that know of a task.

@@ -49,10 +49,6 @@ impl Task {
     fn is_becoming(&self) -> bool {
         matches!(self.stage, Stage::Becoming { .. })
     }
-
-    pub(crate) fn is_followed(&self) -> bool {
-        self.stage == Stage::Becoming { follows: true }
-    }
 }
 
 /// The terms of a step that concern tasks.

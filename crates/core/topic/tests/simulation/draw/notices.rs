@@ -195,9 +195,9 @@ impl World {
             return self.notice_of_waiting(&server, id, waiting);
         }
         let seated = self.books.servers.contains_key(&server);
-        let fits = server == task.right.server && !task.is_followed();
+        let fits = server == task.right.server;
         let mut must = Vec::new();
-        if seated && fits && self.books.may_have(&task.holder, &task.right) {
+        if seated && fits && self.books.has_task(&task.holder, &task) {
             for own in self.books.links_of(&task.holder) {
                 let listens = self.books.watching(own, &task.public);
                 must.extend(listens.into_iter().map(Receiver::Call));

@@ -305,7 +305,9 @@ impl World {
             UNKNOWN => self.route_of_unknown(),
             _ => self.route(link, aimed),
         };
-        let token = self.token();
+        // What a token's scope means for the tasks of a listen request is proved by the rules.
+        let names_tasks = matches!(&interest, Interest::Listen(filter) if !filter.tasks.is_empty());
+        let token = self.token().filter(|_| !names_tasks);
         let must = self.must(
             link,
             token.as_ref(),
@@ -562,12 +564,16 @@ impl World {
 
     /// The link that listens to a task of its participant asked about it last.
     fn listens_to_tasks(&mut self, link: LinkId, operation: OperationId) {
-        let by = self.books.owner(link);
         let listen = self.books.calls[&operation].listen.clone().unwrap();
-        for task in self.books.tasks.values_mut() {
-            if listen.tasks.contains(&task.public) && by.as_ref() == Some(&task.holder) {
-                task.link = Some(link);
-            }
+        let Some(by) = self.books.owner(link) else {
+            return;
+        };
+        let theirs = self.books.tasks.iter().filter(|(_, task)| {
+            listen.tasks.contains(&task.public) && self.books.has_task(&by, task)
+        });
+        let theirs: Vec<OperationId> = theirs.map(|(id, _)| *id).collect();
+        for id in theirs {
+            self.books.tasks.get_mut(&id).unwrap().link = Some(link);
         }
     }
 

@@ -89,14 +89,14 @@ impl World {
             proposal: parked,
             until_ms,
         };
-        // Waiting for a proposal of one's own needs no capability, and so no scope.
-        let token = self.token();
+        // What a token's scope means for this is proved by the rules. One is drawn all the same, so
+        // that the numbers that follow are those of before.
         let event = Event::Resume(Resume {
             link,
             operation,
             tag,
             parked: waits,
-            narrowing: token.as_ref(),
+            narrowing: None,
             call,
         });
         let effects = self.live(event, turn);
