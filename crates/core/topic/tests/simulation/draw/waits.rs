@@ -89,8 +89,7 @@ impl World {
             proposal: parked,
             until_ms,
         };
-        // What a token's scope means for this is proved by the rules. One is drawn all the same, so
-        // that the numbers that follow are those of before.
+        // What a token's scope means for this is proved by the rules.
         let event = Event::Resume(Resume {
             link,
             operation,
