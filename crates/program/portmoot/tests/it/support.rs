@@ -220,6 +220,20 @@ pub(crate) fn signal(pid: u32, name: &str) {
         .status()
         .unwrap();
     assert!(done.success(), "{pid} is gone");
+    if name == "STOP" {
+        // The signal is on its way: threads that run may still answer something.
+        until("all threads are stopped", || is_stopped(pid).then_some(()));
+    }
+}
+
+/// Whether all threads of this process are stopped.
+fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    threads.into_iter().all(|thread| {
+        let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        let (_, state) = stat.rsplit_once(") ").unwrap();
+        state.starts_with('T')
+    })
 }
 
 /// Whether this process runs; a zombie does not.
