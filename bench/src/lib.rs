@@ -20,6 +20,7 @@ pub mod proto;
 pub mod proto_calls;
 pub mod reply;
 pub mod resolve;
+pub mod scopes;
 pub mod signers;
 pub mod stage;
 pub mod table;

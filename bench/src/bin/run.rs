@@ -1,5 +1,5 @@
 //! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`, `run fanout`,
-//! `run instructions`; `run training` prepares what is shipped.
+//! `run instructions`, `run scopes`; `run training` prepares what is shipped.
 //!
 //! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so
 //! that only figures of one table may be compared. See the README for flags.
@@ -7,7 +7,7 @@
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
 use portmoot_bench::{
-    calls, fanout, instructions, isolation, memory, proto_calls, resolve, training,
+    calls, fanout, instructions, isolation, memory, proto_calls, resolve, scopes, training,
 };
 
 fn main() {
@@ -21,9 +21,10 @@ fn main() {
         "fanout" => fanout::run(&stage, &flags),
         "instructions" => instructions::run(&stage, &flags),
         "resolve" => resolve::run(&stage, &flags),
+        "scopes" => scopes::run(&stage, &flags),
         "training" => training::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|proto|memory|isolation|fanout|instructions|resolve|training [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|proto|memory|isolation|fanout|instructions|resolve|scopes|training [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }
