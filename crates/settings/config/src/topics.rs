@@ -1,4 +1,4 @@
-//! Tables `[topics.NAME]`, read as [`TopicConfig`].
+//! Tables `[topics.NAME]`, read as [`TopicSection`].
 
 use std::sync::Arc;
 use std::time::Duration;
