@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use model::{Coding, Form};
 use portmoot_bench::flags::Flags;
-use schema::{ListedTool, Module, Numbers, ToolSchema};
+use schema::{FieldNumbering, ListedTool, Module, ToolSchema};
 use serde_json::{Value, json};
 use transcode::{client, server};
 use wire::mcp::{Params, relay};
@@ -41,7 +41,7 @@ fn schema() -> ToolSchema {
         input: input.as_bytes(),
         output: None,
     };
-    let module = Module::new("search.v1", &[tool], &Numbers::default());
+    let module = Module::new("search.v1", &[tool], &FieldNumbering::default());
     module.tool(NAMES[0]).expect("it converts").clone()
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use bytes::{Bytes, BytesMut};
 use portmoot_bench::proto::Text;
 use prost::Message as _;
-use schema::{ListedTool as Described, Module, Numbers};
+use schema::{FieldNumbering, ListedTool as Described, Module};
 use wire::proto::contract::{
     CallToolRequest, CallToolResponse, InitializeResponse, ListToolsResponse, ServerCapabilities,
     Tool, ToolCapabilities, ToolContent, ToolResult, call_tool_response, tool, tool_content,
@@ -89,7 +89,7 @@ fn list() -> ListToolsResponse {
         input,
         output: None,
     };
-    let module = Module::new("echo.v1", &[described], &Numbers::default());
+    let module = Module::new("echo.v1", &[described], &FieldNumbering::default());
     let schema = module.tool("echo").expect("it converts");
     let metadata = HashMap::from([(
         "mcp.input_message".to_owned(),

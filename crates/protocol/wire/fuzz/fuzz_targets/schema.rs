@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use schema::{ListedTool, Names, FieldNumbering, Style, compile, convert};
+use schema::{FieldNumbering, ListedTool, Names, Style, compile, convert};
 
 fuzz_target!(|input: &[u8]| {
     let tool = ListedTool {

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use schema::{ListedTool, Module, FieldNumbering, ToolSchema, UnsaidParts};
+use schema::{FieldNumbering, ListedTool, Module, ToolSchema, UnsaidParts};
 
 const INPUT: &[u8] = br##"{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"},"s":{"type":"string"},
     "b":{"type":"boolean"},"l":{"type":"array","items":{"type":"string"}},"a":{},"o":{"type":"object"},"f":{"type":"array"},
