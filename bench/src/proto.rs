@@ -8,7 +8,7 @@ use prost_types::Any;
 use wire::proto::contract::{
     CallToolRequest, InitializeRequest, ListToolsRequest, ListToolsResponse,
 };
-use wire::proto::{Envelope, Kind, VERSION, frame};
+use wire::proto::{PayloadKind, ProtoEnvelope, VERSION, frame};
 
 use crate::call::{DIGITS, MARK, mark, put};
 
@@ -18,7 +18,7 @@ pub fn initialize() -> Bytes {
         protocol_version: VERSION.to_owned(),
         ..Default::default()
     };
-    Kind::InitializeRequest.field_of(&hello)
+    PayloadKind::InitializeRequest.field_of(&hello)
 }
 
 /// A request for a page of the list of tools.
@@ -89,14 +89,16 @@ impl ProtoCall {
     /// # Panics
     /// When it is too long.
     pub fn frame(&mut self, n: u64) -> Bytes {
-        let field = Kind::CallToolRequest.field(self.number(n));
+        let field = PayloadKind::CallToolRequest.field(self.number(n));
         frame::of_field(n, &field).expect("a short message")
     }
 }
 
 /// The number of an answer.
 pub fn answered(message: &Bytes) -> Option<u64> {
-    Envelope::read(message).ok().map(|envelope| envelope.id)
+    ProtoEnvelope::read(message)
+        .ok()
+        .map(|envelope| envelope.id)
 }
 
 /// Whether an answer holds the marker of call `n`, or the text that all answers have.

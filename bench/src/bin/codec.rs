@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use portmoot_bench::flags::Flags;
 use prost::Message as _;
-use schema::{ListedTool as Described, Module, Numbers, ToolSchema};
+use schema::{FieldNumbering, ListedTool as Described, Module, ToolSchema};
 use serde_json::{Value, json};
 use transcode::client;
 use wire::proto::contract::mcp_message::Payload;
@@ -51,7 +51,7 @@ fn schema() -> ToolSchema {
         input: input.as_bytes(),
         output: None,
     };
-    let module = Module::new("search.v1", &[tool], &Numbers::default());
+    let module = Module::new("search.v1", &[tool], &FieldNumbering::default());
     module.tool("find_documents").expect("it converts").clone()
 }
 

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use wire::proto::contract::mcp_message::Payload;
 use wire::proto::contract::{CallToolRequest, McpMessage};
-use wire::proto::{Content, Envelope, Kind, call, message};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, call, message};
 
 const CREDENTIALS: [&str; 4] = ["authorization", "token", "proxy-authorization", "cookie"];
 
@@ -24,7 +24,7 @@ fn call_of(bytes: &Bytes) -> Option<CallToolRequest> {
 
 fuzz_target!(|bytes: &[u8]| {
     let bytes = Bytes::copy_from_slice(bytes);
-    let Ok(envelope) = Envelope::read(&bytes) else {
+    let Ok(envelope) = ProtoEnvelope::read(&bytes) else {
         return;
     };
     let typed = decoded(&bytes);
@@ -38,13 +38,13 @@ fuzz_target!(|bytes: &[u8]| {
     let Content::Payload(kind, field) = envelope.content else {
         return;
     };
-    assert_eq!(Kind::split(&field).expect("a payload").0, kind);
+    assert_eq!(PayloadKind::split(&field).expect("a payload").0, kind);
     let again = message(envelope.id, &field);
-    let read = Envelope {
+    let read = ProtoEnvelope {
         id: envelope.id,
         content: Content::Payload(kind, field.clone()),
     };
-    assert_eq!(Envelope::read(&again), Ok(read));
+    assert_eq!(ProtoEnvelope::read(&again), Ok(read));
     if let (Some(typed), Some(again)) = (&typed, decoded(&again)) {
         assert_eq!(*typed, again);
     }
@@ -53,7 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let written = call::write(&named.request, 7, None).expect("a message");
     assert_eq!(
-        Envelope::read(&written)
+        ProtoEnvelope::read(&written)
             .expect("what is written is read")
             .id,
         7

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use json::Splice;
 use libfuzzer_sys::fuzz_target;
-use wire::mcp::relay::{self, Outgoing};
+use wire::mcp::relay::{self, OutgoingChanges};
 use wire::mcp::{Era, Params};
 use wire::rpc::{Id, Message};
 
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
             let request = relay::decode_request(&params, from);
             for to in [Era::Legacy, Era::Modern] {
                 let (form, number, own) = (to, 7, Some("own"));
-                let out = Outgoing {
+                let out = OutgoingChanges {
                     form,
                     number,
                     own,

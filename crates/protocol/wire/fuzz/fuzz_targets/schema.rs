@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use schema::{ListedTool, Names, Numbers, Style, compile, convert};
+use schema::{FieldNumbering, ListedTool, Names, Style, compile, convert};
 
 fuzz_target!(|input: &[u8]| {
     let tool = ListedTool {
@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
         input,
         output: None,
     };
-    let file = |numbers: &Numbers| {
+    let file = |numbers: &FieldNumbering| {
         convert(
             &tool,
             ("a.v1", "a.proto".to_owned()),
@@ -20,8 +20,8 @@ fuzz_target!(|input: &[u8]| {
         )
         .file
     };
-    let first = file(&Numbers::default());
+    let first = file(&FieldNumbering::default());
     compile(&[first.source()]).expect("what is printed is proto3");
-    let numbers = Numbers::read(&[first.source()]).expect("what is printed is read");
+    let numbers = FieldNumbering::read(&[first.source()]).expect("what is printed is read");
     assert_eq!(file(&numbers), first);
 });

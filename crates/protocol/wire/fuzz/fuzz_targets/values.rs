@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use schema::{ListedTool, Module, Numbers, ToolSchema, UnsaidParts};
+use schema::{FieldNumbering, ListedTool, Module, ToolSchema, UnsaidParts};
 
 const INPUT: &[u8] = br##"{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"},"s":{"type":"string"},
     "b":{"type":"boolean"},"l":{"type":"array","items":{"type":"string"}},"a":{},"o":{"type":"object"},"f":{"type":"array"},
@@ -20,7 +20,7 @@ fn schema() -> &'static ToolSchema {
             input: INPUT,
             output: None,
         };
-        Module::new("a.v1", &[tool], &Numbers::default())
+        Module::new("a.v1", &[tool], &FieldNumbering::default())
             .tool("t")
             .expect("a tool")
             .clone()
