@@ -179,7 +179,7 @@ fn main() {
     let flags = Flags::read();
     // A folder of its own: what else stands in `--dir` is not the bench's to remove.
     let own = format!("portmoot-audit-{}", std::process::id());
-    let dir = &Path::new(flags.text("--dir", "bench/target")).join(own);
+    let dir = &Path::new(flags.text("--dir", "target")).join(own);
     let (rounds, secs) = (flags.get("--rounds", 3), flags.get("--secs", 2.0));
     let paced = flags.get("--rate", 50_000);
     // First, while the disk has nothing else to do.
