@@ -55,7 +55,7 @@ pub struct EntryFilter {
     pub participant: Option<String>,
     /// Topic.
     pub topic: Option<String>,
-    /// Verdict, as [`super::Verdict::as_str`].
+    /// Verdict, as [`super::RecordedVerdict::as_str`].
     pub verdict: Option<String>,
     /// Operation, 32 hexadecimal digits.
     pub operation: Option<String>,
