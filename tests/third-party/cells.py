@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The Python SDK as a client of the matrix: uses every feature of the fixture through a gateway that puts `fixture_` before its
-names, and prints one JSON line per feature: {"cell": NAME, "saw": VALUE}, or "error" and a traceback in place of "saw".
+"""The Python SDK as a client of the matrix: uses every feature of the fixture through each of several gateways, which put `fixture_`
+before its names, at the same time. Prints one JSON line per feature: {"target": INDEX, "cell": NAME, "saw": VALUE}, or "error" and a
+traceback in place of "saw"; without "cell" it is the connection that failed.
 
-    cells.py URL [options]                     Streamable HTTP
-    cells.py --stdio [options] -- COMMAND ...  a child process
+    cells.py [options] TARGET ...
 
+    TARGET               JSON: the URL of a gateway (Streamable HTTP), or the words of a command (a child process)
     --era legacy|modern  how to open: `initialize`, or `server/discover`
     --job TOOL           the tool that is called as a task
     --skip CELL          leave this cell out; may be repeated
@@ -36,8 +37,8 @@ WATCHED = "test://watched-resource"
 class Cells:
     """One connection, what came over it, and one method per cell, in the order in which they run."""
 
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, index):
+        self.options, self.index = options, index
         self.modern = options.era == "modern"
         self.asked, self.logged, self.progressed, self.notified = [], [], [], []
         self.followed = {"asked": 0}
@@ -75,11 +76,11 @@ class Cells:
             self.notified.append(message.model_dump(by_alias=True, mode="json", exclude_none=True))
 
     async def run(self):
-        if self.options.stdio:
-            command, *arguments = self.options.command
-            target = StdioServerParameters(command=command, args=arguments)
-        else:
-            target = streamable_http_client(self.options.url, http_client=httpx2.AsyncClient(timeout=60))
+        match json.loads(self.options.targets[self.index]):
+            case [command, *arguments]:
+                target = StdioServerParameters(command=command, args=arguments)
+            case url:
+                target = streamable_http_client(url, http_client=httpx2.AsyncClient(timeout=60))
         self.client = Client(
             target,
             mode="auto" if self.modern else "legacy",
@@ -96,7 +97,7 @@ class Cells:
         async with self.client:
             for name, cell in vars(Cells).items():
                 if name.startswith("cell_") and name[5:] not in self.options.skip:
-                    report(name[5:], await outcome(asyncio.wait_for(cell(self), 40)))
+                    report(self.index, cell=name[5:], **await outcome(asyncio.wait_for(cell(self), 40)))
 
     async def call(self, name, arguments=None):
         result = await self.client.call_tool(P + name, arguments or {}, progress_callback=self.on_progress)
@@ -276,27 +277,32 @@ def take(seen):
 async def outcome(cell):
     try:
         return {"saw": await cell}
-    except Exception as error:  # one cell; the others run all the same
+    except Exception as error:  # one cell or connection; the others run all the same
         return {"error": "".join(traceback.format_exception(error))}
 
 
-def report(cell, outcome):
-    print(json.dumps({"cell": cell, **outcome}, default=str), flush=True)
+def report(index, **outcome):
+    print(json.dumps({"target": index, **outcome}, default=str), flush=True)
+
+
+async def connection(options, index):
+    failed = await outcome(asyncio.wait_for(Cells(options, index).run(), 120))
+    if "error" in failed:
+        report(index, **failed)
+
+
+async def all_connections(options):
+    await asyncio.gather(*(connection(options, index) for index in range(len(options.targets))))
 
 
 def main():
     warnings.simplefilter("ignore")  # what is deprecated in one era is still to be carried
     parser = argparse.ArgumentParser()
-    parser.add_argument("url", nargs="?")
-    parser.add_argument("--stdio", action="store_true")
+    parser.add_argument("targets", nargs="+", metavar="TARGET")
     parser.add_argument("--era", choices=("legacy", "modern"), required=True)
     parser.add_argument("--job", required=True)
     parser.add_argument("--skip", action="append", default=[])
-    words = sys.argv[1:]
-    split = words.index("--") if "--" in words else len(words)
-    options = parser.parse_args(words[:split])
-    options.command = words[split + 1 :]
-    asyncio.run(asyncio.wait_for(Cells(options).run(), 120))
+    asyncio.run(all_connections(parser.parse_args()))
 
 
 main()

@@ -12,10 +12,7 @@ const { Provider, errors } = await import(pathToFileURL(require.resolve('oidc-pr
 
 const known = JSON.parse(process.env.IDP_RESOURCES ?? '[]');
 let ttl = Number(process.env.IDP_TTL ?? 600);
-const keys = Object.fromEntries(['a', 'b', 'c', 'foreign'].map((kid) => {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  return [kid, { privateKey, jwk: { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } }];
-}));
+const keys = {};
 const asked = {};
 const faults = {};
 const kept = [];
@@ -26,6 +23,13 @@ let mode = 'up';
 let serve;
 let issuer;
 
+// The key of this name, made when it is first asked for: most tests use one.
+function key(kid) {
+  return keys[kid] ??= generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+}
+
+const jwk = (kid) => ({ ...key(kid).export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' });
+
 function provider(kids) {
   const machine = (id, grant_types = ['client_credentials']) =>
     ({ client_id: id, client_secret: `${id}-secret`, grant_types, redirect_uris: [], response_types: [] });
@@ -33,7 +37,7 @@ function provider(kids) {
     clients: [...more, machine('machine'), machine('stranger'), machine('gateway'),
       { client_id: 'desk', token_endpoint_auth_method: 'none', application_type: 'native',
         grant_types: ['authorization_code', 'refresh_token'], redirect_uris: ['http://127.0.0.1/callback'] }],
-    jwks: { keys: kids.map((kid) => keys[kid].jwk) },
+    jwks: { keys: kids.map(jwk) },
     scopes: ['openid', 'offline_access', 'mcp:read', 'mcp:write'],
     rotateRefreshToken: true,
     issueRefreshToken: async () => true,
@@ -67,14 +71,14 @@ function provider(kids) {
 
 const base64url = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-function forge({ header, claims, key }) {
+function forge({ header, claims, key: signer }) {
   const signed = `${base64url(header)}.${base64url(claims)}`;
-  if (key === 'none') return `${signed}.`;
-  if (key === 'hmac') {
-    const secret = createPublicKey(keys.a.privateKey).export({ type: 'spki', format: 'pem' });
+  if (signer === 'none') return `${signed}.`;
+  if (signer === 'hmac') {
+    const secret = createPublicKey(key('a')).export({ type: 'spki', format: 'pem' });
     return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
   }
-  return `${signed}.${signBytes('sha256', Buffer.from(signed), keys[key ?? 'a'].privateKey).toString('base64url')}`;
+  return `${signed}.${signBytes('sha256', Buffer.from(signed), key(signer ?? 'a')).toString('base64url')}`;
 }
 
 // The claims of a token that a resource server accepts; null for any other.
@@ -82,8 +86,8 @@ function accepted({ token, audience }) {
   const [header, claims, signature] = token.split('.');
   if (!signature) return null;
   const read = (part) => JSON.parse(Buffer.from(part, 'base64url').toString());
-  const key = keys[read(header).kid]?.privateKey;
-  const signed = key && verifyBytes('sha256', Buffer.from(`${header}.${claims}`), createPublicKey(key), Buffer.from(signature, 'base64url'));
+  const signer = keys[read(header).kid];
+  const signed = signer && verifyBytes('sha256', Buffer.from(`${header}.${claims}`), createPublicKey(signer), Buffer.from(signature, 'base64url'));
   const said = read(claims);
   return signed && said.iss === issuer && said.aud === audience ? said : null;
 }

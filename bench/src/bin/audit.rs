@@ -18,8 +18,8 @@ use portmoot_bench::flags::Flags;
 use portmoot_bench::table::{Figures, median};
 use store::JournalWriter;
 use store::audit::{
-    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, Payloads, Policy, REDACTED, Verdict,
-    verify,
+    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, Payloads, Policy, REDACTED,
+    RecordedVerdict, verify,
 };
 
 const KIND: &str = "mcp/request:tools/call:create_issue";
@@ -34,7 +34,7 @@ fn entry(at_ms: u64) -> AuditEntry<'static> {
         kind: KIND.into(),
         own: None,
         to: &["github"],
-        verdict: Verdict::Admitted,
+        verdict: RecordedVerdict::Admitted,
         why: Some("mcp/request:tools/call:*"),
         operation: Some(model::OperationId(u128::from(at_ms) << 64 | 0x9e37_79b9)),
         digest: None,
@@ -179,7 +179,7 @@ fn main() {
     let flags = Flags::read();
     // A folder of its own: what else stands in `--dir` is not the bench's to remove.
     let own = format!("portmoot-audit-{}", std::process::id());
-    let dir = &Path::new(flags.text("--dir", "bench/target")).join(own);
+    let dir = &Path::new(flags.text("--dir", "target")).join(own);
     let (rounds, secs) = (flags.get("--rounds", 3), flags.get("--secs", 2.0));
     let paced = flags.get("--rate", 50_000);
     // First, while the disk has nothing else to do.

@@ -13,7 +13,7 @@ use schema::{FieldNumbering, ListedTool, Module, ToolSchema};
 use serde_json::{Value, json};
 use transcode::{client, server};
 use wire::mcp::{Params, relay};
-use wire::proto::{Content, Envelope, Kind, call, message};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, call, message};
 use wire::rpc::{Id, Message};
 
 /// Calls in one round.
@@ -77,7 +77,7 @@ fn main() {
         arguments: Some(any),
         ..Default::default()
     };
-    let request = message(7, &Kind::CallToolRequest.field_of(&request));
+    let request = message(7, &PayloadKind::CallToolRequest.field_of(&request));
     let response =
         client::call_result(result.to_string().as_bytes(), None).expect("it is a result");
     let response = message(9, &response);
@@ -147,7 +147,7 @@ fn spliced(call: &Bytes, answer: &Bytes) {
         &Params::read(&message).expect("it is a request"),
         Form::Legacy,
     );
-    let out = relay::Outgoing {
+    let out = relay::OutgoingChanges {
         form: Form::Legacy,
         number: 8,
         own: Some(NAMES[1]),
@@ -169,11 +169,11 @@ fn spliced(call: &Bytes, answer: &Bytes) {
     ));
 }
 
-fn field(message: &Bytes) -> (Kind, Bytes) {
-    let Ok(Envelope {
+fn field(message: &Bytes) -> (PayloadKind, Bytes) {
+    let Ok(ProtoEnvelope {
         content: Content::Payload(kind, field),
         ..
-    }) = Envelope::read(message)
+    }) = ProtoEnvelope::read(message)
     else {
         panic!("it is no message")
     };
@@ -186,7 +186,7 @@ fn untouched(request: &Bytes, response: &Bytes, schema: Option<&ToolSchema>) {
         .expect("it is a call")
         .expect("it names a tool");
     if let Some(schema) = schema {
-        let (_, body) = Kind::split(&named.request.payload.bytes).expect("it is a field");
+        let (_, body) = PayloadKind::split(&named.request.payload.bytes).expect("it is a field");
         assert!(client::is_own(&body, schema).expect("it is valid"));
     }
     black_box(call::write(&named.request, 8, Some(NAMES[1])).expect("it is written"));
@@ -200,7 +200,7 @@ fn converted(request: &Bytes, response: &Bytes, schema: &ToolSchema) {
     let named = call::read(kind, &payload)
         .expect("it is a call")
         .expect("it names a tool");
-    let (_, body) = Kind::split(&named.request.payload.bytes).expect("it is a field");
+    let (_, body) = PayloadKind::split(&named.request.payload.bytes).expect("it is a field");
     let params = client::call_params(&body, schema).expect("they fit");
     let tool = server::schemas::SentTool {
         schema: schema.clone(),

@@ -12,7 +12,7 @@ use wire::proto::contract::{
     Tool, ToolCapabilities, ToolContent, ToolResult, call_tool_response, tool, tool_content,
 };
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
-use wire::proto::{Content, Envelope, Kind, VERSION};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope, VERSION};
 
 /// Answers on its pipe until the pipe ends.
 pub(super) fn serve() -> io::Result<()> {
@@ -39,28 +39,28 @@ pub(super) fn serve() -> io::Result<()> {
 
 /// The answer as a frame, if the message needs one.
 fn answer(message: &Bytes, list: &ListToolsResponse) -> Option<Bytes> {
-    let Envelope {
+    let ProtoEnvelope {
         id,
         content: Content::Payload(_, field),
-    } = Envelope::read(message).ok()?
+    } = ProtoEnvelope::read(message).ok()?
     else {
         return None;
     };
-    let (kind, body) = Kind::split(&field)?;
+    let (kind, body) = PayloadKind::split(&field)?;
     let field = match kind {
-        Kind::InitializeRequest => {
+        PayloadKind::InitializeRequest => {
             let capabilities = ServerCapabilities {
                 tools: Some(ToolCapabilities::default()),
                 ..Default::default()
             };
-            Kind::InitializeResponse.field_of(&InitializeResponse {
+            PayloadKind::InitializeResponse.field_of(&InitializeResponse {
                 protocol_version: VERSION.to_owned(),
                 capabilities: Some(capabilities),
                 ..Default::default()
             })
         }
-        Kind::ListToolsRequest => Kind::ListToolsResponse.field_of(list),
-        Kind::CallToolRequest => {
+        PayloadKind::ListToolsRequest => PayloadKind::ListToolsResponse.field_of(list),
+        PayloadKind::CallToolRequest => {
             let call = CallToolRequest::decode(body).ok()?;
             let text = Text::decode(&*call.arguments?.value).ok()?.text;
             let content = ToolContent {
@@ -71,7 +71,7 @@ fn answer(message: &Bytes, list: &ListToolsResponse) -> Option<Bytes> {
                 content: vec![content],
                 is_error: false,
             };
-            Kind::CallToolResponse.field_of(&CallToolResponse {
+            PayloadKind::CallToolResponse.field_of(&CallToolResponse {
                 result: Some(call_tool_response::Result::Success(result)),
                 ..Default::default()
             })

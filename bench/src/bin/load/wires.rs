@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use wire::proto::contract::ListToolsResponse;
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
-use wire::proto::{Content, Envelope, Kind};
+use wire::proto::{Content, PayloadKind, ProtoEnvelope};
 
 use super::Shared;
 
@@ -105,19 +105,19 @@ async fn begin<R: AsyncRead + Unpin>(
     reader.next().await?;
     let mut cursor = String::new();
     loop {
-        let field = Kind::ListToolsRequest.field_of(&list(&cursor));
+        let field = PayloadKind::ListToolsRequest.field_of(&list(&cursor));
         writer
             .write_all(&of_field(2, &field).ok_or_else(|| other("too long"))?)
             .await?;
         let answer = reader.next().await?;
-        let Ok(Envelope {
+        let Ok(ProtoEnvelope {
             content: Content::Payload(_, field),
             ..
-        }) = Envelope::read(&answer)
+        }) = ProtoEnvelope::read(&answer)
         else {
             return Err(other("the answer is no message"));
         };
-        let body = Kind::split(&field)
+        let body = PayloadKind::split(&field)
             .ok_or_else(|| other("the answer is empty"))?
             .1;
         let page = ListToolsResponse::decode(body).map_err(other)?;

@@ -4,14 +4,15 @@
 
 mod jobs;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use harness::{Running, Target, python_cells, rust_cells};
+use harness::{CellsSeen, Running, Target, python_cells, rust_cells};
 use serde_json::Value;
 
 use crate::front::{Front, over_http, over_stdio, pipe};
 use crate::home::Home;
+use crate::peer::Peer;
 
 use Era::{Legacy, Modern};
 use Saw::{ByClient, Same};
@@ -184,55 +185,78 @@ fn expected(cell: &str, saw: Saw, sdk: Sdk, client: Era) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// One client and one server with a gateway between them.
+/// A gateway between a client and a server, which run until this is dropped.
+struct Between {
+    target: Target,
+    /// The tool that is called as a task.
+    job: &'static str,
+    _gateway: (Option<Front>, Option<Home>),
+    _servers: (Option<Peer>, Option<Running>),
+}
+
+impl Between {
+    fn start(server: Era, (before, behind): (Over, Over)) -> Self {
+        let options = ["--era", server.name(), "--page", "100", "--prompts", "1000"];
+        let web = (behind == Over::Http).then(|| Running::fixture(&options));
+        let config = match &web {
+            Some(web) => over_http(web, "fixture"),
+            None => over_stdio("fixture", &options),
+        };
+        // The SDK under the fixture has no tasks of 2025-11-25.
+        let jobs = (server == Legacy).then(|| jobs::server(web.is_some()));
+        let (table, job) = match &jobs {
+            Some(jobs) if web.is_some() => (
+                format!("[servers.jobs]\nurl = {:?}\n", jobs.url()),
+                "jobs_slow_compute",
+            ),
+            Some(jobs) => (jobs.child("jobs", "jobs"), "jobs_slow_compute"),
+            None => (String::new(), "fixture_slow_compute"),
+        };
+        let config = config + &table;
+        let (target, gateway) = match before {
+            Over::Pipe => {
+                let home = Home::new();
+                (Target::Stdio(pipe(&home, &config)), (None, Some(home)))
+            }
+            Over::Http => {
+                let front = Front::serve(&config);
+                (Target::Http(front.url("/mcp"), None), (Some(front), None))
+            }
+        };
+        Self {
+            target,
+            job,
+            _gateway: gateway,
+            _servers: (jobs, web),
+        }
+    }
+}
+
+/// What a client sees through each of these gateways, at the same time.
 fn run(
     sdk: Sdk,
     client: Era,
-    server: Era,
-    way: (Over, Over),
+    between: &[Between],
     skip: &[&str],
-) -> BTreeMap<String, Result<Value, String>> {
-    let options = ["--era", server.name(), "--page", "100", "--prompts", "1000"];
-    let web = (way.1 == Over::Http).then(|| Running::fixture(&options));
-    let config = match &web {
-        Some(web) => over_http(web, "fixture"),
-        None => over_stdio("fixture", &options),
-    };
-    // The SDK under the fixture has no tasks of 2025-11-25.
-    let jobs = (server == Legacy).then(|| jobs::server(web.is_some()));
-    let (table, job) = match &jobs {
-        Some(jobs) if web.is_some() => (
-            format!("[servers.jobs]\nurl = {:?}\n", jobs.url()),
-            "jobs_slow_compute",
-        ),
-        Some(jobs) => (jobs.child("jobs", "jobs"), "jobs_slow_compute"),
-        None => (String::new(), "fixture_slow_compute"),
-    };
-    let config = config + &table;
-    let (home, front);
-    let target = match way.0 {
-        Over::Pipe => {
-            home = Home::new();
-            Target::Stdio(pipe(&home, &config))
-        }
-        Over::Http => {
-            front = Front::serve(&config);
-            Target::Http(front.url("/mcp"), None)
-        }
-    };
-    match (sdk, &target) {
-        (Rust, target) => rust_cells(target, client == Modern, job, skip),
-        (Python, target) => {
-            let mut words = vec!["--era", client.name(), "--job", job];
-            words.extend(skip.iter().flat_map(|cell| ["--skip", cell]));
-            match target {
-                Target::Http(url, _) => words.push(url),
-                Target::Stdio(command) => {
-                    words.extend(["--stdio", "--"]);
-                    words.extend(command.iter().map(String::as_str));
-                }
-            }
-            python_cells(&words)
+) -> Vec<Result<CellsSeen, String>> {
+    match sdk {
+        Rust => std::thread::scope(|scope| {
+            let start = |one: &Between| {
+                let (target, job) = (one.target.clone(), one.job);
+                scope.spawn(move || rust_cells(&target, client == Modern, job, skip))
+            };
+            let running: Vec<_> = between.iter().map(start).collect();
+            running
+                .into_iter()
+                .map(|one| one.join().map_err(|_panicked| "no client".to_owned()))
+                .collect()
+        }),
+        Python => {
+            let job = between[0].job;
+            let mut options = vec!["--era", client.name(), "--job", job];
+            options.extend(skip.iter().flat_map(|cell| ["--skip", cell]));
+            let targets: Vec<&Target> = between.iter().map(|one| &one.target).collect();
+            python_cells(&options, &targets)
         }
     }
 }
@@ -250,28 +274,27 @@ fn pair(sdk: Sdk, client: Era, server: Era) {
         .map(|(cell, _)| *cell)
         .filter(|cell| impossible(cell))
         .collect();
-    let ways = [Over::Pipe, Over::Http]
-        .map(|first| [Over::Pipe, Over::Http].map(|second| (first, second)));
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let skip = &skip;
-        let start = |way| {
-            (
-                way,
-                scope.spawn(move || run(sdk, client, server, way, skip)),
-            )
-        };
-        let started: Vec<_> = ways.into_iter().flatten().map(start).collect();
-        started
-            .into_iter()
-            .map(|(way, running)| (way, running.join()))
-            .collect()
+    let ways = [
+        (Over::Pipe, Over::Pipe),
+        (Over::Pipe, Over::Http),
+        (Over::Http, Over::Pipe),
+        (Over::Http, Over::Http),
+    ];
+    let between: Vec<Between> = std::thread::scope(|scope| {
+        let starting = ways.map(|way| scope.spawn(move || Between::start(server, way)));
+        starting.map(|one| one.join().unwrap()).into()
     });
+    let results = run(sdk, client, &between, &skip);
+    assert_eq!(results.len(), ways.len());
     let mut red = String::new();
-    for ((first, second), result) in results {
+    for ((first, second), result) in ways.into_iter().zip(results) {
         let place = format!("{first:?} to the gateway, {second:?} to the server");
-        let Ok(mut result) = result else {
-            writeln!(red, "{place}: no client").unwrap();
-            continue;
+        let mut result = match result {
+            Ok(result) => result,
+            Err(why) => {
+                writeln!(red, "{place}: {why}").unwrap();
+                continue;
+            }
         };
         for (cell, saw) in &cells {
             match result.remove(*cell) {
