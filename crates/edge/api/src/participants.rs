@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use utoipa::ToSchema;
 
+use access::GRANTS;
 use access::grants::{GrantRequest, Grants};
-use access::{GRANTS, is_guest};
 use auth::{Participant, Wire};
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::StatusCode, http::request::Parts};
@@ -282,7 +282,7 @@ fn texts(capabilities: &Capabilities) -> Vec<String> {
 }
 
 pub(crate) fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
-    let known = ParticipantId::new(id).ok().filter(|id| !is_guest(id));
+    let known = ParticipantId::new(id).ok().filter(|id| !id.is_guest());
     known.ok_or_else(|| {
         let message = format!(
             "there is no participant `{}` to grant to",

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::Standing;
-use access::config::{Access, BuiltIn, Config, GatewayLimits, McpCalls, TopicSection};
+use access::config::{Config, GatewayLimits};
 use access::grants::Grants;
 use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
 use control::{Registry, RegistryParts};
 use model::TopicName;
 use store::recorder::Recorder;
+use topic::section::{Access, BuiltIn, McpCalls, TopicSection};
 
 /// A configuration with the topic `main`.
 pub(crate) fn config(limits: GatewayLimits) -> Config {
@@ -18,7 +19,7 @@ pub(crate) fn config(limits: GatewayLimits) -> Config {
         name: TopicName::new("main").unwrap(),
         access: Access::Restricted,
         anonymous: None,
-        anonymous_rate: access::GUEST_RATE,
+        anonymous_rate: topic::section::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: McpCalls::Kinds,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use auth::{LOCAL_USER, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
-use store::Ledger;
+use store::{Ledger, not_written};
 
 use crate::in_force::{Concerned, InForce};
 use crate::registry::Registry;
 use access::config::Config;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
-use access::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS, not_written};
+use access::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and
 /// in force in every topic when its method returns, whether the participant is present or not.

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use access::Standing;
-use access::config::{Access, Config, TopicSection};
+use access::config::Config;
 use access::grants::Grants;
 use access::sign_ins::SignIns;
 use auth::{Identities, Participant, Wires};
 use model::{Capabilities, ParticipantId, TopicName};
 use platform::unix_ms;
+use topic::section::{Access, TopicSection};
 
 /// Everything that decides who may come in, and what participants may do.
 #[derive(Debug)]

@@ -29,8 +29,10 @@ pub use visitors::{CallerLinks, Visitor};
 use crate::in_force::InForce;
 use store::recorder::Recorder;
 
+use crate::{bounds::Bounds, pins::Pins, references};
+use access::Standing;
+use access::bearers::Bearers;
 use access::config::Config;
-use access::{Bounds, Pins, Standing, account, bearers::Bearers, is_guest};
 use gateway::{Context, Dispatch, Topic, TopicLedgers};
 use topic::BuiltinTool;
 
@@ -141,7 +143,7 @@ impl Registry {
         let probes_at_once = config.probes_at_once;
         let numbers = gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?;
         let kept = KeptManifests::open(config.data_dir.as_deref());
-        let references = access::references::resolver(config.references.as_ref());
+        let references = references::resolver(config.references.as_ref());
         let in_force = InForce::new(Arc::new(config), standing);
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(pins, &audit, builtin)),
@@ -190,13 +192,13 @@ impl Registry {
 
     /// A participant's share of the bytes that wait. All guests together have a smaller one.
     pub fn held_of(&self, participant: &ParticipantId) -> Arc<Share> {
-        let part = if is_guest(participant) {
+        let part = if participant.is_guest() {
             GUESTS_PART
         } else {
             1
         };
         self.held
-            .limited(account(participant), self.held.share() / part)
+            .limited(participant.account(), self.held.share() / part)
     }
 
     /// The bounds of a participant's new streams.

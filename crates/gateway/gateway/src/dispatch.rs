@@ -25,8 +25,9 @@ use crate::step::{Busy, Mailboxes, Step};
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
-use access::config::{self, McpCalls};
+use access::config;
 use lists::{IndexCache, PageCache};
+use topic::section::{McpCalls, TopicSection};
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -43,7 +44,7 @@ const WALL_LOOK: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Its configuration.
-    pub topic: config::TopicSection,
+    pub topic: TopicSection,
     /// The limits of the gateway.
     pub limits: Arc<config::GatewayLimits>,
 }
@@ -122,7 +123,7 @@ impl Dispatch {
                 history: settings.topic.history,
                 readable: false,
             },
-            guests: access::ANONYMOUS_PREFIX,
+            guests: model::ANONYMOUS_PREFIX,
             ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
         let room = room::open(

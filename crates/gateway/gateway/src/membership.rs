@@ -24,9 +24,9 @@ use crate::{
     link::{Link, Requester, Written},
     listen,
 };
-use access::account;
-use access::config::{BuiltIn, GatewayLimits, Sets};
+use access::config::GatewayLimits;
 use lists::topic_manifest;
+use topic::section::{BuiltIn, Sets};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -49,7 +49,7 @@ impl Dispatch {
         let capabilities = Arc::clone(capabilities);
         // A link joins once.
         let audit = self.audit.account(participant);
-        let queue = self.room.account(account(participant));
+        let queue = self.room.account(participant.account());
         let _ = link.written.set(Written { audit, queue });
         let mut step = self.step(Event::Join(Join {
             link: link.id,

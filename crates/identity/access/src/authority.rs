@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use auth::Participant;
 use model::{Capabilities, Capability, Refusal, RefusalCode, TopicName};
+use topic::section::{Access, TopicSection};
 use wire::time::rfc3339;
 
-use crate::config::{Access, Config, TopicSection};
+use crate::config::Config;
 use crate::grants::{Changed, Grants};
 use crate::identities::configured;
 
@@ -20,6 +21,9 @@ pub const SERVERS: &str = "portmoot/servers";
 /// The capability to restart, disable and enable servers, and the kind under which that is
 /// recorded.
 pub const RESTART: &str = "portmoot/restart";
+/// The capability to see and approve what servers have changed, and the kind under which that is
+/// recorded.
+pub const PINS: &str = "portmoot/pins";
 /// The capability to sign in and out at servers, for all callers or for others.
 pub const ACCOUNTS: &str = "portmoot/accounts";
 /// The kind under which changes of the servers of the configuration file are recorded. No

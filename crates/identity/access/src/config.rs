@@ -3,17 +3,18 @@
 //! The crate that reads the configuration's sources has checked names, prefixes, and references
 //! between tables.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::issuers::{IssuerConfig, IssuerSubject, ScopeConfig};
 use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
-use model::{Capabilities, NameFilter, NamePattern, ParticipantId, RateLimit, TopicName};
+use model::{Capabilities, ParticipantId};
 use oauth::{config::AuthConfig, key::KeySource};
 use platform::default_share;
-use registry::resolve::{Http, ResolverSettings};
-use store::audit::{Payloads, Policy, REDACTED};
+use registry::resolve::References;
+use store::audit::AuditConfig;
 use tls::ServerTls;
+use topic::section::{Sets, TopicSection};
 use upstream::config::{
     EraChoice, IDLE_STOP, ServerConfig, ServerLimits, SessionSharing, Start, Timeouts, Transport,
 };
@@ -76,10 +77,6 @@ pub struct Config {
     pub sets: Arc<Sets>,
 }
 
-/// Patterns of tools by the name of their set. They are compared with the servers' own names behind
-/// their prefixes.
-pub type Sets = BTreeMap<String, Vec<NamePattern>>;
-
 impl Config {
     /// The authorization servers that give out tokens for this gateway, in order. If there are
     /// none, nothing of OAuth is served.
@@ -106,53 +103,6 @@ impl Config {
             .map(|scope| scope.name.as_str())
     }
 }
-
-/// The audit log: `[audit]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditConfig {
-    /// Whether a gateway with a data directory keeps a log.
-    pub enabled: bool,
-    /// Form in which payloads are recorded.
-    pub payloads: Payloads,
-    /// Members whose values are never recorded, besides [`REDACTED`].
-    pub redact: Vec<String>,
-}
-
-impl AuditConfig {
-    /// Policy of a gateway's audit log; `None` if it keeps none.
-    #[must_use]
-    pub fn policy(&self) -> Option<Policy> {
-        let more = self.redact.iter().map(String::as_str);
-        let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
-        self.enabled.then(|| Policy::new(self.payloads, &redact))
-    }
-}
-
-impl Default for AuditConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            payloads: Payloads::default(),
-            redact: Vec::new(),
-        }
-    }
-}
-
-/// References to schemas that are resolved: `[registry]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct References {
-    /// The allowed hosts with their tokens, and how long a label is kept.
-    pub settings: ResolverSettings,
-    /// The certificates that are trusted.
-    pub way: Http,
-    /// The directory of the cache; `None` keeps it in memory alone.
-    pub cache_dir: Option<PathBuf>,
-    /// After what time a reference without an answer is resolved again at first.
-    pub retry: Duration,
-}
-
-/// [`References::retry`] unless it is configured.
-pub const REFERENCES_RETRY: Duration = Duration::from_secs(30);
 
 /// A configured participant and its tokens: `[participants.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -206,89 +156,6 @@ impl ParticipantConfig {
             curation: None,
         })
     }
-}
-
-/// A topic: `[topics.NAME]`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TopicSection {
-    /// Its name.
-    pub name: TopicName,
-    /// The participants that may enter.
-    pub access: Access,
-    /// The capabilities of guests, which have no token; `None` admits no guests.
-    pub anonymous: Option<Arc<Capabilities>>,
-    /// The rate limit of one guest.
-    pub anonymous_rate: RateLimit,
-    /// Envelopes kept for late joiners; 0 is none.
-    pub history: usize,
-    /// The servers that take part, `*` already resolved, in the order of the configuration.
-    pub servers: Vec<ParticipantId>,
-    /// View of MCP clients' calls that watchers get.
-    pub mcp_calls: McpCalls,
-    /// Built-in tools that lists show.
-    pub builtin: Vec<BuiltIn>,
-    /// The tools of servers that it offers, by their own names behind their prefixes; `None` if
-    /// all.
-    pub tools: Option<Arc<NameFilter>>,
-    /// Content of lists of tools.
-    pub tools_list: ToolsList,
-    /// Time that a first list waits for servers that are still starting.
-    pub list_wait: Duration,
-    /// Time that a proposal waits for a decision.
-    pub proposal_ttl: Duration,
-    /// Most bytes of a tool's result that a participant without a limit of its own gets at once;
-    /// `None` limits none.
-    pub result_bytes_max: Option<usize>,
-}
-
-/// The smallest limit of results, in bytes.
-pub const RESULT_BYTES_MIN: usize = wire::mcp::large::LIMIT_BYTES_MIN;
-
-/// The participants that may enter a topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
-    /// Every known participant.
-    Public,
-    /// Participants that list it among their topics.
-    #[default]
-    Restricted,
-    /// Participants that list it among their topics. For all others it does not exist.
-    Private,
-}
-
-/// View of an MCP client's call that watchers of a topic get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum McpCalls {
-    /// Nothing.
-    None,
-    /// Kind, from, to and verdict.
-    #[default]
-    Kinds,
-    /// The payload too.
-    Full,
-}
-
-/// Content of lists of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ToolsList {
-    /// Every tool that the caller may use.
-    #[default]
-    Full,
-    /// Only the tools by which a caller finds and calls the others.
-    Search,
-}
-
-/// Built-in tools of the gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BuiltIn {
-    /// Show and decide proposals.
-    Proposals,
-    /// Send and read messages of the room, and list participants.
-    Room,
-    /// List, describe and call every tool.
-    Proxy,
-    /// Find tools by words.
-    SearchTools,
 }
 
 /// All limits: `[server.limits]`. A name ends with its unit, or with `max` after its unit.

@@ -134,10 +134,3 @@ impl AccessJournal {
         }
     }
 }
-
-/// The refusal of a change that could not be written. The cause goes to the log alone.
-pub fn not_written(error: &StoreError) -> Refusal {
-    tracing::error!(code = error.code(), %error, "the journal cannot be written");
-    let message = "the change could not be written to the journal, so it was not made";
-    Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")
-}

@@ -6,15 +6,13 @@ use auth::{TokenHash, encode_token};
 use model::{CAPABILITIES_MAX, Capabilities, ParticipantId, Refusal, RefusalCode};
 use oauth::{AccountRecord, KeptAccounts};
 use serde::{Deserialize, Serialize};
-use store::{Entry, Ledger};
+use store::{Entry, Ledger, not_written};
 use utoipa::ToSchema;
 
 use crate::identities::{bearer, configured, tokens_configured};
 use crate::record::{AccessRecord, IssuedToken};
 use crate::state::AccessState;
-use crate::{
-    Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written,
-};
+use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name};
 
 /// Digits of the hash of its first token that tell one bearer of a name from the next. The time of
 /// that token follows them.

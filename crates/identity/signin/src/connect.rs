@@ -546,7 +546,7 @@ impl Connect {
             self.access.change(|journal| {
                 journal
                     .append(&records)
-                    .map_err(|error| access::not_written(&error))
+                    .map_err(|error| store::not_written(&error))
             })?;
         }
         let to_what = match &shown.key_label {

@@ -427,7 +427,7 @@ impl SignIn {
             let written = self.access.change(|journal| {
                 journal
                     .append(&[AccessRecord::ConsentGiven(consent)])
-                    .map_err(|error| access::not_written(&error))
+                    .map_err(|error| store::not_written(&error))
             });
             written.ok()?;
         }

@@ -338,7 +338,7 @@ impl SignIn {
         let records: Vec<AccessRecord> = ended.chain(withdrawn).collect();
         journal
             .append(&records)
-            .map_err(|error| access::not_written(&error))?;
+            .map_err(|error| store::not_written(&error))?;
         for family in families {
             self.home.sign_ins_changed(&family.participant, true);
             let permit = self.home.audit().reserve_or_count();

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use access::config::{Access, Config, ParticipantConfig, TopicSection};
+use access::config::{Config, ParticipantConfig};
 use auth::TokenHash;
 use model::{ParticipantId, TopicName};
+use topic::section::{Access, TopicSection};
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 use upstream::config::ServerConfig;
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use access::config::{Config, ParticipantConfig, Sets};
+use access::config::{Config, ParticipantConfig};
 use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use model::TopicName;
 use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};
+use topic::section::Sets;
 
 use crate::node::{Node, TreeEntry, Value};
 use crate::participants::{MAIN_TOPIC, main_topic, topic_names};

@@ -4,8 +4,9 @@
 //! `tools/call:gh_*`, meant for the server with the prefix `gh`, admits tools that any other server
 //! calls `gh_...`.
 
-use access::config::{Access, Config, ParticipantConfig, TopicSection};
+use access::config::{Config, ParticipantConfig};
 use model::{Capabilities, Capability, PROPOSAL, REQUEST, overlap};
+use topic::section::{Access, TopicSection};
 
 use crate::node::Node;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::auth::PublicUrl;
-use access::config::{AuditConfig, Config, GatewayLimits};
+use access::config::{Config, GatewayLimits};
 use platform::default_share;
+use store::audit::AuditConfig;
 use store::audit::Payloads;
 use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
 

@@ -6,7 +6,8 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::{Access, Config};
+use access::config::Config;
+use topic::section::Access;
 use upstream::config::{EraChoice, SecretText, SessionSharing, Transport};
 
 use super::check::check;

@@ -12,10 +12,9 @@ use gateway::{Link, Outlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::registry::RegistryParts;
-use access::{
-    config::{Access, Config, McpCalls, TopicSection},
-    identities::local_user,
-};
+use access::config::Config;
+use access::identities::local_user;
+use topic::section::{Access, McpCalls, TopicSection};
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);
@@ -40,7 +39,7 @@ pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registr
         name: TopicName::new("main").unwrap(),
         access: Access::Public,
         anonymous: None,
-        anonymous_rate: access::GUEST_RATE,
+        anonymous_rate: topic::section::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: McpCalls::None,

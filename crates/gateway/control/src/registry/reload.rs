@@ -13,9 +13,11 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::in_force::{Concerned, InForce};
-use access::config::{Access, Config, GatewayLimits, ParticipantConfig, TopicSection};
-use access::{AccessJournal, Pins};
+use crate::pins::Pins;
+use access::AccessJournal;
+use access::config::{Config, GatewayLimits, ParticipantConfig};
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
+use topic::section::{Access, TopicSection};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);

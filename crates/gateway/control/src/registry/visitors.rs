@@ -7,7 +7,9 @@ use std::{net::IpAddr, sync::Arc, sync::atomic::Ordering};
 
 use auth::{ACCESS_TOKEN_PREFIX, LOCAL_USER, Participant, Presented, Wire, Wires};
 use json::quote;
-use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{
+    ANONYMOUS_PREFIX, Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName,
+};
 use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
 use store::audit::RecordedVerdict;
@@ -16,10 +18,10 @@ use super::Registry;
 use crate::in_force::InForce;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
-use access::config::Access;
-use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, identities::local_user, is_guest};
+use access::{Guests, TOPIC_GUESTS_MAX, identities::local_user};
 use gateway::{Dispatch, Link};
 use topic::Joining;
+use topic::section::Access;
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
@@ -197,7 +199,7 @@ impl Registry {
         let allowed = topic.anonymous.as_ref()?;
         let rate = topic.anonymous_rate;
         let dispatch = self.topic(&name)?;
-        let known = known.filter(|guest| is_guest(&guest.id) && guest.may_enter(&name));
+        let known = known.filter(|guest| guest.id.is_guest() && guest.may_enter(&name));
         if let Some(known) = known.or_else(|| guests.of(&name)) {
             return Some(Ok((dispatch, known)));
         }
@@ -331,7 +333,7 @@ impl Registry {
         let participant = &link.participant.id;
         // A link joins once.
         let _ = link.held.set(self.held_of(participant));
-        if is_guest(participant) && self.is_full_of_guests(dispatch) {
+        if participant.is_guest() && self.is_full_of_guests(dispatch) {
             let refusal =
                 Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
             return Err(refusal.hint("come with a token"));
@@ -361,7 +363,7 @@ impl Registry {
     pub(crate) fn may_use(&self, id: &ParticipantId, wire: Wire) -> bool {
         let now = self.now();
         !now.limits_wires
-            || is_guest(id)
+            || id.is_guest()
             || self
                 .known_by(&now, id)
                 .is_some_and(|known| known.wires.contains(wire))
@@ -387,7 +389,7 @@ impl Registry {
         topic: &TopicName,
     ) -> Option<Arc<Capabilities>> {
         let now = self.now();
-        if is_guest(id) {
+        if id.is_guest() {
             return now.topic(topic)?.anonymous.clone();
         }
         let known = self

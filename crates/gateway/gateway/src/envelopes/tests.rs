@@ -13,8 +13,9 @@ use crate::link::{NoOutlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::{context::Context, live::Effect};
-use access::config::{Access, GatewayLimits, McpCalls, TopicSection};
+use access::config::GatewayLimits;
 use topic::Joining;
+use topic::section::{Access, McpCalls, TopicSection};
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,
@@ -34,7 +35,7 @@ impl Stage {
             name: TopicName::new("main").unwrap(),
             access: Access::Restricted,
             anonymous: None,
-            anonymous_rate: access::GUEST_RATE,
+            anonymous_rate: topic::section::GUEST_RATE,
             history: 100,
             servers: Vec::new(),
             mcp_calls: McpCalls::None,

@@ -8,8 +8,9 @@ use model::TopicName;
 use store::JournalWriter;
 
 use super::*;
-use crate::config::{ParticipantConfig, TopicSection};
+use crate::config::ParticipantConfig;
 use crate::identities::identities;
+use topic::section::TopicSection;
 
 fn open_at(dir: &Path) -> Ledger<AccessState> {
     JournalWriter::open(dir).unwrap().ledger().unwrap()
@@ -18,12 +19,12 @@ fn open_at(dir: &Path) -> Ledger<AccessState> {
 fn config(participants: Vec<ParticipantConfig>) -> Config {
     let topic = TopicSection {
         name: TopicName::new("main").unwrap(),
-        access: crate::config::Access::Restricted,
+        access: topic::section::Access::Restricted,
         anonymous: None,
-        anonymous_rate: crate::guests::GUEST_RATE,
+        anonymous_rate: topic::section::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
-        mcp_calls: crate::config::McpCalls::Kinds,
+        mcp_calls: topic::section::McpCalls::Kinds,
         builtin: Vec::new(),
         tools: None,
         tools_list: <_>::default(),

@@ -1,6 +1,7 @@
 //! Changes of a reloaded configuration, by the names of what changed.
 
-use access::config::{Config, TopicSection};
+use access::config::Config;
+use topic::section::TopicSection;
 
 use terminal::output::LOG_TARGET;
 
