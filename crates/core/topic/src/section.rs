@@ -95,3 +95,48 @@ pub enum BuiltIn {
 /// Patterns of tools by the name of their set. They are compared with the servers' own names behind
 /// their prefixes.
 pub type Sets = BTreeMap<String, Vec<NamePattern>>;
+
+/// Limits of a topic, its calls and its room. A name ends with its unit, or with `max` after its
+/// unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicLimits {
+    /// Participants in one topic.
+    pub participants_max: usize,
+    /// Open calls of one participant.
+    pub participant_calls_max: usize,
+    /// One MCPx envelope, bytes.
+    pub envelope_bytes_max: usize,
+    /// Bytes of the open proposals of one topic.
+    pub proposal_bytes_max: usize,
+    /// The share of one participant.
+    pub participant_proposal_bytes_max: usize,
+    /// Time that the tools of a participant that serves stay listed after it has left.
+    pub away: Duration,
+    /// Interval of keep-alives on a silent stream or socket.
+    pub keep_alive: Duration,
+    /// Time that a call that may only be proposed is held before its caller gets an interim answer.
+    pub hold: Duration,
+    /// Time that a call of a modern client that was answered with questions waits for the client to
+    /// come back with the answers.
+    pub pause: Duration,
+}
+
+/// [`TopicLimits::proposal_bytes_max`] unless it is configured. A participant has a quarter of it.
+const PROPOSAL_BYTES_MAX: usize = 64 << 20;
+
+impl Default for TopicLimits {
+    fn default() -> Self {
+        Self {
+            participants_max: 10_000,
+            participant_calls_max: 1_024,
+            envelope_bytes_max: 1 << 20,
+            proposal_bytes_max: PROPOSAL_BYTES_MAX,
+            participant_proposal_bytes_max: PROPOSAL_BYTES_MAX / 4,
+            away: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(15),
+            // Many clients give up after a minute.
+            hold: Duration::from_secs(50),
+            pause: Duration::from_secs(600),
+        }
+    }
+}

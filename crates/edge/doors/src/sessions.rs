@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use access::config::GatewayLimits;
 use auth::Participant;
+use config::GatewayLimits;
 use control::Registry;
 use foldhash::{HashSet, HashSetExt};
 use gateway::Dispatch;

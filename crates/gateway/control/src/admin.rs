@@ -13,10 +13,10 @@ use store::{Ledger, not_written};
 
 use crate::in_force::{Concerned, InForce};
 use crate::registry::Registry;
-use access::config::Config;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
 use access::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS};
+use config::Config;
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and
 /// in force in every topic when its method returns, whether the participant is present or not.
@@ -137,6 +137,7 @@ impl Admin {
     /// bearer is another participant.
     fn disown(&self, config: &Config, name: &str) {
         let is_configured = config
+            .identity
             .participants
             .iter()
             .any(|one| one.participant.id.as_str() == name);
@@ -186,6 +187,7 @@ impl Admin {
                 let revoked = tokens::revoke(journal, &now.config, authority, name, unix_ms())?;
                 let is_configured = now
                     .config
+                    .identity
                     .participants
                     .iter()
                     .any(|one| one.participant.id.as_str() == name);
@@ -296,6 +298,7 @@ impl Admin {
         }
         let config = self.registry.config();
         if let Some(one) = config
+            .identity
             .participants
             .iter()
             .find(|one| one.participant.id == *id)

@@ -32,7 +32,7 @@ use store::recorder::Recorder;
 use crate::{bounds::Bounds, pins::Pins, references};
 use access::Standing;
 use access::bearers::Bearers;
-use access::config::Config;
+use config::Config;
 use gateway::{Context, Dispatch, Topic, TopicLedgers};
 use topic::BuiltinTool;
 
@@ -139,8 +139,7 @@ impl Registry {
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let pins = journal.as_ref().map(JournalWriter::ledger).transpose()?;
         let ledgers = journal.as_ref().map(TopicLedgers::open).transpose()?;
-        let starts_at_once = config.starts_at_once;
-        let probes_at_once = config.probes_at_once;
+        let starts = config.starts;
         let numbers = gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?;
         let kept = KeptManifests::open(config.data_dir.as_deref());
         let references = references::resolver(config.references.as_ref());
@@ -149,7 +148,7 @@ impl Registry {
             pins: Arc::new(Pins::open(pins, &audit, builtin)),
             context: Arc::new(Context::new(sealer, numbers, Arc::clone(&accounts))),
             guard,
-            starts: Arc::new(Starts::new(starts_at_once, probes_at_once)),
+            starts: Arc::new(Starts::new(starts.starts_at_once, starts.probes_at_once)),
             kept,
             references,
             journal,

@@ -25,9 +25,8 @@ use crate::step::{Busy, Mailboxes, Step};
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
-use access::config;
 use lists::{IndexCache, PageCache};
-use topic::section::{McpCalls, TopicSection};
+use topic::section::{McpCalls, TopicLimits, TopicSection};
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -45,8 +44,8 @@ const WALL_LOOK: Duration = Duration::from_secs(5);
 pub struct Settings {
     /// Its configuration.
     pub topic: TopicSection,
-    /// The limits of the gateway.
-    pub limits: Arc<config::GatewayLimits>,
+    /// Its limits.
+    pub limits: TopicLimits,
 }
 
 /// Capabilities of a participant in the topic now; `None` if it may not be there.
@@ -104,7 +103,7 @@ impl Dispatch {
         run: Run,
     ) -> Arc<Self> {
         let limits = topic::Limits {
-            participants_max: settings.limits.topic_participants_max,
+            participants_max: settings.limits.participants_max,
             // A participant may make all its calls on one link.
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,

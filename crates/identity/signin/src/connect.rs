@@ -542,7 +542,7 @@ impl Connect {
             })
         };
         let records: Vec<AccessRecord> = clients.iter().map(consent).collect();
-        if self.home.config().data_dir.is_some() {
+        if self.access.is_kept() {
             self.access.change(|journal| {
                 journal
                     .append(&records)

@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use access::Guests;
-use access::config::Config;
 use auth::{ClientCertificate, Presented, Wire};
+use config::Config;
 use model::{ParticipantId, Refusal};
 use platform::{Mutex, Share, unix_ms};
 use tokio::sync::watch;

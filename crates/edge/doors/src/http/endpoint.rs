@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use access::config::Config;
 use auth::Participant;
 use bytes::Bytes;
+use config::Config;
 use gateway::{Dispatch, handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;

@@ -254,7 +254,7 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
-    use access::config::GatewayLimits;
+    use config::GatewayLimits;
     use model::TopicName;
 
     use super::*;

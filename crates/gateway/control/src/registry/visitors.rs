@@ -301,7 +301,7 @@ impl Registry {
         let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
         let bearer = bearer.or_else(|| self.bearers.participant(id));
         let bearer = bearer.or_else(|| now.sign_ins.participant(id, unix_ms()));
-        bearer.or_else(|| is_local().then(|| local_user(&now.config)))
+        bearer.or_else(|| is_local().then(|| local_user(&now.config.identity)))
     }
 
     /// All participants that are known now, in a topic or not.
@@ -372,7 +372,7 @@ impl Registry {
     /// Whether no more links of guests may join a topic. All together have at most a participant's
     /// share of its places.
     pub fn is_full_of_guests(&self, dispatch: &Dispatch) -> bool {
-        let places = TOPIC_GUESTS_MAX.min(default_share(self.limits().topic_participants_max));
+        let places = TOPIC_GUESTS_MAX.min(default_share(self.limits().topics.participants_max));
         dispatch.with(|topic| topic.guests_len()) >= places
     }
 

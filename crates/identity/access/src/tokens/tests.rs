@@ -16,7 +16,7 @@ fn open_at(dir: &Path) -> Ledger<AccessState> {
     JournalWriter::open(dir).unwrap().ledger().unwrap()
 }
 
-fn config(participants: Vec<ParticipantConfig>) -> Config {
+fn config(participants: Vec<ParticipantConfig>) -> IdentityConfig {
     let topic = TopicSection {
         name: TopicName::new("main").unwrap(),
         access: topic::section::Access::Restricted,
@@ -32,10 +32,10 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         proposal_ttl: std::time::Duration::from_secs(300),
         result_bytes_max: None,
     };
-    Config {
+    IdentityConfig {
         participants,
         topics: vec![topic],
-        ..Config::default()
+        ..IdentityConfig::default()
     }
 }
 
@@ -53,9 +53,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         certificates: Vec::new(),
         subject: None,
         capabilities_written: true,
-        serves: None,
-        validate: false,
-        result_bytes_max: None,
+        serves: false,
     }
 }
 

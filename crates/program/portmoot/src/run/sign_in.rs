@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use access::AccessJournal;
-use access::config::Config;
+use access::config::IdentityConfig;
 use auth::{Participant, Presented};
 use control::{Concerned, Registry};
 use model::ParticipantId;
@@ -19,8 +19,8 @@ struct InRegistry {
 }
 
 impl Home for InRegistry {
-    fn config(&self) -> Arc<Config> {
-        self.registry.config()
+    fn config(&self) -> Arc<IdentityConfig> {
+        Arc::clone(&self.registry.config().identity)
     }
 
     fn audit(&self) -> &Recorder {
@@ -73,7 +73,7 @@ pub(super) fn sign_in(
     registry: &Arc<Registry>,
     access: &Arc<AccessJournal>,
 ) -> Option<Arc<SignIn>> {
-    registry.config().login.as_ref()?;
+    registry.config().identity.login.as_ref()?;
     let home = InRegistry {
         registry: Arc::clone(registry),
         access: Arc::clone(access),
