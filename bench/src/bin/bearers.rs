@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use access::bearers::Bearers;
-use access::config::IdentityConfig;
-use access::issuers::{IssuerConfig, TokenAccess};
+use identity::bearers::Bearers;
+use identity::config::IdentityConfig;
+use identity::issuers::{IssuerConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use auth::{Presented, PublicUrl};
 use model::{Capabilities, TopicName};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::Standing;
-use access::config::IdentityConfig;
-use access::grants::Grants;
-use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
 use config::{Config, DoorsConfig, GatewayLimits};
 use control::{Registry, RegistryParts};
+use identity::Standing;
+use identity::config::IdentityConfig;
+use identity::grants::Grants;
+use identity::identities::local_user;
 use model::TopicName;
 use store::recorder::Recorder;
 use topic::section::{Access, BuiltIn, McpCalls, TopicSection};

@@ -556,7 +556,7 @@ async fn route(
 
 /// The path of the endpoint of a well-formed topic name, else of the main one.
 fn endpoint_of(topic: &str) -> String {
-    access::issuers::endpoint(
+    identity::issuers::endpoint(
         TopicName::new(topic)
             .as_ref()
             .map_or("main", |topic| topic.as_str()),

@@ -5,13 +5,13 @@ mod locks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::AccessJournal;
-use access::config::ParticipantConfig;
 use auth::{Credential, Identities, Participant, TokenHash};
 use axum::Router;
 use config::GatewayLimits;
 use control::{Concerned, Registry};
 use gateway::Dispatch;
+use identity::AccessJournal;
+use identity::config::ParticipantConfig;
 use model::{Capabilities, ParticipantId, TopicName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use access::Standing;
-use access::grants::Grants;
-use access::sign_ins::SignIns;
 use auth::{Identities, Participant, Wires};
 use config::Config;
+use identity::Standing;
+use identity::grants::Grants;
+use identity::sign_ins::SignIns;
 use model::{Capabilities, ParticipantId, TopicName};
 use platform::unix_ms;
 use topic::section::{Access, TopicSection};

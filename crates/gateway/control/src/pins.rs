@@ -5,9 +5,9 @@ mod kept;
 
 use std::collections::{BTreeMap, HashMap};
 
-use access::PINS;
 use auth::Participant;
 use data_encoding::HEXLOWER;
+use identity::PINS;
 use model::{GATEWAY, Refusal, RefusalCode};
 use platform::{Mutex, unix_ms};
 use sha2::{Digest as _, Sha256};

@@ -30,10 +30,10 @@ use crate::in_force::InForce;
 use store::recorder::Recorder;
 
 use crate::{bounds::Bounds, pins::Pins, references};
-use access::Standing;
-use access::bearers::Bearers;
 use config::Config;
 use gateway::{Context, Dispatch, Topic, TopicLedgers};
+use identity::Standing;
+use identity::bearers::Bearers;
 use topic::BuiltinTool;
 
 /// Time that open calls may take to end when the gateway stops.

@@ -11,15 +11,15 @@ mod routes;
 
 use std::sync::Arc;
 
-use access::AccessJournal;
-use access::sign_ins::session_mark;
-use access::{AccessRecord, Consent};
 use auth::{LOCAL_USER, PublicUrl, Sealer};
 use axum::http::StatusCode;
 use axum::response::Response;
 use html::{
     Browser, BrowserSession, BrowserSessions, Cookies, Forms, HtmlPage, SignedInPerson, new_browser,
 };
+use identity::AccessJournal;
+use identity::sign_ins::session_mark;
+use identity::{AccessRecord, Consent};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::ConnectRequest;
 use oauth::ServerAccounts;

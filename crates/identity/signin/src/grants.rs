@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use access::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
 use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
+use identity::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in,
 //! consents.
 
-use access::{AccessRecord, AccessState, Consent, Family};
-use access::{Authority, TOKENS};
 use auth::Participant;
+use identity::{AccessRecord, AccessState, Consent, Family};
+use identity::{Authority, TOKENS};
 use model::{Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde::Serialize;

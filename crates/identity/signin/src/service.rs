@@ -4,14 +4,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use access::AccessJournal;
-use access::config::IdentityConfig;
-use access::login::LoginConfig;
-use access::sign_ins::{login_key, session_mark, subject};
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use html::SignedInPerson;
+use identity::AccessJournal;
+use identity::config::IdentityConfig;
+use identity::login::LoginConfig;
+use identity::sign_ins::{login_key, session_mark, subject};
 use oauth::dialer::{AllowedAddresses, Dialer};
 use platform::{Limiter, Mutex, random, unix_ms};
 use store::audit::{AuditEntry, RecordedVerdict};

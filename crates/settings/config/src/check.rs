@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::checked::{Config, serves_in};
-use access::config::ParticipantConfig;
 use auth::TokenHash;
+use identity::config::ParticipantConfig;
 use model::{ParticipantId, TopicName};
 use topic::section::TopicSection;
 use topic::{PrefixError, UpstreamNames, check_prefixes};

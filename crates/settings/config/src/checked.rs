@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use access::config::{IdentityConfig, ParticipantConfig};
+use identity::config::{IdentityConfig, ParticipantConfig};
 use model::ParticipantId;
 use oauth::{config::AuthConfig, key::KeySource};
 use registry::resolve::References;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::checked::Config;
-use access::config::ParticipantConfig;
-use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
+use identity::config::ParticipantConfig;
+use identity::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use model::TopicName;
 use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};

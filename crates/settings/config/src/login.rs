@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::checked::Config;
-use access::login::{Clients, ConfiguredClient, LoginConfig};
+use identity::login::{Clients, ConfiguredClient, LoginConfig};
 
 use crate::node::{Node, TreeEntry};
 use crate::problem::Problem;

@@ -13,10 +13,10 @@ use crate::servers::timeouts;
 use crate::values::{
     Env, FULL_PATH, capabilities, participant_id, rate, result_bytes_max, topic_name,
 };
-use access::config::ParticipantConfig;
-use access::is_gateways_name;
-use access::issuers::IssuerSubject;
 use auth::{CertificateId, Credential, Participant, TokenHash, Wires, encode_token};
+use identity::config::ParticipantConfig;
+use identity::is_gateways_name;
+use identity::issuers::IssuerSubject;
 use model::{Capabilities, DeliveryMode, ParticipantId, TopicName};
 use platform::random;
 use upstream::config::{

@@ -4,7 +4,7 @@
 //! `tools/call:gh_*`, meant for the server with the prefix `gh`, admits tools that any other server
 //! calls `gh_...`.
 
-use access::config::ParticipantConfig;
+use identity::config::ParticipantConfig;
 use model::{Capabilities, Capability, PROPOSAL, REQUEST, overlap};
 
 use crate::checked::{Config, may_enter};

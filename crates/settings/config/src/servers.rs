@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::is_gateways_name;
+use identity::is_gateways_name;
 use topic::section::Sets;
 
 use crate::expand::is_reference;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::checked::{Config, DoorsConfig};
 use crate::limits::GatewayLimits;
 use ::auth::PublicUrl;
-use access::config::IdentityConfig;
+use identity::config::IdentityConfig;
 use platform::default_share;
 use store::audit::{AuditConfig, Payloads};
 use topic::section::TopicLimits;

@@ -607,7 +607,7 @@ access = "private"
     let [scout, new] = config.identity.participants.as_slice() else {
         panic!("two")
     };
-    let held = |one: &access::config::ParticipantConfig| -> Vec<String> {
+    let held = |one: &identity::config::ParticipantConfig| -> Vec<String> {
         one.participant
             .capabilities
             .iter()

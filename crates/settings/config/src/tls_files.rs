@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::checked::Config;
-use access::config::ParticipantConfig;
 use auth::CertificateId;
+use identity::config::ParticipantConfig;
 use platform::unix_ms;
 use tls::{
     ClientCertificates, ClientFiles, ClientTls, Identity, Oldest, ServerFiles, ServerTls, TlsError,

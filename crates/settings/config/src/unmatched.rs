@@ -2,7 +2,7 @@
 //! and what is meant instead.
 
 use crate::checked::Config;
-use access::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
+use identity::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
 use model::{Capability, GATEWAY, KindRef, PROPOSAL, REQUEST};
 use wire::mcp::method::{self, TargetKind};
 

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::issuers::{endpoint, metadata_url};
 use auth::{Participant, PublicUrl};
 use config::Config;
 use http::header::{
@@ -12,6 +11,7 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
+use identity::issuers::{endpoint, metadata_url};
 use model::{Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 

@@ -325,7 +325,7 @@ impl Exchange<'_> {
             return response;
         };
         *response.status_mut() = StatusCode::FORBIDDEN;
-        let endpoint = access::issuers::endpoint(dispatch.name().as_str());
+        let endpoint = identity::issuers::endpoint(dispatch.name().as_str());
         challenged(self.config, &endpoint, true, refusal, response)
     }
 

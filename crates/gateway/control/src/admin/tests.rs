@@ -12,9 +12,9 @@ use gateway::{Link, Outlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::registry::RegistryParts;
-use access::config::IdentityConfig;
-use access::identities::local_user;
 use config::Config;
+use identity::config::IdentityConfig;
+use identity::identities::local_user;
 use topic::section::{Access, McpCalls, TopicSection};
 
 /// The outlet of a client whose end is another change of tokens.

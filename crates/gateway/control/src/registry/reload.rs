@@ -14,9 +14,9 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 use super::Registry;
 use crate::in_force::{Concerned, InForce};
 use crate::pins::Pins;
-use access::AccessJournal;
 use config::Config;
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
+use identity::AccessJournal;
 use topic::section::{TopicLimits, TopicSection};
 
 /// Longest sleep between two looks for what has expired.

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use access::grants::Grants;
-use access::identities::local_user;
-use access::{AccessJournal, AccessState};
 use config::{Config, GatewayLimits};
+use identity::grants::Grants;
+use identity::identities::local_user;
+use identity::{AccessJournal, AccessState};
 use model::Refusal;
 use store::Ledger;
 

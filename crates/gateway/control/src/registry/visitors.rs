@@ -18,8 +18,8 @@ use super::Registry;
 use crate::in_force::InForce;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
-use access::{Guests, TOPIC_GUESTS_MAX, identities::local_user};
 use gateway::{Dispatch, Link};
+use identity::{Guests, TOPIC_GUESTS_MAX, identities::local_user};
 use topic::Joining;
 use topic::section::Access;
 
@@ -288,7 +288,7 @@ impl Registry {
     /// is known from now on.
     pub fn pipe_user(&self) -> Arc<Participant> {
         self.serves_pipe.store(true, Ordering::Relaxed);
-        local_user(&self.config())
+        local_user(&self.config().identity)
     }
 
     /// A participant as it is known now, in a topic or not.

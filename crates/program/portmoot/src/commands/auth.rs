@@ -6,9 +6,9 @@ mod probe;
 use std::io::{IsTerminal, Read, stdin};
 use std::sync::Arc;
 
-use access::bearers::{Bearers, Step};
 use auth::Participant;
 use auth::jwt::ACCESS_TOKEN_BYTES_MAX;
+use identity::bearers::{Bearers, Step};
 use json::visible;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use access::AccessState;
-use access::identities::tokens_configured;
+use identity::AccessState;
+use identity::identities::tokens_configured;
 use json::visible;
 use serde_json::json;
 

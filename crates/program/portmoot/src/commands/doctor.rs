@@ -3,10 +3,10 @@
 
 use std::net::TcpListener;
 
-use access::AccessState;
-use access::grants::{Grants, NOT_APPLIED};
-use access::identities::tokens_configured;
 use config::Config;
+use identity::AccessState;
+use identity::grants::{Grants, NOT_APPLIED};
+use identity::identities::tokens_configured;
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::{Directory, PeekedJournal};

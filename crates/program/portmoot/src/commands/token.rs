@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use access::AccessState;
-use access::tokens::{IssuedTokenRow, TokenRequest, issue, revoke, rotate};
-use access::{Authority, TOKENS};
 use auth::LOCAL_USER;
 use config::Config;
+use identity::AccessState;
+use identity::tokens::{IssuedTokenRow, TokenRequest, issue, revoke, rotate};
+use identity::{Authority, TOKENS};
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::JournalWriter;

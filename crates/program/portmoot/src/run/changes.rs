@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use access::config::{IdentityConfig, ParticipantConfig};
 use config::Config;
+use identity::config::{IdentityConfig, ParticipantConfig};
 use topic::section::TopicSection;
 use upstream::config::ServerConfig;
 

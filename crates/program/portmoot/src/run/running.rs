@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use access::grants::{Grants, NOT_APPLIED};
-use access::identities::tokens_configured;
-use access::sign_ins::make_login_key;
-use access::{AccessJournal, AccessState};
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
 use config::Config;
 use control::{Registry, RegistryParts};
 use doors::Doors;
+use identity::grants::{Grants, NOT_APPLIED};
+use identity::identities::tokens_configured;
+use identity::sign_ins::make_login_key;
+use identity::{AccessJournal, AccessState};
 use model::{RefusalCode, TopicName};
 use oauth::{ServerAccounts, vault::Vault};
 use platform::{Mutex, random, unix_ms};
@@ -66,7 +66,7 @@ impl OpenedJournal {
         };
         let writer = JournalWriter::open(data_dir)?;
         let ledger: Ledger<AccessState> = writer.ledger()?;
-        let sealer = access::sealer(&writer, &random(), unix_ms())?;
+        let sealer = identity::sealer(&writer, &random(), unix_ms())?;
         if config.identity.login.is_some() {
             make_login_key(&ledger, &random(), unix_ms())?;
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use access::AccessJournal;
-use access::config::IdentityConfig;
 use auth::{Participant, Presented};
 use control::{Concerned, Registry};
+use identity::AccessJournal;
+use identity::config::IdentityConfig;
 use model::ParticipantId;
 use oauth::dialer::Dialer;
 use signin::{Connect, Home, SignIn};

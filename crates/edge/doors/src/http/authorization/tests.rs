@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use access::config::IdentityConfig;
-use access::issuers::{IssuerConfig, ScopeConfig};
 use auth::jwt::{Algorithm, Rules};
 use http::HeaderMap;
 use http_body_util::BodyExt;
+use identity::config::IdentityConfig;
+use identity::issuers::{IssuerConfig, ScopeConfig};
 use oauth::issuer::TokenCheck;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
-//! Access: the checked configuration, and the identities, capabilities and keys that follow from it
-//! and from the journal.
+//! Identity: who may come in, with which capabilities; what follows of it from the configuration and
+//! from the journal, and its keys.
 //!
-//! - [`config`]: the configuration of a gateway, as values.
+//! - [`config`]: participants, issuers, scopes and topics as they are configured.
 //! - [`bearers`]: access tokens that were checked, and the participants that came with them.
 //! - [`issuers`]: issuers of access tokens, their subjects as participants, scopes.
 //! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may
