@@ -1,6 +1,7 @@
 //! Section of the configuration about the audit log: `[audit]`.
 
-use super::{Payloads, Policy, REDACTED};
+use super::entry::{Payloads, Policy};
+use super::redact::REDACTED;
 
 /// The audit log: `[audit]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

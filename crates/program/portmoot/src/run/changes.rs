@@ -89,20 +89,17 @@ struct WholeParticipant<'c> {
 }
 
 fn participants(of: &Config) -> Vec<WholeParticipant<'_>> {
-    let whole = |known| {
-        let known: &ParticipantConfig = known;
+    let mut all = Vec::new();
+    for known in &of.identity.participants {
         let id = &known.participant.id;
-        WholeParticipant {
+        let limited = of.result_limits.iter().find(|one| one.0 == *id);
+        all.push(WholeParticipant {
             known,
             serving: of.serving.iter().find(|server| server.name == *id),
-            result_limit: of
-                .result_limits
-                .iter()
-                .find(|one| one.0 == *id)
-                .map(|one| one.1),
-        }
-    };
-    of.identity.participants.iter().map(whole).collect()
+            result_limit: limited.map(|one| one.1),
+        });
+    }
+    all
 }
 
 /// The topics of a configuration, with only those of their servers that the other one has too: `*`
