@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use access::bearers::Bearers;
-use access::config::Config;
-use access::issuers::{IssuerConfig, TokenAccess};
+use identity::bearers::Bearers;
+use identity::config::IdentityConfig;
+use identity::issuers::{IssuerConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use auth::{Presented, PublicUrl};
 use model::{Capabilities, TopicName};
@@ -22,7 +22,7 @@ const AUDIENCE: &str = "https://gw.example/mcp";
 /// Tokens of one algorithm in a round.
 const TOKENS: usize = 50;
 
-fn config(issuer: &str) -> Arc<Config> {
+fn config(issuer: &str) -> Arc<IdentityConfig> {
     let topics = vec![TopicName::new("main").expect("a name")];
     let place = TokenAccess {
         capabilities: Arc::new(Capabilities::full()),
@@ -55,15 +55,15 @@ fn config(issuer: &str) -> Arc<Config> {
         step_up: false,
     };
     let public_url = Some(PublicUrl::parse(PUBLIC).expect("a URL"));
-    Arc::new(Config {
+    Arc::new(IdentityConfig {
         public_url,
         issuers: vec![issuer],
-        ..Config::default()
+        ..IdentityConfig::default()
     })
 }
 
 /// The bearers of an issuer whose keys are known.
-async fn bearers(config: &Arc<Config>, token: &str) -> Arc<Bearers> {
+async fn bearers(config: &Arc<IdentityConfig>, token: &str) -> Arc<Bearers> {
     let bearers = Bearers::new(Arc::default());
     bearers.take_over(config);
     bearers.admit(token, None).await.expect("a good token");

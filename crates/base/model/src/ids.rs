@@ -116,6 +116,18 @@ impl ParticipantId {
         Self(GATEWAY.into())
     }
 
+    /// Whether this is the name of a guest, a participant without a token.
+    #[must_use]
+    pub fn is_guest(&self) -> bool {
+        self.0.starts_with(ANONYMOUS_PREFIX)
+    }
+
+    /// The account on which the participant has its shares: its own, or the one of all guests.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        account(&self.0)
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

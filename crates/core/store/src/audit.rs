@@ -5,6 +5,7 @@
 //! the directory can query and verify the log. The journal holds the key.
 
 mod chain;
+mod config;
 mod entry;
 mod files;
 mod key;
@@ -20,6 +21,7 @@ use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
 use crate::{error::StoreError, file::PeekedJournal, key::SealingKey, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
+pub use config::AuditConfig;
 pub use entry::{
     AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, Payloads, Policy,
     RecordedEntry, RecordedVerdict,

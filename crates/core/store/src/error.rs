@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use model::{Refusal, RefusalCode};
+
 use crate::owner::DirectoryOwner;
 
 /// Error of the data directory, the journal or the audit log.
@@ -135,4 +137,11 @@ impl StoreError {
             StoreError::Lost { .. } => "journal_lost",
         }
     }
+}
+
+/// The refusal of a change that could not be written. The cause goes to the log alone.
+pub fn not_written(error: &StoreError) -> Refusal {
+    tracing::error!(code = error.code(), %error, "the journal cannot be written");
+    let message = "the change could not be written to the journal, so it was not made";
+    Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")
 }

@@ -30,7 +30,7 @@ mod writer;
 
 pub use directory::Directory;
 pub use entry::Entry;
-pub use error::StoreError;
+pub use error::{StoreError, not_written};
 pub use file::{FileJournal, PeekedJournal, WRITER_BYTES_MAX, WRITER_PERMITS_MAX};
 pub use fold::Fold;
 pub use journal::{

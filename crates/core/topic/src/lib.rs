@@ -53,6 +53,7 @@
 //! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present
 //!   and late.
 //! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
+//! - [`section`]: topics as an operator configures them.
 //! - [`ServerLists`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
 //! - [`NewTask`]: a server's task, with the participant that has it and the right to it.
@@ -94,6 +95,7 @@ mod requests;
 mod roster;
 mod say;
 mod scopes;
+pub mod section;
 mod step;
 mod tasks;
 mod template;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use access::{ACCOUNTS, SERVERS};
 use auth::Participant;
 use axum::extract::{Path, Query, State};
 use axum::{Json, http::StatusCode};
+use identity::{ACCOUNTS, SERVERS};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::account::{Account, AccountState, CallerKey};
 use oauth::config::AuthorizationKind;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use access::CONFIGURE;
 use auth::Participant;
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::{HeaderMap, StatusCode, header, request::Parts};
+use identity::CONFIGURE;
 use model::{Refusal, RefusalCode};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! Health: `/healthz` and `/readyz`.
 
-use access::SERVERS;
 use axum::{Json, extract::State, http::StatusCode, http::request::Parts};
+use identity::SERVERS;
 use oauth::issuer::Condition;
 use serde::Serialize;
 use upstream::ServerStatus;

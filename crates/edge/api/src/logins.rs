@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use access::{Authority, TOKENS};
 use auth::{LOCAL_USER, Participant};
 use axum::extract::{Path, Query, State};
 use axum::{Json, http::StatusCode};
+use identity::{Authority, TOKENS};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use signin::{Asker, EndedSignIns, GivenConsent, OneTimeCode, SignIn, SignedInClient};

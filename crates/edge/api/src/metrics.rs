@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use access::SERVERS;
 use auth::Participant;
 use axum::response::{IntoResponse, Response};
 use axum::{extract::State, http::header};
 use control::Registry;
+use identity::SERVERS;
 use prometheus_client::{
     encoding::text::encode, metrics::counter::Counter, metrics::family::Family,
     metrics::gauge::Gauge, metrics::info::Info, registry::Registry as Metrics,

@@ -1,18 +1,18 @@
 //! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1,
 //! section 11.3.
 
-use access::Grant;
+use identity::Grant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use utoipa::ToSchema;
 
-use access::grants::{GrantRequest, Grants};
-use access::{GRANTS, is_guest};
 use auth::{Participant, Wire};
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::StatusCode, http::request::Parts};
 use gateway::{Dispatch, Topic};
+use identity::GRANTS;
+use identity::grants::{GrantRequest, Grants};
 use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use wire::time::{read_rfc3339, rfc3339};
@@ -282,7 +282,7 @@ fn texts(capabilities: &Capabilities) -> Vec<String> {
 }
 
 pub(crate) fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
-    let known = ParticipantId::new(id).ok().filter(|id| !is_guest(id));
+    let known = ParticipantId::new(id).ok().filter(|id| !id.is_guest());
     known.ok_or_else(|| {
         let message = format!(
             "there is no participant `{}` to grant to",

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use access::PINS;
 use axum::Json;
 use axum::extract::{Path, State};
+use identity::PINS;
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,10 +1,10 @@
 //! Rights of a participant, entry by entry, on each wire: `/api/v1/participants/{id}/can`.
 
-use access::GRANTS;
 use auth::{Participant, Wire};
 use axum::Json;
 use axum::extract::{Path, State};
 use gateway::Dispatch;
+use identity::GRANTS;
 use model::{
     Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST, Refusal,
     RefusalCode,

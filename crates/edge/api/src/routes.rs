@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use access::AccessJournal;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Router, http::header};
 use control::Registry;
+use identity::AccessJournal;
 use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::{Pins, SERVERS};
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, Query, State};
+use control::Pins;
+use identity::SERVERS;
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::sleep};

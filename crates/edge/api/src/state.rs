@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use access::{AccessJournal, Authority, identities::bearer_token};
 use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
 use control::{Registry, admin::Admin};
+use identity::{AccessJournal, Authority, identities::bearer_token};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use serde::de::DeserializeOwned;
@@ -78,7 +78,11 @@ impl Api {
             return Ok(());
         };
         let grants = self.registry.grants();
-        Authority::Participant(caller, &grants).may_take(&self.registry.config(), &whole, unix_ms())
+        Authority::Participant(caller, &grants).may_take(
+            &self.registry.config().identity,
+            &whole,
+            unix_ms(),
+        )
     }
 
     /// Whether a participant holds a capability for one of the gateway's own acts.

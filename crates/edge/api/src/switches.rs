@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use access::RESTART;
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
 use control::Switch;
+use identity::RESTART;
 use model::{Refusal, RefusalCode};
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-use access::TOKENS;
-use access::tokens::{IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
 use axum::extract::{Path, State};
 use axum::{Json, http::StatusCode};
+use identity::TOKENS;
+use identity::tokens::{IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
 
 use crate::configured::Operator;
 use crate::error::{ApiResult, Problem};

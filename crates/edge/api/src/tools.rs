@@ -5,10 +5,10 @@ use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use utoipa::ToSchema;
 
-use access::SERVERS;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::{Json, http::request::Parts};
 use gateway::Dispatch;
+use identity::SERVERS;
 use model::{Capabilities, ListKind, ParticipantId, Refusal, RefusalCode};
 use upstream::{Manifest, today};
 use wire::mcp::list::Item;

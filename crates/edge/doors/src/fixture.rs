@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::Standing;
-use access::config::{Access, BuiltIn, Config, GatewayLimits, McpCalls, TopicSection};
-use access::grants::Grants;
-use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
+use config::{Config, DoorsConfig, GatewayLimits};
 use control::{Registry, RegistryParts};
+use identity::Standing;
+use identity::config::IdentityConfig;
+use identity::grants::Grants;
+use identity::identities::local_user;
 use model::TopicName;
 use store::recorder::Recorder;
+use topic::section::{Access, BuiltIn, McpCalls, TopicSection};
 
 /// A configuration with the topic `main`.
 pub(crate) fn config(limits: GatewayLimits) -> Config {
@@ -18,7 +20,7 @@ pub(crate) fn config(limits: GatewayLimits) -> Config {
         name: TopicName::new("main").unwrap(),
         access: Access::Restricted,
         anonymous: None,
-        anonymous_rate: access::GUEST_RATE,
+        anonymous_rate: topic::section::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: McpCalls::Kinds,
@@ -29,10 +31,18 @@ pub(crate) fn config(limits: GatewayLimits) -> Config {
         proposal_ttl: Duration::from_secs(60),
         result_bytes_max: None,
     };
-    Config {
+    let doors = DoorsConfig {
         legacy_sse: true,
-        limits: Arc::new(limits),
+        ..DoorsConfig::default()
+    };
+    let identity = IdentityConfig {
         topics: vec![topic],
+        ..IdentityConfig::default()
+    };
+    Config {
+        doors,
+        limits: Arc::new(limits),
+        identity: Arc::new(identity),
         ..Config::default()
     }
 }
@@ -40,7 +50,7 @@ pub(crate) fn config(limits: GatewayLimits) -> Config {
 /// A registry with that configuration.
 pub(crate) fn registry(limits: GatewayLimits) -> Arc<Registry> {
     let config = config(limits);
-    let identities = Identities::local(local_user(&config));
+    let identities = Identities::local(local_user(&config.identity));
     registry_for(config, identities)
 }
 
@@ -68,5 +78,5 @@ pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Regist
 
 /// The local user of that registry.
 pub(crate) fn user(registry: &Registry) -> Arc<Participant> {
-    local_user(&registry.config())
+    local_user(&registry.config().identity)
 }

@@ -197,7 +197,7 @@ pub(crate) async fn serve(
                 let stop = stop.clone();
                 let place = places.enter(peer.ip(), free);
                 // As it is in force now: a reload changes it for the connections that follow.
-                let tls = endpoints.links.registry.config().tls.clone();
+                let tls = endpoints.links.registry.config().doors.tls.clone();
                 tokio::spawn(serve_socket(socket, tls, endpoints, stop, place));
             }
             Err(error) => {
@@ -423,6 +423,7 @@ async fn route(
         topic_of(parts.uri.path(), "/mcp").unwrap_or_default(),
     );
     if let Some(uri) = config
+        .identity
         .public_url
         .as_ref()
         .and_then(|url| below(url, &parts.uri))
@@ -452,7 +453,7 @@ async fn route(
     // sent along by a script.
     let is_foreign =
         |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
-    let hosts = Hosts::new(&config.hosts, config.listen.ip());
+    let hosts = Hosts::new(&config.doors.hosts, config.doors.listen.ip());
     let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
     let is_named = || head.bearer().is_some() || connection.certificate.is_some();
     let may_open = !is_socket || is_named() || hosts.may_open(&head);
@@ -538,7 +539,7 @@ async fn route(
         ws::serve(connection, request)
     } else if let Some(topic) = proto_topic {
         proto::serve(connection, &config, &topic, request)
-    } else if config.legacy_sse && is_pair {
+    } else if config.doors.legacy_sse && is_pair {
         pair::serve(&connection, &endpoints.pairs, request).await
     } else {
         endpoints
@@ -555,7 +556,7 @@ async fn route(
 
 /// The path of the endpoint of a well-formed topic name, else of the main one.
 fn endpoint_of(topic: &str) -> String {
-    access::issuers::endpoint(
+    identity::issuers::endpoint(
         TopicName::new(topic)
             .as_ref()
             .map_or("main", |topic| topic.as_str()),

@@ -81,7 +81,7 @@ impl KeepAlive {
 
     /// A comment follows two looks without a message between them: within the interval.
     fn next_look(&self) -> u64 {
-        let half = (self.registry.limits().keep_alive / 2).max(LOOK_MIN);
+        let half = (self.registry.limits().topics.keep_alive / 2).max(LOOK_MIN);
         millis(self.began.elapsed().saturating_add(half))
     }
 }
@@ -91,8 +91,9 @@ mod tests {
     use std::future::poll_fn;
     use std::task::Poll;
 
-    use access::config::GatewayLimits;
     use bytes::Bytes;
+    use config::GatewayLimits;
+    use topic::section::TopicLimits;
 
     use super::*;
     use crate::fixture::{registry, user};
@@ -101,8 +102,12 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(10);
 
     fn stage() -> (Arc<KeepAlive>, Arc<Stream>) {
-        let registry = registry(GatewayLimits {
+        let topics = TopicLimits {
             keep_alive: INTERVAL,
+            ..TopicLimits::default()
+        };
+        let registry = registry(GatewayLimits {
+            topics,
             ..GatewayLimits::default()
         });
         let bounds = registry.bounds(&user(&registry).id);

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use access::is_guest;
 use auth::Participant;
 use control::{CallerLinks, Registry};
 use gateway::{Dispatch, Joining, Link};
@@ -234,7 +233,7 @@ impl ClientLinks {
     /// Makes room for a participant that is going to join: of guests, one that does nothing makes
     /// way for one that comes.
     pub(crate) fn make_room(&self, participant: &ParticipantId, dispatch: &Arc<Dispatch>) {
-        if is_guest(participant) && self.registry.is_full_of_guests(dispatch) {
+        if participant.is_guest() && self.registry.is_full_of_guests(dispatch) {
             self.sessions
                 .evict_guest(dispatch, self.now_ms())
                 .iter()

@@ -3,9 +3,9 @@
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-use access::Bounds;
 use auth::Participant;
 use bytes::Bytes;
+use control::Bounds;
 use gateway::{Dispatch, Link, Outlet, Passed, Questioned, Undelivered, number_of};
 use model::{Form, ListKind, OperationId};
 use tokio::sync::Notify;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use access::Bounds;
 use bytes::Bytes;
+use control::Bounds;
 use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
 use wire::mcp::{refusal, relay};

@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use access::config::GatewayLimits;
-use access::{ANONYMOUS_PREFIX, account, is_guest};
 use auth::Participant;
+use config::GatewayLimits;
 use control::Registry;
 use foldhash::{HashSet, HashSetExt};
 use gateway::Dispatch;
-use model::ParticipantId;
+use model::{ANONYMOUS_PREFIX, ParticipantId};
 use platform::{Mutex, MutexGuard};
 
 use crate::outlet::Joined;
@@ -110,7 +109,7 @@ impl Sessions {
     /// The guest that has the session of this id.
     pub(crate) fn guest(&self, id: &str) -> Option<Arc<Participant>> {
         let session = self.known(id)?;
-        Some(Arc::clone(&session.joined.link.participant)).filter(|guest| is_guest(&guest.id))
+        Some(Arc::clone(&session.joined.link.participant)).filter(|guest| guest.id.is_guest())
     }
 
     /// Ends one session for good: its id is not resumed. The caller of this function lets its link
@@ -204,7 +203,7 @@ impl Sessions {
 impl Table {
     fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &GatewayLimits) -> Opened {
         let now_ms = joined.home.liveness.last_seen_ms();
-        let on = account(&joined.link.participant.id);
+        let on = joined.link.participant.id.account();
         let mut evicted = Vec::new();
         let known = self.get(&key).cloned();
         if known.is_some() || self.ended.has(mark) {
@@ -247,7 +246,7 @@ impl Table {
     fn note_ended(&mut self, session: &Session) {
         // A guest's name, and with it its session, is valid in this process only.
         let id = &session.joined.link.participant.id;
-        self.ended.note(account(id), session.mark, !is_guest(id));
+        self.ended.note(id.account(), session.mark, !id.is_guest());
     }
 
     /// Takes out a session whose link has ended by itself.
@@ -274,7 +273,7 @@ impl Table {
             accounts,
             ..
         } = self;
-        let on = account(&session.joined.link.participant.id);
+        let on = session.joined.link.participant.id.account();
         if let Some(own) = accounts.get_mut(on) {
             own.count -= 1;
             own.order.tidy(own.count, |key| all.contains(&key));

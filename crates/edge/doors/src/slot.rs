@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-use access::Bounds;
 use bytes::Bytes;
+use control::Bounds;
 use futures_util::task::AtomicWaker;
 use model::{Refusal, RefusalCode};
 use platform::{Mutex, MutexGuard, Taken};

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use access::Bounds;
 use bytes::Bytes;
+use control::Bounds;
 use platform::{Mutex, MutexGuard};
 use silence::Silence;
 

@@ -5,15 +5,17 @@ mod locks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::AccessJournal;
-use access::config::{GatewayLimits, ParticipantConfig};
 use auth::{Credential, Identities, Participant, TokenHash};
 use axum::Router;
+use config::GatewayLimits;
 use control::{Concerned, Registry};
 use gateway::Dispatch;
+use identity::AccessJournal;
+use identity::config::ParticipantConfig;
 use model::{Capabilities, ParticipantId, TopicName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
+use topic::section::TopicLimits;
 
 use crate::Doors;
 use crate::fixture::{config, registry, registry_for, user};
@@ -30,8 +32,12 @@ struct Gateway {
 
 impl Gateway {
     fn new() -> Self {
-        let registry = registry(GatewayLimits {
+        let topics = TopicLimits {
             keep_alive: Duration::from_millis(50),
+            ..TopicLimits::default()
+        };
+        let registry = registry(GatewayLimits {
+            topics,
             ..GatewayLimits::default()
         });
         Self::of(registry)
@@ -69,9 +75,7 @@ impl Gateway {
             subject: None,
             certificates: Vec::new(),
             capabilities_written: true,
-            serves: None,
-            validate: false,
-            result_bytes_max: None,
+            serves: false,
         }
     }
 
@@ -455,11 +459,12 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
     let modern_headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
     let remove_topic = |registry: &Arc<Registry>| {
         let mut config = config(GatewayLimits::default());
-        config
+        let identity = Arc::make_mut(&mut config.identity);
+        identity
             .topics
             .iter_mut()
             .for_each(|topic| topic.name = TopicName::new("side").unwrap());
-        config.participants.push(Gateway::configured_scout());
+        identity.participants.push(Gateway::configured_scout());
         registry.reload(config, &AccessJournal::new(None, true));
     };
     let changes: [fn(&Arc<Registry>); 2] = [revoke_all, remove_topic];

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use auth::{LOCAL_USER, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
-use store::Ledger;
+use store::{Ledger, not_written};
 
 use crate::in_force::{Concerned, InForce};
 use crate::registry::Registry;
-use access::config::Config;
-use access::grants::{GrantRequest, Grants};
-use access::tokens::{self, IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
-use access::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS, not_written};
+use identity::config::IdentityConfig;
+use identity::grants::{GrantRequest, Grants};
+use identity::tokens::{self, IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSecret};
+use identity::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and
 /// in force in every topic when its method returns, whether the participant is present or not.
@@ -125,9 +125,9 @@ impl Admin {
             self.change(Concerned::Everybody, |journal, now| {
                 let authority = right_of(by, &now.grants);
                 let issued =
-                    tokens::issue(journal, &now.config, authority, request, &random(), unix_ms())?;
+                    tokens::issue(journal, &now.config.identity, authority, request, &random(), unix_ms())?;
                 // Before the token is valid.
-                self.disown(&now.config, &issued.shown.name);
+                self.disown(&now.config.identity, &issued.shown.name);
                 Ok(issued)
             })
         })
@@ -135,7 +135,7 @@ impl Admin {
 
     /// Ends what a name owns in topics, unless it is that of a configured participant: its next
     /// bearer is another participant.
-    fn disown(&self, config: &Config, name: &str) {
+    fn disown(&self, config: &IdentityConfig, name: &str) {
         let is_configured = config
             .participants
             .iter()
@@ -165,7 +165,7 @@ impl Admin {
                 let rotated = (name, overlap_ms);
                 tokens::rotate(
                     journal,
-                    &now.config,
+                    &now.config.identity,
                     authority,
                     rotated,
                     &random(),
@@ -183,9 +183,11 @@ impl Admin {
         self.recorded((TOKENS, name, None), &by.id, "revoked", || {
             self.change(Concerned::Everybody, |journal, now| {
                 let authority = right_of(by, &now.grants);
-                let revoked = tokens::revoke(journal, &now.config, authority, name, unix_ms())?;
+                let revoked =
+                    tokens::revoke(journal, &now.config.identity, authority, name, unix_ms())?;
                 let is_configured = now
                     .config
+                    .identity
                     .participants
                     .iter()
                     .any(|one| one.participant.id.as_str() == name);
@@ -217,7 +219,7 @@ impl Admin {
                     .change(request, &before, (&by.id, &authority), at_ms)?;
                 let changed = now.grants.changed(request, at_ms);
                 let right = right_of(by, &now.grants);
-                right.may_change(&now.config, &known, topic, &changed, at_ms)?;
+                right.may_change(&now.config.identity, &known, topic, &changed, at_ms)?;
                 let records: Vec<AccessRecord> = changes
                     .into_iter()
                     .map(AccessRecord::GrantChanged)
@@ -253,7 +255,7 @@ impl Admin {
                 let at_ms = unix_ms();
                 let right = right_of(by, &now.grants);
                 let cleared = now.grants.cleared(id, topic, at_ms);
-                right.may_change(&now.config, &known, topic, &cleared, at_ms)?;
+                right.may_change(&now.config.identity, &known, topic, &cleared, at_ms)?;
                 let participant = id.to_string();
                 let topic = topic.map(ToString::to_string);
                 let cleared = AccessRecord::GrantsCleared {
@@ -296,6 +298,7 @@ impl Admin {
         }
         let config = self.registry.config();
         if let Some(one) = config
+            .identity
             .participants
             .iter()
             .find(|one| one.participant.id == *id)

@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use access::Standing;
-use access::config::{Access, Config, TopicSection};
-use access::grants::Grants;
-use access::sign_ins::SignIns;
 use auth::{Identities, Participant, Wires};
+use config::Config;
+use identity::Standing;
+use identity::grants::Grants;
+use identity::sign_ins::SignIns;
 use model::{Capabilities, ParticipantId, TopicName};
 use platform::unix_ms;
+use topic::section::{Access, TopicSection};
 
 /// Everything that decides who may come in, and what participants may do.
 #[derive(Debug)]
@@ -51,6 +52,7 @@ pub(crate) struct Swapped {
 impl InForce {
     pub(crate) fn new(config: Arc<Config>, standing: Standing) -> Self {
         let limits_wires = config
+            .identity
             .participants
             .iter()
             .any(|one| one.participant.wires != Wires::ALL);
@@ -70,7 +72,11 @@ impl InForce {
 
     /// A topic of the configuration.
     pub(crate) fn topic(&self, name: &TopicName) -> Option<&TopicSection> {
-        self.config.topics.iter().find(|topic| topic.name == *name)
+        self.config
+            .identity
+            .topics
+            .iter()
+            .find(|topic| topic.name == *name)
     }
 
     /// Whether a known participant may enter a topic.

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ::registry::{OWNER, Viewer};
-use access::is_guest;
 use auth::Participant;
 use lists::{Manifests, ModuleNames, Modules};
 use model::{Form, Narrowing, ParticipantId};
@@ -136,7 +135,7 @@ impl<'l> ListedModules<'l> {
     ) -> Self {
         let (link, narrowing) = asking;
         // A guest is no participant of the registry.
-        let host = host.filter(|_| !is_guest(&link.participant.id));
+        let host = host.filter(|_| !link.participant.id.is_guest());
         let mut known = ModuleNames::default();
         let mut modules = Modules::default();
         if host.is_some()

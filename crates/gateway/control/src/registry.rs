@@ -29,9 +29,11 @@ pub use visitors::{CallerLinks, Visitor};
 use crate::in_force::InForce;
 use store::recorder::Recorder;
 
-use access::config::Config;
-use access::{Bounds, Pins, Standing, account, bearers::Bearers, is_guest};
+use crate::{bounds::Bounds, pins::Pins, references};
+use config::Config;
 use gateway::{Context, Dispatch, Topic, TopicLedgers};
+use identity::Standing;
+use identity::bearers::Bearers;
 use topic::BuiltinTool;
 
 /// Time that open calls may take to end when the gateway stops.
@@ -137,17 +139,16 @@ impl Registry {
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let pins = journal.as_ref().map(JournalWriter::ledger).transpose()?;
         let ledgers = journal.as_ref().map(TopicLedgers::open).transpose()?;
-        let starts_at_once = config.starts_at_once;
-        let probes_at_once = config.probes_at_once;
+        let starts = config.starts;
         let numbers = gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?;
         let kept = KeptManifests::open(config.data_dir.as_deref());
-        let references = access::references::resolver(config.references.as_ref());
+        let references = references::resolver(config.references.as_ref());
         let in_force = InForce::new(Arc::new(config), standing);
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(pins, &audit, builtin)),
             context: Arc::new(Context::new(sealer, numbers, Arc::clone(&accounts))),
             guard,
-            starts: Arc::new(Starts::new(starts_at_once, probes_at_once)),
+            starts: Arc::new(Starts::new(starts.starts_at_once, starts.probes_at_once)),
             kept,
             references,
             journal,
@@ -190,13 +191,13 @@ impl Registry {
 
     /// A participant's share of the bytes that wait. All guests together have a smaller one.
     pub fn held_of(&self, participant: &ParticipantId) -> Arc<Share> {
-        let part = if is_guest(participant) {
+        let part = if participant.is_guest() {
             GUESTS_PART
         } else {
             1
         };
         self.held
-            .limited(account(participant), self.held.share() / part)
+            .limited(participant.account(), self.held.share() / part)
     }
 
     /// The bounds of a participant's new streams.

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
 
-use access::account;
 use auth::Bearer;
 use model::{
     Answer, Digest, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId,
@@ -453,7 +452,7 @@ impl Call {
             capabilities: &self.client().capabilities,
             log_level: delivered.and_then(|delivered| delivered.logs),
             from: self.link.participant.id.as_str(),
-            account: account(proposer.unwrap_or(&self.link.participant.id)),
+            account: proposer.unwrap_or(&self.link.participant.id).account(),
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use access::is_guest;
 use model::{Answer, Form, Outcome, Payload, Refusal, RefusalCode};
 use oauth::config::AuthorizationKind;
 use oauth::connect::Completion;
@@ -57,7 +56,7 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
         .proposer
         .as_ref()
         .is_some_and(|proposer| proposer != participant)
-        || is_guest(participant)
+        || participant.is_guest()
     {
         return None;
     }

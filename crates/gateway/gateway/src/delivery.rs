@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use access::account;
 use bytes::Bytes;
 use model::{
     Answer, Form, LinkId, LogLevel, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
@@ -61,7 +60,7 @@ pub(crate) fn subscribe(
             Ok(_) if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) => return,
             Ok(session) => {
                 session
-                    .subscribe(link, account(&call.link.participant.id), uri)
+                    .subscribe(link, call.link.participant.id.account(), uri)
                     .await
             }
             Err(refusal) => Err(refusal),

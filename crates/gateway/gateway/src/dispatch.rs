@@ -25,8 +25,8 @@ use crate::step::{Busy, Mailboxes, Step};
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
-use access::config::{self, McpCalls};
 use lists::{IndexCache, PageCache};
+use topic::section::{McpCalls, TopicLimits, TopicSection};
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -43,9 +43,9 @@ const WALL_LOOK: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Its configuration.
-    pub topic: config::TopicSection,
-    /// The limits of the gateway.
-    pub limits: Arc<config::GatewayLimits>,
+    pub topic: TopicSection,
+    /// Its limits.
+    pub limits: TopicLimits,
 }
 
 /// Capabilities of a participant in the topic now; `None` if it may not be there.
@@ -103,7 +103,7 @@ impl Dispatch {
         run: Run,
     ) -> Arc<Self> {
         let limits = topic::Limits {
-            participants_max: settings.limits.topic_participants_max,
+            participants_max: settings.limits.participants_max,
             // A participant may make all its calls on one link.
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,
@@ -122,7 +122,7 @@ impl Dispatch {
                 history: settings.topic.history,
                 readable: false,
             },
-            guests: access::ANONYMOUS_PREFIX,
+            guests: model::ANONYMOUS_PREFIX,
             ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
         let room = room::open(

@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use access::account;
 use auth::{Bearer, Participant, Wire};
 use bytes::Bytes;
 use model::{Coding, Digest, Form, LinkId, ListKind, Narrowing, Notice, OperationId, Request};
@@ -287,7 +286,7 @@ impl Link {
         Caller {
             link: self.id,
             participant: &self.participant.id,
-            account: account(&self.participant.id),
+            account: self.participant.id.account(),
             form: self.form,
             client,
             token,

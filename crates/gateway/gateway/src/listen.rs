@@ -4,10 +4,8 @@
 //! The topic knows who is interested in what. Here servers are asked to notify, and are released
 //! from it.
 
-use access::TaskId;
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use access::account;
 use model::{Form, LinkId, ListenFilter, LogLevel, ParticipantId, Refusal, RefusalCode, Request};
 use strum::VariantNames;
 use tokio::task::JoinSet;
@@ -17,6 +15,7 @@ use upstream::{Session, Subscription, tasks::ServerTask};
 use wire::mcp::{listen, relay};
 
 use crate::live::{Event, Server};
+use crate::tasks::task_id::TaskId;
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::relay as tasks};
 
 /// Time that the acknowledgement of a listen request waits for the servers of its resources, and
@@ -106,7 +105,7 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         };
         let done = match server.upstream.session(&call.caller()).await {
             Ok(session) => session
-                .subscribe(call.link.id, account(&call.link.participant.id), &own)
+                .subscribe(call.link.id, call.link.participant.id.account(), &own)
                 .await
                 .map(drop),
             Err(refusal) => Err(refusal),
@@ -137,7 +136,7 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
         let link = Arc::clone(&call.link);
         // All are asked before the first answer is awaited: one stream carries them.
         asked.spawn(async move {
-            let account = account(&link.participant.id);
+            let account = link.participant.id.account();
             session
                 .watch_task(link.id, account, &task.origin.own)
                 .await

@@ -7,10 +7,10 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use access::config::ToolsList;
 use lists::{AcceptedNames, Manifests, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
+use topic::section::ToolsList;
 use topic::{ListSnapshot, PublicTarget};
 use upstream::Manifest;
 use wire::mcp::{gateways, header::HeaderParam, relay, task};

@@ -8,8 +8,7 @@ use std::time::Duration;
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Configure, Ended, Join, Joining, RingLimits, Seating, SharedLists, UpstreamNames};
 use upstream::{
-    ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig,
-    dial_in::DialIn,
+    ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, dial_in::DialIn,
 };
 
 use crate::callers::Callers;
@@ -24,9 +23,8 @@ use crate::{
     link::{Link, Requester, Written},
     listen,
 };
-use access::account;
-use access::config::{BuiltIn, GatewayLimits, Sets};
 use lists::topic_manifest;
+use topic::section::{BuiltIn, Sets, TopicLimits};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -49,7 +47,7 @@ impl Dispatch {
         let capabilities = Arc::clone(capabilities);
         // A link joins once.
         let audit = self.audit.account(participant);
-        let queue = self.room.account(account(participant));
+        let queue = self.room.account(participant.account());
         let _ = link.written.set(Written { audit, queue });
         let mut step = self.step(Event::Join(Join {
             link: link.id,
@@ -126,8 +124,8 @@ impl Dispatch {
     pub fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
-        serving: &[ServerConfig],
-        limits: &GatewayLimits,
+        serving: &[UpstreamSpec],
+        limits: &TopicLimits,
         offer: Offer<'_>,
     ) {
         let old = self.seats();
@@ -137,13 +135,14 @@ impl Dispatch {
             names.push(names_of(upstream, offer));
             all.push(self.configured(upstream, &old));
         }
-        for server in serving {
+        for spec in serving {
+            let server = &spec.config;
             let offered = offer.tools.cloned();
             names.push(UpstreamNames {
                 offered,
                 ..UpstreamNames::serving(server.name.clone(), &*server.prefix)
             });
-            all.push(self.serving(server, limits, &old));
+            all.push(self.serving(spec, limits, &old));
         }
         let hidden: Vec<_> = all.iter().map(|server| self.quarantined(server)).collect();
         let kept = RingLimits {
@@ -294,21 +293,17 @@ impl Dispatch {
     /// it has changed.
     fn serving(
         self: &Arc<Self>,
-        server: &ServerConfig,
-        limits: &GatewayLimits,
+        spec: &UpstreamSpec,
+        limits: &TopicLimits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
-        let spec = UpstreamSpec {
-            config: server.clone(),
-            limits: limits.servers(),
-        };
         let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
-            known.serves() && *known.upstream.spec() == spec
+            known.serves() && *known.upstream.spec() == *spec
         };
         if let Some((known, _)) = old.iter().find(same) {
             return Arc::clone(known);
         }
-        let id = server.name.clone();
+        let id = spec.config.name.clone();
         let outbox = Arc::new(RoomOutbox(Arc::downgrade(self)));
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
         let topic = Arc::downgrade(self);
@@ -329,7 +324,7 @@ impl Dispatch {
             starts: Arc::default(),
             kept: Arc::default(),
         };
-        let upstream = Upstream::start(spec, environment);
+        let upstream = Upstream::start(spec.clone(), environment);
         Arc::new(ConfiguredServer {
             id,
             upstream,
@@ -521,7 +516,7 @@ pub(crate) mod tests {
 
     /// A server of this name and prefix within this process.
     pub(crate) async fn demo(name: &str) -> Arc<Upstream> {
-        let config = ServerConfig {
+        let config = upstream::config::ServerConfig {
             prefix: name.into(),
             name: ParticipantId::new(name).unwrap(),
             transport: upstream::config::Transport::Demo,
@@ -554,7 +549,7 @@ pub(crate) mod tests {
         let upstream = Upstream::start(
             UpstreamSpec {
                 config,
-                limits: GatewayLimits::default().servers(),
+                limits: upstream::config::ServerLimits::default(),
             },
             environment,
         );
@@ -572,7 +567,7 @@ pub(crate) mod tests {
         dispatch.configure(
             &[Arc::clone(&one)],
             &[],
-            &GatewayLimits::default(),
+            &TopicLimits::default(),
             Offer::default(),
         );
         let id = dispatch.context.link();
@@ -596,7 +591,7 @@ pub(crate) mod tests {
             dispatch.configure(
                 &[Arc::clone(now)],
                 &[],
-                &GatewayLimits::default(),
+                &TopicLimits::default(),
                 Offer::default(),
             );
             let announced = std::mem::take(&mut *seen.lock());
@@ -658,7 +653,7 @@ pub(crate) mod tests {
                 builtin,
                 ..Offer::default()
             };
-            dispatch.configure(&[Arc::clone(server)], &[], &GatewayLimits::default(), offer);
+            dispatch.configure(&[Arc::clone(server)], &[], &TopicLimits::default(), offer);
         };
         let whole = [0, 1].map(|at| {
             configure(at);

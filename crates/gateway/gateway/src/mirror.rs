@@ -9,7 +9,7 @@ use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, is_too_deep, kind_of, mirror
 use wire::time::rfc3339;
 
 use crate::{context::Context, live::Live};
-use access::config::McpCalls;
+use topic::section::McpCalls;
 
 /// The verdict that watchers see with a call.
 const ADMITTED: &str = "admitted";

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use access::config::{BuiltIn, Sets, ToolsList};
 use model::{GATEWAY, NameFilter, ParticipantId};
+use topic::section::{BuiltIn, Sets, ToolsList};
 use upstream::Manifest;
 
 /// Part of the tools that a topic offers.

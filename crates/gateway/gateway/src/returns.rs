@@ -1,9 +1,9 @@
 //! Callers that were answered for now and come back: the sealed states that they hold
 //! (`requestState`), and what these open.
 
-use access::Purpose;
+use auth::Purpose;
 use model::{Answer, Form, OperationId, ParticipantId, Refusal, RefusalCode, Request};
-use platform::unix_ms;
+use platform::{random, unix_ms};
 use wire::mcp::input;
 
 use crate::{call::Call, dispatch::Dispatch, incoming::named, link::Link};
@@ -73,6 +73,7 @@ pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
         &dispatch.context.sealer,
         &call.link.participant.id,
         unix_ms(),
+        random(),
         &text,
     );
     format!("{PREFIX}{sealed}")
@@ -103,6 +104,7 @@ pub(crate) fn with_sealed_state(
         &dispatch.context.sealer,
         &call.link.participant.id,
         unix_ms(),
+        random(),
         &text,
     );
     input::with_state(answer, &format!("{SERVER_PREFIX}{sealed}"))

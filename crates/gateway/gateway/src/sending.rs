@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use access::account;
 use model::method::READ_RESOURCE;
 use model::{Answer, Coding, Form, Refusal, RefusalCode, Request, Target};
 use topic::{Cause, End};
@@ -183,7 +182,7 @@ impl By {
                     accounts.and_then(|accounts| accounts.latest_token(participant.as_str()));
                 Caller {
                     participant,
-                    account: account(participant),
+                    account: participant.account(),
                     // In the modern form sessions belong to participants, not to links.
                     form: Form::Modern,
                     token,

@@ -10,4 +10,5 @@ pub(crate) mod kept;
 pub(crate) mod list;
 pub(crate) mod notices;
 pub(crate) mod relay;
+pub(crate) mod task_id;
 mod waiting;

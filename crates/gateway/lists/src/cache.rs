@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use access::config::ToolsList;
 use model::ListKind;
 use platform::Mutex;
 use topic::ListSnapshot;
+use topic::section::ToolsList;
 use upstream::Manifest;
 use wire::mcp::search::Index;
 

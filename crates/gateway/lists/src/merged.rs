@@ -3,9 +3,9 @@
 
 use std::{borrow::Cow, collections::HashMap, ops::Range, sync::Arc};
 
-use access::config::ToolsList;
 use bytes::Bytes;
 use model::{GATEWAY, ListKind, ParticipantId};
+use topic::section::ToolsList;
 use topic::{BuiltinTool, ListSnapshot, narrow_name};
 use upstream::Manifest;
 use wire::mcp::extensions;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use access::{Purpose, config::ToolsList};
-use auth::Sealer;
+use auth::{Purpose, Sealer};
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
-use platform::unix_ms;
+use platform::{random, unix_ms};
 use topic::ListSnapshot;
+use topic::section::ToolsList;
 use wire::mcp::{ListNames, gateways, list::Hints};
 
 use crate::cache::{LIST_BYTES_MAX, ListInputs, PageCache};
@@ -94,6 +94,7 @@ impl PageRequest<'_> {
             sealer,
             self.participant,
             now_ms,
+            random(),
             &format!("{}:{start}", ListNames::of(self.list).method),
         )
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use access::config::ToolsList;
 use model::ListKind;
 use topic::ListSnapshot;
+use topic::section::ToolsList;
 use wire::mcp::{search::Index, task::TaskListing};
 
 use crate::cache::{IndexCache, ListInputs};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use access::config::ToolsList;
 use auth::Sealer;
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
+use topic::section::ToolsList;
 use topic::{
     Configure, Event, Handles, Join, Joining, ListScope, Seating, Topic, TopicConfig, UpstreamNames,
 };

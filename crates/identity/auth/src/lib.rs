@@ -9,6 +9,7 @@ mod identities;
 pub mod jwt;
 mod listen;
 mod public_url;
+mod purpose;
 mod seal;
 mod token;
 
@@ -19,5 +20,6 @@ pub use identities::{
 };
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
 pub use public_url::{PUBLIC_URL_BYTES_MAX, PublicUrl, PublicUrlError};
+pub use purpose::Purpose;
 pub use seal::{Incarnations, SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

@@ -1,8 +1,8 @@
 //! Clients: configured ones, those that publish a document about themselves, and those that
 //! registered themselves.
 
-use access::login::{Clients, ConfiguredClient, LoginConfig};
 use auth::{SealKey, Sealer};
+use identity::login::{Clients, ConfiguredClient, LoginConfig};
 use json::visible;
 use model::Digest;
 use oauth::dialer::DialError;

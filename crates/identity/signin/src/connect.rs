@@ -11,15 +11,15 @@ mod routes;
 
 use std::sync::Arc;
 
-use access::AccessJournal;
-use access::sign_ins::session_mark;
-use access::{AccessRecord, Consent};
 use auth::{LOCAL_USER, PublicUrl, Sealer};
 use axum::http::StatusCode;
 use axum::response::Response;
 use html::{
     Browser, BrowserSession, BrowserSessions, Cookies, Forms, HtmlPage, SignedInPerson, new_browser,
 };
+use identity::AccessJournal;
+use identity::sign_ins::session_mark;
+use identity::{AccessRecord, Consent};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::ConnectRequest;
 use oauth::ServerAccounts;
@@ -542,11 +542,11 @@ impl Connect {
             })
         };
         let records: Vec<AccessRecord> = clients.iter().map(consent).collect();
-        if self.home.config().data_dir.is_some() {
+        if self.access.is_kept() {
             self.access.change(|journal| {
                 journal
                     .append(&records)
-                    .map_err(|error| access::not_written(&error))
+                    .map_err(|error| store::not_written(&error))
             })?;
         }
         let to_what = match &shown.key_label {

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::login::LoginConfig;
 use axum::http::{HeaderMap, StatusCode, header};
+use identity::login::LoginConfig;
 use oauth::dialer::{AllowedAddresses, Dialer, FetchRequest, Fetched};
 use platform::{Mutex, millis, unix_ms};
 use serde_json::Value;

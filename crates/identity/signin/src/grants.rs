@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use access::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
 use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
+use identity::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};
@@ -304,7 +304,7 @@ impl SignIn {
             let records = [AccessRecord::FamilyBegun(record)];
             journal
                 .append(&records)
-                .map_err(|error| access::not_written(&error))?;
+                .map_err(|error| store::not_written(&error))?;
             self.home.sign_ins_changed(participant, makes_way);
             Ok(())
         });
@@ -379,7 +379,7 @@ impl SignIn {
                 |records| {
                     journal
                         .append(records)
-                        .map_err(|error| access::not_written(&error))
+                        .map_err(|error| store::not_written(&error))
                 },
             ));
             Ok(())
@@ -527,7 +527,7 @@ impl SignIn {
             }];
             journal
                 .append(&records)
-                .map_err(|error| access::not_written(&error))?;
+                .map_err(|error| store::not_written(&error))?;
             self.home.sign_ins_changed(&family.participant, true);
             Ok(Some(family))
         });
@@ -599,7 +599,7 @@ impl SignIn {
             }];
             journal
                 .append(&records)
-                .map_err(|error| access::not_written(&error))?;
+                .map_err(|error| store::not_written(&error))?;
             self.home.sign_ins_changed(&known.participant, true);
             let why = format!("revoked by the client: {id}");
             Self::record(

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use access::{AccessRecord, Consent};
 use auth::TOKEN_PREFIX;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,6 +9,7 @@ use html::{
     Browser, BrowserSession, BrowserSessions, Cookies, Forms, HtmlPage, SignedInPerson,
     new_browser, see_other,
 };
+use identity::{AccessRecord, Consent};
 use model::ParticipantId;
 use platform::random;
 use store::audit::RecordedVerdict;
@@ -427,7 +427,7 @@ impl SignIn {
             let written = self.access.change(|journal| {
                 journal
                     .append(&[AccessRecord::ConsentGiven(consent)])
-                    .map_err(|error| access::not_written(&error))
+                    .map_err(|error| store::not_written(&error))
             });
             written.ok()?;
         }

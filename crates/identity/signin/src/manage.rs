@@ -1,9 +1,9 @@
 //! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in,
 //! consents.
 
-use access::{AccessRecord, AccessState, Consent, Family};
-use access::{Authority, TOKENS};
 use auth::Participant;
+use identity::{AccessRecord, AccessState, Consent, Family};
+use identity::{Authority, TOKENS};
 use model::{Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde::Serialize;
@@ -338,7 +338,7 @@ impl SignIn {
         let records: Vec<AccessRecord> = ended.chain(withdrawn).collect();
         journal
             .append(&records)
-            .map_err(|error| access::not_written(&error))?;
+            .map_err(|error| store::not_written(&error))?;
         for family in families {
             self.home.sign_ins_changed(&family.participant, true);
             let permit = self.home.audit().reserve_or_count();

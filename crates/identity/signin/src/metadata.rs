@@ -1,7 +1,7 @@
 //! The document about the authorization server (RFC 8414).
 
-use access::login::{Clients, LoginConfig};
 use auth::PublicUrl;
+use identity::login::{Clients, LoginConfig};
 use serde_json::{Value, json};
 
 /// The document.

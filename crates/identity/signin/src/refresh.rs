@@ -5,9 +5,9 @@
 //! hash of the one before: a client that asks with a token again gets the same successor, also
 //! after a restart, and no table has any token. Source: RFC 9700, section 4.14.2.
 
-use access::Family;
 use auth::{FamilyId, SealKey, Sealer, TokenHash};
 use hmac::{Hmac, Mac as _};
+use identity::Family;
 use sha2::Sha256;
 
 /// Prefix of every refresh token, so that secret scanners find a leaked one.

@@ -3,8 +3,8 @@
 //!
 //! Sources: OAuth 2.1 draft 13, section 4.1; RFC 7636; RFC 8707; RFC 9207.
 
-use access::sign_ins::{resource_of_topic, topic_of_resource};
 use auth::PublicUrl;
+use identity::sign_ins::{resource_of_topic, topic_of_resource};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, ClientTrust};

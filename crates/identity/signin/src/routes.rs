@@ -260,7 +260,7 @@ async fn register(State(me): State<Arc<SignIn>>, method: Method, request: Reques
         Ok(asked) => asked,
         Err(response) => return response,
     };
-    if now.login.clients != access::login::Clients::Any {
+    if now.login.clients != identity::login::Clients::Any {
         return open_to_scripts(absent());
     }
     if let Err(wait_ms) = me.registrations.act(asked.browser.from, now.ms) {

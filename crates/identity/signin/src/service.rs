@@ -4,14 +4,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use access::AccessJournal;
-use access::config::Config;
-use access::login::LoginConfig;
-use access::sign_ins::{login_key, session_mark, subject};
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use html::SignedInPerson;
+use identity::AccessJournal;
+use identity::config::IdentityConfig;
+use identity::login::LoginConfig;
+use identity::sign_ins::{login_key, session_mark, subject};
 use oauth::dialer::{AllowedAddresses, Dialer};
 use platform::{Limiter, Mutex, random, unix_ms};
 use store::audit::{AuditEntry, RecordedVerdict};
@@ -39,8 +39,8 @@ pub const REFUSALS_PER_MINUTE: u32 = 60;
 
 /// The gateway, as its authorization server needs it.
 pub trait Home: Send + Sync + 'static {
-    /// The configuration in force.
-    fn config(&self) -> Arc<Config>;
+    /// The configuration of who may come in, as it is in force.
+    fn config(&self) -> Arc<IdentityConfig>;
     /// The audit log.
     fn audit(&self) -> &Recorder;
     /// Puts the sign-ins of a participant in force as the journal has them now. `ended` is whether
@@ -79,14 +79,14 @@ pub(crate) fn bearer(name: &str, mark: &str) -> String {
 
 /// Configuration and time while one request is answered.
 pub(crate) struct Now {
-    config: Arc<Config>,
+    config: Arc<IdentityConfig>,
     pub(crate) login: LoginConfig,
     pub(crate) public_url: PublicUrl,
     pub(crate) ms: u64,
 }
 
 impl Now {
-    pub(crate) fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &IdentityConfig {
         &self.config
     }
 
@@ -162,7 +162,7 @@ impl SignIn {
     /// The participant of this name that may be signed in now.
     pub(crate) fn subject(
         &self,
-        config: &Config,
+        config: &IdentityConfig,
         name: &str,
         now_ms: u64,
     ) -> Option<Arc<Participant>> {

@@ -5,7 +5,7 @@ mod danger;
 
 use std::fmt::Write as _;
 
-use access::config::Config;
+use config::Config;
 use upstream::config::{
     Confinement, ProtoConfig, SandboxSupport, SecretText, ServerConfig, StdioConfig, Transport,
     support,

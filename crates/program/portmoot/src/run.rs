@@ -15,8 +15,8 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use access::config::Config;
 use api::{ConfigFile, Reload};
+use config::Config;
 use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
 use reload::{ConfigReader, ReloadedConfig};
@@ -131,7 +131,7 @@ pub(crate) async fn serve(
 async fn greet(gateway: &Gateway, loaded: &Loaded, output: Output) -> Result<(), Failure> {
     let address = gateway.listen().await?;
     consent::show_commands(&loaded.config, output);
-    let url = url_of(&address.to_string(), loaded.config.tls.is_some());
+    let url = url_of(&address.to_string(), loaded.config.doors.tls.is_some());
     let banner = banner(loaded, &url, gateway.requires_token(), &gateway.issued());
     output.banner(&banner, &format!("listening on {url}/mcp"));
     if loaded.config.data_dir.is_none() {
@@ -235,6 +235,7 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> St
     };
     let asks_clients = loaded
         .config
+        .doors
         .tls
         .as_ref()
         .is_some_and(ServerTls::asks_clients);
@@ -243,7 +244,7 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> St
         [one] => format!(" (1 is issued: {one})"),
         all => format!(" ({} are issued: {})", all.len(), all.join(", ")),
     };
-    let sign_in = match &loaded.config.login {
+    let sign_in = match &loaded.config.identity.login {
         Some(_) => format!("; or sign in: {program} login code NAME"),
         None => String::new(),
     };
@@ -304,11 +305,14 @@ pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> 
 pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     let mut config = loaded.config;
     // The user of the command owns the configuration, and acts as the local user.
-    config.participants.clear();
-    config.issuers.clear();
+    let identity = Arc::make_mut(&mut config.identity);
+    identity.participants.clear();
+    identity.issuers.clear();
+    identity.login = None;
+    config.serving.clear();
+    config.result_limits.clear();
     config.data_dir = None;
     config.key = None;
-    config.login = None;
     // A command lists once: it waits for every server that may still start.
     let longest = config
         .servers
@@ -316,7 +320,7 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
         .map(|server| server.timeouts.start)
         .max()
         .unwrap_or_default();
-    for topic in &mut config.topics {
+    for topic in &mut identity.topics {
         topic.list_wait = topic.list_wait.max(longest);
     }
     let gateway = start(config)?;

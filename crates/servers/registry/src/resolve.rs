@@ -13,8 +13,9 @@ mod tokens;
 
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use platform::Mutex;
@@ -40,6 +41,9 @@ pub use tokens::{BadTokens, PUBLIC_HOST, RegistryTokens};
 /// "Caching").
 pub const LABEL_KEPT_MS: u64 = 3_600_000;
 
+/// [`References::retry`] unless it is configured.
+pub const RETRY: Duration = Duration::from_secs(30);
+
 /// The schema of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
@@ -61,6 +65,19 @@ pub struct ResolverSettings {
     pub digests: Digests,
     /// Time that a label's commit is kept, in milliseconds.
     pub label_kept_ms: u64,
+}
+
+/// References to schemas that are resolved: `[registry]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct References {
+    /// The allowed hosts with their tokens, and how long a label is kept.
+    pub settings: ResolverSettings,
+    /// The certificates that are trusted.
+    pub way: Http,
+    /// The directory of the cache; `None` keeps it in memory alone.
+    pub cache_dir: Option<PathBuf>,
+    /// After what time a reference without an answer is resolved again at first.
+    pub retry: Duration,
 }
 
 /// A resolver of references. Any number of callers may use it at one time: the same question is

@@ -59,7 +59,7 @@ pub use session_api::{
     CallEvents, CallNumber, Caller, ClientProfile, Outgoing, RequestNumbers, SessionKey,
 };
 pub use spec::UpstreamSpec;
-pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, Starts};
+pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, StartLimits, Starts};
 pub use status::{QuarantinedTool, ServerState, ServerStatus};
 pub use supervisor::Upstream;
 pub use words::telling;

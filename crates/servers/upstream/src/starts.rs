@@ -12,6 +12,24 @@ pub const STARTS_AT_ONCE: usize = 4;
 /// Kept manifests that are probed at a time, unless configured otherwise.
 pub const PROBES_AT_ONCE: usize = 2;
 
+/// Servers that start up or are probed at a time: `[server] starts_at_once`, `probes_at_once`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartLimits {
+    /// Processes of servers that start up at a time.
+    pub starts_at_once: usize,
+    /// Kept lists of servers that are probed at a time; 0 probes none.
+    pub probes_at_once: usize,
+}
+
+impl Default for StartLimits {
+    fn default() -> Self {
+        Self {
+            starts_at_once: STARTS_AT_ONCE,
+            probes_at_once: PROBES_AT_ONCE,
+        }
+    }
+}
+
 /// The gate through which every start of a local server goes. The gateway has one.
 #[derive(Debug)]
 pub struct Starts {

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use access::config::{Access, Config, ParticipantConfig, TopicSection};
+use crate::checked::{Config, serves_in};
 use auth::TokenHash;
+use identity::config::ParticipantConfig;
 use model::{ParticipantId, TopicName};
+use topic::section::TopicSection;
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 use upstream::config::ServerConfig;
 
 use crate::node::Node;
+use crate::participants::Participants;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
@@ -37,21 +40,27 @@ pub(crate) fn check(
     let issuers = issuers::read(&root, outside, &profiles);
     let scopes = issuers::scopes(&root, &profiles.sets);
     let topics = topics::read(&root, &servers, &profiles);
-    check_unique_names(tree, &servers, &participants, &problems);
-    check_tokens_differ(tree, &participants, &problems);
-    tls_files::check_certificates(tree, &participants, &problems);
-    check_topics_exist(tree, &participants, &topics, &problems);
+    check_unique_names(tree, &servers, &participants.known, &problems);
+    check_tokens_differ(tree, &participants.known, &problems);
+    tls_files::check_certificates(tree, &participants.known, &problems);
+    check_topics_exist(tree, &participants.known, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
-    let mut config = settings.map(|settings| Config {
-        servers,
-        auth,
-        participants,
-        topics,
-        issuers,
-        scopes,
-        sets: Arc::new(profiles.sets),
-        ..settings
+    let mut config = settings.map(|mut settings| {
+        let identity = Arc::make_mut(&mut settings.identity);
+        identity.participants = participants.known;
+        identity.topics = topics;
+        identity.servers = servers.iter().map(|server| server.name.clone()).collect();
+        identity.issuers = issuers;
+        identity.scopes = scopes;
+        Config {
+            servers,
+            auth,
+            serving: participants.serving,
+            result_limits: participants.result_limits,
+            sets: Arc::new(profiles.sets),
+            ..settings
+        }
     });
     // These compare what several tables say, also with the gateway's own address, which only
     // settings that could be read have.
@@ -199,7 +208,7 @@ fn check_topics_exist(
 fn check_prefixes_distinct(
     tree: &Node,
     servers: &[ServerConfig],
-    participants: &[ParticipantConfig],
+    participants: &Participants,
     topics: &[TopicSection],
     problems: &Problems,
 ) {
@@ -240,7 +249,7 @@ fn check_prefixes_distinct(
 fn names_in(
     topic: &TopicSection,
     servers: &[ServerConfig],
-    participants: &[ParticipantConfig],
+    participants: &Participants,
 ) -> Vec<UpstreamNames> {
     let mut names = Vec::new();
     for server in servers {
@@ -248,10 +257,9 @@ fn names_in(
             names.push(UpstreamNames::new(server.name.clone(), &*server.prefix));
         }
     }
-    for one in participants {
-        let may_enter = topic.access == Access::Public || one.participant.may_enter(&topic.name);
-        if may_enter && let Some(server) = one.server() {
-            names.push(UpstreamNames::serving(server.name, &*server.prefix));
+    for server in &participants.serving {
+        if serves_in(server, &participants.known, topic) {
+            names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
         }
     }
     names

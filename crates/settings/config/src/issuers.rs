@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use access::config::{Config, ParticipantConfig, Sets};
-use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
+use crate::checked::Config;
 use auth::jwt::{Algorithm, Rules};
+use identity::config::ParticipantConfig;
+use identity::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use model::TopicName;
 use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};
+use topic::section::Sets;
 
 use crate::node::{Node, TreeEntry, Value};
 use crate::participants::{MAIN_TOPIC, main_topic, topic_names};
@@ -468,8 +470,8 @@ fn implied(name: &str, written: &[ScopeConfig]) -> Vec<String> {
 
 /// Checks what the tables say about each other, and that the gateway has an address of its own.
 pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
-    if let Some(first) = config.issuers.first()
-        && config.public_url.is_none()
+    if let Some(first) = config.identity.issuers.first()
+        && config.identity.public_url.is_none()
     {
         let message = "`[issuers]` needs `server.public_url`: tokens are for an address";
         let place = tree.place(&["issuers", &first.name]);
@@ -477,7 +479,7 @@ pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
         problems.note(problem.hint("set it to the address under which clients reach the gateway"));
     }
     let mut seen: Vec<&IssuerConfig> = Vec::new();
-    for one in &config.issuers {
+    for one in &config.identity.issuers {
         let earlier = seen
             .iter()
             .find(|other| other.rules.issuer == one.rules.issuer);
@@ -496,7 +498,12 @@ pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
 fn check_topics(tree: &Node, config: &Config, issuer: &IssuerConfig, problems: &Problems) {
     let name = &issuer.name;
     for topic in issuer.map.iter().flat_map(|rule| &rule.place.topics) {
-        if config.topics.iter().any(|known| known.name == *topic) {
+        if config
+            .identity
+            .topics
+            .iter()
+            .any(|known| known.name == *topic)
+        {
             continue;
         }
         let message =
@@ -510,14 +517,18 @@ fn check_topics(tree: &Node, config: &Config, issuer: &IssuerConfig, problems: &
 /// Checks that the subjects of participants have issuers, and that each names one participant.
 fn check_subjects(tree: &Node, config: &Config, problems: &Problems) {
     let mut seen: Vec<&ParticipantConfig> = Vec::new();
-    for one in &config.participants {
+    for one in &config.identity.participants {
         let Some(subject) = &one.subject else {
             continue;
         };
         let id = one.participant.id.as_str();
         let place = tree.place(&["participants", id, "subject"]);
         let issuer = subject.issuer.as_str();
-        let known = config.issuers.iter().map(|issuer| issuer.name.as_str());
+        let known = config
+            .identity
+            .issuers
+            .iter()
+            .map(|issuer| issuer.name.as_str());
         if !known.clone().any(|name| name == issuer) {
             let message = format!("`participants.{id}.subject`: there is no issuer `{issuer}`");
             let problem = Problem::new("config_value", message).at(place);

@@ -1,7 +1,8 @@
 //! Configuration loading: files and flags are merged as trees, then checked as a whole into one
-//! `access::config::Config`. Nothing is opened or started before the check passes.
+//! [`Config`]. Nothing is opened or started before the check passes.
 
 mod check;
+mod checked;
 mod client_file;
 mod excerpt;
 mod expand;
@@ -10,6 +11,7 @@ mod hidden;
 mod issuers;
 mod json_file;
 pub mod jsonc;
+mod limits;
 mod login;
 mod node;
 mod own_address;
@@ -39,7 +41,9 @@ mod tests;
 /// read, and from the page about them.
 pub const SCHEMA: &str = include_str!("schema.json");
 
+pub use checked::{Config, DoorsConfig};
 pub use found::FoundFile;
+pub use limits::GatewayLimits;
 pub use node::{Layer, Node, SourceOrigin};
 pub use own_address::OwnAddress;
 pub use participants::MAIN_TOPIC;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use access::config::Config;
-use access::login::{Clients, ConfiguredClient, LoginConfig};
+use crate::checked::Config;
+use identity::login::{Clients, ConfiguredClient, LoginConfig};
 
 use crate::node::{Node, TreeEntry};
 use crate::problem::Problem;
@@ -123,7 +123,7 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
 
 /// Checks what signing in needs of other tables.
 pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
-    if config.login.is_some() && config.public_url.is_none() {
+    if config.identity.login.is_some() && config.identity.public_url.is_none() {
         problems.note_value(
             tree.place(&["login", "enabled"]),
             "`login.enabled` needs `server.public_url`",

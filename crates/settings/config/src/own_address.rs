@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use access::config::Config;
+use crate::checked::Config;
 use auth::PublicUrl;
 use hyper::Uri;
 use upstream::config::{ServerConfig, Transport};
@@ -35,8 +35,8 @@ impl OwnAddress {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
-            listen: config.listen,
-            public_url: config.public_url.clone(),
+            listen: config.doors.listen,
+            public_url: config.identity.public_url.clone(),
         }
     }
 

@@ -13,12 +13,15 @@ use crate::servers::timeouts;
 use crate::values::{
     Env, FULL_PATH, capabilities, participant_id, rate, result_bytes_max, topic_name,
 };
-use access::config::ParticipantConfig;
-use access::is_gateways_name;
-use access::issuers::IssuerSubject;
 use auth::{CertificateId, Credential, Participant, TokenHash, Wires, encode_token};
-use model::{Capabilities, DeliveryMode, TopicName};
+use identity::config::ParticipantConfig;
+use identity::is_gateways_name;
+use identity::issuers::IssuerSubject;
+use model::{Capabilities, DeliveryMode, ParticipantId, TopicName};
 use platform::random;
+use upstream::config::{
+    EraChoice, IDLE_STOP, PinPolicy, ServerConfig, SessionSharing, Start, Timeouts, Transport,
+};
 
 /// Shortest accepted token, characters; a shorter one can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -35,17 +38,23 @@ const WIRES: [&str; 3] = ["mcp", "ws", "proto"];
 /// Topic of participants without `topics`.
 pub const MAIN_TOPIC: &str = "main";
 
+/// The configured participants.
+#[derive(Default)]
+pub(crate) struct Participants {
+    pub(crate) known: Vec<ParticipantConfig>,
+    /// Those that serve, as servers.
+    pub(crate) serving: Vec<ServerConfig>,
+    /// Those that have a limit of results.
+    pub(crate) result_limits: Vec<(ParticipantId, usize)>,
+}
+
 /// Reads every participant.
-pub(crate) fn read(
-    root: &Table<'_>,
-    outside: &Outside<'_>,
-    profiles: &Profiles,
-) -> Vec<ParticipantConfig> {
-    let tables = root.tables("participants");
-    tables
-        .into_iter()
-        .filter_map(|(entry, table)| participant(entry, table, outside, profiles))
-        .collect()
+pub(crate) fn read(root: &Table<'_>, outside: &Outside<'_>, profiles: &Profiles) -> Participants {
+    let mut all = Participants::default();
+    for (entry, table) in root.tables("participants") {
+        participant(entry, table, outside, profiles, &mut all);
+    }
+    all
 }
 
 fn participant(
@@ -53,7 +62,8 @@ fn participant(
     table: Table<'_>,
     outside: &Outside<'_>,
     profiles: &Profiles,
-) -> Option<ParticipantConfig> {
+    all: &mut Participants,
+) {
     let id = participant_id(&entry.key, &entry.location, table.problems());
     if is_gateways_name(&entry.key) {
         let message = format!("a participant cannot be called `{}`", entry.key);
@@ -75,12 +85,20 @@ fn participant(
     let mode = table.choice("mode", &MODES).unwrap_or_default();
     let wires = wires(&table);
     let timeouts = timeouts(&table);
-    let serves = table.flag("serves").unwrap_or(false).then_some(timeouts);
+    let serves = table.flag("serves").unwrap_or(false);
     let validate = table.flag("validate").unwrap_or_default();
     let result_bytes_max = result_bytes_max(&table);
     table.finish();
+    let Some(id) = id else {
+        return;
+    };
+    if serves {
+        all.serving.push(server(id.clone(), timeouts, validate));
+    }
+    all.result_limits
+        .extend(result_bytes_max.map(|limit| (id.clone(), limit)));
     let participant = Arc::new(Participant {
-        id: id?,
+        id,
         capabilities: written.unwrap_or_else(|| Arc::new(Capabilities::newcomer())),
         topics,
         rate,
@@ -89,16 +107,41 @@ fn participant(
         expires_ms: None,
         bearer: None,
     });
-    Some(ParticipantConfig {
+    all.known.push(ParticipantConfig {
         participant,
         credentials,
         certificates,
         subject,
         capabilities_written,
         serves,
+    });
+}
+
+/// The server that a participant is which serves.
+fn server(name: ParticipantId, timeouts: Timeouts, validate: bool) -> ServerConfig {
+    ServerConfig {
+        // As for configured servers: characters that a tool's name cannot have become `_`.
+        prefix: name
+            .as_str()
+            .replace(
+                |c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c),
+                "_",
+            )
+            .into(),
+        name,
+        transport: Transport::Participant,
+        // On MCPx, payloads have the legacy form.
+        era: EraChoice::Legacy,
+        sessions: SessionSharing::Shared,
+        timeouts,
+        capabilities: Arc::new(Capabilities::upstream()),
+        enabled: true,
         validate,
-        result_bytes_max,
-    })
+        pins: PinPolicy::default(),
+        start: Start::Always,
+        idle_stop: IDLE_STOP,
+        curation: None,
+    }
 }
 
 /// The capabilities of the profile, then those of the participant that the profile does not have.

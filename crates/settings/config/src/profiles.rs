@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use access::config::Sets;
 use model::Capabilities;
+use topic::section::Sets;
 
 use crate::problem::Problem;
 use crate::reader::Table;

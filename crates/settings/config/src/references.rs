@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Read as _;
 
-use access::config::{REFERENCES_RETRY as RETRY, References};
 use auth::CertificateId;
 use platform::{millis, open_regular};
-use registry::resolve::{Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, ResolverSettings};
+use registry::resolve::{
+    Digests, Hosts, Http, LABEL_KEPT_MS, RETRY, References, RegistryTokens, ResolverSettings,
+};
 use tls::{ClientFiles, Oldest};
 
 use crate::expand::expand_home;

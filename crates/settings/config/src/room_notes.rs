@@ -4,9 +4,10 @@
 //! `tools/call:gh_*`, meant for the server with the prefix `gh`, admits tools that any other server
 //! calls `gh_...`.
 
-use access::config::{Access, Config, ParticipantConfig, TopicSection};
+use identity::config::ParticipantConfig;
 use model::{Capabilities, Capability, PROPOSAL, REQUEST, overlap};
 
+use crate::checked::{Config, may_enter};
 use crate::node::Node;
 
 /// A server as a topic lists it.
@@ -20,7 +21,7 @@ struct ListedServer {
 /// cover over MCP.
 pub fn room_notes(tree: &Node, config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
-    for one in &config.participants {
+    for one in &config.identity.participants {
         if !one.participant.wires.ws {
             continue;
         }
@@ -104,17 +105,18 @@ fn shape(prefix: &str) -> Vec<Option<char>> {
 /// The servers in the topics of a participant, those that dial in too, each once.
 fn servers_of(config: &Config, who: &ParticipantConfig) -> Vec<ListedServer> {
     let mut all: Vec<ListedServer> = Vec::new();
-    for topic in config.topics.iter().filter(|topic| may_enter(who, topic)) {
+    for topic in config
+        .identity
+        .topics
+        .iter()
+        .filter(|topic| may_enter(who, topic))
+    {
         let members = config
             .servers
             .iter()
             .filter(|one| one.enabled && topic.servers.contains(&one.name))
             .cloned();
-        let serving = config
-            .participants
-            .iter()
-            .filter(|one| may_enter(one, topic))
-            .filter_map(ParticipantConfig::server);
+        let serving = config.serving_in(topic).cloned();
         for server in members.chain(serving) {
             let listed = ListedServer {
                 name: server.name.to_string(),
@@ -126,8 +128,4 @@ fn servers_of(config: &Config, who: &ParticipantConfig) -> Vec<ListedServer> {
         }
     }
     all
-}
-
-fn may_enter(one: &ParticipantConfig, topic: &TopicSection) -> bool {
-    topic.access == Access::Public || one.participant.may_enter(&topic.name)
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::Sets;
-use access::is_gateways_name;
+use identity::is_gateways_name;
+use topic::section::Sets;
 
 use crate::expand::is_reference;
 use crate::node::{Node, TreeEntry, Value};

@@ -1,8 +1,8 @@
 //! Tables `[sets.NAME]`: named sets of tools, which topics and capabilities name as `@NAME`; and
 //! patterns of tools elsewhere.
 
-use access::config::Sets;
 use model::{NameFilter, NamePattern};
+use topic::section::Sets;
 
 use crate::node::Location;
 use crate::problem::Problem;

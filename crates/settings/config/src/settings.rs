@@ -4,11 +4,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checked::{Config, DoorsConfig};
+use crate::limits::GatewayLimits;
 use ::auth::PublicUrl;
-use access::config::{AuditConfig, Config, GatewayLimits};
+use identity::config::IdentityConfig;
 use platform::default_share;
-use store::audit::Payloads;
-use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
+use store::audit::{AuditConfig, Payloads};
+use topic::section::TopicLimits;
+use upstream::config::ServerLimits;
+use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE, StartLimits};
 
 use crate::reader::Table;
 use crate::references;
@@ -66,21 +70,31 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let audit = audit(root);
     let references = references::read(root, env);
     let listen = listen?;
-    Some(Config {
+    let doors = DoorsConfig {
         listen,
         tls,
-        data_dir,
-        public_url,
         hosts,
-        operator_key,
-        key,
-        login: crate::login::read(root),
         legacy_sse,
+    };
+    let starts = StartLimits {
         starts_at_once,
         probes_at_once,
+    };
+    let identity = IdentityConfig {
+        public_url,
+        operator_key,
+        login: crate::login::read(root),
+        ..IdentityConfig::default()
+    };
+    Some(Config {
+        doors,
+        data_dir,
+        key,
+        starts,
         limits,
         audit,
         references,
+        identity: Arc::new(identity),
         ..Config::default()
     })
 }
@@ -145,79 +159,85 @@ fn public_url(table: &Table<'_>) -> Option<PublicUrl> {
 fn limits(table: Table<'_>) -> GatewayLimits {
     let standard = GatewayLimits::default();
     let body_bytes_max = bytes(&table, "body_bytes_max", standard.body_bytes_max);
+    let line_bytes_max = bytes(&table, "line_bytes_max", standard.line_bytes_max);
     let held_bytes_max = bytes(&table, "held_bytes_max", standard.held_bytes_max);
     // A share always has room for one whole body.
     let held_share = default_share(held_bytes_max).max(body_bytes_max);
-    let proposal_bytes_max = bytes(&table, "proposal_bytes_max", standard.proposal_bytes_max);
-    let proposal_share = default_share(proposal_bytes_max)
-        .max(body_bytes_max)
-        .min(proposal_bytes_max);
     let connections_max = count(&table, "connections_max", standard.connections_max);
     let sessions_max = count(&table, "sessions_max", standard.sessions_max);
-    let upstream_calls_max = count(&table, "upstream_calls_max", standard.upstream_calls_max);
-    let upstream_sessions_max = count(
-        &table,
-        "upstream_sessions_max",
-        standard.upstream_sessions_max,
-    );
+    let queue_len_max = count(&table, "queue_len_max", standard.queue_len_max);
+    let servers = ServerLimits {
+        line_bytes_max,
+        queue_len_max,
+        ..servers(&table, standard.servers)
+    };
     let limits = GatewayLimits {
+        topics: topics(&table, body_bytes_max, standard.topics),
+        servers,
         body_bytes_max,
         header_bytes_max: bytes(&table, "header_bytes_max", standard.header_bytes_max),
-        line_bytes_max: bytes(&table, "line_bytes_max", standard.line_bytes_max),
+        line_bytes_max,
         held_bytes_max,
         participant_held_bytes_max: bytes(&table, "participant_held_bytes_max", held_share)
             .min(held_bytes_max),
-        envelope_bytes_max: bytes(&table, "envelope_bytes_max", standard.envelope_bytes_max),
         connections_max,
         participant_connections_max: share(&table, "participant_connections_max", connections_max),
         sessions_max,
         participant_sessions_max: share(&table, "participant_sessions_max", sessions_max),
         session_idle: time(&table, "session_idle", standard.session_idle),
-        participant_calls_max: count(
-            &table,
-            "participant_calls_max",
-            standard.participant_calls_max,
-        ),
-        upstream_calls_max,
-        participant_upstream_calls_max: share(
-            &table,
-            "participant_upstream_calls_max",
-            upstream_calls_max,
-        ),
-        upstream_sessions_max,
-        participant_upstream_sessions_max: share(
-            &table,
-            "participant_upstream_sessions_max",
-            upstream_sessions_max,
-        ),
-        upstream_session_idle: time(
-            &table,
-            "upstream_session_idle",
-            standard.upstream_session_idle,
-        ),
-        queue_len_max: count(&table, "queue_len_max", standard.queue_len_max),
+        queue_len_max,
         resume_events_max: count(&table, "resume_events_max", standard.resume_events_max),
         resume_bytes_max: bytes(&table, "resume_bytes_max", standard.resume_bytes_max),
         batch_len_max: count(&table, "batch_len_max", standard.batch_len_max),
+    };
+    table.finish();
+    limits
+}
+
+/// The limits of topics. A participant's share of proposals has room for one whole body.
+fn topics(table: &Table<'_>, body_bytes_max: usize, standard: TopicLimits) -> TopicLimits {
+    let proposal_bytes_max = bytes(table, "proposal_bytes_max", standard.proposal_bytes_max);
+    let proposal_share = default_share(proposal_bytes_max)
+        .max(body_bytes_max)
+        .min(proposal_bytes_max);
+    TopicLimits {
+        participants_max: count(table, "topic_participants_max", standard.participants_max),
+        participant_calls_max: count(
+            table,
+            "participant_calls_max",
+            standard.participant_calls_max,
+        ),
+        envelope_bytes_max: bytes(table, "envelope_bytes_max", standard.envelope_bytes_max),
         proposal_bytes_max,
         participant_proposal_bytes_max: bytes(
-            &table,
+            table,
             "participant_proposal_bytes_max",
             proposal_share,
         )
         .min(proposal_bytes_max),
-        topic_participants_max: count(
-            &table,
-            "topic_participants_max",
-            standard.topic_participants_max,
+        away: time(table, "away", standard.away),
+        keep_alive: time(table, "keep_alive", standard.keep_alive),
+        hold: time(table, "hold", standard.hold),
+        pause: time(table, "pause", standard.pause),
+    }
+}
+
+/// The limits of servers with keys of their own.
+fn servers(table: &Table<'_>, standard: ServerLimits) -> ServerLimits {
+    let calls_max = count(table, "upstream_calls_max", standard.calls_max);
+    let caller_sessions_max = count(table, "upstream_sessions_max", standard.caller_sessions_max);
+    ServerLimits {
+        calls_max,
+        participant_calls_max: share(table, "participant_upstream_calls_max", calls_max),
+        caller_sessions_max,
+        participant_sessions_max: share(
+            table,
+            "participant_upstream_sessions_max",
+            caller_sessions_max,
         ),
-        away: time(&table, "away", standard.away),
-        keep_alive: time(&table, "keep_alive", standard.keep_alive),
-        hold: time(&table, "hold", standard.hold),
-        pause: time(&table, "pause", standard.pause),
-    };
-    table.finish();
-    limits
+        caller_idle: time(table, "upstream_session_idle", standard.caller_idle),
+        ..standard
+    }
 }
 
 fn bytes(table: &Table<'_>, key: &'static str, standard: usize) -> usize {

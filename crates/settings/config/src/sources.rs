@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use access::config::Config;
+use crate::checked::Config;
 
 use crate::check::check;
 use crate::client_file;
@@ -328,6 +328,7 @@ pub fn address_of_text(name: &str, text: &str, env: Env<'_>) -> Option<OwnAddres
 pub fn without_guests(loaded: &Loaded) -> Option<Problem> {
     let topic = loaded
         .config
+        .identity
         .topics
         .iter()
         .find(|topic| topic.anonymous.is_some())?;

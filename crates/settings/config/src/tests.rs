@@ -6,7 +6,8 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::{Access, Config};
+use crate::checked::Config;
+use topic::section::Access;
 use upstream::config::{EraChoice, SecretText, SessionSharing, Transport};
 
 use super::check::check;
@@ -525,7 +526,7 @@ headers = { x = "${GONE}" }
         "debug output has no secret"
     );
     assert!(!old.enabled && matches!(old.transport, Transport::Sse(_)));
-    let topic: Vec<_> = config.topics[0]
+    let topic: Vec<_> = config.identity.topics[0]
         .servers
         .iter()
         .map(|name| name.as_str())
@@ -549,7 +550,7 @@ rate = { limit = "2/s", burst = 9 }
 rate = "30/min"
 "#,
     );
-    let [scout, new] = config.participants.as_slice() else {
+    let [scout, new] = config.identity.participants.as_slice() else {
         panic!("two")
     };
     assert_eq!(
@@ -603,10 +604,10 @@ proposal_ttl = "90s"
 access = "private"
 "#,
     );
-    let [scout, new] = config.participants.as_slice() else {
+    let [scout, new] = config.identity.participants.as_slice() else {
         panic!("two")
     };
-    let held = |one: &access::config::ParticipantConfig| -> Vec<String> {
+    let held = |one: &identity::config::ParticipantConfig| -> Vec<String> {
         one.participant
             .capabilities
             .iter()
@@ -619,14 +620,10 @@ access = "private"
     );
     assert_eq!(held(new), ["chat", "mcp/request:*/list"]);
     assert_eq!(
-        (
-            scout.serves.is_some(),
-            new.serves.is_some(),
-            new.capabilities_written
-        ),
+        (scout.serves, new.serves, new.capabilities_written),
         (true, false, true)
     );
-    let [main, lobby, board] = config.topics.as_slice() else {
+    let [main, lobby, board] = config.identity.topics.as_slice() else {
         panic!("three")
     };
     let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
@@ -814,14 +811,14 @@ token_env = "TOKEN"
 capabilities = ["chat", { kind = "mcp/request:tools/call:@read", to = ["gh", "fs"] }, "mcp/proposal:tools/call:@none"]
 "#,
     );
-    let tools = config.topics[0].tools.as_ref().unwrap();
+    let tools = config.identity.topics[0].tools.as_ref().unwrap();
     let shown = ["gh_get_x", "fs_read", "gh_list", "gh_get_secret", "gh_put"]
         .map(|name| tools.admits(name));
     assert_eq!(
-        (shown, &config.topics[1].tools),
+        (shown, &config.identity.topics[1].tools),
         ([true, true, true, false, false], &None)
     );
-    let held: Vec<String> = config.participants[0]
+    let held: Vec<String> = config.identity.participants[0]
         .participant
         .capabilities
         .iter()
@@ -835,7 +832,7 @@ capabilities = ["chat", { kind = "mcp/request:tools/call:@read", to = ["gh", "fs
             "mcp/request:tools/call:fs_read"
         ]
     );
-    let to = config.participants[0]
+    let to = config.identity.participants[0]
         .participant
         .capabilities
         .iter()
@@ -930,11 +927,11 @@ fn secrets_are_named_and_read_when_the_operator_has_agreed() {
     );
     let hash = auth::TokenHash::of("hush-hush-hush-hush");
     assert!(
-        before.participants[0].credentials[0].hash != hash,
+        before.identity.participants[0].credentials[0].hash != hash,
         "an unread token admits no one"
     );
-    assert!(after.participants[0].credentials[0].hash == hash);
-    assert!(after.issuers != before.issuers);
+    assert!(after.identity.participants[0].credentials[0].hash == hash);
+    assert!(after.identity.issuers != before.identity.issuers);
     assert!(
         !format!("{after:?}").contains("hush-"),
         "debug output has no secret"

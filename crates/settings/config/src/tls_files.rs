@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use access::config::{Config, ParticipantConfig};
+use crate::checked::Config;
 use auth::CertificateId;
+use identity::config::ParticipantConfig;
 use platform::unix_ms;
 use tls::{
     ClientCertificates, ClientFiles, ClientTls, Identity, Oldest, ServerFiles, ServerTls, TlsError,
@@ -172,7 +173,7 @@ pub(crate) fn check_certificates(
 
 /// Warnings about keys that every user of this machine may read.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
-    let own = config.tls.iter().map(ServerTls::identity);
+    let own = config.doors.tls.iter().map(ServerTls::identity);
     let shown = config
         .servers
         .iter()
@@ -182,7 +183,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
 
 /// The files of TLS of a configuration, to watch for changes.
 pub(crate) fn paths(config: &Config) -> Vec<PathBuf> {
-    let own = config.tls.iter().flat_map(ServerTls::paths);
+    let own = config.doors.tls.iter().flat_map(ServerTls::paths);
     let dialed = config
         .servers
         .iter()

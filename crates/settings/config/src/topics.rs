@@ -9,9 +9,9 @@ use crate::profiles::{Profiles, profile};
 use crate::reader::{ListedText, Table, ValueForm};
 use crate::sets::name_filter;
 use crate::values::{rate, result_bytes_max, topic_name};
-use access::GUEST_RATE;
-use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicSection};
 use model::ParticipantId;
+use topic::section::GUEST_RATE;
+use topic::section::{Access, BuiltIn, McpCalls, ToolsList, TopicSection};
 use upstream::config::ServerConfig;
 
 const ACCESS: [(&str, Access); 3] = [

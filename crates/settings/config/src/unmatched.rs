@@ -1,8 +1,8 @@
 //! Capabilities that can match nothing: a misspelled head, method, act of the gateway or addressee,
 //! and what is meant instead.
 
-use access::config::Config;
-use access::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
+use crate::checked::Config;
+use identity::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
 use model::{Capability, GATEWAY, KindRef, PROPOSAL, REQUEST};
 use wire::mcp::method::{self, TargetKind};
 
@@ -22,6 +22,7 @@ const TABLES: [&str; 3] = ["servers", "profiles", "participants"];
 pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
     let servers = config.servers.iter().map(|server| server.name.as_str());
     let participants = config
+        .identity
         .participants
         .iter()
         .map(|one| one.participant.id.as_str());

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use access::config::{RESULT_BYTES_MIN, Sets};
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
+use topic::section::Sets;
 use upstream::config::SecretText;
+use wire::mcp::large::LIMIT_BYTES_MIN;
 
 pub use crate::expand::Env;
 pub(crate) use crate::expand::FULL_PATH;
@@ -333,8 +334,8 @@ pub(crate) fn result_bytes_max(table: &Table<'_>) -> Option<usize> {
     if limit == 0 {
         return Some(0);
     }
-    if limit < RESULT_BYTES_MIN {
-        let kib = RESULT_BYTES_MIN >> 10;
+    if limit < LIMIT_BYTES_MIN {
+        let kib = LIMIT_BYTES_MIN >> 10;
         let message = format!("`{}` is less than {kib} KiB", table.full(key));
         table.note_value(
             key,
@@ -342,7 +343,7 @@ pub(crate) fn result_bytes_max(table: &Table<'_>) -> Option<usize> {
             "write a larger one, such as \"64KiB\", or 0 for no limit",
         );
     }
-    Some(limit.max(RESULT_BYTES_MIN))
+    Some(limit.max(LIMIT_BYTES_MIN))
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.

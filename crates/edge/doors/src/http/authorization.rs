@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::Config;
-use access::issuers::{endpoint, metadata_url};
 use auth::{Participant, PublicUrl};
+use config::Config;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
+use identity::issuers::{endpoint, metadata_url};
 use model::{Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 
@@ -31,20 +31,25 @@ const DESCRIPTION_CHARS_MAX: usize = 200;
 /// exists or not.
 pub(super) fn metadata(config: &Config, method: &Method, path: &str) -> Option<Response<Body>> {
     let url = config
+        .identity
         .public_url
         .as_ref()
-        .filter(|_| !config.authorization_servers().is_empty())?;
-    let resource = resource_of(url, path, config.legacy_sse)?;
+        .filter(|_| !config.identity.authorization_servers().is_empty())?;
+    let resource = resource_of(url, path, config.doors.legacy_sse)?;
     let mut response = match *method {
         Method::GET | Method::HEAD => {
             let body = json::object(|document| {
                 document.text("resource", &url.at(&resource));
                 document.array("authorization_servers", |all| {
-                    config.authorization_servers().into_iter().for_each(|one| {
-                        all.text(one);
-                    });
+                    config
+                        .identity
+                        .authorization_servers()
+                        .into_iter()
+                        .for_each(|one| {
+                            all.text(one);
+                        });
                 });
-                let baseline: Vec<&str> = config.baseline_scopes().collect();
+                let baseline: Vec<&str> = config.identity.baseline_scopes().collect();
                 if !baseline.is_empty() {
                     document.array("scopes_supported", |all| {
                         baseline.iter().for_each(|one| {
@@ -117,7 +122,8 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     .contains(&path);
     let is_connect =
         path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path);
-    is_connect || config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
+    is_connect
+        || config.identity.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
 }
 
 /// Whether a path has a document that describes the gateway as a client of authorization servers.
@@ -132,7 +138,7 @@ pub(super) fn misplaced(
     head: &Head<'_>,
     query: Option<&str>,
 ) -> Option<Response<Body>> {
-    if config.authorization_servers().is_empty() {
+    if config.identity.authorization_servers().is_empty() {
         return None;
     }
     let in_query = query.is_some_and(|query| {
@@ -168,7 +174,10 @@ pub(super) async fn admit(
     head: &Head<'_>,
 ) -> Result<(), Refusal> {
     let registry = &connection.links.registry;
-    match head.bearer().filter(|_| !config.issuers.is_empty()) {
+    match head
+        .bearer()
+        .filter(|_| !config.identity.issuers.is_empty())
+    {
         // Few requests wait here, so its memory is on the heap.
         Some(token) => Box::pin(registry.admit(token, connection.peer)).await,
         None => Ok(()),
@@ -196,8 +205,8 @@ pub(super) fn challenged(
     if !refusal.code.is_unauthenticated() && refusal.code != RefusalCode::InsufficientScope {
         return response;
     }
-    let challenge = match &config.public_url {
-        Some(url) if !config.authorization_servers().is_empty() => {
+    let challenge = match &config.identity.public_url {
+        Some(url) if !config.identity.authorization_servers().is_empty() => {
             challenge(config, &metadata_url(url, endpoint), presented, refusal)
         }
         Some(_) | None => "Bearer".to_owned(),
@@ -226,7 +235,13 @@ fn challenge(config: &Config, metadata: &str, presented: bool, refusal: &Refusal
         ));
     }
     parts.push(format!("resource_metadata=\"{metadata}\""));
-    let baseline = || config.baseline_scopes().collect::<Vec<_>>().join(" ");
+    let baseline = || {
+        config
+            .identity
+            .baseline_scopes()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let scope = refusal
         .scope
         .as_deref()

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
-use access::Guests;
-use access::config::Config;
 use auth::{ClientCertificate, Presented, Wire};
+use config::Config;
+use identity::Guests;
 use model::{ParticipantId, Refusal};
 use platform::{Mutex, Share, unix_ms};
 use tokio::sync::watch;

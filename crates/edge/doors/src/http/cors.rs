@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use access::config::Config;
+use config::Config;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
@@ -47,13 +47,14 @@ impl Page {
         let origin = parts.headers.get(ORIGIN)?;
         let path = parts.uri.path();
         let path = config
+            .identity
             .public_url
             .as_ref()
             .map_or(path, |url| url.within(path));
         let path = path.strip_suffix('/').unwrap_or(path);
-        let is_pair = config.legacy_sse && (path == "/sse" || path == "/messages");
+        let is_pair = config.doors.legacy_sse && (path == "/sse" || path == "/messages");
         let is_mcp = is_pair || topic_of(path, "/mcp").is_some();
-        let may = Hosts::new(&config.hosts, config.listen.ip())
+        let may = Hosts::new(&config.doors.hosts, config.doors.listen.ip())
             .check(head)
             .is_ok();
         (is_mcp && may).then(|| Self(origin.clone()))

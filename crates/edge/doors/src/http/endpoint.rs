@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use access::config::Config;
 use auth::Participant;
 use bytes::Bytes;
+use config::Config;
 use gateway::{Dispatch, handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
@@ -325,7 +325,7 @@ impl Exchange<'_> {
             return response;
         };
         *response.status_mut() = StatusCode::FORBIDDEN;
-        let endpoint = access::issuers::endpoint(dispatch.name().as_str());
+        let endpoint = identity::issuers::endpoint(dispatch.name().as_str());
         challenged(self.config, &endpoint, true, refusal, response)
     }
 

@@ -105,7 +105,7 @@ pub(super) async fn serve(
     // A client that is gone without a word is noticed by what cannot be written to it.
     let kept_alive = async {
         loop {
-            sleep(limits.keep_alive).await;
+            sleep(limits.topics.keep_alive).await;
             // As an answer, for which there is always room.
             out.answer(KEEP_ALIVE);
         }
@@ -182,7 +182,7 @@ impl FirstReply {
 fn enter(connection: &Connection, first: &FirstReply) -> Result<Visitor, Refusal> {
     let registry = &connection.links.registry;
     let config = registry.config();
-    check_proto_listen(config.listen, config.tls.is_some())?;
+    check_proto_listen(config.doors.listen, config.doors.tls.is_some())?;
     let presented = connection.presented(first.token.as_deref());
     let topic = first.topic.as_deref().unwrap_or("main");
     let (dispatch, participant) = registry.visitor(

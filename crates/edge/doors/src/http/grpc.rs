@@ -13,9 +13,9 @@ mod status;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use access::config::Config;
 use auth::Wire;
 use bytes::Bytes;
+use config::Config;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -77,7 +77,8 @@ pub(super) async fn serve(
     if parts.method != Method::POST {
         return not_allowed("POST", &parts.method);
     }
-    if let Err(refusal) = auth::check_proto_listen(config.listen, config.tls.is_some()) {
+    if let Err(refusal) = auth::check_proto_listen(config.doors.listen, config.doors.tls.is_some())
+    {
         return status::of_refusal(&refusal, "")
             .into_http::<axum::body::Body>()
             .map(Body::Page);

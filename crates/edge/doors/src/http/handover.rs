@@ -254,7 +254,7 @@ mod tests {
     use crate::fixture::{registry, user};
     use crate::keep_alive::KeepAlive;
     use crate::stream::{Lifetime, Stream};
-    use access::config::GatewayLimits;
+    use config::GatewayLimits;
 
     fn stream() -> Arc<Stream> {
         let registry = registry(GatewayLimits::default());

@@ -1,7 +1,7 @@
 //! Head of an HTTP request, read once: the headers that every request needs, and the length of all.
 
-use access::identities::bearer_token;
 use http::HeaderMap;
+use identity::identities::bearer_token;
 
 /// The value of one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use access::account;
 use auth::{Participant, Wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -130,7 +129,7 @@ fn open(
     let reader = out.read(None).ok_or_else(|| full(Full::Pool))?;
     let place = pairs
         .places
-        .of(account(&participant.id))
+        .of(participant.id.account())
         .take(1)
         .map_err(full)?;
     let entered = Arc::clone(&participant);
@@ -255,7 +254,7 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
-    use access::config::GatewayLimits;
+    use config::GatewayLimits;
     use model::TopicName;
 
     use super::*;

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use access::account;
 use futures_util::task::AtomicWaker;
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Mutex, Shares, Taken};
@@ -180,7 +179,7 @@ impl Place {
     /// # Errors
     /// The participant has too many connections.
     pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
-        let share = self.places.known.of(account(sender));
+        let share = self.places.known.of(sender.account());
         let mut account = self.account.lock();
         if matches!(&*account, Account::Sender(taken) if taken.is_of(&share)) {
             return Ok(());

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::{Config, GatewayLimits};
 use auth::{Wire, check_proto_listen};
 use bytes::Bytes;
+use config::{Config, GatewayLimits};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::header::{
@@ -56,7 +56,7 @@ pub(crate) fn serve(
     if request.method() != Method::GET {
         return not_allowed("GET", request.method());
     }
-    if let Err(refusal) = check_proto_listen(config.listen, config.tls.is_some()) {
+    if let Err(refusal) = check_proto_listen(config.doors.listen, config.doors.tls.is_some()) {
         return refused(&refusal);
     }
     let presented = connection.presented(bearer(request.headers()));
@@ -208,7 +208,7 @@ async fn read(
     let bytes_max = limits.body_bytes_max;
     let mut silent = false;
     loop {
-        let message = match timeout(limits.keep_alive, stream.next()).await {
+        let message = match timeout(limits.topics.keep_alive, stream.next()).await {
             Err(_) if silent || out.has_ended() => {
                 return close(CloseCode::Away, "the client is silent");
             }

@@ -308,7 +308,7 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         dispatch.cut(link.id, Close::GoingAway);
     }
     let partial = Partial::new(registry.held_of(&link.participant.id));
-    let reader = Reader::new(lead, registry.limits().envelope_bytes_max);
+    let reader = Reader::new(lead, registry.limits().topics.envelope_bytes_max);
     let client = Arc::clone(&connection.client);
     let mut listening = Listening {
         client,
@@ -453,7 +453,13 @@ impl Listening {
                         .tell_error(&self.link, "malformed_envelope", why);
                 }
                 Received::TooLong => {
-                    let bytes_max = self.client.links.registry.limits().envelope_bytes_max;
+                    let bytes_max = self
+                        .client
+                        .links
+                        .registry
+                        .limits()
+                        .topics
+                        .envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
                     self.dispatch
                         .tell_error(&self.link, "message_too_large", &why);

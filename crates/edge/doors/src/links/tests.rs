@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use access::config::GatewayLimits;
+use config::GatewayLimits;
 use model::TopicName;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use access::Bounds;
+use control::Bounds;
 use platform::Shares;
 
 use super::*;

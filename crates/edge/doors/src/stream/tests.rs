@@ -1,7 +1,7 @@
 //! Streams: order, resumption, bounds.
 
 use super::*;
-use access::config::GatewayLimits;
+use config::GatewayLimits;
 use platform::Shares;
 
 const MESSAGES_MAX: usize = 5;

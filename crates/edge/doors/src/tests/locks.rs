@@ -46,9 +46,9 @@ fn echo() -> ServerConfig {
 #[tokio::test]
 async fn a_plain_call_takes_few_locks() {
     let mut config = config(GatewayLimits::default());
-    config.topics[0].servers = vec![echo().name];
+    Arc::make_mut(&mut config.identity).topics[0].servers = vec![echo().name];
     config.servers = vec![echo()];
-    let user = access::identities::local_user(&config);
+    let user = identity::identities::local_user(&config.identity);
     let gateway = Gateway::of(registry_for(config, Identities::local(user)));
     for upstream in gateway.registry.upstreams() {
         upstream.settled().await;

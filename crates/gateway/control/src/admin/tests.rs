@@ -12,10 +12,10 @@ use gateway::{Link, Outlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::registry::RegistryParts;
-use access::{
-    config::{Access, Config, McpCalls, TopicSection},
-    identities::local_user,
-};
+use config::Config;
+use identity::config::IdentityConfig;
+use identity::identities::local_user;
+use topic::section::{Access, McpCalls, TopicSection};
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);
@@ -40,7 +40,7 @@ pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registr
         name: TopicName::new("main").unwrap(),
         access: Access::Public,
         anonymous: None,
-        anonymous_rate: access::GUEST_RATE,
+        anonymous_rate: topic::section::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: McpCalls::None,
@@ -52,13 +52,17 @@ pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registr
         result_bytes_max: None,
     };
     let access = Arc::new(AccessJournal::new(Some(journal.ledger().unwrap()), true));
-    let config = Config {
+    let identity = IdentityConfig {
         topics: vec![topic],
+        ..IdentityConfig::default()
+    };
+    let config = Config {
+        identity: Arc::new(identity),
         ..Config::default()
     };
     let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
     let registry = Registry::start(RegistryParts {
-        standing: access.standing(&config),
+        standing: access.standing(&config.identity),
         config: config.clone(),
         sealer: Sealer::new(&[7; 32], None),
         guard: None,
@@ -75,7 +79,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let dir = tempfile::tempdir().unwrap();
     let (access, registry) = started(dir.path());
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
-    let boss = local_user(&registry.config());
+    let boss = local_user(&registry.config().identity);
     let request = TokenRequest {
         name: "scout".to_owned(),
         ..TokenRequest::default()
@@ -105,7 +109,7 @@ async fn a_change_takes_of_its_authors_share_of_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let (access, registry) = started(dir.path());
     let admin = Admin::new(access, Arc::clone(&registry));
-    let boss = local_user(&registry.config());
+    let boss = local_user(&registry.config().identity);
     let issue = |by: &Participant, name: &str| {
         let request = TokenRequest {
             name: name.to_owned(),

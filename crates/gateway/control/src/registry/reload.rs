@@ -13,9 +13,11 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::in_force::{Concerned, InForce};
-use access::config::{Access, Config, GatewayLimits, ParticipantConfig, TopicSection};
-use access::{AccessJournal, Pins};
+use crate::pins::Pins;
+use config::Config;
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
+use identity::AccessJournal;
+use topic::section::{TopicLimits, TopicSection};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -29,9 +31,9 @@ impl Registry {
             let _applying = self.applying.lock();
             let config = Arc::new(config);
             self.start_servers(&config, None);
-            self.bearers.take_over(&config);
+            self.bearers.take_over(&config.identity);
             let swapped = self.swap(|_| {
-                let standing = access.standing(&config);
+                let standing = access.standing(&config.identity);
                 InForce::new(config, standing)
             });
             self.open_topics();
@@ -45,7 +47,7 @@ impl Registry {
         let _applying = self.applying.lock();
         let config = self.config();
         self.start_servers(&config, None);
-        self.bearers.take_over(&config);
+        self.bearers.take_over(&config.identity);
         self.open_topics();
     }
 
@@ -148,7 +150,7 @@ impl Registry {
             };
             let spec = UpstreamSpec {
                 config: server.clone(),
-                limits: config.limits.servers(),
+                limits: config.limits.servers,
             };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
@@ -215,7 +217,13 @@ impl Registry {
     fn open_topics(self: &Arc<Self>) {
         let config = self.config();
         let gone: Vec<Arc<Dispatch>> = {
-            let is_gone = |name: &TopicName| !config.topics.iter().any(|topic| topic.name == *name);
+            let is_gone = |name: &TopicName| {
+                !config
+                    .identity
+                    .topics
+                    .iter()
+                    .any(|topic| topic.name == *name)
+            };
             let mut topics = self.topics.write();
             topics
                 .extract_if(|name, _| is_gone(name))
@@ -224,13 +232,19 @@ impl Registry {
         };
         let opened = |topic: &TopicSection| self.topic(&topic.name);
         let kept: Vec<_> = config
+            .identity
             .topics
             .iter()
             .filter_map(|topic| Some((topic, opened(topic)?)))
             .collect();
         // First: a client that is notified of a change in a topic may enter a new one at once.
-        for topic in config.topics.iter().filter(|topic| opened(topic).is_none()) {
-            let dispatch = self.open_topic(topic, &config.limits);
+        for topic in config
+            .identity
+            .topics
+            .iter()
+            .filter(|topic| opened(topic).is_none())
+        {
+            let dispatch = self.open_topic(topic, config.limits.topics);
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
             dispatch.restore();
@@ -246,21 +260,17 @@ impl Registry {
         }
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
-            dispatch.configure(&[], &[], &config.limits, Offer::default());
+            dispatch.configure(&[], &[], &config.limits.topics, Offer::default());
             callers(&dispatch)
                 .iter()
                 .for_each(|participant| dispatch.revoke(participant));
         }
     }
 
-    fn open_topic(
-        self: &Arc<Self>,
-        topic: &TopicSection,
-        limits: &Arc<GatewayLimits>,
-    ) -> Arc<Dispatch> {
+    fn open_topic(self: &Arc<Self>, topic: &TopicSection, limits: TopicLimits) -> Arc<Dispatch> {
         let settings = Settings {
             topic: topic.clone(),
-            limits: Arc::clone(limits),
+            limits,
         };
         let registry = Arc::downgrade(self);
         let name = topic.name.clone();
@@ -280,18 +290,13 @@ impl Registry {
                 .cloned()
         };
         let servers: Vec<Arc<Upstream>> = topic.servers.iter().filter_map(named).collect();
-        let public = topic.access == Access::Public;
-        let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
-        let serving: Vec<_> = config
-            .participants
-            .iter()
-            .filter(enters)
-            .filter_map(ParticipantConfig::server)
-            .collect();
-        let own = config.participants.iter();
-        let own = own.filter_map(|one| Some((one.participant.id.clone(), one.result_bytes_max?)));
+        let spec = |server: &ServerConfig| UpstreamSpec {
+            config: server.clone(),
+            limits: config.limits.servers,
+        };
+        let serving: Vec<_> = config.serving_in(topic).map(spec).collect();
         let results = ResultLimits {
-            own: own.collect(),
+            own: config.result_limits.iter().cloned().collect(),
             others: topic.result_bytes_max,
         };
         let results = Arc::new(results);
@@ -302,7 +307,7 @@ impl Registry {
             tools: topic.tools.as_ref(),
             sets: Some(&config.sets),
         };
-        dispatch.configure(&servers, &serving, &config.limits, offer);
+        dispatch.configure(&servers, &serving, &config.limits.topics, offer);
     }
 }
 

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use access::config::{Config, GatewayLimits};
-use access::grants::Grants;
-use access::identities::local_user;
-use access::{AccessJournal, AccessState};
+use config::{Config, GatewayLimits};
+use identity::grants::Grants;
+use identity::identities::local_user;
+use identity::{AccessJournal, AccessState};
 use model::Refusal;
 use store::Ledger;
 
@@ -66,7 +66,7 @@ impl Registry {
     fn take_journal(&self, access: &AccessJournal) -> Swapped {
         self.swap(|now| {
             let config = Arc::clone(&now.config);
-            let standing = access.standing(&config);
+            let standing = access.standing(&config.identity);
             InForce::new(config, standing)
         })
     }
@@ -92,7 +92,7 @@ impl Registry {
     pub(super) fn follow(&self, swapped: Swapped, concerned: Concerned<'_>) {
         // The user of a pipe has started this process, and stays.
         if swapped.closes && !self.serves_pipe.load(Ordering::Relaxed) {
-            self.end_links_of(&local_user(&self.config()).id);
+            self.end_links_of(&local_user(&self.config().identity).id);
         }
         self.refresh(match concerned {
             Concerned::Everybody => None,

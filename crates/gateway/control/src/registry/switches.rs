@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use access::RESTART;
 use auth::Participant;
+use identity::RESTART;
 use model::{Refusal, RefusalCode};
 use upstream::config::{ServerConfig, Transport};
 

@@ -7,7 +7,9 @@ use std::{net::IpAddr, sync::Arc, sync::atomic::Ordering};
 
 use auth::{ACCESS_TOKEN_PREFIX, LOCAL_USER, Participant, Presented, Wire, Wires};
 use json::quote;
-use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{
+    ANONYMOUS_PREFIX, Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName,
+};
 use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
 use store::audit::RecordedVerdict;
@@ -16,10 +18,10 @@ use super::Registry;
 use crate::in_force::InForce;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
-use access::config::Access;
-use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, identities::local_user, is_guest};
 use gateway::{Dispatch, Link};
+use identity::{Guests, TOPIC_GUESTS_MAX, identities::local_user};
 use topic::Joining;
+use topic::section::Access;
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
@@ -197,7 +199,7 @@ impl Registry {
         let allowed = topic.anonymous.as_ref()?;
         let rate = topic.anonymous_rate;
         let dispatch = self.topic(&name)?;
-        let known = known.filter(|guest| is_guest(&guest.id) && guest.may_enter(&name));
+        let known = known.filter(|guest| guest.id.is_guest() && guest.may_enter(&name));
         if let Some(known) = known.or_else(|| guests.of(&name)) {
             return Some(Ok((dispatch, known)));
         }
@@ -286,7 +288,7 @@ impl Registry {
     /// is known from now on.
     pub fn pipe_user(&self) -> Arc<Participant> {
         self.serves_pipe.store(true, Ordering::Relaxed);
-        local_user(&self.config())
+        local_user(&self.config().identity)
     }
 
     /// A participant as it is known now, in a topic or not.
@@ -299,7 +301,7 @@ impl Registry {
         let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
         let bearer = bearer.or_else(|| self.bearers.participant(id));
         let bearer = bearer.or_else(|| now.sign_ins.participant(id, unix_ms()));
-        bearer.or_else(|| is_local().then(|| local_user(&now.config)))
+        bearer.or_else(|| is_local().then(|| local_user(&now.config.identity)))
     }
 
     /// All participants that are known now, in a topic or not.
@@ -331,7 +333,7 @@ impl Registry {
         let participant = &link.participant.id;
         // A link joins once.
         let _ = link.held.set(self.held_of(participant));
-        if is_guest(participant) && self.is_full_of_guests(dispatch) {
+        if participant.is_guest() && self.is_full_of_guests(dispatch) {
             let refusal =
                 Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
             return Err(refusal.hint("come with a token"));
@@ -361,7 +363,7 @@ impl Registry {
     pub(crate) fn may_use(&self, id: &ParticipantId, wire: Wire) -> bool {
         let now = self.now();
         !now.limits_wires
-            || is_guest(id)
+            || id.is_guest()
             || self
                 .known_by(&now, id)
                 .is_some_and(|known| known.wires.contains(wire))
@@ -370,7 +372,7 @@ impl Registry {
     /// Whether no more links of guests may join a topic. All together have at most a participant's
     /// share of its places.
     pub fn is_full_of_guests(&self, dispatch: &Dispatch) -> bool {
-        let places = TOPIC_GUESTS_MAX.min(default_share(self.limits().topic_participants_max));
+        let places = TOPIC_GUESTS_MAX.min(default_share(self.limits().topics.participants_max));
         dispatch.with(|topic| topic.guests_len()) >= places
     }
 
@@ -387,7 +389,7 @@ impl Registry {
         topic: &TopicName,
     ) -> Option<Arc<Capabilities>> {
         let now = self.now();
-        if is_guest(id) {
+        if id.is_guest() {
             return now.topic(topic)?.anonymous.clone();
         }
         let known = self

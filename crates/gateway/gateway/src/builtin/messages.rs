@@ -5,10 +5,10 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use access::Purpose;
+use auth::Purpose;
 use json::visible;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
-use platform::unix_ms;
+use platform::{random, unix_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
@@ -246,7 +246,7 @@ fn malformed(why: &str) -> Refusal {
 /// it could.
 fn seal(dispatch: &Dispatch, who: &ParticipantId, cursor: Cursor) -> String {
     let state = format!("{}:{cursor}", dispatch.name());
-    CURSOR.seal(&dispatch.context.sealer, who, unix_ms(), &state)
+    CURSOR.seal(&dispatch.context.sealer, who, unix_ms(), random(), &state)
 }
 
 fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor, Refusal> {

@@ -22,7 +22,7 @@ use super::{arguments, held_tasks, messages, participants, proxy, reviews, searc
 use crate::delivery::{finish, spawn};
 use crate::proposals::view::View;
 use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::content::Waits};
-use access::config::BuiltIn;
+use topic::section::BuiltIn;
 
 const DEFINITIONS: &str = include_str!("tools.json");
 

@@ -13,8 +13,8 @@ use crate::link::{NoOutlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::{context::Context, live::Effect};
-use access::config::{Access, GatewayLimits, McpCalls, TopicSection};
 use topic::Joining;
+use topic::section::{Access, McpCalls, TopicLimits, TopicSection};
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,
@@ -34,7 +34,7 @@ impl Stage {
             name: TopicName::new("main").unwrap(),
             access: Access::Restricted,
             anonymous: None,
-            anonymous_rate: access::GUEST_RATE,
+            anonymous_rate: topic::section::GUEST_RATE,
             history: 100,
             servers: Vec::new(),
             mcp_calls: McpCalls::None,
@@ -45,15 +45,12 @@ impl Stage {
             proposal_ttl: Duration::from_secs(600),
             result_bytes_max: None,
         };
-        let limits = GatewayLimits {
+        let limits = TopicLimits {
             away: Duration::ZERO,
             hold: Duration::ZERO,
-            ..GatewayLimits::default()
+            ..TopicLimits::default()
         };
-        let settings = Settings {
-            topic,
-            limits: Arc::new(limits),
-        };
+        let settings = Settings { topic, limits };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
         let context = Arc::new(Context::new(
@@ -63,7 +60,7 @@ impl Stage {
         ));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
-        dispatch.configure(&[], &[], &GatewayLimits::default(), <_>::default());
+        dispatch.configure(&[], &[], &TopicLimits::default(), <_>::default());
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant::new(
             ParticipantId::new("ann").unwrap(),

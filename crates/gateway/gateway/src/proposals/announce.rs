@@ -15,7 +15,7 @@ use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
 use crate::proposals::kept::OpenedProposal;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
-use access::config::McpCalls;
+use topic::section::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";

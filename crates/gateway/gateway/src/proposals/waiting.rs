@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use access::account;
 use model::ParticipantId;
 use platform::{Share, Taken};
 use store::JournalWriter;
@@ -26,5 +25,5 @@ pub(super) fn take(journal: &JournalWriter, proposed: &Proposed) -> Option<Taken
 fn account_of(journal: &JournalWriter, opened: &OpenedProposal) -> Option<Arc<Share>> {
     ParticipantId::new(&opened.by)
         .ok()
-        .map(|by| journal.account(account(&by)))
+        .map(|by| journal.account(by.account()))
 }

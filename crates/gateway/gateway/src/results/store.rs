@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use access::account;
 use model::{Latest, ParticipantId};
 use platform::Mutex;
 use tokio::time::{Instant, sleep_until};
@@ -53,7 +52,7 @@ impl Results {
             kept: Arc::new(kept),
         };
         let mut state = self.0.lock();
-        state.kept.push(account(name), bytes, one);
+        state.kept.push(name.account(), bytes, one);
         let gone = state
             .kept
             .shrink(LARGE_RESULTS_MAX, LARGE_RESULTS_BYTES_MAX);

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use access::TaskId;
 use model::{LinkId, Notice, OperationId, ParticipantId, Payload};
 use platform::unix_ms;
 use tokio::task::JoinSet;
@@ -11,6 +10,7 @@ use upstream::Session;
 use upstream::tasks::{ServerTask, TaskEvents, instance_of};
 use wire::mcp::task;
 
+use super::task_id::TaskId;
 use crate::{dispatch::Dispatch, live::Event};
 
 /// The facts by which a task is entered in the topic's book.

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use access::{TaskId, is_guest, not_written};
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
-use store::{Ledger, StoreError};
+use store::{Ledger, StoreError, not_written};
 use tokio::sync::oneshot;
 use topic::TaskOrigin;
 use upstream::tasks::ServerTask;
 
 use super::book::{self, Entry};
 use super::kept::{CreatedTask, KeptTasks, TaskRecord};
+use super::task_id::TaskId;
 use crate::{dispatch::Dispatch, link::Link, live::Event};
 
 /// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
@@ -80,7 +80,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
         return;
     };
     // No guest of this process has the name of one before the restart.
-    if is_guest(&holder) {
+    if holder.is_guest() {
         return;
     }
     let sealer = &dispatch.context.sealer;

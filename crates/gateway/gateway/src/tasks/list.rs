@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use access::Purpose;
-use auth::Sealer;
+use auth::{Purpose, Sealer};
 use lists::bad_cursor;
 use model::{ParticipantId, Refusal};
-use platform::unix_ms;
+use platform::{random, unix_ms};
 use tokio::{task::JoinSet, time::timeout};
 use upstream::Session;
 use upstream::tasks::{ServerTask, look};
@@ -154,7 +153,7 @@ fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
 }
 
 fn seal(sealer: &Sealer, who: &ParticipantId, (at_ms, id): &Place) -> String {
-    CURSOR.seal(sealer, who, unix_ms(), &format!("{at_ms}:{id}"))
+    CURSOR.seal(sealer, who, unix_ms(), random(), &format!("{at_ms}:{id}"))
 }
 
 fn open(sealer: &Sealer, who: &ParticipantId, cursor: &str) -> Option<Place> {

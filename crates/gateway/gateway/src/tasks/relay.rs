@@ -1,7 +1,6 @@
 //! Relay of servers' tasks: ids in answers, notifications and questions, and the session that knows
 //! a task.
 
-use access::TaskId;
 use std::{borrow::Cow, sync::Arc};
 
 use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
@@ -13,6 +12,7 @@ use wire::mcp::task::{self, Becomes, Fitted, Taker, TaskReport, TaskSupport, Tas
 
 use super::book::{self, Entry};
 use super::journal;
+use super::task_id::TaskId;
 use crate::call::{Call, Delivered};
 use crate::link::{Link, Requester};
 use crate::{context::call_number, dispatch::Dispatch, incoming::Names};

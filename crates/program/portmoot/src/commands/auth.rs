@@ -6,9 +6,9 @@ mod probe;
 use std::io::{IsTerminal, Read, stdin};
 use std::sync::Arc;
 
-use access::bearers::{Bearers, Step};
 use auth::Participant;
 use auth::jwt::ACCESS_TOKEN_BYTES_MAX;
+use identity::bearers::{Bearers, Step};
 use json::visible;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) async fn run(command: AuthCommand, output: Output) -> Result<Exit, Fa
     match command {
         AuthCommand::Check { topic, config } => {
             let mut loaded = load(&sources(&config), output)?;
-            if loaded.config.issuers.is_empty() {
+            if loaded.config.identity.issuers.is_empty() {
                 let failure = Failure::new(Exit::Usage, "no_issuers", "no issuer is configured");
                 return Err(failure.hint("add [issuers.NAME]; docs/authorization.md shows how"));
             }
@@ -35,7 +35,7 @@ pub(crate) async fn run(command: AuthCommand, output: Output) -> Result<Exit, Fa
             }
             let token = read_token()?;
             let bearers = Bearers::new(Arc::default());
-            bearers.take_over(&Arc::new(loaded.config));
+            bearers.take_over(&loaded.config.identity);
             let (steps, participant) = bearers.explain(&token, Some(&topic)).await;
             Ok(show(&steps, participant.as_deref(), output))
         }

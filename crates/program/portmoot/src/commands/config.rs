@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use access::AccessState;
-use access::identities::tokens_configured;
+use identity::AccessState;
+use identity::identities::tokens_configured;
 use json::visible;
 use serde_json::json;
 
@@ -142,8 +142,8 @@ fn summary(loaded: &Loaded) -> String {
         |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let parts = [
         count(loaded.config.servers.len(), "server"),
-        count(loaded.config.participants.len(), "participant"),
-        count(loaded.config.topics.len(), "topic"),
+        count(loaded.config.identity.participants.len(), "participant"),
+        count(loaded.config.identity.topics.len(), "topic"),
     ];
     let files: Vec<String> = loaded
         .files
@@ -180,8 +180,8 @@ fn listen_problem(loaded: &Loaded) -> Option<Problem> {
         .ok()?
         .unwrap_or_default();
     let refusal = auth::check_listen_address(
-        loaded.config.listen,
-        tokens_configured(&loaded.config, &state),
+        loaded.config.doors.listen,
+        tokens_configured(&loaded.config.identity, &state),
     )
     .err()?;
     let problem =
@@ -207,7 +207,7 @@ pub(crate) fn guest_problem(loaded: &Loaded) -> Option<Problem> {
         .transpose()
         .ok()?
         .unwrap_or_default();
-    let is_closed = tokens_configured(&loaded.config, &state);
+    let is_closed = tokens_configured(&loaded.config.identity, &state);
     if is_closed {
         None
     } else {

@@ -3,10 +3,10 @@
 
 use std::net::TcpListener;
 
-use access::AccessState;
-use access::config::Config;
-use access::grants::{Grants, NOT_APPLIED};
-use access::identities::tokens_configured;
+use config::Config;
+use identity::AccessState;
+use identity::grants::{Grants, NOT_APPLIED};
+use identity::identities::tokens_configured;
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::{Directory, PeekedJournal};
@@ -431,6 +431,7 @@ impl Live {
                 .iter()
                 .any(|known| known.name.as_str() == name)
                 || config
+                    .identity
                     .participants
                     .iter()
                     .any(|known| known.participant.id.as_str() == name)
@@ -543,11 +544,11 @@ fn data_dir(config: &Config) -> (Check, Option<AccessState>, Option<String>) {
 }
 
 fn port(config: &Config, runs: Option<String>) -> Check {
-    let listen = config.listen.to_string();
+    let listen = config.doors.listen.to_string();
     if runs.as_deref() == Some(listen.as_str()) {
         return passed("port", format!("{listen}: used by the running gateway"));
     }
-    match TcpListener::bind(config.listen) {
+    match TcpListener::bind(config.doors.listen) {
         Ok(_) => passed("port", format!("{listen} is free")),
         Err(error) => failed(
             "port",
@@ -564,8 +565,8 @@ fn tokens(config: &Config, state: Option<&AccessState>) -> Check {
             "managed by the running gateway; to list them: portmoot token ls",
         );
     };
-    let asked = tokens_configured(config, state);
-    if let Err(refusal) = auth::check_listen_address(config.listen, asked) {
+    let asked = tokens_configured(&config.identity, state);
+    if let Err(refusal) = auth::check_listen_address(config.doors.listen, asked) {
         let fix = refusal.hint.unwrap_or_default().into_owned();
         return failed("tokens", refusal.message.into_owned(), fix);
     }
@@ -596,7 +597,7 @@ fn tokens(config: &Config, state: Option<&AccessState>) -> Check {
 
 /// A warning if there are grants that configured participants do not get.
 fn grants(config: &Config, state: &AccessState) -> Option<Check> {
-    let grants = Grants::read(state, config);
+    let grants = Grants::read(state, &config.identity);
     let names: Vec<&str> = grants.not_applied().collect();
     let first = names.first()?;
     let found = format!("{}: {NOT_APPLIED}", names.join(", "));

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use access::AccessState;
-use access::config::Config;
-use access::tokens::{IssuedTokenRow, TokenRequest, issue, revoke, rotate};
-use access::{Authority, TOKENS};
 use auth::LOCAL_USER;
+use config::Config;
+use identity::AccessState;
+use identity::tokens::{IssuedTokenRow, TokenRequest, issue, revoke, rotate};
+use identity::{Authority, TOKENS};
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::JournalWriter;
@@ -162,7 +162,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
             let name = request.name.clone();
             let made = issue(
                 &journal.ledger()?,
-                &config,
+                &config.identity,
                 Authority::Operator,
                 request,
                 &random,
@@ -190,7 +190,7 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
             let rotation = (name, overlap_ms);
             let made = rotate(
                 &journal.ledger()?,
-                &config,
+                &config.identity,
                 Authority::Operator,
                 rotation,
                 &random,
@@ -242,7 +242,7 @@ async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<Value, Fai
             let permit = audit.reserve()?;
             let end = revoke(
                 &journal.ledger()?,
-                &config,
+                &config.identity,
                 Authority::Operator,
                 name,
                 unix_ms(),

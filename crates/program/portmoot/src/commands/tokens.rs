@@ -4,10 +4,10 @@
 mod count;
 mod unused;
 
-use access::config::BuiltIn;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
+use topic::section::BuiltIn;
 
 use count::{counter, definitions};
 

@@ -1,6 +1,11 @@
 //! Changes of a reloaded configuration, by the names of what changed.
 
-use access::config::{Config, TopicSection};
+use std::sync::Arc;
+
+use config::Config;
+use identity::config::{IdentityConfig, ParticipantConfig};
+use topic::section::TopicSection;
+use upstream::config::ServerConfig;
 
 use terminal::output::LOG_TARGET;
 
@@ -41,9 +46,9 @@ fn changes(before: &Config, after: &Config) -> Changes {
     }
     changes.compare(
         "participant",
-        &before.participants,
-        &after.participants,
-        |one| one.participant.id.to_string(),
+        &participants(before),
+        &participants(after),
+        |one| one.known.participant.id.to_string(),
     );
     changes.compare(
         "topic",
@@ -59,19 +64,48 @@ fn changes(before: &Config, after: &Config) -> Changes {
 
 /// A configuration without the parts whose changes are named one by one.
 fn settings(config: &Config) -> Config {
-    Config {
-        servers: Vec::new(),
+    let identity = IdentityConfig {
         participants: Vec::new(),
         topics: Vec::new(),
+        servers: Vec::new(),
+        ..IdentityConfig::clone(&config.identity)
+    };
+    Config {
+        servers: Vec::new(),
         auth: Vec::new(),
+        serving: Vec::new(),
+        result_limits: Vec::new(),
+        identity: Arc::new(identity),
         ..config.clone()
     }
+}
+
+/// A participant with all that is configured of it.
+#[derive(PartialEq)]
+struct WholeParticipant<'c> {
+    known: &'c ParticipantConfig,
+    serving: Option<&'c ServerConfig>,
+    result_limit: Option<usize>,
+}
+
+fn participants(of: &Config) -> Vec<WholeParticipant<'_>> {
+    let mut all = Vec::new();
+    for known in &of.identity.participants {
+        let id = &known.participant.id;
+        let limited = of.result_limits.iter().find(|one| one.0 == *id);
+        all.push(WholeParticipant {
+            known,
+            serving: of.serving.iter().find(|server| server.name == *id),
+            result_limit: limited.map(|one| one.1),
+        });
+    }
+    all
 }
 
 /// The topics of a configuration, with only those of their servers that the other one has too: `*`
 /// means all servers, so an added server alone is no change of a topic.
 fn topics(of: &Config, other: &Config) -> Vec<TopicSection> {
-    let mut topics = of.topics.clone();
+    let mut topics = of.identity.topics.clone();
     for topic in &mut topics {
         topic
             .servers

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use access::config::{Config, GatewayLimits};
+use config::{Config, GatewayLimits};
 use platform::default_share;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use upstream::config::{ProtoConfig, Transport};
@@ -37,7 +37,7 @@ impl Descriptors {
     pub(super) fn fit(config: &mut Config) -> Self {
         let reserve = reserve(config);
         let wanted = config.limits.connections_max;
-        let each = if config.tls.is_some() {
+        let each = if config.doors.tls.is_some() {
             TLS_CONNECTION
         } else {
             1
@@ -99,19 +99,21 @@ fn reserve(config: &Config) -> usize {
         sum.saturating_add(match &server.transport {
             Transport::Stdio(_) | Transport::Proto(ProtoConfig::Child { .. }) => config
                 .limits
-                .upstream_sessions_max
+                .servers
+                .caller_sessions_max
                 .saturating_add(SHARED_SESSIONS)
                 .saturating_mul(CHILD),
             // Each call may have a connection of its own.
             Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_) => {
-                config.limits.upstream_calls_max
+                config.limits.servers.calls_max
             }
             // One connection for each session.
             Transport::Proto(
                 ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_),
             ) => config
                 .limits
-                .upstream_sessions_max
+                .servers
+                .caller_sessions_max
                 .saturating_add(SHARED_SESSIONS),
             Transport::Demo | Transport::Participant | Transport::Unusable { .. } => 0,
         })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use access::config::Config;
+use config::Config;
 
 use crate::consent;
 use crate::process::env;
@@ -77,18 +77,23 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         after.clone_from(before);
         differs
     }
-    let switches_tls = before.tls.is_some() != after.tls.is_some();
+    let switches_tls = before.doors.tls.is_some() != after.doors.tls.is_some();
     if switches_tls {
-        after.tls.clone_from(&before.tls);
+        after.doors.tls.clone_from(&before.doors.tls);
     }
-    let switches_login = before.login.is_some() != after.login.is_some();
+    let known = &before.identity;
+    let identity = Arc::make_mut(&mut after.identity);
+    let switches_login = known.login.is_some() != identity.login.is_some();
     if switches_login {
-        after.login.clone_from(&before.login);
+        identity.login.clone_from(&known.login);
     }
     let old = &before.limits;
     let new = Arc::make_mut(&mut after.limits);
     let kept = [
-        ("server.listen", keep(&before.listen, &mut after.listen)),
+        (
+            "server.listen",
+            keep(&before.doors.listen, &mut after.doors.listen),
+        ),
         ("server.tls", switches_tls),
         ("login.enabled", switches_login),
         (
@@ -98,15 +103,21 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         ("server.key_file", keep(&before.key, &mut after.key)),
         (
             "server.starts_at_once",
-            keep(&before.starts_at_once, &mut after.starts_at_once),
+            keep(
+                &before.starts.starts_at_once,
+                &mut after.starts.starts_at_once,
+            ),
         ),
         (
             "server.probes_at_once",
-            keep(&before.probes_at_once, &mut after.probes_at_once),
+            keep(
+                &before.starts.probes_at_once,
+                &mut after.starts.probes_at_once,
+            ),
         ),
         (
             "server.operator_key",
-            keep(&before.operator_key, &mut after.operator_key),
+            keep(&known.operator_key, &mut identity.operator_key),
         ),
         (
             "server.limits.connections_max",
@@ -130,7 +141,10 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
                 &mut new.participant_held_bytes_max,
             ),
         ),
-        ("server.limits.away", keep(&old.away, &mut new.away)),
+        (
+            "server.limits.away",
+            keep(&old.topics.away, &mut new.topics.away),
+        ),
         ("audit", keep(&before.audit, &mut after.audit)),
         ("registry", keep(&before.references, &mut after.references)),
     ];

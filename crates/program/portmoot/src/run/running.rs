@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use access::config::Config;
-use access::grants::{Grants, NOT_APPLIED};
-use access::identities::tokens_configured;
-use access::sign_ins::make_login_key;
-use access::{AccessJournal, AccessState};
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
+use config::Config;
 use control::{Registry, RegistryParts};
 use doors::Doors;
+use identity::grants::{Grants, NOT_APPLIED};
+use identity::identities::tokens_configured;
+use identity::sign_ins::make_login_key;
+use identity::{AccessJournal, AccessState};
 use model::{RefusalCode, TopicName};
 use oauth::{ServerAccounts, vault::Vault};
 use platform::{Mutex, random, unix_ms};
@@ -61,16 +61,16 @@ impl OpenedJournal {
                 ledger: None,
                 // Nothing that it seals is read after the end of the process.
                 sealer: Sealer::new(&random(), None),
-                requires_token: tokens_configured(config, &AccessState::default()),
+                requires_token: tokens_configured(&config.identity, &AccessState::default()),
             });
         };
         let writer = JournalWriter::open(data_dir)?;
         let ledger: Ledger<AccessState> = writer.ledger()?;
-        let sealer = access::sealer(&writer, &random(), unix_ms())?;
-        if config.login.is_some() {
+        let sealer = identity::sealer(&writer, &random(), unix_ms())?;
+        if config.identity.login.is_some() {
             make_login_key(&ledger, &random(), unix_ms())?;
         }
-        let requires_token = ledger.state(|state| tokens_configured(config, state));
+        let requires_token = ledger.state(|state| tokens_configured(&config.identity, state));
         writer.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
         Ok(Self {
             writer: Some(writer),
@@ -94,7 +94,7 @@ fn start_guard(exe: PathBuf) -> Option<Guard> {
 
 /// A new operator key, written into the data directory; its hash.
 fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failure> {
-    if !config.operator_key {
+    if !config.identity.operator_key {
         store::remove_operator_key(dir)?;
         return Ok(None);
     }
@@ -115,7 +115,7 @@ fn accounts(
         key.as_deref(),
         journal.map(JournalWriter::ledger).transpose()?,
     );
-    let public_url = config.public_url.as_ref().map(ToString::to_string);
+    let public_url = config.identity.public_url.as_ref().map(ToString::to_string);
     // It does not listen yet, and with a client on a pipe it may never do.
     Ok(Arc::new(ServerAccounts::new(
         vault,
@@ -161,11 +161,11 @@ impl Gateway {
         };
         let access = AccessJournal::new(ledger, requires_token).with_operator(operator);
         let access = Arc::new(access);
-        let standing = access.standing(&config);
+        let standing = access.standing(&config.identity);
         log_not_applied(&standing.grants);
         let guard = exe.and_then(start_guard);
         let accounts = accounts(&config, journal.as_ref(), &audit)?;
-        if config.login.is_some() && journal.is_none() {
+        if config.identity.login.is_some() && journal.is_none() {
             tracing::warn!(target: LOG_TARGET, "clients cannot sign in: the gateway has no data_dir");
         }
         let start = RegistryParts {
@@ -202,7 +202,7 @@ impl Gateway {
     /// # Errors
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, Failure> {
-        let address = self.registry.config().listen;
+        let address = self.registry.config().doors.listen;
         auth::check_listen_address(address, self.access.requires_token()).map_err(|refusal| {
             Failure {
                 exit: Exit::Refused,
@@ -219,7 +219,7 @@ impl Gateway {
         })?;
         self.descriptors.log();
         let _ = self.bound.set(bound);
-        let has_tls = self.registry.config().tls.is_some();
+        let has_tls = self.registry.config().doors.tls.is_some();
         *self.registry.accounts.services().base_url.write() = url_of(&bound.to_string(), has_tls);
         self.announce()?;
         Ok(bound)
@@ -230,6 +230,7 @@ impl Gateway {
         let certificate = self
             .registry
             .config()
+            .doors
             .tls
             .as_ref()
             .map(ServerTls::fingerprint);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use access::AccessJournal;
-use access::config::Config;
 use auth::{Participant, Presented};
 use control::{Concerned, Registry};
+use identity::AccessJournal;
+use identity::config::IdentityConfig;
 use model::ParticipantId;
 use oauth::dialer::Dialer;
 use signin::{Connect, Home, SignIn};
@@ -19,8 +19,8 @@ struct InRegistry {
 }
 
 impl Home for InRegistry {
-    fn config(&self) -> Arc<Config> {
-        self.registry.config()
+    fn config(&self) -> Arc<IdentityConfig> {
+        Arc::clone(&self.registry.config().identity)
     }
 
     fn audit(&self) -> &Recorder {
@@ -73,7 +73,7 @@ pub(super) fn sign_in(
     registry: &Arc<Registry>,
     access: &Arc<AccessJournal>,
 ) -> Option<Arc<SignIn>> {
-    registry.config().login.as_ref()?;
+    registry.config().identity.login.as_ref()?;
     let home = InRegistry {
         registry: Arc::clone(registry),
         access: Arc::clone(access),

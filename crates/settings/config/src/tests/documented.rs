@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use access::config::Config;
+use crate::checked::Config;
 
 use crate::node::{Layer, Node, SourceOrigin};
 use crate::reader::{Problems, Table};

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
-use access::issuers::{IssuerConfig, ScopeConfig};
 use auth::jwt::{Algorithm, Rules};
 use http::HeaderMap;
 use http_body_util::BodyExt;
+use identity::config::IdentityConfig;
+use identity::issuers::{IssuerConfig, ScopeConfig};
 use oauth::issuer::TokenCheck;
 use serde_json::{Value, json};
 
@@ -36,10 +37,14 @@ fn config(public_url: &str) -> Config {
         implies: vec![name.into()],
         capabilities: Arc::default(),
     };
-    Config {
+    let identity = IdentityConfig {
         public_url: Some(PublicUrl::parse(public_url).unwrap()),
         issuers: vec![issuer],
         scopes: vec![scope("mcp:read", true), scope("mcp:write", false)],
+        ..IdentityConfig::default()
+    };
+    Config {
+        identity: Arc::new(identity),
         ..Config::default()
     }
 }
@@ -125,19 +130,15 @@ async fn each_endpoint_has_its_document() {
         .await
         .unwrap();
     assert_eq!(of_root["resource"], "https://gw.example/a/mcp");
-    let with_sse = Config {
-        legacy_sse: true,
-        ..config("https://gw.example")
-    };
+    let mut with_sse = config("https://gw.example");
+    with_sse.doors.legacy_sse = true;
     assert!(
         document(&with_sse, "/.well-known/oauth-protected-resource/sse")
             .await
             .is_some()
     );
-    let none = Config {
-        issuers: Vec::new(),
-        ..config("https://gw.example")
-    };
+    let mut none = config("https://gw.example");
+    Arc::make_mut(&mut none.identity).issuers.clear();
     assert!(
         document(&none, "/.well-known/oauth-protected-resource")
             .await

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use access::grants::GrantRequest;
-use access::tokens::TokenRequest;
+use identity::grants::GrantRequest;
+use identity::tokens::TokenRequest;
 
 use super::*;
 use model::ParticipantId;
@@ -15,7 +15,7 @@ async fn nothing_reads_the_identities_of_one_state_and_the_grants_of_another() {
     let dir = tempfile::tempdir().unwrap();
     let (access, registry) = started(dir.path());
     let admin = Admin::new(access, Arc::clone(&registry));
-    let boss = local_user(&registry.config());
+    let boss = local_user(&registry.config().identity);
     let scout = ParticipantId::new("scout").unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let reader = {

@@ -21,7 +21,7 @@ use oauth::issuer::{Condition, Issuer, TokenCheck};
 use platform::{Limiter, RwLock, unix_ms};
 use tls::ClientTls;
 
-use crate::config::Config;
+use crate::config::IdentityConfig;
 use crate::issuers::{IssuerConfig, capabilities_of, endpoint, offered};
 pub use cache::TOKENS_MAX;
 use cache::{Cache, Checked};
@@ -52,7 +52,7 @@ pub struct Bearers {
 /// Configuration and issuers by which tokens are checked.
 #[derive(Default, Clone)]
 struct Known {
-    config: Arc<Config>,
+    config: Arc<IdentityConfig>,
     issuers: Vec<(IssuerConfig, Arc<Issuer>)>,
     /// The scopes that tokens may have.
     scopes: Arc<Scopes>,
@@ -85,7 +85,7 @@ impl Bearers {
     /// Takes over a configuration: issuers that did not change keep their keys, all checked tokens
     /// are forgotten, and the participants that came with them get what the configuration gives
     /// them now. Must be called inside a runtime.
-    pub fn take_over(self: &Arc<Self>, config: &Arc<Config>) {
+    pub fn take_over(self: &Arc<Self>, config: &Arc<IdentityConfig>) {
         let before = Arc::clone(&self.known.read());
         let mut issuers = Vec::new();
         for one in &config.issuers {
@@ -643,7 +643,7 @@ impl Known {
             .participants
             .iter()
             .map(|one| &one.participant.id);
-        let mut names = names.chain(self.config.servers.iter().map(|server| &server.name));
+        let mut names = names.chain(&self.config.servers);
         if names.any(|known| *known == made.id || known.looks_like(&made.id)) {
             return Err(TokenRefused::NoPlace(format!(
                 "the name `{}` is taken",

@@ -42,7 +42,7 @@ fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
     let main = TopicName::new("main").unwrap();
     let side = TopicName::new("side").unwrap();
     for (at, change) in (1..).zip(changes) {
-        let grants = Grants::read(&state, &Config::default());
+        let grants = Grants::read(&state, &IdentityConfig::default());
         let before = grants.over(&id("agent-a"), &configured, change.topic.as_ref(), at);
         let records = grants
             .change(change, &before, (&id("admin"), &Capabilities::full()), at)
@@ -51,7 +51,7 @@ fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
             .into_iter()
             .for_each(|change| state.apply(&AccessRecord::GrantChanged(change)));
     }
-    let grants = Grants::read(&state, &Config::default());
+    let grants = Grants::read(&state, &IdentityConfig::default());
     [Some(&main), Some(&side), None].map(|topic| {
         let held = grants.over(&id("agent-a"), &configured, topic, now_ms);
         held.iter()
@@ -264,7 +264,7 @@ fn the_next_expiry_is_known() {
         };
         state.apply(&AccessRecord::GrantChanged(change));
     }
-    let grants = Grants::read(&state, &Config::default());
+    let grants = Grants::read(&state, &IdentityConfig::default());
     assert_eq!(
         [0, 20, 50].map(|since| grants.next_expiry(since)),
         [Some(20), Some(50), None]

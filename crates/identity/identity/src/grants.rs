@@ -7,7 +7,7 @@ use model::{
     CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName,
 };
 
-use crate::config::Config;
+use crate::config::IdentityConfig;
 use crate::record::GrantChange;
 use crate::state::{AccessState, Grant};
 
@@ -89,7 +89,7 @@ impl Grants {
     /// names now. One that was made for the bearer of a token does not apply to a participant that
     /// is configured under its name later, nor the other way round.
     #[must_use]
-    pub fn read(state: &AccessState, config: &Config) -> Grants {
+    pub fn read(state: &AccessState, config: &IdentityConfig) -> Grants {
         let mut by_participant: HashMap<String, Vec<Grant>> = HashMap::new();
         let mut not_applied = BTreeSet::new();
         let configured: HashSet<String> = config

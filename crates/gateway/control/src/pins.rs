@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use auth::Participant;
 use data_encoding::HEXLOWER;
+use identity::PINS;
 use model::{GATEWAY, Refusal, RefusalCode};
 use platform::{Mutex, unix_ms};
 use sha2::{Digest as _, Sha256};
-use store::Ledger;
 use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::{Recorder, entry};
+use store::{Ledger, not_written};
 use upstream::Pinning;
 use upstream::config::{PinMode, ServerConfig};
 use vetting::{
@@ -20,12 +21,7 @@ use vetting::{
     Withheld, imitations, scan,
 };
 
-use crate::journal::not_written;
 pub use kept::{KeptPins, PinRecord, PinnedDefinition};
-
-/// The capability to see and approve what servers have changed, and the kind under which that is
-/// recorded.
-pub const PINS: &str = "portmoot/pins";
 
 /// The log target of what is found.
 const TARGET: &str = "portmoot::servers";

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use auth::Participant;
 use model::{Capabilities, Capability, Refusal, RefusalCode, TopicName};
+use topic::section::{Access, TopicSection};
 use wire::time::rfc3339;
 
-use crate::config::{Access, Config, TopicSection};
+use crate::config::IdentityConfig;
 use crate::grants::{Changed, Grants};
 use crate::identities::configured;
 
@@ -20,6 +21,9 @@ pub const SERVERS: &str = "portmoot/servers";
 /// The capability to restart, disable and enable servers, and the kind under which that is
 /// recorded.
 pub const RESTART: &str = "portmoot/restart";
+/// The capability to see and approve what servers have changed, and the kind under which that is
+/// recorded.
+pub const PINS: &str = "portmoot/pins";
 /// The capability to sign in and out at servers, for all callers or for others.
 pub const ACCOUNTS: &str = "portmoot/accounts";
 /// The kind under which changes of the servers of the configuration file are recorded. No
@@ -50,7 +54,7 @@ impl Authority<'_> {
     /// enter may be private.
     pub fn may_take(
         &self,
-        config: &Config,
+        config: &IdentityConfig,
         bearer: &Participant,
         now_ms: u64,
     ) -> Result<(), Refusal> {
@@ -64,7 +68,7 @@ impl Authority<'_> {
     /// As [`Authority::may_take`].
     pub fn may_give(
         &self,
-        config: &Config,
+        config: &IdentityConfig,
         bearer: &Participant,
         now_ms: u64,
     ) -> Result<(), Refusal> {
@@ -75,7 +79,7 @@ impl Authority<'_> {
 
     fn covers(
         &self,
-        config: &Config,
+        config: &IdentityConfig,
         bearer: &Participant,
         until_ms: u64,
         now_ms: u64,
@@ -83,7 +87,7 @@ impl Authority<'_> {
         let Self::Participant(author, grants) = *self else {
             return Ok(());
         };
-        let serves = configured(config, bearer.id.as_str()).is_some_and(|one| one.serves.is_some());
+        let serves = configured(config, bearer.id.as_str()).is_some_and(|one| one.serves);
         if serves && author.id != bearer.id {
             let servers = Capability::parse(SERVERS)
                 .map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
@@ -132,7 +136,7 @@ impl Authority<'_> {
     /// The refusal that names the first capability which is not held.
     pub fn may_change(
         &self,
-        config: &Config,
+        config: &IdentityConfig,
         whose: &Participant,
         topic: Option<&TopicName>,
         changed: &[Changed],
@@ -165,7 +169,7 @@ impl Authority<'_> {
     /// enter.
     fn places<'c>(
         &self,
-        config: &'c Config,
+        config: &'c IdentityConfig,
         whose: &Participant,
         topic: Option<&'c TopicName>,
         what: &str,

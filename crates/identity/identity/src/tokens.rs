@@ -6,15 +6,13 @@ use auth::{TokenHash, encode_token};
 use model::{CAPABILITIES_MAX, Capabilities, ParticipantId, Refusal, RefusalCode};
 use oauth::{AccountRecord, KeptAccounts};
 use serde::{Deserialize, Serialize};
-use store::{Entry, Ledger};
+use store::{Entry, Ledger, not_written};
 use utoipa::ToSchema;
 
 use crate::identities::{bearer, configured, tokens_configured};
 use crate::record::{AccessRecord, IssuedToken};
 use crate::state::AccessState;
-use crate::{
-    Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written,
-};
+use crate::{Authority, config::IdentityConfig, grants::Grants, guests::is_gateways_name};
 
 /// Digits of the hash of its first token that tell one bearer of a name from the next. The time of
 /// that token follows them.
@@ -100,7 +98,7 @@ pub struct RevokedTokens {
 /// its bearer could do more, or for longer, than the issuer, or if the journal cannot be written.
 pub fn issue(
     journal: &Ledger<AccessState>,
-    config: &Config,
+    config: &IdentityConfig,
     authority: Authority<'_>,
     request: TokenRequest,
     random: &[u8; 32],
@@ -154,7 +152,7 @@ pub fn issue(
 /// the participant that rotates, or if the journal cannot be written.
 pub fn rotate(
     journal: &Ledger<AccessState>,
-    config: &Config,
+    config: &IdentityConfig,
     authority: Authority<'_>,
     (name, overlap_ms): (&str, u64),
     random: &[u8; 32],
@@ -220,7 +218,7 @@ fn no_token(name: &str) -> Refusal {
 /// journal cannot be written.
 pub fn revoke(
     journal: &Ledger<AccessState>,
-    config: &Config,
+    config: &IdentityConfig,
     authority: Authority<'_>,
     name: &str,
     now_ms: u64,
@@ -267,7 +265,12 @@ pub fn revoke(
 }
 
 /// Number of a participant's changes of capabilities that are in force.
-fn changes(journal: &Ledger<AccessState>, config: &Config, name: &str, now_ms: u64) -> usize {
+fn changes(
+    journal: &Ledger<AccessState>,
+    config: &IdentityConfig,
+    name: &str,
+    now_ms: u64,
+) -> usize {
     let Ok(id) = ParticipantId::new(name) else {
         return 0;
     };
@@ -299,7 +302,7 @@ fn ended_sign_ins(journal: &Ledger<AccessState>, name: &str, at_ms: u64) -> Vec<
 /// participant: the next bearer has none.
 fn ended_accounts(
     journal: &Ledger<AccessState>,
-    config: &Config,
+    config: &IdentityConfig,
     name: &str,
     at_ms: u64,
 ) -> Result<Vec<Entry>, Refusal> {
@@ -331,7 +334,7 @@ fn ended_accounts(
 /// participant.
 fn ended_grants(
     journal: &Ledger<AccessState>,
-    config: &Config,
+    config: &IdentityConfig,
     name: &str,
     at_ms: u64,
 ) -> Option<AccessRecord> {
@@ -345,7 +348,7 @@ fn ended_grants(
 
 fn check(
     state: &AccessState,
-    config: &Config,
+    config: &IdentityConfig,
     authority: Authority<'_>,
     request: &TokenRequest,
 ) -> Result<(), Refusal> {
@@ -361,7 +364,7 @@ fn check(
         .participants
         .iter()
         .map(|one| one.participant.id.as_str());
-    let servers = config.servers.iter().map(|server| server.name.as_str());
+    let servers = config.servers.iter().map(ParticipantId::as_str);
     let issued = state.tokens().iter().map(|token| token.name.as_str());
     let mut known = participants
         .chain(servers)
@@ -370,12 +373,7 @@ fn check(
     if let Some(other) = known.find(|other| id.looks_like(other)) {
         return Err(malformed(format!("`{name}` looks like `{other}`")).hint("choose another name"));
     }
-    if is_gateways_name(name)
-        || config
-            .servers
-            .iter()
-            .any(|server| server.name.as_str() == name)
-    {
+    if is_gateways_name(name) || config.servers.iter().any(|server| server.as_str() == name) {
         let refusal = malformed(format!(
             "`{name}` is the name of a server or of the gateway itself"
         ));

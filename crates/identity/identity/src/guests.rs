@@ -3,29 +3,11 @@
 use std::sync::Arc;
 
 use auth::{LOCAL_USER, Participant};
-pub use model::ANONYMOUS_PREFIX;
-use model::{GATEWAY, ParticipantId, RateLimit, TopicName};
+use model::{ANONYMOUS_PREFIX, GATEWAY, TopicName};
 use platform::Mutex;
 
 /// Guests in one topic at once.
 pub const TOPIC_GUESTS_MAX: usize = 1_000;
-/// Rate limit of one guest, unless the topic sets another.
-pub const GUEST_RATE: RateLimit = RateLimit {
-    per_minute: 600,
-    burst: 100,
-};
-
-/// Whether this is the name of a guest.
-#[must_use]
-pub fn is_guest(id: &ParticipantId) -> bool {
-    id.as_str().starts_with(ANONYMOUS_PREFIX)
-}
-
-/// The account on which a participant has its shares: its own, or the one of all guests.
-#[must_use]
-pub fn account(id: &ParticipantId) -> &str {
-    model::account(id.as_str())
-}
 
 /// Whether the gateway gives this name out itself, in any case: its own, the local user's, or a
 /// guest's.

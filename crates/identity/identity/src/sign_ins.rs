@@ -12,7 +12,7 @@ use auth::{
 use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
 use store::{Ledger, SealingKey, StoreError};
 
-use crate::config::Config;
+use crate::config::IdentityConfig;
 use crate::identities::{bearer, configured};
 use crate::issuers::{ScopeConfig, capabilities_of, endpoint, offered};
 use crate::record::{AccessRecord, Family};
@@ -82,7 +82,11 @@ pub fn login_key(state: &AccessState) -> Option<SealKey> {
 /// The participant of this name that may sign in: a configured one, or the bearer of the newest
 /// issued token.
 #[must_use]
-pub fn subject(config: &Config, state: &AccessState, name: &str) -> Option<Arc<Participant>> {
+pub fn subject(
+    config: &IdentityConfig,
+    state: &AccessState,
+    name: &str,
+) -> Option<Arc<Participant>> {
     if let Some(one) = configured(config, name) {
         return Some(Arc::clone(&one.participant));
     }
@@ -93,7 +97,7 @@ pub fn subject(config: &Config, state: &AccessState, name: &str) -> Option<Arc<P
 /// Mark of a participant in a session of a browser: another mark is another bearer of the name, or
 /// one of whom something was revoked since.
 #[must_use]
-pub fn session_mark(config: &Config, state: &AccessState, name: &str) -> String {
+pub fn session_mark(config: &IdentityConfig, state: &AccessState, name: &str) -> String {
     let newest = state.tokens().iter().rfind(|token| token.name == name);
     let incarnation = newest.filter(|_| configured(config, name).is_none());
     let incarnation = incarnation
@@ -125,7 +129,7 @@ pub fn resource_of_topic(public_url: &PublicUrl, topic: &str) -> String {
 impl SignIns {
     /// All sign-ins that follow from the journal, if signing in is enabled.
     #[must_use]
-    pub fn read(config: &Config, state: &AccessState) -> Self {
+    pub fn read(config: &IdentityConfig, state: &AccessState) -> Self {
         let Some(key) = login_key(state).filter(|_| config.login.is_some()) else {
             return Self::default();
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::{Credential, Identities, LOCAL_USER, Participant, TokenHash, Wires};
 use model::{Capabilities, ParticipantId, TopicName};
 
-use crate::config::{Config, ParticipantConfig};
+use crate::config::{IdentityConfig, ParticipantConfig};
 use crate::record::IssuedToken;
 use crate::state::AccessState;
 
@@ -13,7 +13,7 @@ use crate::state::AccessState;
 /// or clients may sign in. Expired tokens count, so that no gateway opens by the mere passing of
 /// time.
 #[must_use]
-pub fn tokens_configured(config: &Config, state: &AccessState) -> bool {
+pub fn tokens_configured(config: &IdentityConfig, state: &AccessState) -> bool {
     let configured =
         !config.participants.is_empty() || !config.issuers.is_empty() || config.login.is_some();
     configured || !state.tokens().is_empty()
@@ -24,7 +24,7 @@ pub fn tokens_configured(config: &Config, state: &AccessState) -> bool {
 /// local user.
 #[must_use]
 pub fn identities(
-    config: &Config,
+    config: &IdentityConfig,
     state: &AccessState,
     required_before: bool,
     operator: Option<TokenHash>,
@@ -77,7 +77,7 @@ pub fn bearer_token(authorization: &str) -> Option<&str> {
 
 /// The participant of every connection while no tokens are configured. It may do everything in
 /// every topic.
-pub fn local_user(config: &Config) -> Arc<Participant> {
+pub fn local_user(config: &IdentityConfig) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
     let topics = config
         .topics
@@ -94,7 +94,7 @@ pub fn local_user(config: &Config) -> Arc<Participant> {
 
 /// The bearer of an issued token. Written capabilities of the configuration win over those of the
 /// token.
-pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
+pub(super) fn bearer(config: &IdentityConfig, token: &IssuedToken) -> Option<Arc<Participant>> {
     let configured = configured(config, &token.name);
     let written = configured
         .filter(|one| one.capabilities_written)
@@ -133,7 +133,10 @@ pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Partici
 }
 
 /// The configured participant of this name.
-pub(super) fn configured<'a>(config: &'a Config, name: &str) -> Option<&'a ParticipantConfig> {
+pub(super) fn configured<'a>(
+    config: &'a IdentityConfig,
+    name: &str,
+) -> Option<&'a ParticipantConfig> {
     config
         .participants
         .iter()

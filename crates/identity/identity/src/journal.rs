@@ -9,7 +9,7 @@ use store::{DirectoryOwner, Ledger, StoreError};
 
 use crate::record::IssuedToken;
 use crate::state::AccessState;
-use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
+use crate::{config::IdentityConfig, grants::Grants, identities::identities, sign_ins::SignIns};
 
 /// Standing of participants: what a configuration and the journal make of them together.
 #[derive(Debug)]
@@ -73,6 +73,11 @@ impl AccessJournal {
             .map_or(Ok(()), |ledger| ledger.journal().announce(gateway))
     }
 
+    /// Whether the gateway keeps a journal.
+    pub fn is_kept(&self) -> bool {
+        self.journal.is_some()
+    }
+
     /// Whether callers need a token. A gateway that requires one goes on requiring one until it
     /// stops.
     pub fn requires_token(&self) -> bool {
@@ -80,7 +85,7 @@ impl AccessJournal {
     }
 
     /// Standing of participants under a configuration, all of one state of the journal.
-    pub fn standing(&self, config: &Config) -> Standing {
+    pub fn standing(&self, config: &IdentityConfig) -> Standing {
         let standing = self.state(|state| Standing {
             identities: identities(config, state, self.requires_token(), self.operator),
             sign_ins: SignIns::read(config, state),
@@ -133,11 +138,4 @@ impl AccessJournal {
             None => read(&AccessState::default()),
         }
     }
-}
-
-/// The refusal of a change that could not be written. The cause goes to the log alone.
-pub fn not_written(error: &StoreError) -> Refusal {
-    tracing::error!(code = error.code(), %error, "the journal cannot be written");
-    let message = "the change could not be written to the journal, so it was not made";
-    Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")
 }

@@ -1,9 +1,9 @@
 //! Sealed texts: cursors, states and ids that clients keep, each for one participant, one purpose
 //! and a limited time.
 
-use auth::Sealer;
 use model::ParticipantId;
-use platform::random;
+
+use crate::Sealer;
 
 /// Purpose of sealed texts, and the time that they are valid.
 #[derive(Debug, Clone, Copy)]
@@ -15,11 +15,19 @@ pub struct Purpose {
 }
 
 impl Purpose {
-    /// Seals a text for a participant, from this time on, in milliseconds since 1970.
+    /// Seals a text for a participant, from this time on, in milliseconds since 1970; `nonce` is
+    /// random.
     #[must_use]
-    pub fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64, text: &str) -> String {
+    pub fn seal(
+        &self,
+        sealer: &Sealer,
+        who: &ParticipantId,
+        now_ms: u64,
+        nonce: [u8; 24],
+        text: &str,
+    ) -> String {
         let until_ms = now_ms.saturating_add(self.valid_ms);
-        sealer.seal(self.name, who.as_str(), until_ms, random(), text.as_bytes())
+        sealer.seal(self.name, who.as_str(), until_ms, nonce, text.as_bytes())
     }
 
     /// The text that was sealed; `None` if it is another participant's, of another purpose, or too

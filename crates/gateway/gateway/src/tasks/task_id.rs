@@ -1,9 +1,9 @@
 //! Task ids as the gateway gives them out: sealed for its participant, so that no other participant
 //! can guess or use it.
 
-use crate::Purpose;
-use auth::Sealer;
+use auth::{Purpose, Sealer};
 use model::{Form, ParticipantId};
+use platform::random;
 use upstream::tasks::{Origin, TASK_KEPT_MS_MAX};
 
 const TASK: Purpose = Purpose {
@@ -15,26 +15,26 @@ const TASK_ID_BYTES_MIN: usize = 77;
 
 /// The content of a task id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskId<'i> {
+pub(crate) struct TaskId<'i> {
     /// The topic in which the task was created.
-    pub topic: &'i str,
+    pub(crate) topic: &'i str,
     /// Its server.
-    pub server: &'i str,
+    pub(crate) server: &'i str,
     /// The instance number of the server's session; 0 if the server's tasks belong to no session.
-    pub instance: u64,
+    pub(crate) instance: u64,
     /// The form of payloads about it.
-    pub form: Form,
+    pub(crate) form: Form,
     /// Whether the call was held until it was approved.
-    pub held: bool,
+    pub(crate) held: bool,
     /// The tool that was called, under the name by which the call was judged.
-    pub tool: &'i str,
+    pub(crate) tool: &'i str,
     /// The server's own id.
-    pub own: &'i str,
+    pub(crate) own: &'i str,
 }
 
 impl<'i> TaskId<'i> {
     /// The id, for this participant.
-    pub fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
+    pub(crate) fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
         let form = <&str>::from(self.form);
         let Self {
             topic,
@@ -50,11 +50,11 @@ impl<'i> TaskId<'i> {
             "{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}",
             tool.len()
         );
-        TASK.seal(sealer, who, now_ms, &state)
+        TASK.seal(sealer, who, now_ms, random(), &state)
     }
 
     /// The origin of a task that is known by its id alone.
-    pub fn origin(&self, server: ParticipantId, created_ms: u64) -> Origin {
+    pub(crate) fn origin(&self, server: ParticipantId, created_ms: u64) -> Origin {
         Origin {
             server,
             instance: self.instance,
@@ -67,7 +67,12 @@ impl<'i> TaskId<'i> {
     }
 
     /// The content of an id that was sealed for this participant.
-    pub fn open(sealer: &Sealer, who: &ParticipantId, now_ms: u64, id: &str) -> Option<String> {
+    pub(crate) fn open(
+        sealer: &Sealer,
+        who: &ParticipantId,
+        now_ms: u64,
+        id: &str,
+    ) -> Option<String> {
         if id.len() < TASK_ID_BYTES_MIN {
             return None;
         }
@@ -75,7 +80,7 @@ impl<'i> TaskId<'i> {
     }
 
     /// Reads the content that [`TaskId::open`] returned.
-    pub fn read(state: &'i str) -> Option<Self> {
+    pub(crate) fn read(state: &'i str) -> Option<Self> {
         let mut parts = state.splitn(7, '\n');
         let topic = parts.next()?;
         let server = parts.next()?;

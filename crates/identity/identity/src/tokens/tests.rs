@@ -8,22 +8,23 @@ use model::TopicName;
 use store::JournalWriter;
 
 use super::*;
-use crate::config::{ParticipantConfig, TopicSection};
+use crate::config::ParticipantConfig;
 use crate::identities::identities;
+use topic::section::TopicSection;
 
 fn open_at(dir: &Path) -> Ledger<AccessState> {
     JournalWriter::open(dir).unwrap().ledger().unwrap()
 }
 
-fn config(participants: Vec<ParticipantConfig>) -> Config {
+fn config(participants: Vec<ParticipantConfig>) -> IdentityConfig {
     let topic = TopicSection {
         name: TopicName::new("main").unwrap(),
-        access: crate::config::Access::Restricted,
+        access: topic::section::Access::Restricted,
         anonymous: None,
-        anonymous_rate: crate::guests::GUEST_RATE,
+        anonymous_rate: topic::section::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
-        mcp_calls: crate::config::McpCalls::Kinds,
+        mcp_calls: topic::section::McpCalls::Kinds,
         builtin: Vec::new(),
         tools: None,
         tools_list: <_>::default(),
@@ -31,10 +32,10 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         proposal_ttl: std::time::Duration::from_secs(300),
         result_bytes_max: None,
     };
-    Config {
+    IdentityConfig {
         participants,
         topics: vec![topic],
-        ..Config::default()
+        ..IdentityConfig::default()
     }
 }
 
@@ -52,9 +53,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         certificates: Vec::new(),
         subject: None,
         capabilities_written: true,
-        serves: None,
-        validate: false,
-        result_bytes_max: None,
+        serves: false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::GatewayLimits;
+use config::GatewayLimits;
 use platform::Share;
 
 /// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the

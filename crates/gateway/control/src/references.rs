@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use platform::unix_ms;
-use registry::resolve::Resolver;
+use registry::resolve::{References, Resolver};
 use schema::{NoReference, Reference};
 use upstream::{Resolve, Resolving};
-
-use crate::config::References;
 
 /// Characters that are shown of a text that is no reference.
 const SHOWN_CHARS_MAX: usize = 100;
@@ -16,7 +14,7 @@ const SHOWN_CHARS_MAX: usize = 100;
 /// Resolver of references; `None` if no registry is allowed. Without its directory the cache is in
 /// memory alone.
 #[must_use]
-pub fn resolver(config: Option<&References>) -> Option<Arc<dyn Resolve>> {
+pub(crate) fn resolver(config: Option<&References>) -> Option<Arc<dyn Resolve>> {
     let References {
         settings,
         way,
