@@ -18,10 +18,11 @@ use wire::mcpx::system::{self, ErrorDraft, PersonView, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
+use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{dispatch::Dispatch, record::Record, step::Step, violations::Violation};
+use crate::{record::Record, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -32,8 +33,8 @@ impl Dispatch {
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         let envelope = Arc::new(envelope);
-        match self.step_envelope(link.opener(), &envelope) {
-            Ok(step) => _ = self.carry_out(step),
+        match self.step_envelope(link.opener(), &envelope, Refused::ByEffect) {
+            Ok(step) => _ = step.carry_out(),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
     }
@@ -47,10 +48,10 @@ impl Dispatch {
         by: Requester<'_>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut step = self.step_envelope(by, &Arc::new(envelope))?;
-        let refused = step.take_refusal().map_or(Ok(()), Err);
-        self.carry_out(step);
-        refused
+        let mut step = self.step_envelope(by, &Arc::new(envelope), Refused::InStep)?;
+        let refusal = step.refusal.take();
+        step.carry_out();
+        refusal.map_or(Ok(()), Err)
     }
 
     /// Steps the topic with an envelope, and records the verdict.
@@ -58,7 +59,8 @@ impl Dispatch {
         self: &Arc<Self>,
         by: Requester<'_>,
         envelope: &Arc<Envelope>,
-    ) -> Result<Step, Box<Refusal>> {
+        refused: Refused,
+    ) -> Result<Step<'_>, Box<Refusal>> {
         let link = by.link;
         // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
@@ -97,7 +99,7 @@ impl Dispatch {
             Some(Head::Request) => envelope.correlation_id(),
             Some(Head::Response) | None => None,
         };
-        let step = self.step(Event::Say(Say {
+        let event = Event::Say(Say {
             link: link.id,
             id: envelope.id(),
             kind: envelope.kind(),
@@ -108,13 +110,17 @@ impl Dispatch {
             message: Arc::clone(envelope),
             bytes: envelope.frame().len(),
             intent,
-        }));
-        let (admitted, why) = match step.verdict() {
+        });
+        let step = match refused {
+            Refused::ByEffect => self.step(event),
+            Refused::InStep => self.step_awaited(event),
+        };
+        let (admitted, why) = match &step.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };
-        match step.verdict() {
+        match &step.verdict {
             Some(Verdict::Refused(Cause::NotAdmitted | Cause::Reserved)) => {
                 self.violations.count(Violation::Capability);
             }

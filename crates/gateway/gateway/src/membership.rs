@@ -59,8 +59,8 @@ impl Dispatch {
             rate: *rate,
             joining,
         }));
-        let refused = step.take_refusal();
-        self.carry_out(step);
+        let refused = step.refusal.take();
+        step.carry_out();
         if let Some(refusal) = refused {
             return Err(*refusal);
         }
@@ -178,7 +178,7 @@ impl Dispatch {
                 kept: Some(kept),
             }))
         };
-        self.carry_out(step);
+        step.carry_out();
         for (server, hidden) in all.iter().zip(&hidden) {
             self.note_listed(server, hidden);
         }

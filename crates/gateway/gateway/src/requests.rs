@@ -19,8 +19,11 @@ use crate::work::Work;
 use store::recorder::RecordPermit;
 
 use crate::{
-    apps, builtin, dispatch::Dispatch, narrow_names, record::Record, results, sending, skills,
-    tasks,
+    apps, builtin,
+    dispatch::{Dispatch, Refused},
+    narrow_names,
+    record::Record,
+    results, sending, skills, tasks,
 };
 
 impl Dispatch {
@@ -154,13 +157,13 @@ impl Dispatch {
             }
         };
         let step = self.step(event);
-        if let Some(verdict) = step.verdict() {
+        if let Some(verdict) = &step.verdict {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
                 Record::of(self).request(permit, &call, verdict);
             }
         }
-        self.carry_out(step);
+        step.carry_out();
         call
     }
 
@@ -173,6 +176,9 @@ impl Dispatch {
     ) {
         let dispatch = Arc::clone(self);
         let work = Work::new(move |call| rest(&dispatch, call));
+        // The topic drops the work of a call that is over. What it owns is dropped with this clone
+        // then, and not under the topic's lock.
+        let _outlives_the_step = work.clone();
         self.take(Event::Proceed { operation, work });
     }
 
@@ -316,9 +322,11 @@ impl CallTopic for Dispatch {
             tasks::relay::become_task(&self, call, delivered, &answer)?;
             Ok(answer)
         });
-        // While the caller is away, the answer waits on its account.
+        let topic = self.lock_for("Answer");
+        // While the caller is away, the answer waits on its account. Asked under the lock of the
+        // step, as the caller may be answered for now, or come back, until then.
         let end = end.and_then(|answer| {
-            if Call::counts(&answer) && self.with(|topic| topic.is_paused(call.id)) {
+            if Call::counts(&answer) && topic.is_paused(call.id) {
                 call.hold_answer(&answer)?;
             }
             Ok(answer)
@@ -330,10 +338,12 @@ impl CallTopic for Dispatch {
             },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
-        self.take(Event::Answer {
+        let answer = Event::Answer {
             link: delivered.link,
             operation: call.id,
             end,
-        });
+        };
+        self.step_locked(topic, answer, Refused::ByEffect)
+            .carry_out();
     }
 }

@@ -189,7 +189,7 @@ impl Dispatch {
             read().map(|event| self.step(event))
         };
         if let Some(step) = step {
-            self.carry_out(step);
+            step.carry_out();
         }
     }
 
@@ -388,9 +388,9 @@ impl Dispatch {
                 |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));
             (ended, manifest.map(relist))
         };
-        self.carry_out(ended);
+        ended.carry_out();
         if let Some(succeeded) = succeeded {
-            self.carry_out(succeeded);
+            succeeded.carry_out();
         }
     }
 }

@@ -64,12 +64,12 @@ fn written(dispatch: &Arc<Dispatch>, runtime: &Handle, proposal: OperationId, st
     let stepped = catch_unwind(AssertUnwindSafe(|| {
         dispatch.step(Event::Written { proposal, stored })
     }));
-    let Ok(step) = stepped else {
-        tracing::error!(%proposal, "a durable record was not taken: the gateway has a fault");
-        return;
-    };
-    let dispatch = Arc::clone(dispatch);
-    runtime.spawn(async move { dispatch.carry_out(step) });
+    match stepped {
+        Ok(mut step) => step.leave_to(runtime),
+        Err(_) => {
+            tracing::error!(%proposal, "a durable record was not taken: the gateway has a fault");
+        }
+    }
 }
 
 /// Writes a record, then says whether it is durable.
