@@ -66,7 +66,7 @@ pub struct Dispatch {
     /// Its room.
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
-    pub(crate) own: Arc<Link>,
+    pub(crate) gateway_link: Arc<Link>,
     /// What the gateway's own participant lists. Locked for writing while the topic takes the
     /// configuration that it belongs to.
     pub(crate) own_lists: RwLock<OwnLists>,
@@ -128,7 +128,7 @@ impl Dispatch {
             millis(settings.limits.keep_alive),
             Arc::<Context>::clone(&context),
         );
-        let own = own_link(&context, &settings.topic.name);
+        let gateway_link = gateway_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
         let dispatch = Arc::new(Self {
             context,
@@ -139,7 +139,7 @@ impl Dispatch {
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),
             room,
-            own,
+            gateway_link,
             own_lists: RwLock::default(),
             listing: Mutex::default(),
             results: Arc::default(),
@@ -478,7 +478,7 @@ impl Drop for Step<'_> {
     }
 }
 
-fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
+fn gateway_link(context: &Context, topic: &TopicName) -> Arc<Link> {
     let participant = auth::Participant::new(
         ParticipantId::gateway(),
         Arc::default(),

@@ -73,20 +73,14 @@ impl Dispatch {
             );
             self.violations.count(Violation::Sender);
             let why = format!("{}: `from` was {}", refusal.code, quote(envelope.from()));
-            Record::of(self).envelope(permit, envelope, from, false, Some(&why));
+            Record(self).envelope(permit, envelope, from, false, Some(&why));
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
         let intent = match ask::read(self, by, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
-                Record::of(self).envelope(
-                    permit,
-                    envelope,
-                    from,
-                    false,
-                    Some(refusal.code.as_str()),
-                );
+                Record(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
                 return Err(Box::new(refusal));
             }
         };
@@ -127,7 +121,7 @@ impl Dispatch {
             Some(Verdict::Refused(Cause::Malformed)) => self.violations.count(Violation::Malformed),
             _ => {}
         }
-        Record::of(self).envelope(permit, envelope, from, admitted, why);
+        Record(self).envelope(permit, envelope, from, admitted, why);
         Ok(step)
     }
 
@@ -183,7 +177,7 @@ impl Dispatch {
         payload: &[u8],
     ) {
         if from.as_str() != model::GATEWAY {
-            Record::of(self).server_envelope(from.as_str(), to, kind, payload);
+            Record(self).server_envelope(from.as_str(), to, kind, payload);
         }
         self.announce(from, to, kind, Some(correlation), payload, None);
     }
@@ -229,14 +223,14 @@ impl Dispatch {
     /// Answers bytes that are no envelope (MCPx v0.1, section 3.5.2).
     pub fn tell_breach(&self, link: &Link, breach: &Breach) {
         let from = link.participant.id.as_str();
-        Record::of(self).malformed(from, breach.refusal().code.as_str());
+        Record(self).malformed(from, breach.refusal().code.as_str());
         self.tell(link.id, |stamp| system::breach(stamp, from, breach));
     }
 
     /// Answers a message that is too long or no text.
     pub fn tell_error(&self, link: &Link, error: &str, message: &str) {
         let from = link.participant.id.as_str();
-        Record::of(self).malformed(from, error);
+        Record(self).malformed(from, error);
         let notice = ErrorDraft {
             error,
             message,
@@ -297,7 +291,7 @@ pub(crate) fn ignored(
     why: Ignored,
 ) {
     let receivers: Vec<&str> = by.iter().map(ParticipantId::as_str).collect();
-    let record = |why: &str| Record::of(dispatch).ignored(envelope, &receivers, why);
+    let record = |why: &str| Record(dispatch).ignored(envelope, &receivers, why);
     match why {
         Ignored::Repeat => record(&format!(
             "repeat: {} was acted on before",
@@ -325,7 +319,7 @@ pub(crate) fn ignored(
                 return;
             };
             let mismatch = mismatch.to_string();
-            Record::of(dispatch).mismatched(envelope, &receivers, &mismatch);
+            Record(dispatch).mismatched(envelope, &receivers, &mismatch);
             let kind = envelope.kind();
             tracing::info!(participant = %from, kind, mismatch, "kind and payload differ: the envelope is ignored");
             tell_mismatch(dispatch, from, envelope, by, &mismatch);

@@ -7,10 +7,10 @@
 //!   and its way back.
 
 mod accounts;
-mod apps;
 mod awaited;
 mod builtin;
 mod call;
+mod called_tool;
 mod callers;
 mod connect;
 mod context;
@@ -32,7 +32,6 @@ mod mailboxes;
 pub mod manifests;
 mod membership;
 mod mirror;
-mod narrow_names;
 mod offer;
 pub mod proposals;
 mod questions;

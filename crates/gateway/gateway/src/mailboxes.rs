@@ -42,6 +42,7 @@ impl Mailboxes {
                 continue;
             }
             let Some(recipient) = Recipient::of(to) else {
+                at += 1;
                 continue;
             };
             let effect = effects.remove(at);

@@ -341,11 +341,9 @@ impl Dispatch {
             None => self.list_shared(&server, announced),
         }
         self.note_callers_list(&server, session);
-        let (dispatch, session, owner) = (
-            Arc::downgrade(self),
-            Arc::clone(session),
-            self.owner(session),
-        );
+        let owner = self.owner(session);
+        let dispatch = Arc::downgrade(self);
+        let session = Arc::clone(session);
         tokio::spawn(async move {
             if let (Some(dispatch), Some(owner)) = (dispatch.upgrade(), owner) {
                 dispatch.pass_level(&session, owner).await;
@@ -353,7 +351,7 @@ impl Dispatch {
         });
     }
 
-    /// Tells a session of the log level that a link has set, if it has set one.
+    /// Lets a session know of the log level that a link has set, if it has set one.
     pub(crate) async fn pass_level(&self, session: &Session, link: LinkId) {
         let level = self.with(|topic| topic.level(link));
         if level.is_some_and(|level| session.want_level(link, level, true)) {

@@ -278,14 +278,13 @@ fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropos
     let Opening { id, content, terms } = opening;
     let held = proposal.opened.held;
     let public = public_name(dispatch, &proposal.opened);
-    let (proposal, public, end) = (id, public.as_deref(), end_of(proposal));
     dispatch.take(Event::Restore(Restore {
-        proposal,
+        proposal: id,
         terms,
         content,
         held,
-        public,
-        end,
+        public: public.as_deref(),
+        end: end_of(proposal),
     }));
 }
 
@@ -306,7 +305,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropo
     restore_one(dispatch, opening, &lost);
     close(dispatch, [&*proposal.opened.envelope]);
     if let Some(view) = dispatch.with(|topic| topic.proposal(id)) {
-        record::Record::of(dispatch).concluded(&view, None);
+        record::Record(dispatch).concluded(&view, None);
     }
     if let Some(ledgers) = &dispatch.ledgers {
         // If this is lost, the next start comes to the same end.

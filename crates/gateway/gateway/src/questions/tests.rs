@@ -14,7 +14,7 @@ use wire::rpc::Id;
 use super::*;
 use crate::call::{Delivered, Reply};
 use crate::envelopes::tests::Stage;
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Names};
 use crate::link::{NoOutlet, Passed, Respell, plain_client};
 use crate::live::Server;
 use crate::mailboxes::tests::Hold;
@@ -117,16 +117,13 @@ impl Scene {
         };
         let got = Arc::<Got>::default();
         let reply = Arc::<Got>::clone(&got);
-        (
-            Call::returning(
-                CALL,
-                self.link.opener(),
-                Incoming::plain(request, None),
-                reply,
-                round,
-            ),
-            got,
-        )
+        let incoming = Incoming {
+            round,
+            ..Incoming::plain(request, None)
+        };
+        let by = self.link.opener();
+        let call = Call::new(CALL, by, incoming, Names::Public, reply);
+        (call, got)
     }
 
     /// A call about which its caller is asked something.
