@@ -22,7 +22,7 @@ use wire::mcp::method;
 use crate::delivery::{self, spawn, unknown_method};
 use crate::{call::Call, dispatch::Dispatch, handshake, incoming::Names};
 use crate::{listen, live::ConfiguredServer, manifests, results, tasks::list as task_list};
-pub(crate) use proxy::unwrap;
+pub(crate) use proxy::{is_proxy, unwrap};
 pub use tools::manifest;
 
 /// Serves a call that the topic has delivered to the gateway's own participant.
@@ -87,7 +87,7 @@ pub(crate) fn answer_hosted(
     let facts = call.request.method.facts();
     // A room has no addressee for what a subscription brings.
     let approved = approved && !facts.is_of_subscription;
-    if call.names == Names::Public || approved || facts.is_for_rooms {
+    if approved || facts.is_for_rooms {
         return false;
     }
     let manifest = server.manifest_for(&call.link.participant.id, Form::ENVELOPE);

@@ -11,7 +11,7 @@ use model::{
 use platform::{Full, Taken};
 use tokio::sync::Notify;
 use upstream::tasks::CallTask;
-use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question, Session};
+use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question};
 use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
@@ -22,7 +22,7 @@ use transcode::shown::JsonView;
 
 use crate::{context::call_number, proposals::content::Waits};
 use sessions::Sessions;
-use waiter::Waiter;
+use waiter::{Waiter, WaitsWith};
 
 mod sessions;
 mod waiter;
@@ -62,105 +62,94 @@ pub trait Reply: Send + Sync {
     }
 }
 
-/// Where what belongs to a call goes: to the request that its caller waits for, or nowhere.
+/// Where what belongs to a call goes: to the request that its caller waits with, or nowhere.
 pub(crate) struct Answering<'c> {
     call: &'c Call,
-    /// The request with which the caller came back, if it did.
-    back: Option<Arc<Call>>,
-    is_away: bool,
+    with: WaitsWith<Call>,
 }
 
-impl<'c> Answering<'c> {
-    fn of(call: &'c Call) -> Self {
-        Self {
-            call,
-            back: call.waiter.back(),
-            is_away: call.waiter.is_away(),
+impl Answering<'_> {
+    /// Whether an answer reaches no caller now.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self.with, WaitsWith::Nothing)
+    }
+
+    /// The request that is answered: the call itself, unless its caller came back with another one.
+    pub(crate) fn request(&self) -> &Call {
+        match &self.with {
+            WaitsWith::Later(request) => request,
+            WaitsWith::First | WaitsWith::Nothing => self.call,
         }
     }
 
-    /// Whether an answer reaches no caller now.
-    pub(crate) fn is_away(&self) -> bool {
-        self.is_away
-    }
-
-    pub(crate) fn request(&self) -> &Call {
-        self.back.as_deref().unwrap_or(self.call)
-    }
-
-    /// The reply of a caller that waits.
-    fn reply(&self) -> Option<&dyn Reply> {
-        if self.is_away {
-            None
-        } else {
-            Some(&*self.request().reply)
+    /// The request with which a caller waits.
+    fn waiting(&self) -> Option<&Call> {
+        match &self.with {
+            WaitsWith::First => Some(self.call),
+            WaitsWith::Later(request) => Some(request),
+            WaitsWith::Nothing => None,
         }
     }
 
     pub(crate) fn settle(&self, answer: &Answer, respell: &Respell<'_>) {
-        if let Some(reply) = self.reply() {
-            reply.settle(self.request(), answer, respell);
+        if let Some(request) = self.waiting() {
+            request.reply.settle(request, answer, respell);
         }
     }
 
     pub(crate) fn refuse(&self, refusal: &Refusal) {
-        if let Some(reply) = self.reply() {
-            reply.refuse(self.request(), refusal);
+        if let Some(request) = self.waiting() {
+            request.reply.refuse(request, refusal);
         }
     }
 
     pub(crate) fn abandon(&self) {
-        if let Some(reply) = self.reply() {
-            reply.abandon(self.request());
+        if let Some(request) = self.waiting() {
+            request.reply.abandon(request);
         }
     }
 
     /// Passes a notification on. A caller that came back may have chosen another progress token, or
     /// none.
     pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
-        let Some(reply) = self.reply() else {
+        let Some(request) = self.waiting() else {
             return Ok(());
         };
-        let request = self.request();
         let token = &request.request.progress;
         let is_same = *token == notice.notice.latest;
-        if self.back.is_none()
-            || is_same
-            || notice.notice.method.as_str() != "notifications/progress"
-        {
-            return reply.notify(request, notice);
+        let is_first = matches!(self.with, WaitsWith::First);
+        if is_first || is_same || notice.notice.method.as_str() != "notifications/progress" {
+            return request.reply.notify(request, notice);
         }
-        match token
-            .as_ref()
-            .and_then(|token| relay::with_progress_token(notice.notice, token))
-        {
-            Some(renamed) => reply.notify(
-                request,
-                &Passed {
-                    notice: &renamed,
-                    ..*notice
-                },
-            ),
-            None => Ok(()),
-        }
+        let Some(token) = token else {
+            return Ok(());
+        };
+        let Some(renamed) = relay::with_progress_token(notice.notice, token) else {
+            return Ok(());
+        };
+        let notice = Passed {
+            notice: &renamed,
+            ..*notice
+        };
+        request.reply.notify(request, &notice)
     }
 
     pub(crate) fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        match self.reply() {
-            Some(reply) => reply.ask(self.request(), question),
+        match self.waiting() {
+            Some(request) => request.reply.ask(request, question),
             None => Err(Undelivered::OtherForm),
         }
     }
 
     pub(crate) fn withdraw_question(&self, operation: OperationId) {
-        if let Some(reply) = self.reply() {
-            reply.withdraw_question(self.request(), operation);
+        if let Some(request) = self.waiting() {
+            request.reply.withdraw_question(request, operation);
         }
     }
 
     pub(crate) fn list_changed(&self, list: ListKind) -> Result<(), Undelivered> {
-        match self.reply() {
-            Some(reply) => reply.list_changed(self.request(), list),
+        match self.waiting() {
+            Some(request) => request.reply.list_changed(request, list),
             None => Ok(()),
         }
     }
@@ -198,8 +187,13 @@ pub(crate) struct Delivered {
     pub(crate) proposer: Option<ParticipantId>,
 }
 
-/// One request of a link.
+/// One request of a link, from its admission to its end.
+///
+/// A caller that was answered for now comes back with a request that is a `Call` too, of the same id
+/// and another round. That one is sent nowhere: [`Call::come_back`] gives it to the first call, which
+/// goes on, and whose effects answer it.
 pub struct Call {
+    // What came.
     /// Its id in the topic.
     pub id: OperationId,
     /// The caller's link.
@@ -208,38 +202,49 @@ pub struct Call {
     pub request: Request,
     /// The request in JSON, if the caller wrote protobuf.
     shown: Option<Box<JsonView>>,
-    /// The name that the client gave it.
+    /// The JSON-RPC id, or what stands for it, under which its client knows it.
     pub tag: Option<Tag>,
+    /// The client that the request declares; `None` if the link's counts.
     pub(crate) client: Option<ClientProfile>,
     /// What the access token says with which it came.
     pub(crate) bearer: Option<Arc<Bearer>>,
-    pub(crate) parks: Parks,
-    pub(crate) wish: TaskWish,
+    /// Spelling of names and URIs to its caller.
     pub(crate) names: Names,
-    /// Its relation to tasks: whether it becomes one, is about one, or waits for one.
-    pub(crate) task: CallTask,
-    pub(crate) delivered: OnceLock<Delivered>,
-    /// A built-in tool or task request that waits for a proposal in its own way.
-    pub(crate) waits: OnceLock<Waits>,
-    /// Whether it has a state that is not the gateway's: its server must know it.
+    /// Whether it came with a state that is its server's: only a modern server can know it.
     pub(crate) is_retry: bool,
     /// Whether its person refused to open the link to a connect page.
     pub(crate) declined: bool,
     /// The round in which its caller came back with this very request; 0 if it is the first one.
     pub(crate) round: u32,
+
+    // Where it went.
+    /// Where the topic delivered it, once it has.
+    pub(crate) delivered: OnceLock<Delivered>,
+    /// The sessions that it was sent to.
+    pub(crate) sessions: Sessions,
+    /// Wish of its caller about becoming a task.
+    pub(crate) wish: TaskWish,
+    /// Its relation to tasks: whether it becomes one, is about one, or waits for one.
+    pub(crate) task: CallTask,
+    /// Wakes what serves the call in the gateway when it is cancelled.
+    cancelled: OnceLock<Box<Notify>>,
+
+    // How it is answered.
     /// The mailbox of effects for it.
     pub(crate) mailbox: Mailbox,
     reply: Arc<dyn Reply>,
     /// The request with which its caller waits.
-    waiter: Waiter<Call>,
-    /// The sessions that it was sent to.
-    sessions: Sessions,
-    /// The bytes of a long request on its caller's account, for as long as the call is in memory.
-    held: OnceLock<Taken>,
-    /// The bytes of its answer on that account, while the answer waits for the caller.
-    kept: OnceLock<Taken>,
-    /// Wakes what serves the call in the gateway when it is cancelled.
-    cancelled: OnceLock<Box<Notify>>,
+    pub(crate) waiter: Waiter<Call>,
+    /// Answer for now that its caller gets while a proposal waits.
+    pub(crate) parks: Parks,
+    /// A built-in tool or task request that waits for a proposal in its own way.
+    pub(crate) waits: OnceLock<Waits>,
+
+    // What it takes of the bytes that its caller may have in memory.
+    /// Those of a long request, for as long as the call is in memory.
+    request_bytes: OnceLock<Taken>,
+    /// Those of its answer, while the answer waits for the caller.
+    answer_bytes: OnceLock<Taken>,
 }
 
 /// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there
@@ -255,28 +260,6 @@ impl Call {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
-        Arc::new(Self::with(id, by, incoming, names, reply))
-    }
-
-    /// A request with which the caller of a paused call comes back in this round.
-    pub(crate) fn returning(
-        id: OperationId,
-        by: Requester<'_>,
-        incoming: Incoming,
-        reply: Arc<dyn Reply>,
-        round: u32,
-    ) -> Arc<Self> {
-        let call = Self::with(id, by, incoming, Names::Public, reply);
-        Arc::new(Self { round, ..call })
-    }
-
-    fn with(
-        id: OperationId,
-        by: Requester<'_>,
-        incoming: Incoming,
-        names: Names,
-        reply: Arc<dyn Reply>,
-    ) -> Self {
         let Incoming {
             request,
             tag,
@@ -286,37 +269,36 @@ impl Call {
             schema,
             state,
             declined,
-            ..
+            round,
+            // The topic gets these.
+            interest: _,
+            logs: _,
         } = incoming;
-        let is_retry = state.is_some();
-        let shown = JsonView::of(&request, schema);
-        let link = Arc::clone(by.link);
-        let bearer = by.bearer.cloned();
-        Self {
+        Arc::new(Self {
             id,
-            link,
+            link: Arc::clone(by.link),
+            shown: JsonView::of(&request, schema),
             request,
-            shown,
             tag,
             client,
-            bearer,
-            parks,
-            wish,
+            bearer: by.bearer.cloned(),
             names,
-            task: CallTask::default(),
-            delivered: OnceLock::new(),
-            waits: OnceLock::new(),
-            is_retry,
+            is_retry: state.is_some(),
             declined,
-            round: 0,
+            round,
+            delivered: OnceLock::new(),
+            sessions: Sessions::default(),
+            wish,
+            task: CallTask::default(),
+            cancelled: OnceLock::new(),
             mailbox: Mailbox::default(),
             reply,
             waiter: Waiter::default(),
-            sessions: Sessions::default(),
-            held: OnceLock::new(),
-            kept: OnceLock::new(),
-            cancelled: OnceLock::new(),
-        }
+            parks,
+            waits: OnceLock::new(),
+            request_bytes: OnceLock::new(),
+            answer_bytes: OnceLock::new(),
+        })
     }
 
     /// Its caller, for what follows from the call.
@@ -355,23 +337,15 @@ impl Call {
         Some((delivered.topic.upgrade()?, delivered))
     }
 
-    /// The session that it was sent to last.
-    pub(crate) fn session(&self) -> Option<Arc<Session>> {
-        self.sessions.last().cloned()
-    }
-
-    /// Enters the session that it is sent to.
-    pub(crate) fn enter(&self, session: &Arc<Session>) {
-        self.sessions.enter(session);
-    }
-
-    /// Whether another session may send it: nothing of it depends on the one that has it.
+    /// Whether another session may send it although one has it, which has not sent it yet. A call
+    /// that becomes a task, is about one or waits for one belongs to the session that knows the task.
     pub(crate) fn may_move(&self) -> bool {
         let task = &self.task;
         self.wish == TaskWish::None && task.about().is_none() && !task.asks() && !task.follows()
     }
 
-    /// Whether a session that did not take it can have a successor that does.
+    /// Whether the successor of a session that did not take it may: nothing of it is at the server. A
+    /// task of the old session is not known to the next one.
     pub(crate) fn may_go_again(&self) -> bool {
         self.wish == TaskWish::None && self.task.about().is_none()
     }
@@ -380,21 +354,25 @@ impl Call {
     ///
     /// # Errors
     /// The refusal if the account, or that of all, is full.
-    pub(crate) fn hold(&self) -> Result<(), Refusal> {
-        self.account_for(self.request.payload.bytes.len(), &self.held)
+    pub(crate) fn account_request(&self) -> Result<(), Refusal> {
+        let bytes = self.request.payload.bytes.len();
+        if bytes <= UNCOUNTED_BYTES_MAX {
+            return Ok(());
+        }
+        self.account_for(bytes, &self.request_bytes)
     }
 
-    /// Enters an answer that waits for the caller in the same account.
-    ///
-    /// # Errors
-    /// As [`Call::hold`].
-    pub(crate) fn hold_answer(&self, answer: &Answer) -> Result<(), Refusal> {
-        self.account_for(answer.payload.bytes.len(), &self.kept)
-    }
-
-    /// Whether an answer would be entered in the account if it waited for the caller.
+    /// Whether an answer is long enough for the account.
     pub(crate) fn counts(answer: &Answer) -> bool {
         answer.payload.bytes.len() > UNCOUNTED_BYTES_MAX
+    }
+
+    /// Enters an answer that counts and waits for the caller in the same account.
+    ///
+    /// # Errors
+    /// As [`Call::account_request`].
+    pub(crate) fn account_answer(&self, answer: &Answer) -> Result<(), Refusal> {
+        self.account_for(answer.payload.bytes.len(), &self.answer_bytes)
     }
 
     /// Whether the bytes of its answer are on its caller's account already: it asks for a result
@@ -404,15 +382,16 @@ impl Call {
     }
 
     fn account_for(&self, bytes: usize, place: &OnceLock<Taken>) -> Result<(), Refusal> {
-        let Some(share) = self.link.held.get().filter(|_| bytes > UNCOUNTED_BYTES_MAX) else {
+        // A link that has not joined has no account, and opens no calls.
+        let Some(share) = self.link.held.get() else {
             return Ok(());
         };
-        let why = |full| match full {
-            Full::Share => "your open calls and unread messages hold too many bytes",
-            Full::Pool => "open calls and unread messages hold too many bytes",
-        };
         let taken = share.take(bytes).map_err(|full| {
-            Refusal::new(RefusalCode::Overloaded, why(full))
+            let why = match full {
+                Full::Share => "your open calls and unread messages hold too many bytes",
+                Full::Pool => "open calls and unread messages hold too many bytes",
+            };
+            Refusal::new(RefusalCode::Overloaded, why)
                 .hint("wait until some of your calls have ended")
         })?;
         // It is entered once.
@@ -430,14 +409,14 @@ impl Call {
             .map_or(Ok(&self.request), |shown| shown.request(&self.request))
     }
 
-    /// An answer to it in JSON.
+    /// An answer to the call in JSON.
     pub(crate) fn shown_answer<'a>(&self, answer: &'a Answer) -> Cow<'a, Answer> {
         self.shown.as_ref().map_or(Cow::Borrowed(answer), |shown| {
             Cow::Owned(shown.answer(answer))
         })
     }
 
-    /// A request that is sent for it.
+    /// A request that a session sends for the call: its own, or one in its place.
     pub(crate) fn outgoing<'c>(&'c self, request: &'c Request, number: CallNumber) -> Outgoing<'c> {
         // A proposal runs as its proposer's operation, also if the gateway sends it.
         let delivered = self.delivered.get();
@@ -468,12 +447,16 @@ impl Call {
 
     /// Where what belongs to the call goes now: nowhere while its caller was answered for now.
     pub(crate) fn reply(&self) -> Answering<'_> {
-        Answering::of(self)
+        Answering {
+            call: self,
+            with: self.waiter.waits_with(),
+        }
     }
 
     /// Where the answer for now goes. What follows reaches no caller until it comes back.
     pub(crate) fn answer_for_now(&self) -> Answering<'_> {
-        let answering = Answering::of(self);
+        // First: this one answer still goes to the request that waits.
+        let answering = self.reply();
         self.waiter.leave();
         answering
     }
@@ -483,24 +466,19 @@ impl Call {
         self.waiter.come_back(by);
     }
 
-    /// Whether its caller was answered for now and is not back, as far as its effects have been
-    /// carried out. Only these may ask: for all others the topic knows.
-    pub(crate) fn is_away(&self) -> bool {
-        self.waiter.is_away()
-    }
-
     /// What is notified when the call is cancelled. To be asked for while the call is delivered:
     /// its cancellation comes after that.
     pub(crate) fn cancelled(&self) -> &Notify {
         self.cancelled.get_or_init(Box::default)
     }
 
-    /// Tells the server that it need not go on.
+    /// Lets its server know that it need not go on, be that a session or the gateway. The call itself
+    /// ends by another effect.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
         if let Some(cancelled) = self.cancelled.get() {
             cancelled.notify_one();
         }
-        if let Some(session) = self.session() {
+        if let Some(session) = self.sessions.last() {
             session.cancel(call_number(self.id), reason);
         }
         self.task.stop(reason);
@@ -516,6 +494,8 @@ impl std::fmt::Debug for Call {
     }
 }
 
+/// What a session hands in. Without a topic there is no caller any more: the topic was closed, and
+/// has ended all its calls.
 impl CallEvents for Call {
     fn notice(&self, notice: Notice) {
         if let Some((topic, delivered)) = self.delivery() {

@@ -41,10 +41,10 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Call, refusal: &Refusal) -
 }
 
 fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
-    let delivered = call
-        .delivered
-        .get()
-        .filter(|_| call.names == Names::Public)?;
+    if call.names != Names::Public {
+        return None;
+    }
+    let delivered = call.delivered.get()?;
     let server = dispatch.server(&delivered.server)?;
     let callers = server
         .callers

@@ -6,20 +6,24 @@ use bytes::Bytes;
 use model::{
     Answer, Form, LinkId, LogLevel, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
 };
+use store::Ledger;
 use topic::End;
 use upstream::Subscription;
+use upstream::tasks::ServerTask;
 use wire::mcp::input;
 
 use crate::call::{Call, Delivered};
+use crate::incoming::Names;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::tasks::{journal, relay as tasks};
+use crate::tasks::{journal, kept::KeptTasks, relay as tasks};
 use crate::{dispatch::Dispatch, results, returns};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
     dispatch: &Arc<Dispatch>,
     call: &Call,
-    (server, link): (&Server, LinkId),
+    server: &Server,
+    link: LinkId,
     logs: Option<LogLevel>,
     proposal: Option<&ProposalView>,
 ) {
@@ -42,35 +46,34 @@ pub(crate) fn note(
     });
 }
 
-/// Subscribes the caller to a resource at its server.
+/// Subscribes the caller to a resource at its server. `own_uri` is the server's own spelling, if the
+/// caller has another.
 pub(crate) fn subscribe(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     server: &Arc<ConfiguredServer>,
-    own: Option<Arc<str>>,
+    own_uri: Option<Arc<str>>,
 ) {
     let dispatch = Arc::clone(dispatch);
     let call = Arc::clone(call);
     let server = Arc::clone(server);
     tokio::spawn(async move {
         let link = call.link.id;
-        let uri = uri_of(&call, own.as_deref());
+        let uri = uri_of(&call, own_uri.as_deref());
+        let follows = || dispatch.with(|topic| topic.follows(link, &server.id, uri));
         let done = match server.upstream.session(&call.caller()).await {
-            // The caller has cancelled it or left meanwhile.
-            Ok(_) if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) => return,
+            // The caller has cancelled it or left while the session was opened.
+            Ok(_) if !follows() => return,
             Ok(session) => {
-                session
-                    .subscribe(link, call.link.participant.id.account(), uri)
-                    .await
+                let account = call.link.participant.id.account();
+                session.subscribe(link, account, uri).await
             }
             Err(refusal) => Err(refusal),
         };
-        if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) {
-            // Its caller has cancelled it or left meanwhile, and nothing else would end it at the
-            // server.
-            server
-                .upstream
-                .unsubscribe(link, &Subscription::Resource(uri.to_owned()));
+        if !follows() {
+            // Its caller has cancelled it or left since, and nothing else would end it at the server.
+            let subscription = Subscription::Resource(uri.to_owned());
+            server.upstream.unsubscribe(link, &subscription);
         }
         match done {
             Ok(answer) => answer_with(&dispatch, &call, answer),
@@ -79,23 +82,25 @@ pub(crate) fn subscribe(
     });
 }
 
-/// Ends a subscription of the caller at its server.
+/// Ends a subscription of the caller at its server. `own_uri` is as for [`subscribe`].
 pub(crate) fn unsubscribe(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     server: &ConfiguredServer,
-    own: Option<Arc<str>>,
+    own_uri: Option<Arc<str>>,
 ) {
     // In whichever session it was made, and if that is closed, for its successor.
-    let uri = uri_of(call, own.as_deref()).to_owned();
+    let uri = uri_of(call, own_uri.as_deref()).to_owned();
     server
         .upstream
         .unsubscribe(call.link.id, &Subscription::Resource(uri));
     answer_body(dispatch, call, "{}".into());
 }
 
-fn uri_of<'a>(call: &'a Call, own: Option<&'a str>) -> &'a str {
-    own.or_else(|| call.request.target.as_ref().map(model::Target::as_str))
+/// The URI that a call names, as its server spells it.
+fn uri_of<'a>(call: &'a Call, own_uri: Option<&'a str>) -> &'a str {
+    own_uri
+        .or_else(|| call.request.target.as_ref().map(model::Target::as_str))
         .unwrap_or_default()
 }
 
@@ -151,19 +156,31 @@ pub(crate) fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
 
 /// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that
 /// outlives the gateway is on disk first.
-pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer) {
-    let mut answer = with_questions(call, answer);
-    if let Some(sealed) = returns::with_sealed_state(dispatch, call, &answer) {
-        answer = sealed;
+pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, mut answer: Answer) {
+    if call.request.payload.form == Form::Modern {
+        answer = with_questions(call, answer);
+        if let Some(sealed) = returns::with_sealed_state(dispatch, call, &answer) {
+            answer = sealed;
+        }
     }
     let answer = tasks::rename_answer(dispatch, call, answer);
-    let created = call.task.became();
-    let written = created.and_then(|task| Some((journal::keeps(dispatch, task)?.clone(), task)));
-    let Some((journal, task)) = written else {
-        return reply(dispatch, call, &answer);
-    };
-    let task = Arc::clone(task);
-    // The call is over, so that no effect can overtake this.
+    if let Some(task) = call.task.became()
+        && let Some(journal) = journal::keeps(dispatch, task)
+    {
+        return reply_once_written(dispatch, call, answer, Arc::clone(task), journal.clone());
+    }
+    reply(dispatch, call, &answer);
+}
+
+/// Sends the caller the answer by which it learns of a task, once the task is on disk. The call is
+/// over, so that no effect can overtake this.
+fn reply_once_written(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    answer: Answer,
+    task: Arc<ServerTask>,
+    journal: Ledger<KeptTasks>,
+) {
     let dispatch = Arc::clone(dispatch);
     let call = Arc::clone(call);
     tokio::spawn(async move {
@@ -174,15 +191,14 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
     });
 }
 
-/// Sends the caller an answer, under public URIs.
+/// Sends the caller an answer of its server, under public URIs, unless the caller knows the
+/// server's own.
 fn reply(dispatch: &Arc<Dispatch>, call: &Call, answer: &Answer) {
-    let server = call.delivered.get().map(|delivered| &delivered.server);
-    reply_by(
-        dispatch,
-        call,
-        answer,
-        server.filter(|_| call.names == crate::incoming::Names::Public),
-    );
+    let server = match call.names {
+        Names::Public => call.delivered.get().map(|delivered| &delivered.server),
+        Names::Own => None,
+    };
+    reply_by(dispatch, call, answer, server);
 }
 
 /// Sends the caller an answer, with the URIs of this server under their public spelling: as much of
@@ -195,17 +211,17 @@ pub(crate) fn reply_by(
 ) {
     let reply = call.reply();
     let link = reply.request().link.id;
-    let respell = |own: &str| dispatch.respelled(link, server?, own);
+    let respell = |own_uri: &str| dispatch.respelled(link, server?, own_uri);
     if let Some(cut) = results::cut(dispatch, &reply, answer, &respell) {
         return reply.settle(&cut, &|_| None);
     }
     reply.settle(answer, &respell);
 }
 
-/// A legacy server's error that asks for URLs, as the result that asks a modern caller whose client
-/// can open them.
+/// A legacy server's error that asks for URLs, as the result that asks its modern caller, if the
+/// client can open them.
 fn with_questions(call: &Call, answer: Answer) -> Answer {
-    if answer.outcome == Outcome::Ok || call.request.payload.form != Form::Modern {
+    if answer.outcome == Outcome::Ok {
         return answer;
     }
     let opens_urls = json::at(&call.client().capabilities, &["elicitation", "url"]).is_some();
@@ -213,7 +229,8 @@ fn with_questions(call: &Call, answer: Answer) -> Answer {
     asked.unwrap_or(answer)
 }
 
-/// Serves a call concurrently.
+/// Serves a call in a task of its own, as a part of an effect that has to wait. The body that the
+/// future gives is the result of the call.
 pub(crate) fn spawn<F>(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,

@@ -75,7 +75,7 @@ fn asked(dispatch: &Dispatch, envelope: &Envelope) -> Option<ParticipantId> {
 }
 
 fn misled(dispatch: &Dispatch, envelope: &Envelope, server: &str, why: &str) {
-    Record::of(dispatch).mismatched(envelope, &[server], why);
+    Record(dispatch).mismatched(envelope, &[server], why);
     let participant = envelope.from();
     let kind = envelope.kind();
     tracing::info!(
@@ -119,14 +119,14 @@ pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId
     let Some(departure) = dialed.disconnected(link) else {
         return;
     };
-    let (dispatch, away, id) = (
-        Arc::downgrade(dispatch),
-        dispatch.settings.limits.away,
-        participant.clone(),
-    );
+    let away = dispatch.settings.limits.away;
+    let id = participant.clone();
+    let dispatch = Arc::downgrade(dispatch);
     tokio::spawn(async move {
-        let unlisted = dialed.unlist_after(departure, away).await;
-        let Some(dispatch) = dispatch.upgrade().filter(|_| unlisted) else {
+        if !dialed.unlist_after(departure, away).await {
+            return;
+        }
+        let Some(dispatch) = dispatch.upgrade() else {
             return;
         };
         // The configuration may have changed meanwhile.

@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
-use platform::{Mutex, RwLock, millis};
+use model::{Capabilities, LinkId, OperationId, ParticipantId, Refusal, TopicName};
+use platform::{Mutex, MutexGuard, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
-use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
@@ -19,9 +18,9 @@ use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
+use crate::mailboxes::{Busy, Effects, Mailboxes};
 use crate::offer::OwnLists;
 use crate::results::store::Results;
-use crate::step::{Busy, Mailboxes, Step};
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
@@ -67,7 +66,7 @@ pub struct Dispatch {
     /// Its room.
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
-    pub(crate) own: Arc<Link>,
+    pub(crate) gateway_link: Arc<Link>,
     /// What the gateway's own participant lists. Locked for writing while the topic takes the
     /// configuration that it belongs to.
     pub(crate) own_lists: RwLock<OwnLists>,
@@ -129,7 +128,7 @@ impl Dispatch {
             millis(settings.limits.keep_alive),
             Arc::<Context>::clone(&context),
         );
-        let own = own_link(&context, &settings.topic.name);
+        let gateway_link = gateway_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
         let dispatch = Arc::new(Self {
             context,
@@ -140,7 +139,7 @@ impl Dispatch {
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),
             room,
-            own,
+            gateway_link,
             own_lists: RwLock::default(),
             listing: Mutex::default(),
             results: Arc::default(),
@@ -162,25 +161,47 @@ impl Dispatch {
     /// Takes one event: steps the topic, then carries out the effects. Effects for a mailbox that
     /// another thread has are carried out by that thread.
     pub(crate) fn take(self: &Arc<Self>, event: Event<'_>) -> Option<Verdict> {
-        let step = self.step(event);
-        self.carry_out(step)
+        self.step(event).carry_out()
     }
 
-    /// Steps the topic. The caller carries out the effects with [`Dispatch::carry_out`].
-    pub(crate) fn step(&self, event: Event<'_>) -> Step {
-        tracing::trace!(target: PATH, event = <&str>::from(&event));
-        let mut topic = self.topic.lock();
+    /// Steps the topic. The caller carries out the effects with [`Step::carry_out`].
+    pub(crate) fn step(self: &Arc<Self>, event: Event<'_>) -> Step<'_> {
+        let topic = self.lock_for((&event).into());
+        self.step_locked(topic, event, Refused::ByEffect)
+    }
+
+    /// Steps the topic for a sender that waits for the step.
+    pub(crate) fn step_awaited(self: &Arc<Self>, event: Event<'_>) -> Step<'_> {
+        let topic = self.lock_for((&event).into());
+        self.step_locked(topic, event, Refused::InStep)
+    }
+
+    /// Logs an event, and locks the topic for its step.
+    pub(crate) fn lock_for(&self, event: &'static str) -> MutexGuard<'_, Topic> {
+        tracing::trace!(target: PATH, event);
+        self.topic.lock()
+    }
+
+    /// Steps the topic, which the caller has locked, and releases it.
+    pub(crate) fn step_locked(
+        self: &Arc<Self>,
+        mut topic: MutexGuard<'_, Topic>,
+        event: Event<'_>,
+        refused: Refused,
+    ) -> Step<'_> {
         let now = self.context.now(topic.next_wall_deadline_ms());
         let mut effects = topic.step(now, event);
+        let refusal = match refused {
+            Refused::ByEffect => effects.refusal.take(),
+            // Before the mailboxes have the effect that would say it once more.
+            Refused::InStep => effects.take_refusal(),
+        };
         if !effects.room.is_empty() {
-            let events = std::mem::take(&mut effects.room);
-            self.room.push(
-                events
-                    .into_iter()
-                    .filter_map(|effect| self.room_event(effect)),
-            );
+            let events = effects.room.into_iter();
+            self.room
+                .push(events.filter_map(|effect| self.room_event(effect)));
         }
-        let step = Step::delivered(&self.mailboxes, effects);
+        let busy = self.mailboxes.deliver(&mut effects.all);
         let deadline_ms = topic.next_deadline_ms();
         drop(topic);
         if let Some(deadline_ms) = deadline_ms
@@ -189,33 +210,13 @@ impl Dispatch {
             self.armed_ms.store(deadline_ms, Ordering::Relaxed);
             self.timer.notify_one();
         }
-        step
-    }
-
-    /// Carries out the effects that a step left to its thread, in order, and then those that other
-    /// steps have left in its mailboxes meanwhile.
-    pub(crate) fn carry_out(self: &Arc<Self>, step: Step) -> Option<Verdict> {
-        let Step { mut effects, busy } = step;
-        let mut carrying = Carrying {
+        Step {
             dispatch: self,
+            verdict: effects.verdict,
+            refusal,
+            rest: effects.all.into_iter(),
             busy,
-            rest: std::mem::take(&mut effects.all).into_iter(),
-        };
-        carrying.carry_out_rest();
-        carrying.finish();
-        effects.verdict
-    }
-
-    /// Carries out nothing of a step: the test plays the addressees.
-    #[cfg(test)]
-    pub(crate) fn discard(self: &Arc<Self>, step: Step) {
-        let busy = step.busy;
-        let mut carrying = Carrying {
-            dispatch: self,
-            busy,
-            rest: OwnEffects::new().into_iter(),
-        };
-        carrying.finish();
+        }
     }
 
     /// Time until the next tick is due. A step that makes it earlier wakes the timer from now on.
@@ -372,74 +373,112 @@ impl Dispatch {
     }
 }
 
-/// Effects that one thread carries out.
-type OwnEffects = SmallVec<[Effect; 2]>;
-
-/// Mailboxes that this thread has.
-struct Carrying<'d> {
-    dispatch: &'d Arc<Dispatch>,
-    busy: Busy,
-    /// Effects of these mailboxes that are still to be carried out. They are kept here so that a
-    /// fault in one of them costs none of the others.
-    rest: <OwnEffects as IntoIterator>::IntoIter,
+/// How the sender of an event learns that the topic refuses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// By an effect.
+    ByEffect,
+    /// It waits for the step, which has the refusal, and no effect says it once more.
+    InStep,
 }
 
-impl Carrying<'_> {
-    /// Carries out the effects at hand.
-    fn carry_out_rest(&mut self) {
-        for effect in self.rest.by_ref() {
-            self.dispatch.run(effect);
-        }
+/// A step that was taken: its verdict, and what its thread carries out, once, with
+/// [`Step::carry_out`]. If it is dropped, another task does that.
+#[must_use = "its mailboxes are busy until its effects are carried out"]
+pub(crate) struct Step<'d> {
+    dispatch: &'d Arc<Dispatch>,
+    /// The verdict about the event.
+    pub(crate) verdict: Option<Verdict>,
+    /// The refusal of an envelope or of a link that may not join.
+    pub(crate) refusal: Option<Box<Refusal>>,
+    /// Effects that are still to be carried out. They are kept here so that a fault in one of them
+    /// costs none of the others.
+    rest: <Effects as IntoIterator>::IntoIter,
+    /// The mailboxes that this thread has.
+    busy: Busy,
+}
+
+impl Step<'_> {
+    /// Carries out the effects that the step left to its thread, in order, and then those that other
+    /// steps have left in its mailboxes meanwhile.
+    pub(crate) fn carry_out(mut self) -> Option<Verdict> {
+        self.carry_on();
+        self.verdict.take()
     }
 
-    /// Carries out what waits, until nothing does or it is another task's turn.
-    fn finish(&mut self) {
+    /// Carries out the effects at hand and then what waits, until nothing does or it is another
+    /// task's turn.
+    fn carry_on(&mut self) {
         let mut carried = 0;
-        while let Some(recipient) = self.busy.last() {
-            let Some(waiting) = self.dispatch.mailboxes.next(recipient) else {
-                self.busy.pop();
-                continue;
+        loop {
+            for effect in self.rest.by_ref() {
+                self.dispatch.run(effect);
+            }
+            let Some(recipient) = self.busy.last() else {
+                return;
             };
-            carried += waiting.len();
-            self.rest = OwnEffects::from_vec(waiting).into_iter();
-            self.carry_out_rest();
             if carried >= CARRIED_IN_A_ROW {
                 return;
             }
+            match self.dispatch.mailboxes.next(recipient) {
+                None => _ = self.busy.pop(),
+                Some(waiting) => {
+                    carried += waiting.len();
+                    self.rest = Effects::from_vec(waiting).into_iter();
+                }
+            }
         }
     }
-}
 
-impl Drop for Carrying<'_> {
-    /// No mailbox stays busy: another task goes on with what waits, also if an effect has panicked.
-    fn drop(&mut self) {
-        if self.busy.is_empty() {
-            return;
-        }
-        let Ok(runtime) = Handle::try_current() else {
-            // A thread outside of the runtime has no tasks.
-            self.carry_out_rest();
-            while !self.busy.is_empty() {
-                self.finish();
-            }
-            return;
-        };
+    /// Leaves what is still to be carried out to a task of its own.
+    pub(crate) fn leave_to(&mut self, runtime: &Handle) {
         let dispatch = Arc::clone(self.dispatch);
         let busy = std::mem::take(&mut self.busy);
-        let rest = std::mem::replace(&mut self.rest, OwnEffects::new().into_iter());
+        let rest = std::mem::replace(&mut self.rest, Effects::new().into_iter());
         runtime.spawn(async move {
-            let mut carrying = Carrying {
+            let mut step = Step {
                 dispatch: &dispatch,
-                busy,
+                verdict: None,
+                refusal: None,
                 rest,
+                busy,
             };
-            carrying.carry_out_rest();
-            carrying.finish();
+            step.carry_on();
         });
+    }
+
+    /// Carries out nothing of the step: the test plays the addressees.
+    #[cfg(test)]
+    pub(crate) fn discard(mut self) {
+        self.rest = Effects::new().into_iter();
+        self.carry_on();
+    }
+
+    fn is_carried_out(&self) -> bool {
+        self.busy.is_empty() && self.rest.len() == 0
     }
 }
 
-fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
+impl Drop for Step<'_> {
+    /// No mailbox stays busy and no effect is lost: another task goes on, also if an effect has
+    /// panicked, or none was carried out.
+    fn drop(&mut self) {
+        if self.is_carried_out() {
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => self.leave_to(&runtime),
+            // A thread outside of the runtime has no tasks.
+            Err(_) => {
+                while !self.is_carried_out() {
+                    self.carry_on();
+                }
+            }
+        }
+    }
+}
+
+fn gateway_link(context: &Context, topic: &TopicName) -> Arc<Link> {
     let participant = auth::Participant::new(
         ParticipantId::gateway(),
         Arc::default(),

@@ -18,10 +18,11 @@ use wire::mcpx::system::{self, ErrorDraft, PersonView, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
+use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{dispatch::Dispatch, record::Record, step::Step, violations::Violation};
+use crate::{record::Record, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -32,8 +33,8 @@ impl Dispatch {
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         let envelope = Arc::new(envelope);
-        match self.step_envelope(link.opener(), &envelope) {
-            Ok(step) => _ = self.carry_out(step),
+        match self.step_envelope(link.opener(), &envelope, Refused::ByEffect) {
+            Ok(step) => _ = step.carry_out(),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
     }
@@ -47,10 +48,10 @@ impl Dispatch {
         by: Requester<'_>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut step = self.step_envelope(by, &Arc::new(envelope))?;
-        let refused = step.take_refusal().map_or(Ok(()), Err);
-        self.carry_out(step);
-        refused
+        let mut step = self.step_envelope(by, &Arc::new(envelope), Refused::InStep)?;
+        let refusal = step.refusal.take();
+        step.carry_out();
+        refusal.map_or(Ok(()), Err)
     }
 
     /// Steps the topic with an envelope, and records the verdict.
@@ -58,7 +59,8 @@ impl Dispatch {
         self: &Arc<Self>,
         by: Requester<'_>,
         envelope: &Arc<Envelope>,
-    ) -> Result<Step, Box<Refusal>> {
+        refused: Refused,
+    ) -> Result<Step<'_>, Box<Refusal>> {
         let link = by.link;
         // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
@@ -71,20 +73,14 @@ impl Dispatch {
             );
             self.violations.count(Violation::Sender);
             let why = format!("{}: `from` was {}", refusal.code, quote(envelope.from()));
-            Record::of(self).envelope(permit, envelope, from, false, Some(&why));
+            Record(self).envelope(permit, envelope, from, false, Some(&why));
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
         let intent = match ask::read(self, by, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
-                Record::of(self).envelope(
-                    permit,
-                    envelope,
-                    from,
-                    false,
-                    Some(refusal.code.as_str()),
-                );
+                Record(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
                 return Err(Box::new(refusal));
             }
         };
@@ -97,7 +93,7 @@ impl Dispatch {
             Some(Head::Request) => envelope.correlation_id(),
             Some(Head::Response) | None => None,
         };
-        let step = self.step(Event::Say(Say {
+        let event = Event::Say(Say {
             link: link.id,
             id: envelope.id(),
             kind: envelope.kind(),
@@ -108,20 +104,24 @@ impl Dispatch {
             message: Arc::clone(envelope),
             bytes: envelope.frame().len(),
             intent,
-        }));
-        let (admitted, why) = match step.verdict() {
+        });
+        let step = match refused {
+            Refused::ByEffect => self.step(event),
+            Refused::InStep => self.step_awaited(event),
+        };
+        let (admitted, why) = match &step.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };
-        match step.verdict() {
+        match &step.verdict {
             Some(Verdict::Refused(Cause::NotAdmitted | Cause::Reserved)) => {
                 self.violations.count(Violation::Capability);
             }
             Some(Verdict::Refused(Cause::Malformed)) => self.violations.count(Violation::Malformed),
             _ => {}
         }
-        Record::of(self).envelope(permit, envelope, from, admitted, why);
+        Record(self).envelope(permit, envelope, from, admitted, why);
         Ok(step)
     }
 
@@ -177,7 +177,7 @@ impl Dispatch {
         payload: &[u8],
     ) {
         if from.as_str() != model::GATEWAY {
-            Record::of(self).server_envelope(from.as_str(), to, kind, payload);
+            Record(self).server_envelope(from.as_str(), to, kind, payload);
         }
         self.announce(from, to, kind, Some(correlation), payload, None);
     }
@@ -223,14 +223,14 @@ impl Dispatch {
     /// Answers bytes that are no envelope (MCPx v0.1, section 3.5.2).
     pub fn tell_breach(&self, link: &Link, breach: &Breach) {
         let from = link.participant.id.as_str();
-        Record::of(self).malformed(from, breach.refusal().code.as_str());
+        Record(self).malformed(from, breach.refusal().code.as_str());
         self.tell(link.id, |stamp| system::breach(stamp, from, breach));
     }
 
     /// Answers a message that is too long or no text.
     pub fn tell_error(&self, link: &Link, error: &str, message: &str) {
         let from = link.participant.id.as_str();
-        Record::of(self).malformed(from, error);
+        Record(self).malformed(from, error);
         let notice = ErrorDraft {
             error,
             message,
@@ -291,7 +291,7 @@ pub(crate) fn ignored(
     why: Ignored,
 ) {
     let receivers: Vec<&str> = by.iter().map(ParticipantId::as_str).collect();
-    let record = |why: &str| Record::of(dispatch).ignored(envelope, &receivers, why);
+    let record = |why: &str| Record(dispatch).ignored(envelope, &receivers, why);
     match why {
         Ignored::Repeat => record(&format!(
             "repeat: {} was acted on before",
@@ -319,7 +319,7 @@ pub(crate) fn ignored(
                 return;
             };
             let mismatch = mismatch.to_string();
-            Record::of(dispatch).mismatched(envelope, &receivers, &mismatch);
+            Record(dispatch).mismatched(envelope, &receivers, &mismatch);
             let kind = envelope.kind();
             tracing::info!(participant = %from, kind, mismatch, "kind and payload differ: the envelope is ignored");
             tell_mismatch(dispatch, from, envelope, by, &mismatch);

@@ -48,6 +48,8 @@ pub struct Incoming {
     pub state: Option<String>,
     /// Whether its caller comes back from a link to a connect page that the person refused to open.
     pub declined: bool,
+    /// The round in which its caller comes back to a paused call; 0 for any other request.
+    pub round: u32,
     /// The messages of the tool that it calls, if it is written in protobuf.
     pub schema: Option<ToolSchema>,
 }
@@ -64,6 +66,7 @@ impl Incoming {
         let wish = TaskWish::None;
         let schema = None;
         let declined = false;
+        let round = 0;
         Self {
             request,
             tag,
@@ -75,6 +78,7 @@ impl Incoming {
             state,
             schema,
             declined,
+            round,
         }
     }
 }

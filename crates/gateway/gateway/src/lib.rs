@@ -7,10 +7,10 @@
 //!   and its way back.
 
 mod accounts;
-mod apps;
 mod awaited;
 mod builtin;
 mod call;
+mod called_tool;
 mod callers;
 mod connect;
 mod context;
@@ -28,10 +28,10 @@ mod link;
 pub mod listen;
 mod live;
 mod mailbox;
+mod mailboxes;
 pub mod manifests;
 mod membership;
 mod mirror;
-mod narrow_names;
 mod offer;
 pub mod proposals;
 mod questions;
@@ -44,7 +44,6 @@ mod run;
 mod sending;
 mod servers;
 mod skills;
-mod step;
 mod tasks;
 mod unfit;
 mod violations;

@@ -34,7 +34,7 @@ pub struct Link {
     /// The mailbox of effects for it.
     pub(crate) mailbox: Mailbox,
     /// The access token of its latest request.
-    latest: LatestToken,
+    pub(crate) latest: LatestToken,
     /// Its participant's share of the bytes that wait, from its join on.
     pub held: OnceLock<Arc<Share>>,
     /// Its participant's shares of what its topic writes to, from its join on.
@@ -56,25 +56,21 @@ impl<'a> Requester<'a> {
     pub fn narrowing(self) -> Option<&'a Narrowing> {
         self.bearer?.narrowing.as_ref()
     }
-
-    /// Enters the token as the latest on its link.
-    pub(crate) fn note_token(self) {
-        self.link.latest.note(self.bearer);
-    }
 }
 
 /// The access token of a link's latest request, if an issuer has signed one for the link. What the
 /// gateway does at servers without a request (it opens sessions, and finds those that are open) it
 /// does with this one, as servers may exchange it.
 #[derive(Debug, Default)]
-struct LatestToken {
+pub(crate) struct LatestToken {
     /// Whether there ever was one: all other links take no lock.
     is_used: AtomicBool,
     bearer: Mutex<Option<Arc<Bearer>>>,
 }
 
 impl LatestToken {
-    fn note(&self, bearer: Option<&Arc<Bearer>>) {
+    /// Enters the token of a request as the latest.
+    pub(crate) fn note(&self, bearer: Option<&Arc<Bearer>>) {
         let bearer = bearer.filter(|bearer| bearer.token.is_some());
         if bearer.is_none() && !self.is_used.load(Ordering::Acquire) {
             return;
@@ -187,7 +183,7 @@ impl Link {
         } else {
             Wire::Mcp
         };
-        Arc::new(Self::with(id, participant, (form, client, wire), outlet))
+        Arc::new(Self::with(id, participant, form, client, wire, outlet))
     }
 
     /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its
@@ -197,12 +193,9 @@ impl Link {
         participant: Arc<Participant>,
         outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
-        let link = Self::with(
-            id,
-            participant,
-            (Form::Legacy, plain_client(), Wire::Proto),
-            outlet,
-        );
+        let form = Form::Legacy;
+        let client = plain_client();
+        let link = Self::with(id, participant, form, client, Wire::Proto, outlet);
         Arc::new(Self {
             coding: Coding::Proto,
             ..link
@@ -212,7 +205,9 @@ impl Link {
     fn with(
         id: LinkId,
         participant: Arc<Participant>,
-        (form, client, wire): (Form, ClientProfile, Wire),
+        form: Form,
+        client: ClientProfile,
+        wire: Wire,
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let mailbox = Mailbox::default();

@@ -41,6 +41,12 @@ impl Mailbox {
 }
 
 /// The effects that wait in busy mailboxes. Few do, so that all mailboxes of a topic have one table.
+///
+/// No number bounds them, as a step cannot wait and no effect may be lost. They are few nevertheless:
+/// the thread that has a mailbox waits for nothing before it takes what waits there, all at once, and
+/// what others can step meanwhile is bounded where it comes in. A link has so many open operations, a
+/// participant has a rate, and a session hands in the messages of its server one after the other,
+/// from one task, which takes turns with the one that goes on here.
 #[derive(Debug)]
 pub(crate) struct Waiting<T>(Mutex<HashMap<usize, Vec<T>>>);
 

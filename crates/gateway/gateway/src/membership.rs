@@ -18,7 +18,7 @@ use crate::servers::Topics;
 use crate::{
     builtin, dial_in,
     dial_in::RoomOutbox,
-    dispatch::Dispatch,
+    dispatch::{Dispatch, Step},
     incoming::named,
     link::{Link, Requester, Written},
     listen,
@@ -38,27 +38,21 @@ impl Dispatch {
         capabilities: &Arc<Capabilities>,
         joining: Joining,
     ) -> Result<(), Refusal> {
-        let auth::Participant {
-            id: participant,
-            rate,
-            ..
-        } = &*link.participant;
-        let handle = Arc::clone(link);
-        let capabilities = Arc::clone(capabilities);
-        // A link joins once.
+        let participant = &link.participant.id;
         let audit = self.audit.account(participant);
         let queue = self.room.account(participant.account());
+        // A link joins once.
         let _ = link.written.set(Written { audit, queue });
         let mut step = self.step(Event::Join(Join {
             link: link.id,
-            handle,
+            handle: Arc::clone(link),
             participant,
-            capabilities,
-            rate: *rate,
+            capabilities: Arc::clone(capabilities),
+            rate: link.participant.rate,
             joining,
         }));
-        let refused = step.take_refusal();
-        self.carry_out(step);
+        let refused = step.refusal.take();
+        step.carry_out();
         if let Some(refusal) = refused {
             return Err(*refusal);
         }
@@ -87,8 +81,7 @@ impl Dispatch {
         self.take(Event::Revoke { participant });
     }
 
-    /// Takes that a name has another bearer from now on: nothing of the former one is the next
-    /// one's.
+    /// A name has another bearer from now on: nothing of the former one is the next one's.
     pub fn disown(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Disown { participant });
     }
@@ -110,7 +103,8 @@ impl Dispatch {
                     });
                 }
             }
-            // A change that came in between must not be undone by what it replaced.
+            // Of two changes at once the newer may be in force first: then the older must not replace
+            // it, and this looks again.
             if (self.standing)(participant) == standing {
                 return;
             }
@@ -128,7 +122,7 @@ impl Dispatch {
         limits: &TopicLimits,
         offer: Offer<'_>,
     ) {
-        let old = self.seats();
+        let old = self.seated();
         let mut names = vec![UpstreamNames::gateway()];
         let mut all = Vec::new();
         for upstream in servers {
@@ -144,40 +138,10 @@ impl Dispatch {
             });
             all.push(self.serving(spec, limits, &old));
         }
+        // Before the step: what is hidden after it and was not before is logged.
         let hidden: Vec<_> = all.iter().map(|server| self.quarantined(server)).collect();
-        let kept = RingLimits {
-            history: self.settings.topic.history,
-            // The room keeps what its readers may read if one of them reads it.
-            readable: offer.builtin.contains(&BuiltIn::Room),
-        };
-        let gateway = ParticipantId::gateway();
-        let own = self.own_lists_of(offer);
-        let step = {
-            // The topic takes lists that are as new as those that it has.
-            let _listing = self.listing.lock();
-            // Locked while the topic steps: no list of a caller is made of the gateway's lists of
-            // one configuration and the servers' of the other (`manifests::Listed`).
-            let mut shown = self.own_lists.write();
-            // Callers with a limit of results see other definitions of tools.
-            let same = shown.tools_list == own.tools_list && shown.results == own.results;
-            let shared = all.iter().map(|server| SharedLists {
-                server: &server.id,
-                manifest: topic_manifest(&server.manifests()),
-            });
-            let own_shared = SharedLists {
-                server: &gateway,
-                manifest: topic_manifest(&[Arc::clone(&own.manifest)]),
-            };
-            *shown = own;
-            self.step(Event::Configure(Configure {
-                upstreams: &names,
-                seats: self.seatings(&gateway, &all, &old),
-                lists: iter::once(own_shared).chain(shared).collect(),
-                changed: if same { &[] } else { &[ListKind::Tools] },
-                kept: Some(kept),
-            }))
-        };
-        self.carry_out(step);
+        self.step_to(&names, &all, &old, offer).carry_out();
+        // After the step, as these are about servers that the topic must have.
         for (server, hidden) in all.iter().zip(&hidden) {
             self.note_listed(server, hidden);
         }
@@ -187,18 +151,54 @@ impl Dispatch {
         self.settled.store(false, Ordering::Release);
     }
 
+    /// The step by which the topic has these servers, with what they and the gateway's own
+    /// participant list.
+    fn step_to(
+        self: &Arc<Self>,
+        names: &[UpstreamNames],
+        all: &[Arc<ConfiguredServer>],
+        old: &[Seated],
+        offer: Offer<'_>,
+    ) -> Step<'_> {
+        let gateway = ParticipantId::gateway();
+        let own = self.own_lists_of(offer);
+        // The topic takes lists that are as new as those that it has.
+        let _listing = self.listing.lock();
+        // Locked while the topic steps: no list of a caller is made of the gateway's lists of one
+        // configuration and the servers' of the other (`manifests::Listed`).
+        let mut shown = self.own_lists.write();
+        // Callers with a limit of results see other definitions of tools.
+        let is_same = shown.tools_list == own.tools_list && shown.results == own.results;
+        let own_shared = SharedLists {
+            server: &gateway,
+            manifest: topic_manifest(&[Arc::clone(&own.manifest)]),
+        };
+        let shared = all.iter().map(|server| SharedLists {
+            server: &server.id,
+            manifest: topic_manifest(&server.manifests()),
+        });
+        *shown = own;
+        self.step(Event::Configure(Configure {
+            upstreams: names,
+            seats: self.seatings(&gateway, all, old),
+            lists: iter::once(own_shared).chain(shared).collect(),
+            changed: if is_same { &[] } else { &[ListKind::Tools] },
+            kept: Some(RingLimits {
+                history: self.settings.topic.history,
+                // Messages can be read again by the room's tools alone.
+                readable: offer.builtin.contains(&BuiltIn::Room),
+            }),
+        }))
+    }
+
     /// The server of the topic that is this upstream; the one that is there already, with the
     /// accounts of its callers, if it is the same.
-    fn configured(
-        &self,
-        upstream: &Arc<Upstream>,
-        old: &[(Arc<ConfiguredServer>, LinkId)],
-    ) -> Arc<ConfiguredServer> {
+    fn configured(&self, upstream: &Arc<Upstream>, old: &[Seated]) -> Arc<ConfiguredServer> {
         let id = upstream.spec().config.name.clone();
         let known = old
             .iter()
-            .find(|(known, _)| Arc::ptr_eq(&known.upstream, upstream));
-        let callers = known.and_then(|(known, _)| known.callers.clone());
+            .find(|known| Arc::ptr_eq(&known.server.upstream, upstream));
+        let callers = known.and_then(|known| known.server.callers.clone());
         let callers = callers.or_else(|| {
             let accounts = self.context.accounts.server(id.as_str())?;
             upstream
@@ -219,20 +219,20 @@ impl Dispatch {
         &self,
         gateway: &'a ParticipantId,
         all: &'a [Arc<ConfiguredServer>],
-        old: &[(Arc<ConfiguredServer>, LinkId)],
+        old: &[Seated],
     ) -> Vec<Seating<'a, Live>> {
         let own = Seating {
-            link: self.own.id,
+            link: self.gateway_link.id,
             server: gateway,
             handle: Server::Gateway,
             capabilities: Arc::new(Capabilities::gateway()),
         };
         let servers = all.iter().map(|server| {
-            let kept = old
-                .iter()
-                .find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let stays = old.iter().find(|known| {
+                known.server.id == server.id && known.server.serves() == server.serves()
+            });
             Seating {
-                link: kept.map_or_else(|| self.context.link(), |(_, link)| *link),
+                link: stays.map_or_else(|| self.context.link(), |known| known.link),
                 server: &server.id,
                 handle: Server::Upstream(Arc::clone(server)),
                 capabilities: Arc::clone(&server.upstream.spec().config.capabilities),
@@ -241,17 +241,18 @@ impl Dispatch {
         iter::once(own).chain(servers).collect()
     }
 
-    /// Takes of every server whether it runs now.
+    /// Lets the topic know of every server whether it runs now.
     pub fn note_available(self: &Arc<Self>) {
         for server in self.servers() {
-            let available = |runs| {
-                // Mostly the topic knows.
-                if self.with(|topic| topic.is_away(&server.id)) == runs {
-                    let server = &server.id;
-                    self.take(Event::Available { server, runs });
-                }
-            };
-            server.upstream.report_available(available);
+            let note = |runs| self.note_runs(&server.id, runs);
+            server.upstream.report_available(note);
+        }
+    }
+
+    fn note_runs(self: &Arc<Self>, server: &ParticipantId, runs: bool) {
+        // Mostly the topic knows.
+        if self.with(|topic| topic.is_away(server)) == runs {
+            self.take(Event::Available { server, runs });
         }
     }
 
@@ -295,36 +296,16 @@ impl Dispatch {
         self: &Arc<Self>,
         spec: &UpstreamSpec,
         limits: &TopicLimits,
-        old: &[(Arc<ConfiguredServer>, LinkId)],
+        old: &[Seated],
     ) -> Arc<ConfiguredServer> {
-        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
-            known.serves() && *known.upstream.spec() == *spec
-        };
-        if let Some((known, _)) = old.iter().find(same) {
-            return Arc::clone(known);
+        let mut known = old.iter().map(|known| &known.server);
+        if let Some(same) = known.find(|known| known.serves() && *known.upstream.spec() == *spec) {
+            return Arc::clone(same);
         }
         let id = spec.config.name.clone();
         let outbox = Arc::new(RoomOutbox(Arc::downgrade(self)));
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
-        let topic = Arc::downgrade(self);
-        let environment = Environment {
-            accounts: None,
-            guard: None,
-            identity: lists::handshake::identity(),
-            instance: Arc::clone(&self.context.instance),
-            events: Arc::new(Topics(Box::new(move || {
-                topic.upgrade().into_iter().collect()
-            }))),
-            dial_in: Some(Arc::clone(&dialed)),
-            numbers: Arc::clone(&self.context.numbers),
-            stderr: Arc::default(),
-            resolve: None,
-            fields: Arc::clone(&self.context.fields),
-            pins: None,
-            starts: Arc::default(),
-            kept: Arc::default(),
-        };
-        let upstream = Upstream::start(spec.clone(), environment);
+        let upstream = Upstream::start(spec.clone(), self.environment_of(&dialed));
         Arc::new(ConfiguredServer {
             id,
             upstream,
@@ -333,40 +314,60 @@ impl Dispatch {
         })
     }
 
-    /// Closes the server side of participants that serve no more, or otherwise; and asks those that
-    /// are connected already what they list.
-    fn meet(
-        self: &Arc<Self>,
-        all: &[Arc<ConfiguredServer>],
-        old: &[(Arc<ConfiguredServer>, LinkId)],
-    ) {
-        for (gone, _) in old.iter().filter(|(server, _)| server.serves()) {
-            if !all
-                .iter()
-                .any(|server| Arc::ptr_eq(&server.upstream, &gone.upstream))
-            {
-                let upstream = Arc::clone(&gone.upstream);
+    /// What the server side of a participant that serves has around it: no process, account or
+    /// definition is the gateway's to keep.
+    fn environment_of(self: &Arc<Self>, dialed: &Arc<DialIn>) -> Environment {
+        let topic = Arc::downgrade(self);
+        Environment {
+            accounts: None,
+            guard: None,
+            identity: lists::handshake::identity(),
+            instance: Arc::clone(&self.context.instance),
+            events: Arc::new(Topics(Box::new(move || {
+                topic.upgrade().into_iter().collect()
+            }))),
+            dial_in: Some(Arc::clone(dialed)),
+            numbers: Arc::clone(&self.context.numbers),
+            stderr: Arc::default(),
+            resolve: None,
+            fields: Arc::clone(&self.context.fields),
+            pins: None,
+            starts: Arc::default(),
+            kept: Arc::default(),
+        }
+    }
+
+    /// Closes the server side of participants that serve no more, or with other settings; and asks
+    /// those that are connected already what they list.
+    fn meet(self: &Arc<Self>, all: &[Arc<ConfiguredServer>], old: &[Seated]) {
+        for known in old.iter().map(|known| &known.server) {
+            let stays =
+                |server: &Arc<ConfiguredServer>| Arc::ptr_eq(&server.upstream, &known.upstream);
+            if known.serves() && !all.iter().any(stays) {
+                let upstream = Arc::clone(&known.upstream);
                 tokio::spawn(async move { upstream.close().await });
             }
         }
         for server in all {
-            let Some(dialed) = server
-                .dial_in
-                .as_ref()
-                .filter(|dialed| dialed.link().is_none())
-            else {
-                continue;
-            };
-            dial_in::connected_to(self, server, dialed);
+            // One that has a link was asked when it came.
+            if let Some(dialed) = &server.dial_in
+                && dialed.link().is_none()
+            {
+                dial_in::connected_to(self, server, dialed);
+            }
         }
     }
 
-    fn seats(&self) -> Vec<(Arc<ConfiguredServer>, LinkId)> {
+    /// The configured servers and participants that serve, as the topic has them now.
+    fn seated(&self) -> Vec<Seated> {
         self.with(|topic| {
-            let servers = topic.servers();
-            servers
-                .filter_map(|server| Some((Arc::clone(server.handle.upstream()?), server.link)))
-                .collect()
+            let seated = topic.servers().filter_map(|seat| {
+                Some(Seated {
+                    server: Arc::clone(seat.handle.upstream()?),
+                    link: seat.link,
+                })
+            });
+            seated.collect()
         })
     }
 
@@ -377,19 +378,20 @@ impl Dispatch {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
-        self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms()))
-            .await;
+        // That clock began with the gateway, and so did its first servers.
+        let age = Duration::from_millis(self.context.now_ms());
+        self.wait_for_starts(|_| age).await;
     }
 
-    /// The same before a handshake of this client. A gateway does not wait: two that are servers of
-    /// each other would wait for one another. It is notified of what comes.
+    /// The same before a handshake of this client, unless it is a gateway, as its name shows: two
+    /// that are servers of each other would wait for one another. It is notified of what is listed
+    /// later.
     pub async fn wait_for_servers_before(&self, client: &ClientProfile) {
-        let own = lists::handshake::identity();
-        let name = client
-            .client_info
-            .as_deref()
-            .and_then(|info| json::at(info, &["name"]));
-        if name.is_none() || name != json::at(&own, &["name"]) {
+        let identity = lists::handshake::identity();
+        let info = client.client_info.as_deref();
+        let name = info.and_then(|info| json::at(info, &["name"]));
+        let is_gateway = name.is_some() && name == json::at(&identity, &["name"]);
+        if !is_gateway {
             self.wait_for_servers().await;
         }
     }
@@ -425,11 +427,9 @@ impl Dispatch {
     /// Opens in the background what a client that has joined is likely to use: the servers that its
     /// participant used in the last days.
     fn warm(self: &Arc<Self>, link: &Arc<Link>) {
-        for server in self
-            .servers()
-            .into_iter()
-            .filter(|server| server.upstream.is_warmed())
-        {
+        let mut servers = self.servers();
+        servers.retain(|server| server.upstream.is_warmed());
+        for server in servers {
             let dispatch = Arc::downgrade(self);
             let link = Arc::clone(link);
             tokio::spawn(async move {
@@ -453,6 +453,12 @@ impl ConfiguredServer {
     }
 }
 
+/// A configured server, or a participant that serves, with its link in the topic.
+struct Seated {
+    server: Arc<ConfiguredServer>,
+    link: LinkId,
+}
+
 /// Names of a configured server, with what an offer has of its tools.
 fn names_of(upstream: &Upstream, offer: Offer<'_>) -> UpstreamNames {
     let config = &upstream.spec().config;
@@ -468,7 +474,8 @@ fn names_of(upstream: &Upstream, offer: Offer<'_>) -> UpstreamNames {
     }
 }
 
-/// Takes the end of a link: its streams end, and so do its sessions and subscriptions at servers.
+/// Ends what a link had whose end the topic has taken: its streams, and its sessions and
+/// subscriptions at servers.
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
     link.outlet.close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);

@@ -41,6 +41,20 @@ pub(crate) fn ask(
         Receiver::Link(link) => link.outlet.ask(&question),
     };
     let Err(why) = sent else { return };
+    unasked(dispatch, operation, link, why);
+    if let Receiver::Call(call) = to {
+        dispatch.end_overrun(call, Err(why));
+    }
+}
+
+/// Ends a question that its client cannot get. This is a step from inside an effect: the topic learns
+/// here that the caller cannot be asked.
+pub(crate) fn unasked(
+    dispatch: &Arc<Dispatch>,
+    operation: OperationId,
+    link: LinkId,
+    why: Undelivered,
+) {
     let refusal = match why {
         Undelivered::Overrun => {
             Refusal::new(RefusalCode::Overloaded, "the client reads too slowly")
@@ -50,15 +64,11 @@ pub(crate) fn ask(
             "the client cannot be asked this in its protocol revision",
         ),
     };
-    // A step from inside an effect: the topic learns here that the caller cannot be asked.
     dispatch.take(Event::Answer {
         link,
         operation,
         end: End::Failed(Box::new(refusal)),
     });
-    if let Receiver::Call(call) = to {
-        dispatch.end_overrun(call, Err(why));
-    }
 }
 
 /// Answers a caller for now with the questions about its call, and with a sealed state to come back

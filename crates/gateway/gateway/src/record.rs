@@ -18,13 +18,9 @@ const MALFORMED: &str = "portmoot/malformed";
 
 /// Writes entries about one topic.
 #[derive(Clone, Copy)]
-pub(crate) struct Record<'d>(&'d Dispatch);
+pub(crate) struct Record<'d>(pub(crate) &'d Dispatch);
 
 impl<'d> Record<'d> {
-    pub(crate) fn of(dispatch: &'d Dispatch) -> Self {
-        Self(dispatch)
-    }
-
     fn entry<'e>(
         self,
         from: &'e str,
@@ -362,8 +358,13 @@ impl Dispatch {
     }
 }
 
+/// The kind of a client's request, as it was asked for.
 fn what_of(request: &Request) -> EntryKind<'_> {
-    what(REQUEST, request.method.as_str(), recorded(request))
+    EntryKind {
+        head: REQUEST,
+        method: Some(request.method.as_str()),
+        context: recorded(request),
+    }
 }
 
 /// The kind as it was asked for, well formed or not.

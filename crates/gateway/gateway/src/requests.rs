@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::{Answer, ListKind, Notice, OperationId, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{
-    About, Ask, Cause, End, OperationRef, Parked, Receiver, RequestEvent, Resume, Subject, Verdict,
+    About, Ask, Cause, End, Interest, Logs, OperationRef, Parked, PublicTarget, Receiver,
+    RequestEvent, Resume, Subject, Verdict,
 };
 use upstream::Question;
-use wire::mcp::{input, relay};
+use wire::mcp::relay;
 
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
@@ -18,10 +19,8 @@ use crate::returns::{self, Return};
 use crate::work::Work;
 use store::recorder::RecordPermit;
 
-use crate::{
-    apps, builtin, dispatch::Dispatch, narrow_names, record::Record, results, sending, skills,
-    tasks,
-};
+use crate::dispatch::{Dispatch, Refused};
+use crate::{called_tool, record::Record, results, sending, skills, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -32,37 +31,38 @@ impl Dispatch {
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
         let link = by.link;
-        by.note_token();
-        narrow_names::name_publicly(self, link, &mut incoming);
-        // A call by the tool `proxy` is the request that it stands for from here on.
-        let reply = builtin::unwrap(self, link, &mut incoming, reply);
-        apps::name_publicly(self, by, &mut incoming);
-        let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
+        link.latest.note(by.bearer);
+        let reply = called_tool::name_publicly(self, by, &mut incoming, reply);
+        let back = match incoming.state.as_deref() {
+            None => Ok(Return::None),
+            Some(state) => returns::open(self, link, &incoming.request, state),
+        };
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
             Ok(Return::None | Return::Server(_) | Return::Anew { .. } | Return::Proposal(_))
             | Err(_) => self.context.operation(),
         };
-        let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
-        if let Ok(Return::Server(state)) = &back
-            && let Some(request) = input::back_with_state(&incoming.request, state)
-        {
-            incoming.request = request;
-        }
-        if let Ok(Return::Anew { declined }) = &back {
-            // What its server gets is the request as it was made first.
-            incoming.declined = *declined;
-            incoming.state = None;
-            if let Some(request) = input::without_retry(&incoming.request) {
-                incoming.request = request;
-            }
+        if let Ok(back) = &back {
+            back.restore(&mut incoming);
         }
         let interest = std::mem::take(&mut incoming.interest);
         let logs = incoming.logs;
-        let call = match &back {
-            Ok(Return::Paused { round, .. }) => Call::returning(id, by, incoming, reply, *round),
-            _ => Call::new(id, by, incoming, Names::Public, reply),
-        };
+        let call = Call::new(id, by, incoming, Names::Public, reply);
+        self.open_call(by, &call, back, interest, logs);
+        call
+    }
+
+    /// Opens a call in the topic, or what its caller comes back to; records the verdict, and carries
+    /// out what follows.
+    fn open_call(
+        self: &Arc<Self>,
+        by: Requester<'_>,
+        call: &Arc<Call>,
+        back: Result<Return, Refusal>,
+        interest: Interest,
+        logs: Logs,
+    ) {
+        let link = by.link;
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
             Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
@@ -70,98 +70,88 @@ impl Dispatch {
         if let Some(named) = &task {
             call.task.set_about(&named.task);
         }
-        let served = task
-            .as_ref()
-            .map(|named| topic::PublicTarget::Task(named.facts()));
-        let target = if results::is_own(self, &link.participant.id, &call.request) {
-            Some(topic::PublicTarget::Kept)
-        } else {
-            named(&call.request).or(served)
+        let target = match &call.request.target {
+            Some(Target::Uri(_)) if results::is_own(self, &link.participant.id, &call.request) => {
+                Some(PublicTarget::Kept)
+            }
+            _ => named(&call.request)
+                .or(task.as_ref().map(|named| PublicTarget::Task(named.facts()))),
         };
+        let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || comes_back;
         let permit = match self.audit.reserve_on(link.audit()) {
             Ok(permit) => permit,
             Err(_) if !is_recorded => RecordPermit::none(),
-            Err(refusal) => {
-                let refusal = Box::new(refusal);
-                let cause = Cause::LogUnavailable;
-                self.run(Effect::Refuse {
-                    call: Arc::clone(&call),
-                    refusal,
-                    cause,
-                });
-                return call;
-            }
+            Err(refusal) => return self.turn_away(call, refusal, Cause::LogUnavailable),
         };
-        let back = back.map_err(|refusal| (refusal, Cause::Malformed));
-        let back = match back.and_then(|back| {
-            call.hold()
-                .map_err(|full| (full, Cause::Limit))
+        let back = match back {
+            Ok(back) => call
+                .account_request()
                 .map(|()| back)
-        }) {
+                .map_err(|full| (full, Cause::Limit)),
+            Err(refusal) => Err((refusal, Cause::Malformed)),
+        };
+        let back = match back {
             Ok(back) => back,
             Err((refusal, cause)) => {
-                let refusal = Box::new(refusal);
                 let verdict = Verdict::Refused(cause);
                 self.count(&verdict);
-                Record::of(self).request(permit, &call, &verdict);
-                self.run(Effect::Refuse {
-                    call: Arc::clone(&call),
-                    refusal,
-                    cause,
-                });
-                return call;
+                Record(self).request(permit, call, &verdict);
+                return self.turn_away(call, refusal, cause);
             }
         };
-        let link = link.id;
-        let operation = call.id;
-        let tag = call.tag.clone();
-        let parked = match back {
+        let event = match self.parked(back) {
+            Some(parked) => Event::Resume(Resume {
+                link: link.id,
+                operation: call.id,
+                tag: call.tag.clone(),
+                parked,
+                narrowing: by.narrowing(),
+                call: Arc::clone(call),
+            }),
+            None => Event::Request(RequestEvent {
+                link: link.id,
+                operation: call.id,
+                tag: call.tag.clone(),
+                method: call.request.method.clone(),
+                target,
+                interest,
+                logs,
+                returns: call.parks != Parks::Words,
+                narrowing: by.narrowing(),
+                call: Arc::clone(call),
+            }),
+        };
+        let step = self.step(event);
+        if let Some(verdict) = &step.verdict {
+            self.count(verdict);
+            if is_recorded || matches!(verdict, Verdict::Refused(_)) {
+                Record(self).request(permit, call, verdict);
+            }
+        }
+        step.carry_out();
+    }
+
+    /// Refuses a request that the topic does not see.
+    fn turn_away(self: &Arc<Self>, call: &Arc<Call>, refusal: Refusal, cause: Cause) {
+        self.run(Effect::Refuse {
+            call: Arc::clone(call),
+            refusal: Box::new(refusal),
+            cause,
+        });
+    }
+
+    /// What a caller comes back to in the topic, if that is there.
+    fn parked(&self, back: Return) -> Option<Parked<Live>> {
+        match back {
             Return::None | Return::Server(_) | Return::Anew { .. } => None,
             Return::Proposal(proposal) => Some(Parked::Proposal {
                 proposal,
                 until_ms: self.hold_until_ms(),
             }),
             Return::Paused { round, answers, .. } => Some(Parked::Questions { round, answers }),
-        };
-        let event = match parked {
-            Some(parked) => Event::Resume(Resume {
-                link,
-                operation,
-                tag,
-                parked,
-                narrowing: by.narrowing(),
-                call: Arc::clone(&call),
-            }),
-            None => {
-                let method = call.request.method.clone();
-                let returns = call.parks != Parks::Words;
-                let call = Arc::clone(&call);
-                let request = RequestEvent {
-                    link,
-                    operation,
-                    tag,
-                    method,
-                    target,
-                    interest,
-                    logs,
-                    returns,
-                    narrowing: by.narrowing(),
-                    call,
-                };
-                Event::Request(request)
-            }
-        };
-        let step = self.step(event);
-        if let Some(verdict) = step.verdict() {
-            self.count(verdict);
-            if is_recorded || matches!(verdict, Verdict::Refused(_)) {
-                Record::of(self).request(permit, &call, verdict);
-            }
         }
-        self.carry_out(step);
-        call
     }
 
     /// Goes on with a call after a wait: in order with all that the topic has decided about the call
@@ -173,6 +163,9 @@ impl Dispatch {
     ) {
         let dispatch = Arc::clone(self);
         let work = Work::new(move |call| rest(&dispatch, call));
+        // The topic drops the work of a call that is over. What it owns is dropped with this clone
+        // then, and not under the topic's lock.
+        let _outlives_the_step = work.clone();
         self.take(Event::Proceed { operation, work });
     }
 
@@ -272,7 +265,7 @@ impl Dispatch {
 /// What a server sends about a call becomes an event of the call's topic.
 impl CallTopic for Dispatch {
     fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice) {
-        let notice = match call.session() {
+        let notice = match call.sessions.last() {
             // Only 2025-11-25 has messages that belong to tasks.
             Some(session) if session.era() != call.request.payload.form => {
                 let payload = wire::mcp::task::unrelated(&notice.payload);
@@ -281,15 +274,15 @@ impl CallTopic for Dispatch {
                     ..notice
                 }
             }
-            Some(session) => tasks::book::rename_notice(&self, &session, notice),
+            Some(session) => tasks::book::rename_notice(&self, session, notice),
             None => notice,
         };
         self.notice(&delivered.server, Subject::Call(call.id), notice);
     }
 
     fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question) {
-        let on = call.session();
-        let session = on.as_ref().map(Arc::downgrade).unwrap_or_default();
+        let on = call.sessions.last();
+        let session = on.map(Arc::downgrade).unwrap_or_default();
         let task = call.task.asking().cloned();
         let asked = ServerQuestion {
             question,
@@ -308,18 +301,21 @@ impl CallTopic for Dispatch {
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
-        let end = match skills::as_pinned(&self, call, delivered, end.as_ref().ok()) {
-            Ok(()) => end,
-            Err(refusal) => Err(refusal),
-        };
         let end = end.and_then(|answer| {
-            tasks::relay::become_task(&self, call, delivered, &answer)?;
+            if call.request.method.as_str() == "skills/get" {
+                skills::as_pinned(&self, call, delivered, &answer)?;
+            }
+            if call.task.asks() {
+                tasks::relay::become_task(&self, call, delivered, &answer)?;
+            }
             Ok(answer)
         });
-        // While the caller is away, the answer waits on its account.
+        let topic = self.lock_for("Answer");
+        // While the caller is away, the answer waits on its account. Asked under the lock of the
+        // step, as the caller may be answered for now, or come back, until then.
         let end = end.and_then(|answer| {
-            if Call::counts(&answer) && self.with(|topic| topic.is_paused(call.id)) {
-                call.hold_answer(&answer)?;
+            if Call::counts(&answer) && topic.is_paused(call.id) {
+                call.account_answer(&answer)?;
             }
             Ok(answer)
         });
@@ -330,10 +326,12 @@ impl CallTopic for Dispatch {
             },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
-        self.take(Event::Answer {
+        let answer = Event::Answer {
             link: delivered.link,
             operation: call.id,
             end,
-        });
+        };
+        self.step_locked(topic, answer, Refused::ByEffect)
+            .carry_out();
     }
 }

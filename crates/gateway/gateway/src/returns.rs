@@ -2,11 +2,12 @@
 //! (`requestState`), and what these open.
 
 use auth::Purpose;
-use model::{Answer, Form, OperationId, ParticipantId, Refusal, RefusalCode, Request};
-use platform::{random, unix_ms};
+use model::{Answer, OperationId, ParticipantId, Refusal, RefusalCode, Request};
+use platform::unix_ms;
 use wire::mcp::input;
 
-use crate::{call::Call, dispatch::Dispatch, incoming::named, link::Link};
+use crate::incoming::{Incoming, named};
+use crate::{call::Call, dispatch::Dispatch, link::Link};
 
 /// Time that a state may be used, in milliseconds: a day.
 const STATE_MS: u64 = 24 * 3600 * 1000;
@@ -58,6 +59,30 @@ pub(crate) enum Return {
     },
 }
 
+impl Return {
+    /// Makes of a request what its server gets: what its caller has added to come back is for the
+    /// gateway.
+    pub(crate) fn restore(&self, incoming: &mut Incoming) {
+        match self {
+            Self::None | Self::Proposal(_) => {}
+            Self::Paused { round, .. } => incoming.round = *round,
+            Self::Server(state) => {
+                if let Some(request) = input::back_with_state(&incoming.request, state) {
+                    incoming.request = request;
+                }
+            }
+            // The request as it was made first.
+            Self::Anew { declined } => {
+                incoming.declined = *declined;
+                incoming.state = None;
+                if let Some(request) = input::without_retry(&incoming.request) {
+                    incoming.request = request;
+                }
+            }
+        }
+    }
+}
+
 /// Seals the state with which the caller of a call comes back: good for its participant and for
 /// this very request.
 pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
@@ -81,15 +106,13 @@ pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
 
 /// The answer with the state sealed that a modern server gives its caller with questions: good for
 /// the caller's participant, this server and this target. A server that all callers use by one
-/// account could not tell them apart. `None` for an answer without one.
+/// account could not tell them apart. `None` for an answer without one. For a modern caller: no
+/// other gets such an answer.
 pub(crate) fn with_sealed_state(
     dispatch: &Dispatch,
     call: &Call,
     answer: &Answer,
 ) -> Option<Answer> {
-    if call.request.payload.form != Form::Modern {
-        return None;
-    }
     let state = input::state_of(answer)?;
     let server = &call.delivered.get()?.server;
     // Its own states are sealed already.
@@ -145,11 +168,8 @@ pub(crate) fn open(
     dispatch: &Dispatch,
     link: &Link,
     request: &Request,
-    state: Option<&str>,
+    state: &str,
 ) -> Result<Return, Refusal> {
-    let Some(state) = state else {
-        return Ok(Return::None);
-    };
     if let Some(sealed) = state.strip_prefix(SERVER_PREFIX) {
         return open_servers(dispatch, link, request, sealed)
             .map(Return::Server)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use topic::Receiver;
 
 use crate::dispatch::Dispatch;
+use crate::incoming::Names;
 use crate::link::Passed;
 use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
@@ -47,11 +48,14 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             logs,
             proposal,
         } => {
-            delivery::note(dispatch, &call, (&server, link), logs, proposal.as_deref());
+            delivery::note(dispatch, &call, &server, link, logs, proposal.as_deref());
             match server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {
-                    if !builtin::answer_hosted(dispatch, &call, &server) {
+                    // Most of what rooms ask of servers the gateway answers.
+                    let is_answered = call.names == Names::Own
+                        && builtin::answer_hosted(dispatch, &call, &server);
+                    if !is_answered {
                         sending::to_server(dispatch, &call, server, own, proposal.as_deref());
                     }
                 }
@@ -87,7 +91,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         } => {
             // One that was never delivered is on record with its verdict.
             if call.delivered.get().is_some() {
-                Record::of(dispatch).ended(&call, cause);
+                Record(dispatch).ended(&call, cause);
             }
             if !connect::answer(dispatch, &call, &refusal) {
                 call.reply().refuse(&refusal);

@@ -1,5 +1,13 @@
 //! Sending of calls to servers: by which session, and as what. It is decided once, as a [`Plan`],
 //! and then carried out.
+//!
+//! The request that goes out is made of the caller's in this order, as each step depends on those
+//! before it: what was reviewed, in JSON if the session does not take the caller's protobuf, with the
+//! presets of its tool, checked, fitted to what the server says about tasks.
+//!
+//! An *own name* is a server's spelling of the name or URI of what a call is about; it is `None`
+//! wherever its caller spells it so. A request *in place of* the caller's is `None` if the caller's
+//! goes out as it came.
 
 use std::sync::Arc;
 
@@ -24,8 +32,8 @@ use crate::{
 /// A call that goes to a configured server.
 struct Sending {
     server: Arc<ConfiguredServer>,
-    /// The server's own name or URI; `None` if the caller spelled it so.
-    own: Option<Arc<str>>,
+    /// The own name of its target, as the topic knows it.
+    own_name: Option<Arc<str>>,
     /// The request in place of the caller's: as it was reviewed.
     reviewed: Option<Request>,
     /// Whose sessions it uses.
@@ -47,7 +55,8 @@ enum By {
 
 /// How a session sends a call.
 struct Plan {
-    own: Option<Arc<str>>,
+    /// The own name of its target, as the session knows it.
+    own_name: Option<Arc<str>>,
     /// The request in place of the caller's.
     request: Option<Request>,
     /// Whether it declares that it may become a task.
@@ -78,12 +87,12 @@ pub(crate) fn to_server(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     server: Arc<ConfiguredServer>,
-    own: Option<Arc<str>>,
+    own_name: Option<Arc<str>>,
     proposal: Option<&ProposalView>,
 ) {
     match call.request.method.as_str() {
-        "resources/subscribe" => return delivery::subscribe(dispatch, call, &server, own),
-        "resources/unsubscribe" => return delivery::unsubscribe(dispatch, call, &server, own),
+        "resources/subscribe" => return delivery::subscribe(dispatch, call, &server, own_name),
+        "resources/unsubscribe" => return delivery::unsubscribe(dispatch, call, &server, own_name),
         _ => {}
     }
     let about = call.task.about();
@@ -93,9 +102,9 @@ pub(crate) fn to_server(
         return bridge::serve(dispatch, call, task);
     }
     let sending = Sending {
-        own: about.map(|task| Arc::clone(&task.origin.own)).or(own),
+        own_name: about.map(|task| Arc::clone(&task.origin.own)).or(own_name),
         reviewed: proposal.and_then(|proposal| reviewed(call, proposal)),
-        by: By::of(call, &server),
+        by: By::of(call, &server, proposal),
         is_second: false,
         server,
     };
@@ -103,7 +112,8 @@ pub(crate) fn to_server(
         // A task is asked about in the session in which it runs, if that matters.
         Some(task) if task.origin.instance != 0 => {
             let Some(session) = task.session() else {
-                return delivery::fail(dispatch, call, lost());
+                let lost = Refusal::new(RefusalCode::UpstreamDown, LOST);
+                return delivery::fail(dispatch, call, lost);
             };
             Some(session)
         }
@@ -119,12 +129,8 @@ pub(crate) fn to_server(
     }
 }
 
-fn lost() -> Refusal {
-    Refusal::new(RefusalCode::UpstreamDown, LOST)
-}
-
-/// The request that carries out a proposal, if it differs from the caller's. What was reviewed was
-/// shown in JSON, and runs as it was shown.
+/// The request in place of the caller's that carries out a proposal. What was reviewed was shown in
+/// JSON, and runs as it was shown.
 fn reviewed(call: &Call, proposal: &ProposalView) -> Option<Request> {
     let edited = proposal
         .ruling
@@ -150,11 +156,9 @@ fn reviewed(call: &Call, proposal: &ProposalView) -> Option<Request> {
 impl By {
     /// Read while the call is delivered, and not later: its caller may be answered for now while a
     /// session opens, and then it is still the one that called.
-    fn of(call: &Call, server: &ConfiguredServer) -> Self {
-        let is_away = call.is_away();
-        let is_proposers = call
-            .proposer()
-            .is_some_and(|proposer| *proposer != call.link.participant.id);
+    fn of(call: &Call, server: &ConfiguredServer, proposal: Option<&ProposalView>) -> Self {
+        let is_away = call.waiter.is_away();
+        let is_proposers = proposal.is_some_and(|proposal| proposal.by != call.link.participant.id);
         if server.callers.is_some() && (is_away || is_proposers) {
             Self::Account
         } else if is_away {
@@ -172,7 +176,7 @@ impl By {
     ) -> Caller<'a> {
         match self {
             Self::Caller => call.caller(),
-            Self::Gateway => dispatch.own.caller(),
+            Self::Gateway => dispatch.gateway_link.caller(),
             Self::Account => {
                 let participant = call.proposer().unwrap_or(&call.link.participant.id);
                 // What was approved may run long after the token with which it was proposed has
@@ -183,10 +187,11 @@ impl By {
                 Caller {
                     participant,
                     account: participant.account(),
-                    // In the modern form sessions belong to participants, not to links.
+                    // Whatever form the proposer's client has: in the modern one sessions belong to
+                    // participants, not to links, and this proposer may have no link any more.
                     form: Form::Modern,
                     token,
-                    ..dispatch.own.caller()
+                    ..dispatch.gateway_link.caller()
                 }
             }
         }
@@ -217,7 +222,7 @@ fn send(dispatch: &Arc<Dispatch>, call: &Arc<Call>, session: &Arc<Session>, send
         Err(Unsendable::Refused(refusal)) => return delivery::fail(dispatch, call, refusal),
         Err(Unsendable::Unfit(end)) => {
             if let Some(delivered) = call.delivered.get() {
-                Record::of(dispatch).unfit(call, &delivered.server);
+                Record(dispatch).unfit(call, &delivered.server);
             }
             return delivery::end(dispatch, call, end);
         }
@@ -246,17 +251,22 @@ fn plan(
     session: &Arc<Session>,
     sending: &Sending,
 ) -> Result<Plan, Unsendable> {
-    let own = target(dispatch, call, session, sending)?;
+    let own_name = target(dispatch, call, session, sending)?;
     let is_tool = call.request.calls_tool();
     // Only a modern server gives out states of its own.
     if call.is_retry && session.era() != call.request.payload.form {
         return Err(returns::unknown().into());
     }
-    let mut request = form(call, session, own.as_deref(), sending.reviewed.as_ref())?;
+    let mut request = form(
+        call,
+        session,
+        own_name.as_deref(),
+        sending.reviewed.as_ref(),
+    )?;
     let mut declares = false;
     if is_tool {
         let written = request.as_ref();
-        let fitted = tasks::fit(dispatch, call, session, own.as_deref(), written)?;
+        let fitted = tasks::fit(dispatch, call, session, own_name.as_deref(), written)?;
         declares = fitted.declares;
         request = fitted.request.or(request);
     }
@@ -266,15 +276,17 @@ fn plan(
     let passes_level = logs.is_some_and(|level| session.want_level(call.link.id, level, instead));
     Ok(Plan {
         related: tasks::own_relation(dispatch, call, session),
-        own,
+        own_name,
         request,
         declares,
         passes_level,
     })
 }
 
-/// The server's own name of a call's target, unless it is withheld; `None` if the caller spelled it
-/// so.
+/// The own name of a call's target.
+///
+/// # Errors
+/// The end of a call whose target its session does not have, or not as it was approved.
 fn target(
     dispatch: &Dispatch,
     call: &Call,
@@ -282,17 +294,16 @@ fn target(
     sending: &Sending,
 ) -> Result<Option<Arc<str>>, Unsendable> {
     let server = &*sending.server;
-    let own = match &server.callers {
-        None => sending.own.clone(),
+    let own_name = match &server.callers {
+        None => sending.own_name.clone(),
         Some(_) => target_of_account(dispatch, call, session, sending)?,
     };
-    if is_redefined(dispatch, server, call, session) {
-        return Err((*topic::request_refusal(Cause::ToolChanged, None)).into());
-    }
     if let Some(Target::Tool(public)) = &call.request.target {
-        server.upstream.note_call(own.as_deref().unwrap_or(public));
+        server
+            .upstream
+            .note_call(own_name.as_deref().unwrap_or(public));
     }
-    Ok(own)
+    Ok(own_name)
 }
 
 /// The target at a server where each caller has an account: the session may list something else
@@ -305,17 +316,20 @@ fn target_of_account(
 ) -> Result<Option<Arc<str>>, Unsendable> {
     let server = &*sending.server;
     if let Some(said) =
-        accounts::is_connected_already(server, call, session, sending.own.as_deref())
+        accounts::is_connected_already(server, call, session, sending.own_name.as_deref())
     {
         return Err(Unsendable::Answered(said));
     }
-    let own = accounts::own_name(server, call, session, sending.own.clone())?;
-    if curation::is_hidden(dispatch, server, call, own.as_deref()) {
+    let own_name = accounts::own_name(server, call, session, sending.own_name.clone())?;
+    if curation::is_hidden(dispatch, server, call, own_name.as_deref()) {
         let named = call.request.target.as_ref().map(Target::as_str);
         let refusal = topic::request_refusal(Cause::Unknown, named.map(topic::PublicTarget::Tool));
         return Err((*refusal).into());
     }
-    Ok(own)
+    if is_redefined(dispatch, call, session) {
+        return Err((*topic::request_refusal(Cause::ToolChanged, None)).into());
+    }
+    Ok(own_name)
 }
 
 /// The request in the form in which the session takes it, with all presets of its tool and with
@@ -323,24 +337,24 @@ fn target_of_account(
 fn form(
     call: &Call,
     session: &Session,
-    own: Option<&str>,
+    own_name: Option<&str>,
     reviewed: Option<&Request>,
 ) -> Result<Option<Request>, Unsendable> {
     let is_json = call.request.payload.coding == Coding::Json;
     let shown = match reviewed {
-        None if !is_json && !takes_proto(session, call, own) => {
+        None if !is_json && !takes_proto(session, call, own_name) => {
             Some(call.shown().map_err(Refusal::clone)?)
         }
         reviewed => reviewed,
     };
     let whole = match session.curation() {
-        Some(curation) => completed(curation, call, session, own, shown)?,
+        Some(curation) => completed(curation, call, session, own_name, shown)?,
         None => None,
     };
     let request = whole.as_ref().or(shown);
     if session.validates() && call.request.calls_tool() {
         let checked = request.unwrap_or(&call.request);
-        if let Some(end) = unfit::end(call, checked, &session.manifest(), own) {
+        if let Some(end) = unfit::end(call, checked, &session.manifest(), own_name) {
             return Err(Unsendable::Unfit(end));
         }
     }
@@ -350,11 +364,11 @@ fn form(
 /// Whether a session takes the protobuf of a call as its caller wrote it: the server reads it, its
 /// answer has no URI that the caller knows by another name, and no arguments of the tool are preset
 /// or hidden.
-fn takes_proto(session: &Session, call: &Call, own: Option<&str>) -> bool {
-    let renames = own.is_some() && call.request.method.as_str() == READ_RESOURCE.name;
+fn takes_proto(session: &Session, call: &Call, own_name: Option<&str>) -> bool {
+    let renames = own_name.is_some() && call.request.method.as_str() == READ_RESOURCE.name;
     let rewrites = session
         .curation()
-        .is_some_and(|curation| curation::rewrites(curation, call, own));
+        .is_some_and(|curation| curation::rewrites(curation, call, own_name));
     session.coding() == Coding::Proto && !renames && !rewrites
 }
 
@@ -364,7 +378,7 @@ fn completed(
     curation: &Curation,
     call: &Call,
     session: &Session,
-    own: Option<&str>,
+    own_name: Option<&str>,
     request: Option<&Request>,
 ) -> Result<Option<Request>, Unsendable> {
     let is_reviewed = call
@@ -378,7 +392,7 @@ fn completed(
     };
     let manifest = session.manifest();
     let request = request.unwrap_or(&call.request);
-    match curation::completed(curation, &manifest, request, own, by) {
+    match curation::completed(curation, &manifest, request, own_name, by) {
         Ok(None) => Ok(None),
         _ if is_reviewed => Err((*topic::request_refusal(Cause::Redefined, None)).into()),
         Err(refusal) if refusal.code == RefusalCode::SchemaViolation => {
@@ -397,22 +411,23 @@ fn carry_out(
     plan: &Plan,
     sending: Sending,
 ) {
-    call.enter(session);
+    // First: the answer may come at once, and is read by its session.
+    call.sessions.enter(session);
     let request = plan.request.as_ref();
-    let own = plan.own.as_deref();
+    let own_name = plan.own_name.as_deref();
     let outgoing = Outgoing {
-        own,
+        own: own_name,
         related_task: plan.related.as_deref(),
         tasks: plan.declares,
         ..call.outgoing(request.unwrap_or(&call.request), call_number(call.id))
     };
     let events: Arc<dyn CallEvents> = if call.task.follows() {
-        Follower::new(dispatch, call, session, own, plan.declares, request)
+        Follower::new(dispatch, call, session, own_name, plan.declares, request)
     } else {
         Arc::<Call>::clone(call)
     };
     match session.call(outgoing, events) {
-        // It may ask by now.
+        // By now it may wait behind one whose server asks the caller.
         Ok(()) => session.offer_deferred(),
         Err(refusal)
             if refusal.code == RefusalCode::UpstreamDown
@@ -457,7 +472,7 @@ fn removed() -> Refusal {
 /// Sends a call that waits in its session behind one whose server asks the caller by the caller's
 /// next session.
 pub(crate) fn send_elsewhere(dispatch: &Arc<Dispatch>, call: &Call) {
-    let Some(from) = call.session() else {
+    let Some(from) = call.sessions.last().cloned() else {
         return;
     };
     let Some(server) = dispatch.server_named(from.upstream()) else {
@@ -485,8 +500,8 @@ fn move_unsent(call: &Call, from: &Session, next: &Arc<Session>) {
     let Some(unsent) = from.take_unsent(call_number(call.id)) else {
         return;
     };
-    call.enter(next);
+    call.sessions.enter(next);
     next.adopt(unsent);
-    // It may ask by now.
+    // By now it may wait behind another such call.
     next.offer_deferred();
 }

@@ -189,7 +189,7 @@ impl Dispatch {
             read().map(|event| self.step(event))
         };
         if let Some(step) = step {
-            self.carry_out(step);
+            step.carry_out();
         }
     }
 
@@ -341,11 +341,9 @@ impl Dispatch {
             None => self.list_shared(&server, announced),
         }
         self.note_callers_list(&server, session);
-        let (dispatch, session, owner) = (
-            Arc::downgrade(self),
-            Arc::clone(session),
-            self.owner(session),
-        );
+        let owner = self.owner(session);
+        let dispatch = Arc::downgrade(self);
+        let session = Arc::clone(session);
         tokio::spawn(async move {
             if let (Some(dispatch), Some(owner)) = (dispatch.upgrade(), owner) {
                 dispatch.pass_level(&session, owner).await;
@@ -353,7 +351,7 @@ impl Dispatch {
         });
     }
 
-    /// Tells a session of the log level that a link has set, if it has set one.
+    /// Lets a session know of the log level that a link has set, if it has set one.
     pub(crate) async fn pass_level(&self, session: &Session, link: LinkId) {
         let level = self.with(|topic| topic.level(link));
         if level.is_some_and(|level| session.want_level(link, level, true)) {
@@ -388,9 +386,9 @@ impl Dispatch {
                 |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));
             (ended, manifest.map(relist))
         };
-        self.carry_out(ended);
+        ended.carry_out();
         if let Some(succeeded) = succeeded {
-            self.carry_out(succeeded);
+            succeeded.carry_out();
         }
     }
 }

@@ -7,7 +7,7 @@ use vetting::{Part, PartDefinition, PinMode};
 
 use crate::{call::Call, call::Delivered, dispatch::Dispatch};
 
-/// Checks an answer in which a server whose definitions are pinned describes one of its skills. If
+/// Checks an answer to `skills/get`, in which a server whose definitions are pinned describes one of its skills. If
 /// its list has another description, its lists are fetched and judged again.
 ///
 /// # Errors
@@ -16,18 +16,18 @@ pub(crate) fn as_pinned(
     dispatch: &Dispatch,
     call: &Call,
     delivered: &Delivered,
-    answer: Option<&Answer>,
+    answer: &Answer,
 ) -> Result<(), Refusal> {
-    if call.request.method.as_str() != "skills/get" {
+    if answer.outcome != Outcome::Ok {
         return Ok(());
     }
-    let Some(answer) = answer.filter(|answer| answer.outcome == Outcome::Ok) else {
-        return Ok(());
-    };
     let server = dispatch.server(&delivered.server);
     let blocks =
         server.is_some_and(|server| server.upstream.spec().config.pins.mode == PinMode::Block);
-    let Some(session) = call.session().filter(|_| blocks) else {
+    if !blocks {
+        return Ok(());
+    }
+    let Some(session) = call.sessions.last() else {
         return Ok(());
     };
     let Some(given) = json::at(answer.payload.body_bytes(), &["skill"]) else {

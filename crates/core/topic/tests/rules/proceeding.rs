@@ -35,4 +35,6 @@ fn a_held_call_is_proposed_by_what_goes_on_only_once() {
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     assert_eq!(shown(&stage.call(BOB, 1, "one_a")), ["hold 1 for one as a"]);
     assert_eq!(proceed(&mut stage, 1), ["proceed with 1: 7"]);
+    stage.propose(1, "bob", 1);
+    assert!(proceed(&mut stage, 1).is_empty(), "it is proposed by now");
 }

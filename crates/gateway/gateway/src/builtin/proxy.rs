@@ -12,8 +12,8 @@ use wire::mcp::proxy::ProxyRequest;
 use wire::mcp::result::words;
 
 use crate::{call::Call, delivery, dispatch::Dispatch};
-pub(crate) use unwrapped::unwrap;
 use unwrapped::{PROXY_DEPTH_MAX, asked};
+pub(crate) use unwrapped::{is_proxy, unwrap};
 
 /// Serves what is no call of something else.
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {

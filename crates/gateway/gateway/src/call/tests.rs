@@ -76,7 +76,7 @@ fn an_answer_after_an_answer_for_now_reaches_no_caller() {
     let reply = Arc::<Ends>::default();
     let call = call(&reply);
     call.answer_for_now().settle(&answer(), &|_| None);
-    assert!(call.is_away());
+    assert!(call.waiter.is_away());
     call.reply().settle(&answer(), &|_| None);
     call.reply().abandon();
     assert_eq!(reply.count(), 1);
@@ -89,7 +89,7 @@ fn a_caller_that_came_back_is_answered_on_its_last_request() {
     let (call, by) = (call(&first), call(&second));
     call.answer_for_now().settle(&answer(), &|_| None);
     call.come_back(by);
-    assert!(!call.is_away());
+    assert!(!call.waiter.is_away());
     call.reply().settle(&answer(), &|_| None);
     assert_eq!((first.count(), second.count()), (1, 1));
 }

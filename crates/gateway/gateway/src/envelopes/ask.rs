@@ -88,7 +88,7 @@ fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Liv
 
 /// The refusal of a proposal whose kind and payload differ, which is recorded.
 fn mismatched(dispatch: &Dispatch, envelope: &Envelope, mismatch: &check::Mismatch) -> Refusal {
-    Record::of(dispatch).mismatched(envelope, &[GATEWAY], &mismatch.to_string());
+    Record(dispatch).mismatched(envelope, &[GATEWAY], &mismatch.to_string());
     Refusal::new(
         RefusalCode::Malformed,
         format!("kind and payload differ: {mismatch}"),
@@ -163,7 +163,9 @@ fn request(
         )
     };
     let calls: Vec<_> = to.iter().map(call_to).collect();
-    calls.iter().try_for_each(|(_, call)| call.hold())?;
+    calls
+        .iter()
+        .try_for_each(|(_, call)| call.account_request())?;
     let context = call.target().map(Into::into);
     Ok(Intent::Request(Requested {
         method: request.method,

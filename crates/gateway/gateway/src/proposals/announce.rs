@@ -34,7 +34,7 @@ struct Post<'p> {
 /// A proposal is open to decisions: the proposer gets its id, and a held call is shown to the room.
 pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let content = &proposal.content;
-    Record::of(dispatch).proposed(proposal, content.call);
+    Record(dispatch).proposed(proposal, content.call);
     if proposal.held {
         let opened = &content.opened;
         let payload =
@@ -70,7 +70,7 @@ pub(crate) fn not_proposed(
     refusal: &Refusal,
     cause: Cause,
 ) {
-    Record::of(dispatch).not_proposed(id, content, cause);
+    Record(dispatch).not_proposed(id, content, cause);
     if !held {
         no_proposal(dispatch, by, &content.opened.envelope, &refusal.to_string());
     }
@@ -97,7 +97,7 @@ pub(crate) fn approved(
     let params = ruling
         .and_then(|ruling| ruling.params.as_deref())
         .or(opened.params.as_deref());
-    Record::of(dispatch).approved(proposal, params);
+    Record(dispatch).approved(proposal, params);
     let request = payload::request(&opened.method, params.map(str::as_bytes));
     let by = proposal.decided_by.as_ref().unwrap_or(&proposal.by);
     let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
@@ -154,7 +154,7 @@ fn execute(
     };
     let call = Call::new(
         operation,
-        dispatch.own.opener(),
+        dispatch.gateway_link.opener(),
         incoming,
         Names::Own,
         Arc::new(reply),
@@ -214,7 +214,7 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         .answer
         .as_ref()
         .map(|answer| payload::answer(answer, method, None));
-    Record::of(dispatch).concluded(proposal, answer.as_deref());
+    Record(dispatch).concluded(proposal, answer.as_deref());
     notify(dispatch, proposal);
     tell_fulfiller(dispatch, proposal);
 }

@@ -54,7 +54,7 @@ impl Dispatch {
         let (content, is_visible) = self.look_up(proposal, by, outside);
         let not_decided = |refusal: &Refusal| {
             let why = refusal.code.as_str();
-            Record::of(self).not_decided(proposal, content.as_deref(), by, why, None);
+            Record(self).not_decided(proposal, content.as_deref(), by, why, None);
         };
         let Some(content) = content.as_ref().filter(|_| is_visible) else {
             let refusal = unknown_proposal();
@@ -215,7 +215,7 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
         cause,
     } = refused;
     let permit = ruling.permit();
-    Record::of(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
+    Record(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
     if let Some((link, envelope)) = ruling.sender.as_ref().filter(|_| !answered) {
         dispatch.tell_refused(link.id, &link.participant.id, envelope, &refusal);
     }

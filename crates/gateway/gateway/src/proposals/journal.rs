@@ -64,12 +64,12 @@ fn written(dispatch: &Arc<Dispatch>, runtime: &Handle, proposal: OperationId, st
     let stepped = catch_unwind(AssertUnwindSafe(|| {
         dispatch.step(Event::Written { proposal, stored })
     }));
-    let Ok(step) = stepped else {
-        tracing::error!(%proposal, "a durable record was not taken: the gateway has a fault");
-        return;
-    };
-    let dispatch = Arc::clone(dispatch);
-    runtime.spawn(async move { dispatch.carry_out(step) });
+    match stepped {
+        Ok(mut step) => step.leave_to(runtime),
+        Err(_) => {
+            tracing::error!(%proposal, "a durable record was not taken: the gateway has a fault");
+        }
+    }
 }
 
 /// Writes a record, then says whether it is durable.
@@ -278,14 +278,13 @@ fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropos
     let Opening { id, content, terms } = opening;
     let held = proposal.opened.held;
     let public = public_name(dispatch, &proposal.opened);
-    let (proposal, public, end) = (id, public.as_deref(), end_of(proposal));
     dispatch.take(Event::Restore(Restore {
-        proposal,
+        proposal: id,
         terms,
         content,
         held,
-        public,
-        end,
+        public: public.as_deref(),
+        end: end_of(proposal),
     }));
 }
 
@@ -306,7 +305,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropo
     restore_one(dispatch, opening, &lost);
     close(dispatch, [&*proposal.opened.envelope]);
     if let Some(view) = dispatch.with(|topic| topic.proposal(id)) {
-        record::Record::of(dispatch).concluded(&view, None);
+        record::Record(dispatch).concluded(&view, None);
     }
     if let Some(ledgers) = &dispatch.ledgers {
         // If this is lost, the next start comes to the same end.

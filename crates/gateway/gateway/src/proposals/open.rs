@@ -161,7 +161,7 @@ fn hold(
     let whole = match completed(shown, server, own.as_deref()) {
         Ok(whole) => whole,
         Err(refusal) => {
-            Record::of(dispatch).unfit(call, to);
+            Record(dispatch).unfit(call, to);
             dispatch.take(Event::Unproposable {
                 held: call.id,
                 end: unfit::passed(call, refusal),
@@ -171,7 +171,7 @@ fn hold(
     };
     let shown = whole.as_ref().unwrap_or(shown);
     if let Some(end) = unfit_of(call, shown, server, own.as_deref()) {
-        Record::of(dispatch).unfit(call, to);
+        Record(dispatch).unfit(call, to);
         dispatch.take(Event::Unproposable { held: call.id, end });
         return;
     }
@@ -283,11 +283,11 @@ pub(crate) fn of_envelope(
     let params = wanted.params.as_deref();
     let whole = curation::completed_params(dispatch, &wanted.to, act, params, Author::Caller);
     let whole = whole.inspect_err(|_| {
-        Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
+        Record(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
     })?;
     wanted.params = whole.or(wanted.params);
     if let Some(refusal) = unfit_at(dispatch, &wanted) {
-        Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
+        Record(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
         return Err(refusal);
     }
     let definition = definition(
@@ -322,7 +322,7 @@ fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result
     let act = (wanted.method, wanted.context);
     try_open(dispatch, wanted, tool).inspect_err(|refusal| {
         let why = format!("{}: {}", refusal.code.as_str(), refusal.message);
-        Record::of(dispatch).unproposable(by, &to, act, &why);
+        Record(dispatch).unproposable(by, &to, act, &why);
     })
 }
 
@@ -480,20 +480,12 @@ pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Op
     digest(&to, method, params.as_deref(), tool.as_deref()).ok()
 }
 
-/// Whether a call carries out a proposal of a tool that its session lists otherwise than the
-/// reviewer was shown: what a server lists to a proposer need not be known when the proposal is
-/// approved.
-pub(crate) fn is_redefined(
-    dispatch: &Dispatch,
-    server: &ConfiguredServer,
-    call: &Call,
-    session: &Session,
-) -> bool {
-    let proposal = call
-        .delivered
-        .get()
-        .and_then(|delivered| delivered.proposal);
-    let Some(proposal) = proposal.filter(|_| server.callers.is_some()) else {
+/// Whether a call carries out a proposal of a tool that its session, at a server where each caller
+/// has an account, lists otherwise than the reviewer was shown: what such a server lists to a
+/// proposer need not be known when the proposal is approved.
+pub(crate) fn is_redefined(dispatch: &Dispatch, call: &Call, session: &Session) -> bool {
+    let delivered = call.delivered.get();
+    let Some(proposal) = delivered.and_then(|delivered| delivered.proposal) else {
         return false;
     };
     let content = dispatch.with(|topic| {

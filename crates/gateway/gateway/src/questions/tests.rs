@@ -3,20 +3,21 @@
 use std::sync::{LazyLock, Weak};
 
 use model::{Capabilities, Form, Method, Outcome, ParticipantId, Payload};
-use platform::Mutex;
+use platform::{Mutex, Shares};
 use topic::{
     About, Configure, Interest, Joining, Logs, Parked, PublicTarget, Resume, Seating, Subject,
     UpstreamNames,
 };
-use upstream::{Asking, Question};
+use upstream::{Asking, CallEvents, Question};
 use wire::rpc::Id;
 
 use super::*;
-use crate::call::Reply;
+use crate::call::{Delivered, Reply};
 use crate::envelopes::tests::Stage;
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Names};
 use crate::link::{NoOutlet, Passed, Respell, plain_client};
 use crate::live::Server;
+use crate::mailboxes::tests::Hold;
 
 const CALL: OperationId = OperationId(1);
 const ASKED: OperationId = OperationId(2);
@@ -116,16 +117,13 @@ impl Scene {
         };
         let got = Arc::<Got>::default();
         let reply = Arc::<Got>::clone(&got);
-        (
-            Call::returning(
-                CALL,
-                self.link.opener(),
-                Incoming::plain(request, None),
-                reply,
-                round,
-            ),
-            got,
-        )
+        let incoming = Incoming {
+            round,
+            ..Incoming::plain(request, None)
+        };
+        let by = self.link.opener();
+        let call = Call::new(CALL, by, incoming, Names::Public, reply);
+        (call, got)
     }
 
     /// A call about which its caller is asked something.
@@ -150,8 +148,7 @@ impl Scene {
             call: handle,
         };
         // Nothing is delivered: the test is the server.
-        self.dispatch
-            .discard(self.dispatch.step(Event::Request(request)));
+        self.dispatch.step(Event::Request(request)).discard();
         let server = ParticipantId::new("old").unwrap();
         let payload = Payload::body(Form::Legacy, "{}");
         let method = Method::Known("roots/list");
@@ -259,9 +256,39 @@ async fn an_answer_that_comes_as_its_caller_comes_back_reaches_it() {
     // Another task takes the server's answer before the effects of the return are carried out.
     scene.dispatch.take(scene.ended());
     assert!(second.0.lock().is_empty());
-    scene.dispatch.carry_out(returning);
+    returning.carry_out();
     assert_eq!(*second.0.lock(), ["the answer"]);
     assert_eq!(first.0.lock().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_comes_as_its_caller_is_answered_for_now_waits_on_its_account() {
+    const BYTES: usize = 10_000;
+    let scene = Scene::new();
+    let pool = Shares::new(BYTES * 2, BYTES * 2);
+    let share = pool.of("bob");
+    assert!(scene.link.held.set(Arc::clone(&share)).is_ok());
+    let (call, got) = scene.asked();
+    let topic: Weak<Dispatch> = Arc::downgrade(&scene.dispatch);
+    let delivered = Delivered {
+        topic,
+        link: scene.server,
+        server: OLD.clone(),
+        logs: None,
+        proposal: None,
+        proposer: None,
+    };
+    assert!(call.delivered.set(delivered).is_ok());
+    let (hold, is_held, release) = Hold::before("event", "Answer");
+    let end = || call.done(Ok(Scene::answer(&"x".repeat(BYTES))));
+    std::thread::scope(|scope| {
+        scope.spawn(|| tracing::subscriber::with_default(hold, end));
+        // The answer has come, and the topic does not have it yet.
+        is_held.recv().unwrap();
+        scene.pause(&got);
+        release.send(()).unwrap();
+    });
+    assert!(share.taken() >= BYTES, "{}", share.taken());
 }
 
 #[tokio::test]
@@ -291,7 +318,7 @@ async fn a_notification_that_meets_its_callers_return_is_not_lost() {
     scene.dispatch.take(scene.back(&by));
     scene.dispatch.take(scene.ended());
     assert!(first.0.lock().is_empty() && second.0.lock().is_empty());
-    scene.dispatch.carry_out(early);
+    early.carry_out();
     let got = first.0.lock();
     assert_eq!(got.first().map(String::as_str), Some(PROGRESS), "{got:?}");
     assert!(got.len() == 2 && got[1].contains("input_required"));

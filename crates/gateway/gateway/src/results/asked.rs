@@ -18,8 +18,8 @@ pub(crate) fn asked_id(request: &Request) -> Option<&str> {
 
 /// Context of a request's kind in the audit log.
 pub(crate) fn recorded(request: &Request) -> Option<&str> {
-    match asked_id(request) {
-        Some(_) => Some(RECORDED),
-        None => request.target.as_ref().and_then(Target::context),
+    match &request.target {
+        Some(Target::Uri(_)) if asked_id(request).is_some() => Some(RECORDED),
+        target => target.as_ref().and_then(Target::context),
     }
 }

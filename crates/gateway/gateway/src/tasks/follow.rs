@@ -95,7 +95,12 @@ impl Follower {
     fn follow(&self, dispatch: &Arc<Dispatch>, answer: &Answer, report: &TaskReport) {
         let call = &self.call;
         let session = &self.session;
-        let task = match relay::create(dispatch, call, session, &answer.payload, report) {
+        // What a server answers was delivered to it.
+        let Some(delivered) = call.delivered.get() else {
+            return;
+        };
+        let created = relay::create(dispatch, call, session, delivered, &answer.payload, report);
+        let task = match created {
             Ok(task) => task,
             Err(refusal) => return call.done(Err(refusal)),
         };

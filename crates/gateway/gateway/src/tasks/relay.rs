@@ -175,7 +175,7 @@ pub(crate) fn fit(
 
 /// An answer of a server with the gateway's ids of tasks, as its caller knows them.
 pub(crate) fn rename_answer(dispatch: &Dispatch, call: &Call, mut answer: Answer) -> Answer {
-    let Some(session) = &call.session() else {
+    let Some(session) = call.sessions.last() else {
         return answer;
     };
     let form = call.request.payload.form;
@@ -228,7 +228,7 @@ fn created(answer: Answer, task: &ServerTask, session: &Session, form: Form) -> 
     }
 }
 
-/// Takes the answer of a call that may become a task of its caller: if it has become one, the topic
+/// Receives the answer of a call that may become a task of its caller (`CallTask::asks`): if it has become one, the topic
 /// has the task from now on.
 ///
 /// # Errors
@@ -239,13 +239,13 @@ pub(crate) fn become_task(
     delivered: &Delivered,
     answer: &Answer,
 ) -> Result<(), Refusal> {
-    let Some(session) = call.session().filter(|_| call.task.asks()) else {
+    let Some(session) = call.sessions.last() else {
         return Ok(());
     };
     let task = match task::made(answer) {
-        Some(report) => create(dispatch, call, &session, &answer.payload, &report)?,
+        Some(report) => create(dispatch, call, session, delivered, &answer.payload, &report)?,
         None if call.request.payload.form == Form::Legacy && session.era() == Form::Modern => {
-            match keep(dispatch, call, delivered, &session, answer)? {
+            match keep(dispatch, call, delivered, session, answer)? {
                 Some(task) => task,
                 None => return Ok(()),
             }
@@ -331,21 +331,18 @@ pub(super) fn create(
     dispatch: &Arc<Dispatch>,
     call: &Call,
     session: &Arc<Session>,
+    delivered: &Delivered,
     payload: &Payload,
     report: &TaskReport,
 ) -> Result<Arc<ServerTask>, Refusal> {
     let own = report.named.id.as_str();
-    let Some(delivered) = call
-        .delivered
-        .get()
-        .filter(|_| own.len() <= TASK_ID_BYTES_MAX)
-    else {
+    if own.len() > TASK_ID_BYTES_MAX {
         let what = format!(
             "the server `{}` gave its task an id that is too long",
             session.upstream()
         );
         return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
-    };
+    }
     let holder = &call.link.participant.id;
     let now_ms = unix_ms();
     let tool = &judged_tool(dispatch, call, session);

@@ -18,7 +18,7 @@ use super::unwrapped::request_with;
 use crate::call::{Call, Reply};
 use crate::link::{Passed, Questioned, Respell, Undelivered};
 use crate::live::Event;
-use crate::{dispatch::Dispatch, incoming::Incoming};
+use crate::{dispatch::Dispatch, incoming::Incoming, questions};
 
 /// The results of one batch, in bytes together. What is longer is left out, and the operation says
 /// so.
@@ -115,11 +115,7 @@ async fn carry_out(
         ..task::plain(&request).unwrap_or(request)
     };
     let (ended, end) = oneshot::channel();
-    let reply = Operation {
-        dispatch: Arc::downgrade(dispatch),
-        batch: Arc::clone(call),
-        ended: Mutex::new(Some(ended)),
-    };
+    let reply = Operation::new(dispatch, call, ended);
     let reply = Wrapped::new(Arc::new(reply), called.subject, called.path);
     let incoming = Incoming {
         client: call.client.clone(),
@@ -150,25 +146,44 @@ impl Drop for Open<'_> {
 }
 
 /// The reply of one operation: its end goes to the batch, what comes before to the caller of the
-/// batch.
+/// batch. The batch is another call, with an order of its own: what goes to its caller goes into its
+/// mailbox, by a step from inside an effect of the operation.
 struct Operation {
     dispatch: Weak<Dispatch>,
     batch: Arc<Call>,
-    ended: Mutex<Option<oneshot::Sender<Vec<u8>>>>,
+    end: Arc<OperationEnd>,
+}
+
+/// Where the result of an operation goes.
+struct OperationEnd(Mutex<Option<oneshot::Sender<Vec<u8>>>>);
+
+impl OperationEnd {
+    fn send(&self, result: Vec<u8>) {
+        if let Some(ended) = self.0.lock().take() {
+            // A batch that has ended waits for nothing.
+            let _ = ended.send(result);
+        }
+    }
+
+    /// The operation has no result.
+    fn cancel(&self) {
+        drop(self.0.lock().take());
+    }
 }
 
 impl Operation {
-    fn end(&self, result: Vec<u8>) {
-        if let Some(ended) = self.ended.lock().take() {
-            // A batch that has ended waits for nothing.
-            let _ = ended.send(result);
+    fn new(dispatch: &Arc<Dispatch>, batch: &Arc<Call>, ended: oneshot::Sender<Vec<u8>>) -> Self {
+        Self {
+            dispatch: Arc::downgrade(dispatch),
+            batch: Arc::clone(batch),
+            end: Arc::new(OperationEnd(Mutex::new(Some(ended)))),
         }
     }
 }
 
 impl Reply for Operation {
     fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
-        self.end(operated(
+        self.end.send(operated(
             answer,
             call.request.method.as_str(),
             call.link.form,
@@ -176,14 +191,14 @@ impl Reply for Operation {
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
-        self.end(words(&refusal.to_string(), true, call.link.form));
+        let result = words(&refusal.to_string(), true, call.link.form);
+        self.end.send(result);
     }
 
     fn abandon(&self, _: &Call) {
-        drop(self.ended.lock().take());
+        self.end.cancel();
     }
 
-    /// A step from inside an effect: the batch is another call, with an order of its own.
     fn notify(&self, _: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
         if let Some(dispatch) = self.dispatch.upgrade() {
             dispatch.take(Event::Notice {
@@ -197,26 +212,111 @@ impl Reply for Operation {
     }
 
     /// The question is one about this operation, and is withdrawn with it; it only uses the way of
-    /// the batch.
-    fn ask(&self, _: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        let sent = self.batch.reply().ask(question);
-        // Its end cancels the call at the server.
-        if matches!(sent, Err(Undelivered::OtherForm)) {
-            self.end(words(NOT_IN_A_BATCH, true, self.batch.link.form));
-        }
-        sent
+    /// the batch. A batch that is over asks nothing.
+    fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
+        let Some(dispatch) = self.dispatch.upgrade() else {
+            return Err(Undelivered::OtherForm);
+        };
+        let operation = question.operation;
+        let request = question.request.clone();
+        let delivered = call.delivered.get();
+        let server = delivered.map(|delivered| delivered.server.clone());
+        let end = Arc::clone(&self.end);
+        dispatch.proceed(self.batch.id, move |dispatch, batch| {
+            let link = batch.link.id;
+            let respell = |own: &str| dispatch.respelled(link, server.as_ref()?, own);
+            let question = Questioned {
+                operation,
+                request: &request,
+                respell: &respell,
+            };
+            let Err(why) = batch.reply().ask(&question) else {
+                return;
+            };
+            // Its end cancels the call at the server.
+            match why {
+                Undelivered::OtherForm => end.send(words(NOT_IN_A_BATCH, true, batch.link.form)),
+                Undelivered::Overrun => end.cancel(),
+            }
+            questions::unasked(dispatch, operation, link, why);
+        });
+        Ok(())
     }
 
     fn withdraw_question(&self, _: &Call, operation: OperationId) {
-        self.batch.reply().withdraw_question(operation);
+        let withdrawal = Withdrawal {
+            batch: Arc::clone(&self.batch),
+            operation,
+        };
+        if let Some(dispatch) = self.dispatch.upgrade() {
+            dispatch.proceed(self.batch.id, move |_, _| drop(withdrawal));
+        }
+    }
+}
+
+/// Withdraws a question from the caller of a batch when it is dropped: in the mailbox of the batch,
+/// or, if the batch is over, at once.
+struct Withdrawal {
+    batch: Arc<Call>,
+    operation: OperationId,
+}
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        self.batch.reply().withdraw_question(self.operation);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use model::Form;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use model::{Form, Method};
 
     use super::*;
+    use crate::link::NoOutlet;
+    use crate::mailboxes::tests::Scene;
+
+    /// Counts the questions to a caller.
+    #[derive(Default)]
+    struct Asked(AtomicUsize);
+
+    impl Reply for Asked {
+        fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
+
+        fn refuse(&self, _: &Call, _: &Refusal) {}
+
+        fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_is_over_asks_nothing() {
+        let scene = Scene::new();
+        let link = scene.join(Arc::new(NoOutlet));
+        let asked = Arc::<Asked>::default();
+        let batch = scene.call(&link, Arc::<Asked>::clone(&asked));
+        let (ended, _end) = oneshot::channel();
+        let operation = Operation::new(&scene.dispatch, &batch, ended);
+        let request = Request {
+            method: Method::Known("roots/list"),
+            target: None,
+            progress: None,
+            payload: Payload::body(Form::Legacy, "{}"),
+        };
+        let question = Questioned {
+            operation: OperationId(7),
+            request: &request,
+            respell: &|_| None,
+        };
+        operation.ask(&batch, &question).unwrap();
+        assert_eq!(asked.0.load(Ordering::Relaxed), 1);
+        scene.answer(batch.id);
+        operation.ask(&batch, &question).unwrap();
+        assert_eq!(asked.0.load(Ordering::Relaxed), 1);
+    }
 
     #[test]
     fn results_of_a_batch_are_bounded_together() {

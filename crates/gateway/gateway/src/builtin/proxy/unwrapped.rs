@@ -15,9 +15,8 @@ use crate::{call::Reply, dispatch::Dispatch, link::Link};
 /// Depth to which calls of the tool may be nested in calls of the tool.
 pub(super) const PROXY_DEPTH_MAX: usize = 4;
 
-/// Puts the request that a caller's request stands for in its place, and returns the reply for its
-/// answer: the same request unless it calls something by the tool, and its caller may use the tool
-/// here.
+/// Puts the request that a call of the tool stands for in its place, and returns the reply for its
+/// answer: the same request unless it calls something, and its caller may use the tool here.
 pub(crate) fn unwrap(
     dispatch: &Dispatch,
     link: &Link,
@@ -42,7 +41,7 @@ pub(crate) fn unwrap(
 }
 
 /// Whether a request calls a tool of this name.
-fn is_proxy(request: &Request) -> bool {
+pub(crate) fn is_proxy(request: &Request) -> bool {
     matches!(&request.target, Some(Target::Tool(name)) if name == NAME) && request.calls_tool()
 }
 

@@ -1,0 +1,111 @@
+//! The mailboxes of a topic, and which of a step's effects its thread carries out.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use topic::Addressee;
+
+use crate::live::{Effect, Live};
+use crate::mailbox::{Mailbox, Waiting};
+use crate::{call::Call, link::Link};
+
+/// The mailboxes of a topic. Those of calls and links are with these.
+#[derive(Default)]
+pub(crate) struct Mailboxes {
+    /// The mailbox of effects that are for no call and no link.
+    gateway: Mailbox,
+    waiting: Waiting<Effect>,
+}
+
+impl Mailboxes {
+    /// Puts the effects of a step into the mailboxes of their addressees. Those that are left are
+    /// for the thread that steps; it has made the mailboxes busy that are returned. The caller holds
+    /// the topic's lock.
+    pub(crate) fn deliver(&self, effects: &mut Effects) -> Busy {
+        let mut busy = Busy::new();
+        let mut at = 0;
+        while let Some(effect) = effects.get(at) {
+            let to = effect.addressee();
+            let Some(mailbox) = self.of(to) else {
+                at += 1;
+                continue;
+            };
+            if mailbox.begin() {
+                busy.extend(Recipient::of(to));
+                at += 1;
+                continue;
+            }
+            // Mostly the effect before went to the same addressee.
+            let mut made_busy = busy.iter().rev();
+            if made_busy.any(|recipient| std::ptr::eq(recipient.mailbox(self), mailbox)) {
+                at += 1;
+                continue;
+            }
+            let Some(recipient) = Recipient::of(to) else {
+                at += 1;
+                continue;
+            };
+            let effect = effects.remove(at);
+            if let Err(effect) = self.waiting.add(recipient.mailbox(self), effect) {
+                busy.push(recipient);
+                effects.insert(at, effect);
+                at += 1;
+            }
+        }
+        busy
+    }
+
+    /// The mailbox of an addressee; `None` if it needs none.
+    fn of<'m>(&'m self, to: Addressee<'m, Live>) -> Option<&'m Mailbox> {
+        match to {
+            Addressee::Call(call) => Some(&call.mailbox),
+            Addressee::Link(link) => Some(&link.mailbox),
+            Addressee::Gateway => Some(&self.gateway),
+            // It gets one effect, so there is no order to keep.
+            Addressee::Question(_) => None,
+        }
+    }
+
+    /// The effects that other steps have left in a mailbox, for the thread that has it. `None` if
+    /// there are none: then it is idle again.
+    pub(crate) fn next(&self, recipient: &Recipient) -> Option<Vec<Effect>> {
+        self.waiting.next(recipient.mailbox(self))
+    }
+}
+
+/// Effects in the topic's order: few steps have more than two.
+pub(crate) type Effects = SmallVec<[Effect; 2]>;
+
+/// The owners of the mailboxes that a step has made busy: few have more than one.
+pub(crate) type Busy = SmallVec<[Recipient; 2]>;
+
+/// The owner of a mailbox that a step has made busy.
+#[derive(Debug)]
+pub(crate) enum Recipient {
+    Call(Arc<Call>),
+    Link(Arc<Link>),
+    Gateway,
+}
+
+impl Recipient {
+    /// The owner of the mailbox of an addressee, if it has one.
+    fn of(to: Addressee<'_, Live>) -> Option<Self> {
+        match to {
+            Addressee::Call(call) => Some(Self::Call(Arc::clone(call))),
+            Addressee::Link(link) => Some(Self::Link(Arc::clone(link))),
+            Addressee::Gateway => Some(Self::Gateway),
+            Addressee::Question(_) => None,
+        }
+    }
+
+    fn mailbox<'m>(&'m self, mailboxes: &'m Mailboxes) -> &'m Mailbox {
+        match self {
+            Self::Call(call) => &call.mailbox,
+            Self::Link(link) => &link.mailbox,
+            Self::Gateway => &mailboxes.gateway,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
