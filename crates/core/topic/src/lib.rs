@@ -66,6 +66,7 @@ mod audience;
 mod bucket;
 mod catalog;
 mod config;
+mod deadlines;
 mod decide;
 mod departures;
 mod diff;
