@@ -18,30 +18,48 @@ pub(crate) fn judge(
     server: &str,
 ) -> Result<Option<usize>, Cause> {
     let kind = KindRef::request(method, context).map_err(|_| Cause::Malformed)?;
+    // What a built-in tool does is judged again when it does it, so its name needs no capability.
     if let Some(tool) = built_in(method, context, server) {
-        return if tool.is_for(capabilities) {
-            Ok(None)
-        } else {
-            Err(Cause::NotAdmitted)
-        };
+        if !tool.is_for(capabilities) {
+            return Err(Cause::NotAdmitted);
+        }
+        return Ok(None);
     }
-    let may = |method: &str| {
-        KindRef::request(method, context)
-            .ok()
-            .and_then(|kind| capabilities.position(kind, &[server]))
-    };
     let facts = MethodFacts::of(method);
     let needed = facts.also_needs;
-    if !needed.is_empty() && !needed.iter().any(|other| may(other).is_some()) {
+    if !needed.is_empty()
+        && !needed
+            .iter()
+            .any(|other| place_of(capabilities, other, context, server).is_some())
+    {
         return Err(Cause::NotAdmitted);
     }
     // With a context it names a target, and is judged like all others.
     if facts.is_free && context.is_none() {
         return Ok(None);
     }
-    let rule = capabilities.position(kind, &[server]);
-    let rule = rule.or_else(|| may(facts.implied_by?));
-    rule.map(Some).ok_or(Cause::NotAdmitted)
+    if let Some(at) = capabilities.position(kind, &[server]) {
+        return Ok(Some(at));
+    }
+    // A participant that may subscribe to a resource may also unsubscribe from it.
+    if let Some(wider) = facts.implied_by
+        && let Some(at) = place_of(capabilities, wider, context, server)
+    {
+        return Ok(Some(at));
+    }
+    Err(Cause::NotAdmitted)
+}
+
+/// The place of the capability that admits a request `METHOD[:CONTEXT]` to one server by its kind
+/// alone.
+fn place_of(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    server: &str,
+) -> Option<usize> {
+    let kind = KindRef::request(method, context).ok()?;
+    capabilities.position(kind, &[server])
 }
 
 /// Whether a request is admitted.
@@ -65,18 +83,30 @@ pub(crate) fn judge_kind(
     kind: KindRef<'_>,
     to: &[&str],
 ) -> Result<Option<usize>, Cause> {
-    let own = || match (kind.head(), kind.method(), to) {
-        (REQUEST, Some(method), [GATEWAY]) if MethodFacts::of(method).calls_tool() => kind
-            .context()
-            .and_then(BuiltinTool::of)
-            .is_some_and(|tool| tool.serves_own() && tool.is_for(capabilities)),
-        _ => false,
-    };
-    match capabilities.position(kind, to) {
-        Some(at) => Ok(Some(at)),
-        None if own() => Ok(None),
-        None => Err(Cause::NotAdmitted),
+    if let Some(at) = capabilities.position(kind, to) {
+        return Ok(Some(at));
     }
+    if is_about_own_proposal(capabilities, kind, to) {
+        return Ok(None);
+    }
+    Err(Cause::NotAdmitted)
+}
+
+/// Whether an envelope calls a tool of the gateway for proposals of its sender's own. Another
+/// participant that it names would take it for a call of a tool of its own, so there must be none.
+fn is_about_own_proposal(capabilities: &Capabilities, kind: KindRef<'_>, to: &[&str]) -> bool {
+    let [GATEWAY] = to else {
+        return false;
+    };
+    let calls_tool = kind
+        .method()
+        .is_some_and(|method| MethodFacts::of(method).calls_tool());
+    if kind.head() != REQUEST || !calls_tool {
+        return false;
+    }
+    kind.context()
+        .and_then(BuiltinTool::of)
+        .is_some_and(|tool| tool.serves_own() && tool.is_for(capabilities))
 }
 
 /// Whether a request in the room, or a server's question, is admitted: by its kind alone.
@@ -102,6 +132,15 @@ pub(crate) fn proposes(
         && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[server]))
 }
 
+/// The way in which a caller may make a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// At once.
+    Admitted,
+    /// As a proposal: its call is held.
+    Held,
+}
+
 /// A caller for which entries of lists are judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looker<'a> {
@@ -111,31 +150,32 @@ pub(crate) struct Looker<'a> {
 }
 
 impl Looker<'_> {
-    /// Whether a request would be held (true) or admitted (false); `None` if neither.
-    pub(crate) fn holds(self, method: &str, context: &str, server: &str) -> Option<bool> {
+    /// The caller's access to the target of a request; `None` if the request would be refused.
+    pub(crate) fn access(self, method: &str, context: &str, server: &str) -> Option<Access> {
         if admits(self.capabilities, method, Some(context), server) {
-            return Some(false);
+            return Some(Access::Admitted);
         }
-        (self.promotes && proposes(self.capabilities, method, Some(context), server))
-            .then_some(true)
+        if self.promotes && proposes(self.capabilities, method, Some(context), server) {
+            return Some(Access::Held);
+        }
+        None
     }
 
-    /// Whether a read of some URI of a template would be held (true) or admitted (false): one
-    /// possible URI is enough.
-    pub(crate) fn holds_some(
+    /// The caller's access to some URI of a template: one possible URI is enough.
+    pub(crate) fn access_to_some(
         self,
         method: &str,
         shape: &[Option<char>],
         server: &str,
-    ) -> Option<bool> {
-        let some = |head| {
-            self.capabilities
-                .admits_some(head, method, shape, &[server])
-        };
-        if some(REQUEST) {
-            return Some(false);
+    ) -> Option<Access> {
+        let to = [server];
+        if self.capabilities.admits_some(REQUEST, method, shape, &to) {
+            return Some(Access::Admitted);
         }
-        (self.promotes && some(PROPOSAL)).then_some(true)
+        if self.promotes && self.capabilities.admits_some(PROPOSAL, method, shape, &to) {
+            return Some(Access::Held);
+        }
+        None
     }
 }
 
@@ -212,13 +252,12 @@ impl BuiltinTool {
     /// - Reading, and listing participants: all callers, because every participant may listen to
     ///   the room.
     pub fn is_for(self, capabilities: &Capabilities) -> bool {
-        let some = |head: &str| capabilities.admits_head(head);
         match self {
             Self::ListProposals | Self::ShowProposal | Self::Proxy | Self::SearchTools => {
-                some(REQUEST) || some(PROPOSAL)
+                capabilities.admits_head(REQUEST) || capabilities.admits_head(PROPOSAL)
             }
-            Self::ApproveProposal | Self::RejectProposal => some(REQUEST),
-            Self::WithdrawProposal | Self::WaitForProposal => some(PROPOSAL),
+            Self::ApproveProposal | Self::RejectProposal => capabilities.admits_head(REQUEST),
+            Self::WithdrawProposal | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
             Self::Say => capabilities
                 .iter()
                 .any(|one| one.as_str().split(':').next() != Some(REQUEST)),

@@ -94,7 +94,7 @@ impl Audience {
         if self.from == Some(link) && !listener.echo {
             return false;
         }
-        let excepted = match &self.reach {
+        let is_excepted = match &self.reach {
             Reach::Listeners => false,
             Reach::Except(one) => one.as_str() == participant,
             Reach::Watchers { .. } if listener.mode != DeliveryMode::All => true,
@@ -102,13 +102,19 @@ impl Audience {
                 .as_ref()
                 .is_some_and(|one| one.as_str() == participant),
         };
-        let named = || self.to.is_empty() || self.to.iter().any(|to| **to == *participant);
-        !excepted
-            && match listener.mode {
-                DeliveryMode::All => true,
-                DeliveryMode::Directed => named(),
-                DeliveryMode::DirectedAndProposals => self.proposes || named(),
-            }
+        if is_excepted {
+            return false;
+        }
+        match listener.mode {
+            DeliveryMode::All => true,
+            DeliveryMode::Directed => self.names(participant),
+            DeliveryMode::DirectedAndProposals => self.proposes || self.names(participant),
+        }
+    }
+
+    /// Whether a participant is among the addressees.
+    fn names(&self, participant: &str) -> bool {
+        self.to.is_empty() || self.to.iter().any(|to| **to == *participant)
     }
 }
 

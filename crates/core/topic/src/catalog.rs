@@ -6,13 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use model::{ListKind, MethodFacts, ParticipantId, overlap};
+use model::{ListKind, MethodFacts, ParticipantId, method::CALL_TOOL, overlap};
 
 use crate::{
     BuiltinTool,
+    admission::Looker,
     config::{AUTHORIZE, Limits, UPSTREAMS_MAX, UpstreamNames},
     event::PublicTarget,
-    names::{behind_rewriting, public_name, public_uri},
+    names::{Rewritten, behind_rewriting, public_name, public_uri},
+    template::Template,
     view::{Naming, OfferedEntry, PerList, ServerLists, UpstreamView, is_named},
 };
 
@@ -58,10 +60,47 @@ impl Route<'_> {
     pub fn is_listed(&self) -> bool {
         self.public.is_some()
     }
+
+    /// The server's own spelling of a target, if it differs from the requested one and is not
+    /// listed under a name.
+    pub(crate) fn respelled(&self, asked: Option<&str>) -> Option<&str> {
+        let own = &*self.own;
+        if own.is_empty() || self.is_listed() || asked == Some(own) {
+            return None;
+        }
+        Some(own)
+    }
 }
 
 /// Views of one link that replace the shared ones; nearly all links have none.
 pub(crate) type Overrides = BTreeMap<UpstreamIndex, Arc<UpstreamView>>;
+
+/// A server with the view of its lists that counts for a link.
+pub(crate) struct Viewed<'a> {
+    pub(crate) index: UpstreamIndex,
+    pub(crate) names: &'a UpstreamNames,
+    pub(crate) view: &'a Arc<UpstreamView>,
+}
+
+/// An entry of a server's list, with the server's place.
+struct Found<'a> {
+    index: UpstreamIndex,
+    entry: &'a OfferedEntry,
+}
+
+/// The owner of a public URI, with its own spelling.
+struct OwnedUri<'a> {
+    index: UpstreamIndex,
+    own: Cow<'a, str>,
+}
+
+/// The place of an entry in the shared lists.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    index: UpstreamIndex,
+    /// The entry's number in the list.
+    number: usize,
+}
 
 /// All servers' names, in configuration order.
 #[derive(Debug, Clone)]
@@ -72,7 +111,7 @@ pub(crate) struct Catalog {
     by_id: HashMap<ParticipantId, UpstreamIndex>,
     /// Each public name or URI that a server lists: the first server that does, and the entry's
     /// place in its shared list.
-    listed: PerList<HashMap<Arc<str>, (UpstreamIndex, usize)>>,
+    listed: PerList<HashMap<Arc<str>, Place>>,
     /// The first server with an app of this resource.
     apps: HashMap<Arc<str>, UpstreamIndex>,
     builtin: Option<UpstreamIndex>,
@@ -90,34 +129,36 @@ impl Catalog {
         let mut upstreams: Vec<UpstreamNames> =
             upstreams.iter().take(UPSTREAMS_MAX).cloned().collect();
         upstreams.sort_by_key(|upstream| !upstream.builtin);
-        let find = |wanted: &dyn Fn(&UpstreamNames) -> bool| {
-            upstreams.iter().position(wanted).map(UpstreamIndex)
-        };
-        let builtin = find(&|upstream| upstream.builtin);
-        let bare = find(&|upstream| !upstream.builtin && upstream.prefix.is_empty());
-        let only = match upstreams
-            .iter()
-            .filter(|upstream| !upstream.builtin)
-            .count()
-        {
-            1 => find(&|upstream| !upstream.builtin),
+        let mut by_id = HashMap::new();
+        let mut builtin = None;
+        let mut bare = None;
+        let mut servers = Vec::new();
+        for (at, upstream) in upstreams.iter().enumerate() {
+            let index = UpstreamIndex(at);
+            // Of several with one name, one prefix or one role, the first counts.
+            by_id.entry(upstream.id.clone()).or_insert(index);
+            if upstream.builtin {
+                builtin.get_or_insert(index);
+                continue;
+            }
+            servers.push(index);
+            if upstream.prefix.is_empty() {
+                bare.get_or_insert(index);
+            }
+        }
+        // A URI that no server lists can belong to the only one, whatever its prefix.
+        let only = match &*servers {
+            [only] => Some(*only),
             _ => None,
         };
-        let places = upstreams.iter().enumerate().rev();
-        let by_id = places
-            .map(|(at, upstream)| (upstream.id.clone(), UpstreamIndex(at)))
-            .collect();
-        let views = upstreams.iter().map(|_| Arc::default()).collect();
-        let (listed, apps) = <_>::default();
-        let has_own_lists = upstreams.iter().any(|upstream| upstream.own_lists);
         Self {
-            has_own_lists,
+            has_own_lists: upstreams.iter().any(|upstream| upstream.own_lists),
             limits,
+            views: upstreams.iter().map(|_| Arc::default()).collect(),
             upstreams,
-            views,
             by_id,
-            listed,
-            apps,
+            listed: PerList::default(),
+            apps: HashMap::new(),
             builtin,
             bare,
             rest: bare.or(only),
@@ -158,15 +199,18 @@ impl Catalog {
         let Some(index) = self.index(server) else {
             return ClientName::None;
         };
-        let Some(names) = self.names(index).filter(|names| !names.builtin) else {
+        let Some(naming) = self.naming(index) else {
             return ClientName::None;
         };
+        let names = naming.own;
+        if names.builtin {
+            return ClientName::None;
+        }
         let Some(list) = MethodFacts::of(method).names_in() else {
             let respelled = self.respelled(&Overrides::default(), index, own);
             return ClientName::Public(respelled.unwrap_or_else(|| own.to_owned()));
         };
-        let naming = self.naming(index).filter(|_| names.prefix.is_empty());
-        if naming.is_some_and(|naming| naming.is_anothers(list, own)) {
+        if names.prefix.is_empty() && naming.is_anothers(list, own) {
             // The entry is listed under no name; this one begins with the server's.
             return ClientName::Public(public_name(names.id.as_str(), own));
         }
@@ -196,20 +240,21 @@ impl Catalog {
         }
     }
 
-    /// The names and the configuration of a server.
+    /// The names of a server, as it is configured.
     pub(crate) fn names_of(&self, id: &ParticipantId) -> Option<&UpstreamNames> {
         self.names(self.index(id)?)
     }
 
     /// All servers in configuration order, each with the view that counts for the link.
-    pub(crate) fn each<'a>(
-        &'a self,
-        overrides: &'a Overrides,
-    ) -> impl Iterator<Item = (UpstreamIndex, &'a UpstreamNames, &'a Arc<UpstreamView>)> {
+    pub(crate) fn each<'a>(&'a self, overrides: &'a Overrides) -> impl Iterator<Item = Viewed<'a>> {
         let all = self.upstreams.iter().zip(&self.views).enumerate();
         all.map(|(at, (names, shared))| {
             let index = UpstreamIndex(at);
-            (index, names, overrides.get(&index).unwrap_or(shared))
+            Viewed {
+                index,
+                names,
+                view: overrides.get(&index).unwrap_or(shared),
+            }
         })
     }
 
@@ -219,9 +264,10 @@ impl Catalog {
         index: UpstreamIndex,
         manifest: ServerLists,
     ) -> UpstreamView {
-        self.naming(index)
-            .map(|naming| UpstreamView::new(manifest, naming))
-            .unwrap_or_default()
+        match self.naming(index) {
+            Some(naming) => UpstreamView::new(manifest, naming),
+            None => UpstreamView::default(),
+        }
     }
 
     fn naming(&self, index: UpstreamIndex) -> Option<Naming<'_>> {
@@ -258,13 +304,16 @@ impl Catalog {
 
     /// Takes over the shared manifests of an older catalog, for servers that are still configured.
     pub(crate) fn take_views(&mut self, older: &Self) {
-        let known = |id| {
-            older
-                .shared(older.index(id)?)
-                .map(|view| view.manifest.clone())
-        };
-        let manifests = self.ids().map(|id| known(id).unwrap_or_default()).collect();
+        let manifests = self.ids().map(|id| older.manifest_of(id)).collect();
         self.index_all(manifests);
+    }
+
+    /// The shared manifest of a server; an empty one if it is not configured.
+    fn manifest_of(&self, id: &ParticipantId) -> ServerLists {
+        match self.index(id).and_then(|index| self.shared(index)) {
+            Some(view) => view.manifest.clone(),
+            None => ServerLists::default(),
+        }
     }
 
     /// Indexes a manifest for each server: the gateway's own first, because its names win.
@@ -292,10 +341,11 @@ impl Catalog {
         self.listed = PerList::new(|list| {
             let mut listed = HashMap::new();
             for (at, view) in self.views.iter().enumerate() {
-                for (place, entry) in view.list(list).all.iter().enumerate() {
+                for (number, entry) in view.list(list).all.iter().enumerate() {
+                    let index = UpstreamIndex(at);
                     listed
                         .entry(entry.public.clone())
-                        .or_insert((UpstreamIndex(at), place));
+                        .or_insert(Place { index, number });
                 }
             }
             listed
@@ -314,20 +364,33 @@ impl Catalog {
         overrides: &'a Overrides,
         list: ListKind,
         public: &str,
-    ) -> Option<(UpstreamIndex, &'a OfferedEntry)> {
-        let shared = self.listed.list(list).get(public).copied();
-        // No two servers have one name, but they may list one URI.
-        let counts =
-            |index| overrides.is_empty() || is_named(list) && overrides.get(&index).is_none();
-        match shared {
-            Some((index, place)) if counts(index) => {
-                Some((index, self.shared(index)?.list(list).all.get(place)?))
-            }
-            _ if overrides.is_empty() => None,
-            _ => self
-                .each(overrides)
-                .find_map(|(index, _, view)| Some((index, view.list(list).get(public)?))),
+    ) -> Option<Found<'a>> {
+        let place = self.listed.list(list).get(public).copied();
+        if overrides.is_empty() {
+            return self.found(list, place?);
         }
+        // No two servers have one name, so the link's other views do not matter. But several may
+        // list one URI.
+        if let Some(place) = place
+            && is_named(list)
+            && !overrides.contains_key(&place.index)
+        {
+            return self.found(list, place);
+        }
+        self.each(overrides).find_map(|server| {
+            Some(Found {
+                index: server.index,
+                entry: server.view.list(list).get(public)?,
+            })
+        })
+    }
+
+    /// The entry at a place in the shared lists.
+    fn found(&self, list: ListKind, place: Place) -> Option<Found<'_>> {
+        Some(Found {
+            index: place.index,
+            entry: self.shared(place.index)?.list(list).all.get(place.number)?,
+        })
     }
 
     /// The route of a target, for a link with these views of its own.
@@ -343,8 +406,8 @@ impl Catalog {
                 self.resolve_name(overrides, ListKind::Prompts, name)
             }
             Some(PublicTarget::Uri(uri)) => {
-                let (index, own) = self.resolve_uri(overrides, uri)?;
-                self.route(index, own)
+                let owned = self.resolve_uri(overrides, uri)?;
+                self.route(owned.index, owned.own)
             }
             Some(PublicTarget::Task(task)) => {
                 let index = self.index(task.right.server)?;
@@ -372,10 +435,14 @@ impl Catalog {
 
     /// Whether the topic offers what a request of this method names at a server, by its own name.
     pub(crate) fn offers(&self, server: &ParticipantId, method: &str, own: &str) -> bool {
-        !MethodFacts::of(method).calls_tool()
-            || self
-                .names_of(server)
-                .is_none_or(|names| names.offers(ListKind::Tools, own))
+        // A topic's filter of offers is for tools alone.
+        if !MethodFacts::of(method).calls_tool() {
+            return true;
+        }
+        match self.names_of(server) {
+            Some(names) => names.offers(ListKind::Tools, own),
+            None => true,
+        }
     }
 
     /// The route to the one server whose prefix is empty, if there is one.
@@ -388,16 +455,31 @@ impl Catalog {
         index: UpstreamIndex,
         own: impl Into<Cow<'a, str>>,
     ) -> Option<Route<'a>> {
-        let upstream = self.id(index)?;
-        let own = own.into();
         Some(Route {
-            upstream,
+            upstream: self.id(index)?,
             index,
-            own,
+            own: own.into(),
             public: None,
             renamed: None,
             ruled: None,
         })
+    }
+
+    /// The route to an entry that is listed.
+    fn route_to<'a>(&'a self, found: Found<'a>) -> Option<Route<'a>> {
+        let OfferedEntry {
+            public, own, ruled, ..
+        } = found.entry;
+        let mut route = self.route(found.index, &**own)?;
+        route.public = Some(public);
+        if public != own {
+            route.renamed = Some(own);
+        }
+        // Both are one text in memory unless the configuration gives the tool its name.
+        if !Arc::ptr_eq(ruled, public) {
+            route.ruled = Some(Cow::Borrowed(&**ruled));
+        }
+        Some(route)
     }
 
     fn resolve_name<'a>(
@@ -406,26 +488,8 @@ impl Catalog {
         list: ListKind,
         name: &'a str,
     ) -> Option<Route<'a>> {
-        if let Some((
-            index,
-            OfferedEntry {
-                public, own, ruled, ..
-            },
-        )) = self.listed(overrides, list, name)
-        {
-            let renamed = (public != own).then_some(own);
-            let own = Cow::Borrowed(&**own);
-            let ruled = (!Arc::ptr_eq(ruled, public)).then(|| Cow::Borrowed(&**ruled));
-            let upstream = self.id(index)?;
-            let public = Some(public);
-            return Some(Route {
-                upstream,
-                index,
-                own,
-                public,
-                renamed,
-                ruled,
-            });
+        if let Some(found) = self.listed(overrides, list, name) {
+            return self.route_to(found);
         }
         if let Some(route) = self.unlisted(overrides, list, name) {
             return Some(route);
@@ -460,32 +524,34 @@ impl Catalog {
         if !self.has_own_lists || name.len() > self.limits.name_bytes_max {
             return None;
         }
-        let own = |names: &UpstreamNames| {
-            name.strip_prefix(&names.prefix)?
-                .strip_prefix('_')
-                .filter(|own| !own.is_empty())
-        };
-        let all = self.upstreams.iter().enumerate();
-        let under = all.filter(|(_, names)| !names.prefix.is_empty());
-        let under = under.filter_map(|(at, names)| Some((at, names, own(names)?)));
-        let (at, names, given) = under.min_by_key(|(.., own)| own.len())?;
-        let index = UpstreamIndex(at);
-        let own = names.original(list, given);
+        let under = self.under_prefix(name)?;
+        let names = self.names(under.index)?;
+        let own = names.original(list, under.rest);
+        let is_renamed = names.renames(list, own);
         // Of a tool with another name the server's own name leads nowhere.
-        if own == given && names.renames(list, own) || !names.offers(list, own) {
+        if own == under.rest && is_renamed || !names.offers(list, own) {
             return None;
         }
-        let is_unknown = names.own_lists && (own == AUTHORIZE || !overrides.contains_key(&index));
-        let ruled = names
-            .renames(list, own)
-            .then(|| names.ruled_name(own).into());
-        let route = || {
-            Some(Route {
-                ruled,
-                ..self.route(index, own)?
-            })
-        };
-        if is_unknown { route() } else { None }
+        // By this name a caller gets an account there, whether or not its lists are known.
+        let is_unknown = own == AUTHORIZE || !overrides.contains_key(&under.index);
+        if !names.own_lists || !is_unknown {
+            return None;
+        }
+        let mut route = self.route(under.index, own)?;
+        if is_renamed {
+            route.ruled = Some(names.ruled_name(own).into());
+        }
+        Some(route)
+    }
+
+    /// The server whose prefix a name has, and what follows the prefix and its `_`. Of several the
+    /// one with the longest prefix counts.
+    fn under_prefix<'a>(&self, name: &'a str) -> Option<Addressed<'a>> {
+        let servers = self.upstreams.iter().enumerate();
+        servers
+            .filter(|(_, names)| !names.prefix.is_empty())
+            .filter_map(|(at, names)| Addressed::read(at, name, &names.prefix, '_'))
+            .min_by_key(|addressed| addressed.rest.len())
     }
 
     /// The public name of the tool that an app calls by its server's own name: that of the first of
@@ -496,109 +562,122 @@ impl Catalog {
         overrides: &'a Overrides,
         read: &[UpstreamIndex],
         name: &str,
-        sees: &dyn Fn(&ParticipantId, &OfferedEntry) -> bool,
+        looker: Looker<'_>,
     ) -> Option<&'a Arc<str>> {
+        if BuiltinTool::of(name).is_some() {
+            return None;
+        }
         let route = self.resolve_name(overrides, ListKind::Tools, name);
         // The server without a prefix may have tools that it does not list.
-        let unlisted = route
-            .as_ref()
-            .is_some_and(|route| !route.is_listed() && Some(route.index) == self.bare);
-        if (route.is_some() && !unlisted) || BuiltinTool::of(name).is_some() {
-            return None;
-        }
-        let of = |view: &'a UpstreamView| view.list(ListKind::Tools).renamed(name);
-        let seen = |names: &UpstreamNames, entry: &'a OfferedEntry| {
-            sees(&names.id, entry).then_some(&entry.public)
+        let is_perhaps_bare = match route {
+            Some(route) if route.is_listed() || Some(route.index) != self.bare => return None,
+            Some(_) => true,
+            None => false,
         };
-        let read = read.iter().find_map(|index| {
-            let view = overrides.get(index).or_else(|| self.shared(*index))?;
-            Some((self.names(*index)?, of(view)?))
-        });
-        if let Some((names, entry)) = read {
-            // What its caller may not use is not looked for at other servers.
-            return seen(names, entry);
+        for index in read {
+            let Some(view) = overrides.get(index).or_else(|| self.shared(*index)) else {
+                continue;
+            };
+            if let Some(entry) = view.list(ListKind::Tools).renamed(name) {
+                // What its caller may not use is not looked for at other servers.
+                return self.seen(looker, *index, entry);
+            }
         }
-        if unlisted {
+        if is_perhaps_bare {
             return None;
         }
-        let servers = self.each(overrides).filter(|(_, names, _)| !names.builtin);
-        let mut all = servers.filter_map(|(_, names, view)| seen(names, of(view)?));
-        let first = all.next();
-        first.filter(|_| all.next().is_none())
+        let mut only = None;
+        for server in self.each(overrides) {
+            if server.names.builtin {
+                continue;
+            }
+            let Some(entry) = server.view.list(ListKind::Tools).renamed(name) else {
+                continue;
+            };
+            let Some(public) = self.seen(looker, server.index, entry) else {
+                continue;
+            };
+            if only.is_some() {
+                return None;
+            }
+            only = Some(public);
+        }
+        only
+    }
+
+    /// The public name of a tool, if a caller may use it.
+    fn seen<'a>(
+        &self,
+        looker: Looker<'_>,
+        index: UpstreamIndex,
+        entry: &'a OfferedEntry,
+    ) -> Option<&'a Arc<str>> {
+        let server = self.id(index)?.as_str();
+        looker.access(CALL_TOOL.name, &entry.ruled, server)?;
+        Some(&entry.public)
     }
 
     /// The server that a public URI belongs to, and its own spelling of it.
-    fn resolve_uri<'a>(
-        &self,
-        overrides: &Overrides,
-        uri: &'a str,
-    ) -> Option<(UpstreamIndex, Cow<'a, str>)> {
-        if let Some((scheme, rest)) = behind_rewriting(uri) {
-            let (index, rest) = self.rewritten(rest)?;
-            let own = if scheme.is_empty() {
-                Cow::Borrowed(rest)
-            } else {
-                format!("{scheme}{rest}").into()
-            };
-            return Some((index, own));
-        }
-        self.owner_of(overrides, uri)
-            .map(|index| (index, Cow::Borrowed(uri)))
+    fn resolve_uri<'a>(&self, overrides: &Overrides, uri: &'a str) -> Option<OwnedUri<'a>> {
+        let Some(Rewritten { scheme, rest }) = behind_rewriting(uri) else {
+            return Some(OwnedUri {
+                index: self.owner_of(overrides, uri)?,
+                own: Cow::Borrowed(uri),
+            });
+        };
+        let Addressed { index, rest } = self.under_id(rest)?;
+        let own = if scheme.is_empty() {
+            Cow::Borrowed(rest)
+        } else {
+            Cow::Owned(format!("{scheme}{rest}"))
+        };
+        Some(OwnedUri { index, own })
     }
 
     /// The server whose plain URI this is: the first that lists the resource, or a skill under it;
     /// else the first whose tools name it as an app; else the first with a template or a skill's
     /// directory for it; else the one that gets the rest.
     fn owner_of(&self, overrides: &Overrides, uri: &str) -> Option<UpstreamIndex> {
-        let listed = |list| self.listed(overrides, list, uri).map(|(index, _)| index);
-        let app = || {
-            if overrides.is_empty() {
-                self.apps.get(uri).copied()
-            } else {
-                self.each(overrides)
-                    .find(|(.., view)| view.apps.contains(uri))
-                    .map(|(index, ..)| index)
+        for list in [ListKind::Resources, ListKind::Skills] {
+            if let Some(found) = self.listed(overrides, list, uri) {
+                return Some(found.index);
             }
-        };
-        let templated = || {
-            let fits = |entry: &OfferedEntry| {
-                *entry.own == *uri
-                    || entry
-                        .template
-                        .as_ref()
-                        .is_some_and(|template| template.matches(uri))
-            };
-            let fits = |view: &UpstreamView| {
-                view.list(ListKind::Templates).all.iter().any(fits) || view.has_skill_around(uri)
-            };
-            let short = uri.len() <= self.limits.uri_bytes_max;
-            self.each(overrides)
-                .find(|(_, _, view)| short && fits(view))
-                .map(|(index, _, _)| index)
-        };
-        let listed = listed(ListKind::Resources).or_else(|| listed(ListKind::Skills));
-        listed.or_else(app).or_else(templated).or(self.rest)
+        }
+        self.owner_of_app(overrides, uri)
+            .or_else(|| self.owner_of_pattern(overrides, uri))
+            .or(self.rest)
+    }
+
+    /// The first server whose tools name this resource as their app.
+    fn owner_of_app(&self, overrides: &Overrides, uri: &str) -> Option<UpstreamIndex> {
+        if overrides.is_empty() {
+            return self.apps.get(uri).copied();
+        }
+        let mut servers = self.each(overrides);
+        let owner = servers.find(|server| server.view.apps.contains(uri))?;
+        Some(owner.index)
+    }
+
+    /// The first server with a template, or a skill's directory, for this URI.
+    fn owner_of_pattern(&self, overrides: &Overrides, uri: &str) -> Option<UpstreamIndex> {
+        // The time of a match grows with the length.
+        if uri.len() > self.limits.uri_bytes_max {
+            return None;
+        }
+        let mut servers = self.each(overrides);
+        let owner = servers.find(|server| {
+            server.view.has_template_for(uri) || server.view.has_skill_around(uri)
+        })?;
+        Some(owner.index)
     }
 
     /// Reads `<id>/<rest>` behind the beginning of a rewritten URI. An id may hold a slash, so the
     /// longest that fits counts.
-    fn rewritten<'a>(&self, rest: &'a str) -> Option<(UpstreamIndex, &'a str)> {
-        let fits = |id: &str| {
-            rest.strip_prefix(id)?
-                .strip_prefix('/')
-                .filter(|own| !own.is_empty())
-        };
-        let found = self.upstreams.iter().enumerate();
-        let found = found
-            .filter_map(|(at, upstream)| Some((UpstreamIndex(at), fits(upstream.id.as_str())?)));
-        found.min_by_key(|(_, own)| own.len())
-    }
-
-    /// The server's own spelling of a target, if it differs from the requested one and is not
-    /// listed under a name.
-    pub(crate) fn respelled_own<'a>(route: &'a Route<'_>, asked: Option<&str>) -> Option<&'a str> {
-        let own = &*route.own;
-        (!own.is_empty() && route.public.is_none() && asked != Some(own)).then_some(own)
+    fn under_id<'a>(&self, text: &'a str) -> Option<Addressed<'a>> {
+        let servers = self.upstreams.iter().enumerate();
+        servers
+            .filter_map(|(at, names)| Addressed::read(at, text, names.id.as_str(), '/'))
+            .min_by_key(|addressed| addressed.rest.len())
     }
 
     /// The public spelling of a server's URI if it differs from its own: whenever the plain
@@ -610,12 +689,11 @@ impl Catalog {
         own: &str,
     ) -> Option<String> {
         let looks_rewritten = behind_rewriting(own).is_some();
-        let mine = || {
-            self.owner_of(overrides, own)
-                .is_none_or(|owner| owner == index)
-        };
-        if !looks_rewritten && mine() {
-            return None;
+        if !looks_rewritten {
+            let owner = self.owner_of(overrides, own);
+            if owner.is_none_or(|owner| owner == index) {
+                return None;
+            }
         }
         self.id(index).map(|id| public_uri(id, own))
     }
@@ -629,28 +707,49 @@ impl Catalog {
         list: ListKind,
         entry: &OfferedEntry,
     ) -> Option<String> {
+        if is_named(list) {
+            return None;
+        }
         let Some(template) = &entry.template else {
-            return if is_named(list) {
-                None
-            } else {
-                self.respelled(overrides, index, &entry.own)
-            };
+            return self.respelled(overrides, index, &entry.own);
         };
         let mut earlier = self
             .each(overrides)
-            .take_while(|(other, _, _)| *other < index);
-        let collides = |other: &OfferedEntry| {
-            other
-                .template
-                .as_ref()
-                .is_some_and(|other| collide(&other.shape, &template.shape))
-        };
-        let taken = earlier.any(|(_, _, view)| view.list(list).all.iter().any(collides));
-        if !taken && behind_rewriting(&entry.own).is_none() {
+            .take_while(|server| server.index < index);
+        let is_taken = earlier.any(|server| collides_with(server.view, list, template));
+        if !is_taken && behind_rewriting(&entry.own).is_none() {
             return None;
         }
         self.id(index).map(|id| public_uri(id, &entry.own))
     }
+}
+
+/// The server that a text begins with, and the rest of the text.
+struct Addressed<'a> {
+    index: UpstreamIndex,
+    rest: &'a str,
+}
+
+impl<'a> Addressed<'a> {
+    /// Reads a text as `<beginning><sign><rest>`; `None` if it is not such a text, or has no rest.
+    fn read(at: usize, text: &'a str, beginning: &str, sign: char) -> Option<Self> {
+        let rest = text.strip_prefix(beginning)?.strip_prefix(sign)?;
+        if rest.is_empty() {
+            return None;
+        }
+        Some(Self {
+            index: UpstreamIndex(at),
+            rest,
+        })
+    }
+}
+
+/// Whether a template of a view can give the same URI as this one.
+fn collides_with(view: &UpstreamView, list: ListKind, template: &Template) -> bool {
+    let templates = view.list(list).all.iter();
+    templates
+        .filter_map(|entry| entry.template.as_ref())
+        .any(|other| collide(&other.shape, &template.shape))
 }
 
 /// The greatest product of two shapes' lengths that is compared in full: longer templates count as
@@ -660,12 +759,24 @@ const COLLISION_WORK_MAX: usize = 16_384;
 /// Whether two templates can give the same URI. Nearly always their beginnings or ends already
 /// differ.
 fn collide(left: &[Option<char>], right: &[Option<char>]) -> bool {
-    fn parts<'a>(mut pairs: impl Iterator<Item = (&'a Option<char>, &'a Option<char>)>) -> bool {
-        let first = pairs.find(|(left, right)| left != right || left.is_none());
-        first.is_some_and(|(left, right)| left.is_some() && right.is_some())
-    }
-    if parts(left.iter().zip(right)) || parts(left.iter().rev().zip(right.iter().rev())) {
+    if differ(left.iter(), right.iter()) || differ(left.iter().rev(), right.iter().rev()) {
         return false;
     }
     left.len().saturating_mul(right.len()) > COLLISION_WORK_MAX || overlap(left, right)
+}
+
+/// Whether two shapes differ in a character before the first star of either.
+fn differ<'a>(
+    left: impl Iterator<Item = &'a Option<char>>,
+    right: impl Iterator<Item = &'a Option<char>>,
+) -> bool {
+    for (left, right) in left.zip(right) {
+        if left.is_none() || right.is_none() {
+            return false;
+        }
+        if left != right {
+            return true;
+        }
+    }
+    false
 }

@@ -46,16 +46,14 @@ pub struct UpstreamNames {
 impl UpstreamNames {
     /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        let renamed = Arc::default();
-        let offered = None;
         Self {
             id,
             prefix: prefix.into(),
             builtin: false,
             serves: false,
             own_lists: false,
-            renamed,
-            offered,
+            renamed: Arc::default(),
+            offered: None,
         }
     }
 
@@ -77,12 +75,13 @@ impl UpstreamNames {
 
     /// The name of an entry of a list before it has the prefix.
     pub(crate) fn name<'a>(&'a self, list: ListKind, own: &'a str) -> &'a str {
-        let renamed = if list == ListKind::Tools {
-            self.renamed.get(own)
-        } else {
-            None
-        };
-        renamed.map_or(own, |name| &**name)
+        if list != ListKind::Tools {
+            return own;
+        }
+        match self.renamed.get(own) {
+            Some(name) => name,
+            None => own,
+        }
     }
 
     /// Whether the configuration gives an entry of a list another name.
@@ -92,16 +91,13 @@ impl UpstreamNames {
 
     /// The server's own name of the entry that has this name before the prefix.
     pub(crate) fn original<'a>(&'a self, list: ListKind, name: &'a str) -> &'a str {
-        let given = || {
-            self.renamed
-                .iter()
-                .find(|(_, given)| ***given == *name)
-                .map(|(own, _)| &**own)
-        };
-        if list == ListKind::Tools {
-            given().unwrap_or(name)
-        } else {
-            name
+        if list != ListKind::Tools {
+            return name;
+        }
+        let mut renamed = self.renamed.iter();
+        match renamed.find(|(_, given)| ***given == *name) {
+            Some((own, _)) => own,
+            None => name,
         }
     }
 
@@ -115,10 +111,13 @@ impl UpstreamNames {
     /// Whether the topic offers an entry of a list.
     #[must_use]
     pub fn offers(&self, list: ListKind, own: &str) -> bool {
-        let Some(offered) = self.offered.as_ref().filter(|_| list == ListKind::Tools) else {
+        if list != ListKind::Tools {
             return true;
-        };
-        offered.admits(&self.ruled_name(own))
+        }
+        match &self.offered {
+            Some(offered) => offered.admits(&self.ruled_name(own)),
+            None => true,
+        }
     }
 
     /// The public name of a server's tool or prompt ([`public_name`]), with the name that the
@@ -155,15 +154,14 @@ pub struct TopicConfig {
 impl TopicConfig {
     /// A topic with the usual limits.
     pub fn new(name: TopicName, upstreams: Vec<UpstreamNames>) -> Self {
-        let (limits, kept) = <_>::default();
         Self {
             name,
             upstreams,
-            limits,
+            limits: Limits::default(),
             mirrors: true,
             epoch: 0,
             direct: 0,
-            kept,
+            kept: RingLimits::default(),
             guests: "",
         }
     }

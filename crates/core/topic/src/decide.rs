@@ -10,14 +10,15 @@ use crate::{
     admission::{admits, admits_kind},
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
-    event::Decision,
+    event::{Decision, Terms},
     members::Member,
     operations::State,
-    proposals::{Phase, Proposal, Ruling},
+    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling},
     refusals,
 };
 
 impl<H: Handles> Topic<H> {
+    /// Takes a participant's decision, or refuses it.
     pub(crate) fn decide(&mut self, id: OperationId, ruling: Ruling<H>) {
         match self.may_decide(id, &ruling) {
             Ok(()) => self.settle_decision(id, ruling),
@@ -27,74 +28,89 @@ impl<H: Handles> Topic<H> {
 
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
     fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
-        let is_withheld = ruling.approves.is_some() && self.is_withheld(id);
-        let are_away = ruling.approves.is_some() && self.are_away(id, &ruling.named);
-        let now_ms = self.now_ms;
-        let wall_ms = self.wall_ms;
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.refuse_ruling(id, ruling, Cause::Decided);
         };
-        let cause = match &proposal.phase {
-            Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
-            Phase::Opening => {
-                // It is judged once the opening is on disk.
-                proposal.queued = Some(Box::new(ruling));
-                return;
-            }
-            Phase::Pending if proposal.terms.is_over(now_ms, wall_ms) => Some(Cause::Expired),
-            Phase::Pending if is_withheld => Some(Cause::ToolChanged),
-            Phase::Pending => match ruling.approves {
-                Some((shown, _)) if shown != proposal.terms.digest => Some(Cause::Differs),
-                Some((_, current)) if current != Some(proposal.terms.digest) => {
-                    Some(Cause::Redefined)
-                }
-                Some(_) if are_away => Some(Cause::Away),
-                Some(_) | None => None,
-            },
-            Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => Some(Cause::Decided),
-        };
-        match cause {
-            Some(cause) => self.refuse_ruling(id, ruling, cause),
-            None => self.rule(id, ruling),
+        if matches!(proposal.phase, Phase::Opening) && proposal.queued.is_none() {
+            // It is judged once the opening is on disk.
+            proposal.queued = Some(Box::new(ruling));
+            return;
+        }
+        match self.is_decidable(id, &ruling) {
+            Ok(()) => self.rule(id, ruling),
+            Err(cause) => self.refuse_ruling(id, ruling, cause),
         }
     }
 
-    /// Whether a server has changed what is proposed, and callers do not get it.
-    fn is_withheld(&self, id: OperationId) -> bool {
-        let Some(proposal) = self.proposals.known(id) else {
-            return false;
+    /// Whether a proposal is still open to a decision: an approval must be about the request as it
+    /// was proposed and as it is now, and the request must be one that can be carried out.
+    fn is_decidable(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
+        let proposal = self.proposals.get(id).ok_or(Cause::Decided)?;
+        let terms = &proposal.terms;
+        if !matches!(proposal.phase, Phase::Pending) {
+            return Err(Cause::Decided);
+        }
+        if terms.is_over(self.now_ms, self.wall_ms) {
+            return Err(Cause::Expired);
+        }
+        let Some(Approval { shown, current }) = ruling.approves else {
+            return Ok(());
         };
-        let method = proposal.terms.method.as_str();
-        let own = proposal.terms.context.as_deref();
-        proposal
-            .terms
-            .to
-            .iter()
-            .any(|to| self.withholds(to, method, own))
+        if self.is_withheld(proposal) {
+            return Err(Cause::ToolChanged);
+        }
+        if shown != terms.digest {
+            return Err(Cause::Differs);
+        }
+        if current != Some(terms.digest) {
+            return Err(Cause::Redefined);
+        }
+        if self.are_away(terms, &ruling.named) {
+            return Err(Cause::Away);
+        }
+        Ok(())
+    }
+
+    /// Whether a server has changed what is proposed, and callers do not get it.
+    fn is_withheld(&self, proposal: &Proposal<H>) -> bool {
+        let terms = &proposal.terms;
+        let method = terms.method.as_str();
+        let own_name = terms.context.as_deref();
+        let mut to = terms.to.iter();
+        to.any(|server| self.withholds(server, method, own_name))
     }
 
     /// Whether none of the participants that would carry out a proposal is there, and one may be
     /// back in a moment: an approval would be used up in vain. A configured server is waited for
     /// when it runs.
-    fn are_away(&self, id: OperationId, named: &[ParticipantId]) -> bool {
-        let Some(Proposal { terms, .. }) = self.proposals.known(id) else {
-            return false;
-        };
+    fn are_away(&self, terms: &Terms, named: &[ParticipantId]) -> bool {
         let asked = if terms.to.is_empty() {
             named
         } else {
             &terms.to
         };
-        let mut asked = asked.iter().filter(|one| **one != terms.by);
-        let waits = |one: &ParticipantId| self.catalog.index(one).is_some() && !self.serves(one);
-        let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
-        let is_away = |one: &ParticipantId| {
-            self.departures
-                .is_recent(one, self.now_ms, self.limits.away_ms)
-        };
-        !asked.clone().any(|one| waits(one) || is_here(one)) && asked.any(is_away)
+        let mut is_one_away = false;
+        // The proposer may be named so that it gets the request.
+        for one in asked.iter().filter(|one| **one != terms.by) {
+            let is_server = self.catalog.index(one).is_some() && !self.serves(one);
+            if is_server || self.is_here(one) {
+                return false;
+            }
+            is_one_away |= self
+                .departures
+                .is_recent(one, self.now_ms, self.limits.away_ms);
+        }
+        is_one_away
     }
 
+    /// Whether a participant is in the topic to answer in the room.
+    pub(crate) fn is_here(&self, participant: &ParticipantId) -> bool {
+        self.members
+            .of_id(participant)
+            .is_some_and(Member::is_caller)
+    }
+
+    /// Gives a decision to the journal. It counts once it is on disk: see [`Topic::written`].
     fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Ruling {
             by,
@@ -127,21 +143,35 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant may decide about a proposal at all.
     fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
         let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
-        let own = proposal.terms.by == ruling.by;
-        match ruling.state {
-            ProposalState::Withdrawn if own => Ok(()),
-            ProposalState::Withdrawn => Err(Cause::NotAdmitted),
-            _ if own => Err(Cause::Own),
-            // Proposals that are over cannot be decided, and their targets may be gone.
-            _ if proposal.over.is_some() => Err(Cause::Decided),
-            _ => {
-                let capabilities = self.capabilities(&ruling.by).or(ruling.outside.as_ref());
-                let may = capabilities.is_some_and(|capabilities| match ruling.requested {
-                    Some(_) => proposal.is_asked_for(capabilities),
-                    None => self.covers_as_call(capabilities, proposal),
-                });
-                if may { Ok(()) } else { Err(Cause::NotAdmitted) }
-            }
+        let is_own = proposal.terms.by == ruling.by;
+        if ruling.state == ProposalState::Withdrawn {
+            return if is_own {
+                Ok(())
+            } else {
+                Err(Cause::NotAdmitted)
+            };
+        }
+        if is_own {
+            return Err(Cause::Own);
+        }
+        // Proposals that are over cannot be decided, and their targets may be gone.
+        if proposal.over.is_some() {
+            return Err(Cause::Decided);
+        }
+        let capabilities = self
+            .capabilities(&ruling.by)
+            .or(ruling.outside.as_ref())
+            .ok_or(Cause::NotAdmitted)?;
+        // An envelope names what servers call it; a decision without one, what clients call it.
+        let may_request = if ruling.requested.is_some() {
+            proposal.is_asked_for(capabilities)
+        } else {
+            self.covers_as_call(capabilities, proposal)
+        };
+        if may_request {
+            Ok(())
+        } else {
+            Err(Cause::NotAdmitted)
         }
     }
 
@@ -159,41 +189,48 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
         proposal: &Proposal<H>,
     ) -> bool {
-        let terms = &proposal.terms;
-        let method = proposal.terms.method.as_str();
-        if terms.to.is_empty() {
+        if proposal.terms.to.is_empty() {
             return proposal.is_asked_for(capabilities);
         }
-        terms
-            .to
-            .iter()
-            .all(|to| match self.as_called(proposal, to) {
-                ClientName::Public(public) => {
-                    admits(capabilities, method, Some(&public), to.as_str())
-                }
-                ClientName::Hidden => false,
-                ClientName::None => {
-                    admits_kind(capabilities, method, terms.context.as_deref(), to.as_str())
-                }
-            })
+        let mut to = proposal.terms.to.iter();
+        to.all(|one| self.admits_as_call(capabilities, proposal, one))
+    }
+
+    /// Whether these capabilities admit the proposed request to one of its addressees, as MCP
+    /// clients name it.
+    fn admits_as_call(
+        &self,
+        capabilities: &Capabilities,
+        proposal: &Proposal<H>,
+        to: &ParticipantId,
+    ) -> bool {
+        let method = proposal.terms.method.as_str();
+        let context = proposal.terms.context.as_deref();
+        match self.as_called(proposal, to) {
+            ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
+            ClientName::Hidden => false,
+            ClientName::None => admits_kind(capabilities, method, context, to.as_str()),
+        }
     }
 
     /// The public name or URI of what is proposed to a server.
     fn as_called(&self, proposal: &Proposal<H>, server: &ParticipantId) -> ClientName {
-        let terms = &proposal.terms;
-        let method = proposal.terms.method.as_str();
-        let own = terms.context.as_deref();
-        // A held call without another spelling was made under this one.
-        let is_uri = terms.method.facts().names_in().is_none();
-        let held = proposal
-            .public
-            .as_deref()
-            .or(own.filter(|_| is_uri))
-            .filter(|_| proposal.held);
-        match (held, own) {
-            (Some(held), _) => ClientName::Public(held.to_owned()),
-            (None, Some(own)) => self.catalog.client_name(server, method, own),
-            (None, None) => ClientName::None,
+        let method = &proposal.terms.method;
+        let own_name = proposal.terms.context.as_deref();
+        if proposal.held {
+            if let Some(public) = &proposal.public {
+                return ClientName::Public(public.to_string());
+            }
+            // A held call without another spelling was made under this one.
+            if method.facts().names_in().is_none()
+                && let Some(uri) = own_name
+            {
+                return ClientName::Public(uri.to_owned());
+            }
+        }
+        match own_name {
+            Some(own_name) => self.catalog.client_name(server, method.as_str(), own_name),
+            None => ClientName::None,
         }
     }
 
@@ -223,7 +260,7 @@ impl<H: Handles> Topic<H> {
             }
             // The proposal is over even if the journal fails. After a restart it is settled once
             // more, and never runs again.
-            Phase::Ending(state, reason) => self.end(id, (state, reason), stored),
+            Phase::Ending(last) => self.end(id, last, stored),
             Phase::Pending | Phase::Running => {}
         }
     }
@@ -238,9 +275,12 @@ impl<H: Handles> Topic<H> {
             ..
         } = ruling;
         if let Some(proposal) = self.proposals.get_mut(id) {
-            proposal.decided = Some((by, handle.clone()));
+            proposal.decided = Some(Decided {
+                by,
+                ruling: handle.clone(),
+            });
         }
-        self.end(id, (state, reason), stored);
+        self.end(id, LastState { state, reason }, stored);
         self.effects.extend_ruled(handle);
     }
 
@@ -257,30 +297,36 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Ends a proposal that runs as failed.
+    pub(crate) fn fail(&mut self, id: OperationId, why: &str) {
+        self.conclude(id, ProposalState::Failed, Some(why.into()));
+    }
+
     /// Ends proposals whose time has run out: pending ones expire, and those that wait for an
     /// answer in the room fail.
     pub(crate) fn expire_due(&mut self) {
         while let Some(id) = self.proposals.due(self.now_ms, self.wall_ms) {
             if self.proposals.get(id).is_some_and(Proposal::is_running) {
-                self.ending(
-                    id,
-                    ProposalState::Failed,
-                    Some("there was no answer".into()),
-                )
+                self.fail(id, "there was no answer");
             } else {
-                self.ending(id, ProposalState::Expired, None)
+                self.ending(id, ProposalState::Expired, None);
             }
         }
     }
 
+    /// Gives the end of a proposal to the journal. It is over once that is on disk: see
+    /// [`Topic::written`].
     pub(crate) fn ending(
         &mut self,
         id: OperationId,
         state: ProposalState,
         reason: Option<Arc<str>>,
     ) {
-        self.proposals
-            .turn(id, Phase::Ending(state, reason.clone()));
+        let last = LastState {
+            state,
+            reason: reason.clone(),
+        };
+        self.proposals.turn(id, Phase::Ending(last));
         let Some(proposal) = self.proposals.get(id) else {
             return;
         };
@@ -299,12 +345,7 @@ impl<H: Handles> Topic<H> {
     /// Ends a proposal, and reports its outcome to the callers that wait for it. The proposer's own
     /// requests run only if the end is on disk: otherwise the proposal would be pending again after
     /// a restart, and could run too.
-    fn end(
-        &mut self,
-        id: OperationId,
-        (state, reason): (ProposalState, Option<Arc<str>>),
-        stored: bool,
-    ) {
+    fn end(&mut self, id: OperationId, last: LastState, stored: bool) {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
         };
@@ -312,14 +353,11 @@ impl<H: Handles> Topic<H> {
         let waiting = std::mem::take(&mut proposal.waiting);
         let deferred = std::mem::take(&mut proposal.deferred);
         proposal.end_lost = !stored;
-        self.proposals.end(id, state, reason, self.now_ms);
+        self.proposals.end(id, last, self.now_ms);
         let Some(view) = self.view_of(id) else { return };
         self.effects.push(Effect::Concluded { proposal: view });
-        match call.and_then(|call| Some((call, self.operations.get(call)?.state))) {
-            Some((call, State::Held { .. })) => self.report(call, id),
-            Some((call, State::Parked { .. })) => drop(self.operations.remove(call)),
-            Some((_, State::Delivered { .. } | State::Paused { .. } | State::Kept)) => {}
-            Some((_, State::Waiting { .. } | State::Asked { .. })) | None => {}
+        if let Some(call) = call {
+            self.end_behind(id, call);
         }
         for operation in waiting {
             self.report(operation, id);
@@ -330,6 +368,23 @@ impl<H: Handles> Topic<H> {
             } else {
                 self.refuse_room(requests, Cause::LogUnavailable)
             }
+        }
+    }
+
+    /// Ends the call behind a proposal that is over: its caller gets the outcome, if it still waits
+    /// for that. A call that a server has ends by itself.
+    fn end_behind(&mut self, proposal: OperationId, call: OperationId) {
+        let Some(open) = self.operations.get(call) else {
+            return;
+        };
+        match open.state {
+            State::Held { .. } => self.report(call, proposal),
+            // Its caller was answered for now, and asks for the outcome when it comes back.
+            State::Parked { .. } => {
+                self.operations.remove(call);
+            }
+            State::Delivered { .. } | State::Paused { .. } | State::Kept => {}
+            State::Waiting { .. } | State::Asked { .. } => {}
         }
     }
 
@@ -346,8 +401,9 @@ impl<H: Handles> Topic<H> {
                 let ruling = Ruling::new(proposal.terms.by.clone(), withdrawal, None);
                 self.rule(id, ruling);
             }
+            // Not before the change that is being written is on disk.
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
-            Phase::Running | Phase::Ending(..) => {}
+            Phase::Running | Phase::Ending(_) => {}
         }
     }
 
@@ -360,7 +416,7 @@ impl<H: Handles> Topic<H> {
             };
             let why = match capabilities {
                 None => "its proposer may not be here any more",
-                Some(own) if !self.may_still(own, proposal) => {
+                Some(granted) if !self.may_still(granted, proposal) => {
                     "its proposer may not propose it any more"
                 }
                 Some(_) => continue,
@@ -375,17 +431,22 @@ impl<H: Handles> Topic<H> {
         let context = proposal.terms.context.as_deref();
         let by_envelope = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
-        let held = || {
-            let [server] = &*proposal.terms.to else {
-                return None;
-            };
-            let ClientName::Public(public) = self.as_called(proposal, server) else {
-                return None;
-            };
-            let kind = KindRef::proposal(method, Some(&public)).ok()?;
-            Some(capabilities.admits(kind, &[server.as_str()]))
+        by_envelope
+            || self.may_propose_as_call(capabilities, proposal)
+            || self.covers(capabilities, proposal)
+    }
+
+    /// Whether these capabilities admit the proposal as a call that is held, under its public name
+    /// at its one server.
+    fn may_propose_as_call(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+        let [server] = &*proposal.terms.to else {
+            return false;
         };
-        by_envelope || held() == Some(true) || self.covers(capabilities, proposal)
+        let ClientName::Public(public) = self.as_called(proposal, server) else {
+            return false;
+        };
+        KindRef::proposal(proposal.terms.method.as_str(), Some(&public))
+            .is_ok_and(|kind| capabilities.admits(kind, &[server.as_str()]))
     }
 
     /// Refuses a decision, and the calls that came with it.
@@ -397,21 +458,18 @@ impl<H: Handles> Topic<H> {
             ..
         } = ruling;
         let refusal = refusals::of_decision(cause);
-        let calls = requested
-            .map(|requested| requested.calls)
-            .unwrap_or_default();
-        let answered = !calls.is_empty();
-        for (.., call) in calls {
-            self.refuse(call, refusal.clone(), cause);
+        let mut answered = false;
+        if let Some(requested) = requested {
+            answered = !requested.calls.is_empty();
+            for call in requested.calls {
+                self.refuse(call.call, refusal.clone(), cause);
+            }
         }
         if let Some(ruling) = handle {
-            let content = self
-                .proposals
-                .known(proposal)
-                .map(|own| own.content.clone());
+            let known = self.proposals.known(proposal);
             let refused = RefusedDecision {
                 proposal,
-                content,
+                content: known.map(|known| known.content.clone()),
                 by,
                 ruling,
                 answered,

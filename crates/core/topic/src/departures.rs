@@ -62,13 +62,11 @@ impl Departures {
     /// Whether a participant that is not there left within this time, or could have been there
     /// before the topic began.
     pub(crate) fn is_recent(&self, participant: &ParticipantId, now_ms: u64, away_ms: u64) -> bool {
-        let is_recent = |at_ms: u64| now_ms.saturating_sub(at_ms) < away_ms;
-        self.began_ms.is_some_and(is_recent)
-            || self
-                .left_ms
-                .get(participant)
-                .copied()
-                .is_some_and(is_recent)
+        let left_ms = self.left_ms.get(participant).copied();
+        [self.began_ms, left_ms]
+            .into_iter()
+            .flatten()
+            .any(|at_ms| now_ms.saturating_sub(at_ms) < away_ms)
     }
 }
 

@@ -7,10 +7,12 @@ use model::{LinkId, ListKind, ParticipantId};
 use crate::{
     Handles, Topic,
     admission::Looker,
+    asks::Way,
     catalog::UpstreamIndex,
     effect::{Effect, Receiver},
     event::ListScope,
     lists::ListSnapshot,
+    members::{Link, Seat},
     names::public_uri,
     view::{OfferedEntry, UpstreamView, is_named, method},
 };
@@ -19,28 +21,59 @@ use crate::{
 /// list is notified.
 const LOOKED_AT_MAX: usize = 256;
 
-/// The lists that links saw before a change; links that must see the same are together.
-pub(crate) type ListsBefore = Vec<(Vec<LinkId>, ListSnapshot)>;
+/// The lists that links saw before a change.
+pub(crate) type ListsBefore = Vec<SeenLists>;
+
+/// The lists that some links see: all of them must see the same.
+pub(crate) struct SeenLists {
+    links: Vec<LinkId>,
+    snapshot: ListSnapshot,
+}
+
+/// All that a link's lists depend on, beside what it has of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Viewpoint {
+    seat: Seat,
+    promotes: bool,
+}
+
+impl Viewpoint {
+    fn of<H: Handles>(link: &Link<H>) -> Self {
+        Self {
+            seat: link.seat,
+            promotes: link.promotes,
+        }
+    }
+}
+
+/// A list of a caller that has changed.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Changed {
+    list: ListKind,
+    link: LinkId,
+}
 
 impl<H: Handles> Topic<H> {
     /// The lists that these links see now.
     pub(crate) fn seen_by(&self, links: &[LinkId]) -> ListsBefore {
         let mut groups = ListsBefore::new();
-        let mut known: HashMap<_, usize> = HashMap::new();
+        let mut known: HashMap<Viewpoint, usize> = HashMap::new();
         for link in links {
-            let Some(own) = self.members.link(*link) else {
+            let Some(at_link) = self.members.link(*link) else {
                 continue;
             };
-            let alone = (!own.overrides().is_empty()).then_some(*link);
-            let at = *known
-                .entry((own.seat, own.promotes, alone))
-                .or_insert(groups.len());
-            match groups.get_mut(at) {
-                Some((group, _)) => group.push(*link),
-                None => groups.extend(
-                    self.list_snapshot(*link, None)
-                        .map(|snapshot| (vec![*link], snapshot)),
-                ),
+            let mut number = groups.len();
+            // A link with lists of its own sees what no other one does.
+            if at_link.overrides().is_empty() {
+                number = *known.entry(Viewpoint::of(at_link)).or_insert(number);
+            }
+            if let Some(group) = groups.get_mut(number) {
+                group.links.push(*link);
+            } else if let Some(snapshot) = self.list_snapshot(*link, None) {
+                groups.push(SeenLists {
+                    links: vec![*link],
+                    snapshot,
+                });
             }
         }
         groups
@@ -61,17 +94,21 @@ impl<H: Handles> Topic<H> {
     /// is shown of them has changed.
     pub(crate) fn notify_changes(&mut self, before: ListsBefore, named: &[ListKind]) {
         let mut changed = Vec::new();
-        for (mut group, before) in before {
-            group.retain(|link| self.members.link(*link).is_some());
-            let Some(now) = group
-                .first()
-                .and_then(|link| self.list_snapshot(*link, None))
-            else {
+        for mut group in before {
+            // Some may have ended with the change.
+            group
+                .links
+                .retain(|link| self.members.link(*link).is_some());
+            let Some(first) = group.links.first() else {
+                continue;
+            };
+            let Some(now) = self.list_snapshot(*first, None) else {
                 continue;
             };
             for list in ListKind::ALL {
-                if named.contains(&list) || before.list(list) != now.list(list) {
-                    changed.extend(group.iter().map(|link| (list, *link)));
+                if named.contains(&list) || group.snapshot.list(list) != now.list(list) {
+                    let links = group.links.iter();
+                    changed.extend(links.map(|link| Changed { list, link: *link }));
                 }
             }
         }
@@ -99,18 +136,20 @@ impl<H: Handles> Topic<H> {
             }
             let mut judged = HashMap::new();
             for link in &links {
-                let Some((own, member)) = self.members.linked(*link) else {
+                let Some((at_link, member)) = self.members.linked(*link) else {
                     continue;
                 };
-                let looker = Looker {
-                    capabilities: &member.capabilities,
-                    promotes: own.promotes,
-                };
-                let judge = || self.could_see(looker, index, list, &changed);
                 // What an access token on the link is good for does not count: the next one may be
                 // good for more.
-                if *judged.entry((own.seat, own.promotes)).or_insert_with(judge) {
-                    all.push((list, *link));
+                let looker = Looker {
+                    capabilities: &member.capabilities,
+                    promotes: at_link.promotes,
+                };
+                let sees = judged
+                    .entry(Viewpoint::of(at_link))
+                    .or_insert_with(|| self.could_see(looker, index, list, &changed));
+                if *sees {
+                    all.push(Changed { list, link: *link });
                 }
             }
         }
@@ -118,20 +157,18 @@ impl<H: Handles> Topic<H> {
     }
 
     /// One notification for each link and each list that clients are notified of, links by number.
-    fn notify(&mut self, changed: Vec<(ListKind, LinkId)>) {
-        let mut changed: Vec<_> = changed
-            .into_iter()
-            .map(|(list, link)| (list.notified(), link))
-            .collect();
+    fn notify(&mut self, mut changed: Vec<Changed>) {
+        // Clients are notified of several lists as of one.
+        for one in &mut changed {
+            one.list = one.list.notified();
+        }
         changed.sort_unstable();
         changed.dedup();
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-            let links = changed.iter().filter(|(of, _)| *of == list);
-            let to: Vec<Receiver<H>> = links
-                .flat_map(|(_, link)| self.receivers(*link, list))
-                .collect();
-            for to in to {
-                self.effects.push(Effect::ListChanged { list, to });
+            for one in changed.iter().filter(|one| one.list == list) {
+                for to in self.receivers(one.link, list) {
+                    self.effects.push(Effect::ListChanged { list, to });
+                }
             }
         }
     }
@@ -139,34 +176,40 @@ impl<H: Handles> Topic<H> {
     /// The receivers of a changed list at one link: the link itself if it takes notifications
     /// outside of its requests, and its listen requests.
     fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver<H>> {
-        let Some(own) = self.members.link(link) else {
+        let Some(at_link) = self.members.link(link) else {
             return Vec::new();
         };
-        let listens = own.own.iter().flat_map(|own| &own.listens);
-        let listens = listens.filter(|id| {
-            self.listening(**id)
-                .is_some_and(|filter| filter.lists.contains(&list))
-        });
-        let home = own.notified.then_some(None);
-        let ways = home.into_iter().chain(listens.map(|listen| Some(*listen)));
-        ways.filter_map(|way| self.receiver(link, way)).collect()
+        let mut receivers = Vec::new();
+        if at_link.notified {
+            receivers.extend(self.receiver(Way { link, call: None }));
+        }
+        let Some(holdings) = &at_link.holdings else {
+            return receivers;
+        };
+        for listen in &holdings.listens {
+            let names_list = self
+                .listening(*listen)
+                .is_some_and(|filter| filter.lists.contains(&list));
+            if names_list {
+                let call = Some(*listen);
+                receivers.extend(self.receiver(Way { link, call }));
+            }
+        }
+        receivers
     }
 
     /// The links of callers that see a view.
     fn concerned(&self, index: UpstreamIndex, scope: ListScope) -> Vec<LinkId> {
-        let has_own = |link| {
-            self.members
-                .link(link)
-                .is_some_and(|own| own.overrides().contains_key(&index))
-        };
-        match scope {
-            ListScope::Link(link) => vec![link],
-            ListScope::Shared => self
-                .caller_links()
-                .into_iter()
-                .filter(|link| !has_own(*link))
-                .collect(),
+        if let ListScope::Link(link) = scope {
+            return vec![link];
         }
+        let mut links = self.caller_links();
+        // The shared lists of a server are hidden from a link with lists of its own there.
+        links.retain(|link| {
+            let at_link = self.members.link(*link);
+            at_link.is_none_or(|at_link| !at_link.overrides().contains_key(&index))
+        });
+        links
     }
 
     /// Whether a caller could see one of these entries. An unneeded notification does no harm, so
@@ -183,34 +226,54 @@ impl<H: Handles> Topic<H> {
             ListKind::Resources => &[method(list), method(ListKind::Skills)][..],
             _ => &[method(list)],
         };
-        let sees = |id: &ParticipantId, text: &str| {
-            methods
-                .iter()
-                .any(|method| looker.holds(method, text, id.as_str()).is_some())
-        };
-        let sees_some = |id: &ParticipantId, shape: &[Option<char>]| {
-            methods
-                .iter()
-                .any(|method| looker.holds_some(method, shape, id.as_str()).is_some())
-        };
+        let sight = Sight { looker, methods };
+        if changed.len() > LOOKED_AT_MAX {
+            return self.catalog.ids().any(|id| sight.sees_some(id, &[None]));
+        }
+        if is_named(list) {
+            let Some(id) = self.catalog.id(index) else {
+                return false;
+            };
+            return changed.iter().any(|entry| sight.sees(id, &entry.public));
+        }
         // A URI that one server lists decides how others' equal ones are spelled: callers that see
         // those count.
-        let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
-        if changed.len() > LOOKED_AT_MAX {
-            return of_any(&|id| sees_some(id, &[None]));
-        }
-        changed.iter().any(|one| match &one.template {
-            _ if is_named(list) => self
-                .catalog
-                .id(index)
-                .is_some_and(|id| sees(id, &one.public)),
-            None => of_any(&|id| sees(id, &one.own) || sees(id, &public_uri(id, &one.own))),
-            // Templates that overlap are respelled as well, so nothing narrower than this is
-            // certain.
-            Some(template) => {
-                of_any(&|id| sees_some(id, &template.shape) || sees_some(id, &[None]))
-            }
-        })
+        changed
+            .iter()
+            .any(|entry| self.catalog.ids().any(|id| sight.could_see(id, entry)))
+    }
+}
+
+/// A caller, with the methods by which it may use the entries of one list.
+struct Sight<'a> {
+    looker: Looker<'a>,
+    methods: &'a [&'static str],
+}
+
+impl Sight<'_> {
+    /// Whether the caller may use what this text names at a server.
+    fn sees(&self, server: &ParticipantId, text: &str) -> bool {
+        let server = server.as_str();
+        let mut methods = self.methods.iter();
+        methods.any(|method| self.looker.access(method, text, server).is_some())
+    }
+
+    /// Whether the caller may use some URI of this shape at a server.
+    fn sees_some(&self, server: &ParticipantId, shape: &[Option<char>]) -> bool {
+        let server = server.as_str();
+        let mut methods = self.methods.iter();
+        methods.any(|method| self.looker.access_to_some(method, shape, server).is_some())
+    }
+
+    /// Whether the caller may use what has the URI or template of an entry at a server, in any of
+    /// its spellings.
+    fn could_see(&self, server: &ParticipantId, entry: &OfferedEntry) -> bool {
+        let Some(template) = &entry.template else {
+            return self.sees(server, &entry.own)
+                || self.sees(server, &public_uri(server, &entry.own));
+        };
+        // Templates that overlap are respelled as well, so nothing narrower than this is certain.
+        self.sees_some(server, &template.shape) || self.sees_some(server, &[None])
     }
 }
 
@@ -223,22 +286,35 @@ fn changed<'a>(
 ) -> Vec<&'a OfferedEntry> {
     let left = &older.list(list).all;
     let right = &newer.list(list).all;
-    let keys = |all: &'a [OfferedEntry]| -> HashSet<(&'a str, &'a str, u64)> {
-        all.iter().map(key).collect()
-    };
-    let before = keys(left);
-    let after = keys(right);
-    let stays = left.iter().map(key).filter(|key| after.contains(key));
-    let stayed = right.iter().map(key).filter(|key| before.contains(key));
-    let in_place = stays.eq(stayed);
+    let before: HashSet<Key<'_>> = left.iter().map(Key::of).collect();
+    let after: HashSet<Key<'_>> = right.iter().map(Key::of).collect();
+    let common_before = left.iter().map(Key::of).filter(|key| after.contains(key));
+    let common_after = right.iter().map(Key::of).filter(|key| before.contains(key));
+    let in_order = common_before.eq(common_after);
     let went = left
         .iter()
-        .filter(|one| !in_place || !after.contains(&key(one)));
-    let came = right.iter().filter(|one| !before.contains(&key(one)));
+        .filter(|entry| !in_order || !after.contains(&Key::of(entry)));
+    let came = right
+        .iter()
+        .filter(|entry| !before.contains(&Key::of(entry)));
     went.chain(came).collect()
 }
 
-/// Another own name may take over a public one.
-fn key(entry: &OfferedEntry) -> (&str, &str, u64) {
-    (&entry.public, &entry.own, entry.digest)
+/// All of an entry that callers see. The own name counts as well, because another one may take over
+/// a public name.
+#[derive(PartialEq, Eq, Hash)]
+struct Key<'a> {
+    public: &'a str,
+    own: &'a str,
+    digest: u64,
+}
+
+impl<'a> Key<'a> {
+    fn of(entry: &'a OfferedEntry) -> Self {
+        Self {
+            public: &entry.public,
+            own: &entry.own,
+            digest: entry.digest,
+        }
+    }
 }

@@ -358,11 +358,19 @@ pub enum End<A> {
 }
 
 impl<A> End<A> {
-    /// The outcome, and the answer if there is one.
-    pub(crate) fn parts(&self) -> (Outcome, Option<&A>) {
+    /// The outcome for watchers and for the proposal that the operation carries out.
+    pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Answered { outcome, answer } => (*outcome, Some(answer)),
-            Self::Failed(_) => (Outcome::Refused, None),
+            Self::Answered { outcome, .. } => *outcome,
+            Self::Failed(_) => Outcome::Refused,
+        }
+    }
+
+    /// The answer, if there is one.
+    pub(crate) fn answer(&self) -> Option<&A> {
+        match self {
+            Self::Answered { answer, .. } => Some(answer),
+            Self::Failed(_) => None,
         }
     }
 }

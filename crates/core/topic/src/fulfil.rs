@@ -1,19 +1,18 @@
 //! Execution of approved proposals, once each, and recognition of their outcomes.
 
-use std::sync::Arc;
-
-use model::{DeliveryMode, KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{DeliveryMode, LinkId, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 
 use crate::{
     Handles, Topic,
-    admission::{admits_kind, judge_kind},
+    admission::admits_kind,
     catalog::Overrides,
     effect::{Cause, Effect},
     event::PublicTarget,
-    members::{Member, Seat},
+    members::Seat,
     operations::{Handle, Operation, State},
-    proposals::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
+    proposals::{Decided, Phase, RoomCall, RoomRequests, Ruling},
     refusals,
+    say::Said,
 };
 
 /// The time that a participant has to answer an approved request in the room, milliseconds.
@@ -38,20 +37,24 @@ impl<H: Handles> Topic<H> {
             named,
             ..
         } = ruling;
-        proposal.decided = Some((by, handle.clone()));
+        proposal.decided = Some(Decided {
+            by,
+            ruling: handle.clone(),
+        });
         proposal.updated_ms = self.now_ms;
         let call = proposal.call;
         let to = proposal.terms.to.clone();
         let held = proposal.held;
         self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Running);
+        // Its envelope, if it came as one: participants may carry it out from now on.
         if let Some(requests) = &mut requested {
-            self.publish_kept(requests);
+            self.publish_withheld(requests);
         }
-        let servers = match (call, &requested) {
-            (None, None) => self.carried_out_by(&to, held),
-            (Some(_), _) | (None, Some(_)) => Vec::new(),
-        };
+        let mut servers = Vec::new();
+        if call.is_none() && requested.is_none() {
+            servers = self.carried_out_by(&to, held);
+        }
         let in_room = call.is_none() && servers.is_empty();
         if let Some(view) = self.view_of(id) {
             self.effects.push(Effect::Approved {
@@ -60,37 +63,42 @@ impl<H: Handles> Topic<H> {
             });
         }
         self.effects.extend_ruled(handle);
-        match (call, requested) {
-            // The held call runs, and its answer reaches the caller and the proposal.
-            (Some(call), requested) => {
-                let calls = requested
-                    .map(|requested| requested.calls)
-                    .unwrap_or_default();
-                self.effects
-                    .all
-                    .extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
-                self.release(id, call);
+        if let Some(call) = call {
+            // The held call runs, and its answer reaches the caller and the proposal. The calls of
+            // an approving envelope would run it a second time.
+            if let Some(requests) = requested {
+                self.drop_calls(requests);
             }
-            (None, Some(requests)) => self.run_requests(requests, Some(id)),
-            (None, None) => {}
+            self.release(id, call);
+        } else if let Some(requests) = requested {
+            self.run_requests(requests, Some(id));
         }
-        let carried_out = self
+        let is_carried_out = self
             .proposals
             .get(id)
             .is_some_and(|proposal| proposal.call.is_some());
-        if in_room && !carried_out {
+        if in_room && !is_carried_out {
             self.await_answer(id, named);
         }
         self.fail_unanswerable(id, "not in the topic: it was not carried out");
     }
 
+    fn drop_calls(&mut self, requests: RoomRequests<H>) {
+        for RoomCall { call, .. } in requests.calls {
+            self.effects.push(Effect::Drop { call });
+        }
+    }
+
     /// Waits for the answer of a participant in the room: of those that the proposal names, else of
     /// those that the request names.
     fn await_answer(&mut self, id: OperationId, named: Box<[ParticipantId]>) {
-        let Some(Proposal { terms, .. }) = self.proposals.get(id).filter(|own| own.is_running())
-        else {
+        let Some(proposal) = self.proposals.get(id) else {
             return;
         };
+        if !proposal.is_running() {
+            return;
+        }
+        let terms = &proposal.terms;
         let asked = match &*terms.to {
             // The proposer may be named so that it gets the request.
             [] => named.into_iter().filter(|one| *one != terms.by).collect(),
@@ -112,21 +120,23 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether a participant receives every message of the room.
-    fn hears_all(&self, participant: &ParticipantId) -> bool {
-        let listener = self
-            .listener(participant)
-            .and_then(|link| self.members.link(link)?.listener);
+    fn receives_all(&self, participant: &ParticipantId) -> bool {
+        let Some(link) = self.listener(participant) else {
+            return false;
+        };
+        let listener = self.members.link(link).and_then(|link| link.listener);
         listener.is_some_and(|listener| listener.mode == DeliveryMode::All)
     }
 
     /// Fails a running proposal if none of the participants that were asked to carry it out in the
     /// room is there to answer.
     fn fail_unanswerable(&mut self, id: OperationId, why: &str) {
-        let Some(asked) = self.proposals.get(id).map(|own| &*own.asked) else {
+        let Some(proposal) = self.proposals.get(id) else {
             return;
         };
-        let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
-        if asked.is_empty() || asked.iter().any(is_here) {
+        let asked = &proposal.asked;
+        // If none is named, any participant that joins may answer.
+        if asked.is_empty() || asked.iter().any(|one| self.is_here(one)) {
             return;
         }
         let names: Vec<&str> = asked.iter().map(ParticipantId::as_str).collect();
@@ -134,17 +144,22 @@ impl<H: Handles> Topic<H> {
             [one] => format!("{one} is {why}"),
             several => format!("none of {} is {why}", several.join(", ")),
         };
-        self.conclude(id, ProposalState::Failed, Some(reason.into()));
+        self.fail(id, &reason);
     }
 
     /// The servers at which the gateway carries out a proposal. A participant that serves gets the
     /// request in the room, unless a call was held for it.
     fn carried_out_by(&self, to: &[ParticipantId], held: bool) -> Vec<ParticipantId> {
-        let serves_here = |id: &&ParticipantId| {
-            let names = self.catalog.names_of(id);
-            names.is_some_and(|names| !names.builtin && (held || !names.serves))
-        };
-        to.iter().filter(serves_here).cloned().collect()
+        let mut servers = Vec::new();
+        for id in to {
+            if let Some(names) = self.catalog.names_of(id)
+                && !names.builtin
+                && (held || !names.serves)
+            {
+                servers.push(id.clone());
+            }
+        }
+        servers
     }
 
     /// Carries out requests in the room: the fulfilment of `proposal`, or what its sender may
@@ -154,17 +169,16 @@ impl<H: Handles> Topic<H> {
         mut requests: RoomRequests<H>,
         proposal: Option<OperationId>,
     ) {
-        self.publish_kept(&mut requests);
+        self.publish_withheld(&mut requests);
         for call in std::mem::take(&mut requests.calls) {
             self.run(&requests, call, proposal);
         }
     }
 
-    /// Publishes the envelope of a request that names a proposal: participants may carry it out
-    /// from now on.
-    fn publish_kept(&mut self, requests: &mut RoomRequests<H>) {
-        if let Some(kept) = requests.unpublished.take() {
-            self.publish(kept.message, kept.bytes, kept.audience);
+    /// Publishes the envelope of a request that names a proposal, unless it is published already.
+    fn publish_withheld(&mut self, requests: &mut RoomRequests<H>) {
+        if let Some(envelope) = requests.unpublished.take() {
+            self.publish(envelope.message, envelope.bytes, envelope.audience);
         }
     }
 
@@ -174,30 +188,33 @@ impl<H: Handles> Topic<H> {
         let granted = self
             .members
             .linked(requests.link)
-            .map(|(own, member)| own.granted(member, requests.narrowing.as_ref()));
-        let method = requests.method.as_str();
-        let context = requests.context.as_deref();
-        let may = |server: &ParticipantId| {
-            granted
-                .as_ref()
-                .is_none_or(|granted| admits_kind(granted, method, context, server.as_str()))
-        };
-        let (calls, withdrawn) = requests.calls.into_iter().partition(|(to, ..)| may(to));
-        requests.calls = calls;
-        let may_all = |kept: &mut Unpublished<H>| {
-            let to: Vec<&str> = kept.audience.to.iter().map(|to| &**to).collect();
-            let kind = KindRef::request(method, context).ok();
-            granted
-                .as_ref()
-                .zip(kind)
-                .is_some_and(|(granted, kind)| judge_kind(granted, kind, &to).is_ok())
-        };
-        let unpublished = requests.unpublished.take_if(|kept| !may_all(kept));
-        let refused = RoomRequests {
-            calls: withdrawn,
-            unpublished,
+            .map(|(link, member)| link.granted(member, requests.narrowing.as_ref()));
+        let mut refused = RoomRequests {
+            calls: Vec::new(),
+            unpublished: None,
             ..requests.clone()
         };
+        let method = refused.method.as_str();
+        let context = refused.context.as_deref();
+        // The calls of a sender that has left are refused as they run: see `room_for`.
+        if let Some(granted) = &granted {
+            let calls = std::mem::take(&mut requests.calls);
+            for call in calls {
+                if admits_kind(granted, method, context, call.server.as_str()) {
+                    requests.calls.push(call);
+                } else {
+                    refused.calls.push(call);
+                }
+            }
+        }
+        if let Some(envelope) = &requests.unpublished {
+            let may_publish = granted
+                .as_ref()
+                .is_some_and(|granted| envelope.is_admitted(granted, method, context));
+            if !may_publish {
+                refused.unpublished = requests.unpublished.take();
+            }
+        }
         self.refuse_room(refused, Cause::Withdrawn);
         self.run_requests(requests, None);
     }
@@ -210,35 +227,39 @@ impl<H: Handles> Topic<H> {
         server: &ParticipantId,
         call: H::Call,
     ) {
-        // A participant that answers in the room may have begun already.
-        let Some(own) = self
-            .proposals
-            .get(proposal)
-            .filter(|own| own.run_until_ms.is_none())
-        else {
+        let Some(approved) = self.proposals.get(proposal) else {
             return self.refuse_plainly(call, Cause::Moot);
         };
-        let method = own.terms.method.clone();
-        let context = own.terms.context.clone();
-        let Some(link) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
+        // A participant that answers in the room may have begun already.
+        if approved.run_until_ms.is_some() {
+            return self.refuse_plainly(call, Cause::Moot);
+        }
+        let method = approved.terms.method.clone();
+        let context = approved.terms.context.clone();
+        let Some(link) = self.gateway_link() else {
             self.refuse_plainly(call, Cause::UpstreamDown);
             return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
-        let calls = vec![(server.clone(), operation, call)];
-        let tag = None;
-        let unpublished = None;
-        self.run_requests(
-            RoomRequests {
-                link,
-                narrowing: None,
-                tag,
-                method,
-                context,
-                calls,
-                unpublished,
-            },
-            Some(proposal),
-        );
+        let call = RoomCall {
+            server: server.clone(),
+            operation,
+            call,
+        };
+        let requests = RoomRequests {
+            link,
+            narrowing: None,
+            tag: None,
+            method,
+            context,
+            calls: vec![call],
+            unpublished: None,
+        };
+        self.run_requests(requests, Some(proposal));
+    }
+
+    /// The link of the gateway's own participant.
+    pub(crate) fn gateway_link(&self) -> Option<LinkId> {
+        self.server_link(self.gateway_seat()?)
     }
 
     /// Delivers one call of a request that was admitted as an envelope, or by an approval.
@@ -248,7 +269,11 @@ impl<H: Handles> Topic<H> {
         call: RoomCall<H>,
         proposal: Option<OperationId>,
     ) {
-        let (server, operation, call) = call;
+        let RoomCall {
+            server,
+            operation,
+            call,
+        } = call;
         if self.operations.contains(operation) {
             return;
         }
@@ -257,51 +282,27 @@ impl<H: Handles> Topic<H> {
         {
             return self.refuse_plainly(call, cause);
         }
-        let RoomRequests {
-            tag,
-            method,
-            context,
-            ..
-        } = requests;
         let link = self.link_of(requests.link, proposal);
-        let named = context.as_deref();
-        if let Some(own) = named.filter(|own| !self.catalog.offers(&server, method.as_str(), own)) {
-            let refusal = refusals::of_request(Cause::Unknown, Some(PublicTarget::Tool(own)));
-            self.refuse(call, refusal, Cause::Unknown);
-            if let Some(proposal) = proposal {
-                self.not_carried_out(proposal, Cause::Unknown);
-            }
-            return;
+        // What a topic does not offer reads like what does not exist.
+        if let Some(tool) = self.unoffered(&server, requests) {
+            let refusal = refusals::of_request(Cause::Unknown, Some(PublicTarget::Tool(tool)));
+            return self.refuse_run(call, proposal, refusal, Cause::Unknown);
         }
-        let withheld = self.withholds(&server, method.as_str(), context.as_deref());
-        let seat = match self.room_for(link, &server).and_then(|seat| {
-            if withheld {
-                Err(Cause::ToolChanged)
-            } else {
-                Ok(seat)
-            }
-        }) {
+        let seat = match self.room_for(link, &server, requests) {
             Ok(seat) => seat,
-            Err(cause) => {
-                self.refuse_plainly(call, cause);
-                if let Some(proposal) = proposal {
-                    self.not_carried_out(proposal, cause);
-                }
-                return;
-            }
+            Err(cause) => return self.refuse_run(call, proposal, refusals::plain(cause), cause),
         };
-        if let Some(own) = proposal.and_then(|proposal| self.proposals.get_mut(proposal)) {
-            own.call = Some(operation);
+        if let Some(proposal) = proposal.and_then(|id| self.proposals.get_mut(id)) {
+            proposal.call = Some(operation);
         }
         let state = State::Delivered { proposal };
-        let opened = Operation::new(state, link, seat, method.clone(), Handle::Call(call));
-        let context = context.clone();
-        let tag = tag.clone();
+        let method = requests.method.clone();
+        let opened = Operation::new(state, link, seat, method, Handle::Call(call));
         self.open(
             operation,
             Operation {
-                context,
-                tag,
+                context: requests.context.clone(),
+                tag: requests.tag.clone(),
                 in_room: true,
                 ..opened
             },
@@ -309,15 +310,40 @@ impl<H: Handles> Topic<H> {
         self.hand_over(operation);
     }
 
+    /// Refuses a call of a request in the room, and ends the proposal that it was to carry out.
+    fn refuse_run(
+        &mut self,
+        call: H::Call,
+        proposal: Option<OperationId>,
+        refusal: Box<Refusal>,
+        cause: Cause,
+    ) {
+        self.refuse(call, refusal, cause);
+        if let Some(proposal) = proposal {
+            self.not_carried_out(proposal, cause);
+        }
+    }
+
+    /// The tool of a request in the room, if the topic does not offer it.
+    fn unoffered<'r>(
+        &self,
+        server: &ParticipantId,
+        requests: &'r RoomRequests<H>,
+    ) -> Option<&'r str> {
+        let named = requests.context.as_deref()?;
+        if self.catalog.offers(server, requests.method.as_str(), named) {
+            return None;
+        }
+        Some(named)
+    }
+
     /// The link that opens the call of a request in the room: its sender's; the gateway's own, if
     /// it carries out a proposal and its sender has left since it approved.
     fn link_of(&self, sender: LinkId, proposal: Option<OperationId>) -> LinkId {
-        let is_here = self.members.link(sender).is_some();
-        let own = || self.gateway_seat().and_then(|seat| self.server_link(seat));
-        proposal
-            .filter(|_| !is_here)
-            .and_then(|_| own())
-            .unwrap_or(sender)
+        if proposal.is_none() || self.members.link(sender).is_some() {
+            return sender;
+        }
+        self.gateway_link().unwrap_or(sender)
     }
 
     /// Whether a server's entry, by its own name, is withheld from all callers.
@@ -325,25 +351,24 @@ impl<H: Handles> Topic<H> {
         &self,
         server: &ParticipantId,
         method: &str,
-        own: Option<&str>,
+        own_name: Option<&str>,
     ) -> bool {
-        let index = self.catalog.index(server);
-        let place = index.zip(own);
-        place.is_some_and(|(index, own)| {
-            self.catalog
-                .withholds(&Overrides::default(), index, method, own)
-        })
+        let Some(own_name) = own_name else {
+            return false;
+        };
+        let Some(index) = self.catalog.index(server) else {
+            return false;
+        };
+        self.catalog
+            .withholds(&Overrides::default(), index, method, own_name)
     }
 
     /// Ends an approved proposal that no operation carries out as failed, for this reason.
-    fn not_carried_out(&mut self, proposal: OperationId, cause: Cause) {
-        if self
-            .proposals
-            .get(proposal)
-            .is_some_and(|own| own.call.is_none())
+    fn not_carried_out(&mut self, id: OperationId, cause: Cause) {
+        if let Some(proposal) = self.proposals.get(id)
+            && proposal.call.is_none()
         {
-            let reason = refusals::plain(cause).message;
-            self.conclude(proposal, ProposalState::Failed, Some((&*reason).into()));
+            self.fail(id, &refusals::plain(cause).message);
         }
     }
 
@@ -355,24 +380,39 @@ impl<H: Handles> Topic<H> {
         server: &ParticipantId,
         requests: &RoomRequests<H>,
     ) -> Result<(), Cause> {
-        let own = self.proposals.get(proposal).ok_or(Cause::Moot)?;
-        let same = requests.asks_for(own);
-        let meant = own.terms.to.is_empty() || own.terms.to.contains(server);
-        if own.is_running() && own.call.is_none() && same && meant {
+        let proposal = self.proposals.get(proposal).ok_or(Cause::Moot)?;
+        let terms = &proposal.terms;
+        let is_proposed =
+            requests.asks_for(proposal) && (terms.to.is_empty() || terms.to.contains(server));
+        let may_begin = proposal.is_running() && proposal.call.is_none();
+        if is_proposed && may_begin {
             Ok(())
         } else {
             Err(Cause::Moot)
         }
     }
 
-    /// The seat of a server, if this link may open one more operation there.
-    fn room_for(&self, link: LinkId, server: &ParticipantId) -> Result<Seat, Cause> {
+    /// The seat of a server, if this link may open a call of such a request there.
+    fn room_for(
+        &self,
+        link: LinkId,
+        server: &ParticipantId,
+        requests: &RoomRequests<H>,
+    ) -> Result<Seat, Cause> {
         self.members.linked(link).ok_or(Cause::Moot)?;
         if !self.has_place(link) {
             return Err(Cause::Limit);
         }
-        self.seat_at(self.catalog.index(server).ok_or(Cause::Unknown)?)
-            .ok_or(Cause::UpstreamDown)
+        let index = self.catalog.index(server).ok_or(Cause::Unknown)?;
+        let seat = self.seat_at(index).ok_or(Cause::UpstreamDown)?;
+        if self.withholds(
+            server,
+            requests.method.as_str(),
+            requests.context.as_deref(),
+        ) {
+            return Err(Cause::ToolChanged);
+        }
+        Ok(seat)
     }
 
     /// Keeps the answer of a call for the proposal that it carries out, unless that has ended with
@@ -387,63 +427,73 @@ impl<H: Handles> Topic<H> {
         else {
             return None;
         };
-        let proposal = proposal?;
-        let own = self.proposals.get_mut(proposal)?;
-        if own.is_running() {
-            own.answer = Some(answer.clone());
+        let id = proposal?;
+        let proposal = self.proposals.get_mut(id)?;
+        if proposal.is_running() {
+            proposal.answer = Some(answer.clone());
         }
-        Some(proposal)
+        Some(id)
     }
 
-    /// Takes an answer in the room: the outcome of a proposal, if it answers the envelope that
-    /// fulfils one. Two participants may use one id; then the answer is for the participant that it
-    /// names.
+    /// Concludes a proposal with an answer in the room, if that answers the envelope that fulfils
+    /// the proposal.
     pub(crate) fn answered_in_room(
         &mut self,
-        from: &ParticipantId,
-        kind: KindRef<'_>,
-        to: &[&str],
+        envelope: Said<'_, H>,
         correlation: &str,
-        (outcome, answer, message): (Outcome, H::Answer, H::Message),
+        outcome: Outcome,
+        answer: H::Answer,
     ) {
-        let hears = |proposer: &ParticipantId| to.is_empty() || self.hears_all(proposer);
-        let is_named = |id: &&OperationId| {
-            let decided = self
-                .proposals
-                .get(**id)
-                .and_then(|own| own.decided.as_ref());
-            decided.is_some_and(|(by, _)| to.contains(&by.as_str()))
-        };
-        let meant = match self.proposals.of_fulfilment(correlation) {
-            [only] => Some(only),
-            several => several.iter().find(is_named),
-        };
-        let Some(id) = meant.copied() else { return };
-        // A server carries out a held call, and its answer counts.
-        let fits =
-            |own: &&Proposal<H>| own.is_running() && !own.held && own.is_answered_by(from, kind);
-        let Some(proposal) = self.proposals.get(id).filter(fits) else {
+        let to = envelope.say.to;
+        let Some(id) = self.fulfilled_by(correlation, to) else {
             return;
         };
+        let Some(proposal) = self.proposals.get(id) else {
+            return;
+        };
+        // A server carries out a held call, and its answer counts.
+        if !proposal.is_running()
+            || proposal.held
+            || !proposal.is_answered_by(&envelope.from, envelope.kind)
+        {
+            return;
+        }
         let proposer = proposal.terms.by.clone();
-        // The responder may have left the proposer out (MCPx v0.1, section 3.2.1), which may hear
-        // everything all the same.
-        if !to.contains(&proposer.as_str()) && !hears(&proposer) {
+        // The responder may have left the proposer out (MCPx v0.1, section 3.2.1), which may get
+        // every message all the same.
+        let is_for_all = to.is_empty() || self.receives_all(&proposer);
+        if !to.contains(&proposer.as_str()) && !is_for_all {
             self.effects.push(Effect::Relay {
-                message,
+                message: envelope.say.message,
                 to: proposer,
             });
         }
         if let Some(proposal) = self.proposals.get_mut(id) {
             proposal.answer = Some(answer);
         }
-        let (state, reason) = match outcome {
-            Outcome::Ok => (ProposalState::Completed, None),
-            Outcome::Error | Outcome::Refused | Outcome::Cancelled => (
-                ProposalState::Failed,
-                Some(Arc::from("it was answered with an error")),
-            ),
-        };
-        self.conclude(id, state, reason);
+        match outcome {
+            Outcome::Ok => self.conclude(id, ProposalState::Completed, None),
+            Outcome::Error | Outcome::Refused | Outcome::Cancelled => {
+                self.fail(id, "it was answered with an error");
+            }
+        }
+    }
+
+    /// The proposal that an envelope of this id fulfils. Two participants may use one id; then an
+    /// answer is for the participant that it names.
+    fn fulfilled_by(&self, envelope: &str, to: &[&str]) -> Option<OperationId> {
+        let fulfilled = self.proposals.of_fulfilment(envelope);
+        if let [only] = fulfilled {
+            return Some(*only);
+        }
+        for id in fulfilled {
+            if let Some(proposal) = self.proposals.get(*id)
+                && let Some(decided) = &proposal.decided
+                && to.contains(&decided.by.as_str())
+            {
+                return Some(*id);
+            }
+        }
+        None
     }
 }

@@ -10,6 +10,14 @@ pub const SUBSCRIPTIONS_MAX: usize = 1024;
 /// Listen requests that one link may have open at once.
 pub const LISTENS_MAX: usize = 256;
 
+/// A resource of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnResource {
+    pub(crate) server: ParticipantId,
+    /// The server's own URI.
+    pub(crate) uri: Arc<str>,
+}
+
 /// A caller that subscribed to a resource: a link, or one of its listen requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subscriber {
@@ -19,11 +27,18 @@ pub(crate) struct Subscriber {
     pub(crate) public: Arc<str>,
 }
 
+/// A listen request that names a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watcher {
+    pub(crate) link: LinkId,
+    pub(crate) listen: OperationId,
+}
+
 /// Subscriptions and watched tasks, indexed by the resources and tasks that servers notify about.
 #[derive(Debug, Default)]
 pub(crate) struct Interests {
     resources: HashMap<ParticipantId, HashMap<Arc<str>, Vec<Subscriber>>>,
-    tasks: HashMap<Arc<str>, Vec<(LinkId, OperationId)>>,
+    tasks: HashMap<Arc<str>, Vec<Watcher>>,
 }
 
 impl Interests {
@@ -36,11 +51,11 @@ impl Interests {
     ) -> bool {
         let of_server = self.resources.entry(server.clone()).or_default();
         let subscribers = of_server.entry(Arc::clone(own)).or_default();
-        let new = !subscribers.contains(&subscriber);
-        if new {
+        let is_new = !subscribers.contains(&subscriber);
+        if is_new {
             subscribers.push(subscriber);
         }
-        new
+        is_new
     }
 
     /// Removes subscriptions of one link to a server's resource: its own, or those of a listen
@@ -60,15 +75,15 @@ impl Interests {
         };
         let before = subscribers.len();
         subscribers.retain(|one| one.link != link || one.listen != listen);
-        let removed = subscribers.len() < before;
-        let last = subscribers.iter().all(|one| one.link != link);
+        let was_subscribed = subscribers.len() < before;
+        let was_last = subscribers.iter().all(|one| one.link != link);
         if subscribers.is_empty() {
             of_server.remove(own);
         }
         if of_server.is_empty() {
             self.resources.remove(server);
         }
-        removed && last
+        was_subscribed && was_last
     }
 
     /// Whether a link itself is subscribed to a server's resource.
@@ -94,8 +109,9 @@ impl Interests {
     /// Adds a listen request that names a task.
     pub(crate) fn watch(&mut self, task: &Arc<str>, link: LinkId, listen: OperationId) {
         let watchers = self.tasks.entry(Arc::clone(task)).or_default();
-        if !watchers.contains(&(link, listen)) {
-            watchers.push((link, listen));
+        let watcher = Watcher { link, listen };
+        if !watchers.contains(&watcher) {
+            watchers.push(watcher);
         }
     }
 
@@ -104,16 +120,16 @@ impl Interests {
         let Some(watchers) = self.tasks.get_mut(task) else {
             return false;
         };
-        watchers.retain(|one| *one != (link, listen));
-        let last = watchers.iter().all(|(other, _)| *other != link);
+        watchers.retain(|one| *one != Watcher { link, listen });
+        let was_last = watchers.iter().all(|one| one.link != link);
         if watchers.is_empty() {
             self.tasks.remove(task);
         }
-        last
+        was_last
     }
 
     /// The listen requests that name a task.
-    pub(crate) fn watchers(&self, task: &str) -> &[(LinkId, OperationId)] {
+    pub(crate) fn watchers(&self, task: &str) -> &[Watcher] {
         self.tasks.get(task).map_or(&[], Vec::as_slice)
     }
 }

@@ -67,6 +67,7 @@ mod audience;
 mod bucket;
 mod catalog;
 mod config;
+mod deadlines;
 mod decide;
 mod departures;
 mod diff;

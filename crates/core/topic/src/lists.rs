@@ -7,12 +7,12 @@ use model::{Capabilities, LinkId, ListKind, Narrowing, PROPOSAL, ParticipantId};
 
 use crate::{
     Handles, ServerLists, Topic,
-    admission::Looker,
-    catalog::{Catalog, Overrides, UpstreamIndex},
+    admission::{Access, Looker},
+    catalog::{Catalog, Overrides, UpstreamIndex, Viewed},
     config::UpstreamNames,
     event::{Configure, ListScope, SharedLists},
     names::narrow_name,
-    view::{is_named, method},
+    view::{OfferedEntry, is_named, method},
 };
 
 /// One entry of a list as a caller sees it.
@@ -48,23 +48,20 @@ impl<H: Handles> Topic<H> {
         who: &ParticipantId,
         capabilities: &Arc<Capabilities>,
     ) -> ListSnapshot {
-        let links = self
-            .members
-            .of_id(who)
-            .map_or(&[][..], |member| &member.links);
-        let own = links
-            .iter()
-            .filter_map(|link| self.members.link(*link))
-            .flat_map(|link| link.overrides());
-        let own = own.filter(|(index, _)| self.catalog.lists_to_each(**index));
-        let overrides = own
-            .map(|(index, view)| (*index, Arc::clone(view)))
-            .collect();
-        let catalog = Arc::clone(&self.catalog);
-        let capabilities = Arc::clone(capabilities);
+        let mut overrides = Overrides::new();
+        if let Some(member) = self.members.of_id(who) {
+            let links = member.links.iter();
+            for link in links.filter_map(|link| self.members.link(*link)) {
+                for (index, view) in link.overrides() {
+                    if self.catalog.lists_to_each(*index) {
+                        overrides.insert(*index, Arc::clone(view));
+                    }
+                }
+            }
+        }
         ListSnapshot {
-            catalog,
-            capabilities,
+            catalog: Arc::clone(&self.catalog),
+            capabilities: Arc::clone(capabilities),
             overrides,
             promotes: true,
         }
@@ -77,29 +74,29 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         narrowing: Option<&Narrowing>,
     ) -> Option<ListSnapshot> {
-        let (own, member) = self.members.linked(link)?;
+        let (link, member) = self.members.linked(link)?;
         // A client that can come back with another token sees what that would be good for.
         let narrowing = narrowing.filter(|narrowing| narrowing.step_up.is_none());
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
-            capabilities: own.granted(member, narrowing),
-            overrides: own.overrides().clone(),
-            promotes: own.promotes,
+            capabilities: link.granted(member, narrowing),
+            overrides: link.overrides().clone(),
+            promotes: link.promotes,
         })
     }
+}
+
+/// Whether two links have the same views of their own in memory.
+fn are_same(one: &Overrides, other: &Overrides) -> bool {
+    let one = one.iter().map(|(index, view)| (index, Arc::as_ptr(view)));
+    one.eq(other.iter().map(|(index, view)| (index, Arc::as_ptr(view))))
 }
 
 impl ListSnapshot {
     /// Whether two snapshots are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
-        let own = |of: &Self| {
-            of.overrides
-                .iter()
-                .map(|(at, view)| (*at, Arc::as_ptr(view)))
-                .collect::<Vec<_>>()
-        };
         self.is_concurrent(other)
-            && own(self) == own(other)
+            && are_same(&self.overrides, &other.overrides)
             && self.promotes == other.promotes
             && (Arc::ptr_eq(&self.capabilities, &other.capabilities)
                 || self.capabilities == other.capabilities)
@@ -115,48 +112,33 @@ impl ListSnapshot {
     pub fn list(&self, list: ListKind) -> Vec<Listing<'_>> {
         let mut listings = Vec::new();
         let capabilities = &*self.capabilities;
-        let method = method(list);
+        // A caller that can propose nothing has no entry judged a second time.
         let promotes = self.promotes && capabilities.admits_head(PROPOSAL);
-        for (index, names, view) in self.catalog.each(&self.overrides) {
-            let upstream = &names.id;
-            let at = names.id.as_str();
+        for Viewed { index, names, view } in self.catalog.each(&self.overrides) {
             let looker = Looker {
                 capabilities,
+                // The gateway's own tools are never held.
                 promotes: promotes && !names.builtin,
             };
             for entry in &view.list(list).all {
-                let public = match self
+                let respelled = self
                     .catalog
-                    .respelled_entry(&self.overrides, index, list, entry)
-                {
-                    Some(public) => Cow::Owned(public),
-                    None => Cow::Borrowed(&*entry.public),
+                    .respelled_entry(&self.overrides, index, list, entry);
+                let access = access_to(entry, respelled.as_deref(), looker, list, &names.id);
+                let Some(access) = access else {
+                    continue;
                 };
-                let holds = match (&entry.template, &public) {
-                    (None, _) if is_named(list) => looker.holds(method, &entry.ruled, at),
-                    (None, _) => looker.holds(method, &public, at),
-                    (Some(template), Cow::Borrowed(_)) => {
-                        looker.holds_some(method, &template.shape, at)
-                    }
-                    (Some(template), Cow::Owned(text)) => {
-                        let added = text.strip_suffix(&*entry.own).unwrap_or_default();
-                        let shape: Vec<_> = added
-                            .chars()
-                            .map(Some)
-                            .chain(template.shape.iter().copied())
-                            .collect();
-                        looker.holds_some(method, &shape, at)
-                    }
-                };
-                let own = &entry.own;
-                let ruled = (!Arc::ptr_eq(&entry.ruled, &entry.public)).then_some(&entry.ruled);
-                listings.extend(holds.map(|held| Listing {
-                    upstream,
-                    own,
-                    public,
-                    ruled,
-                    held,
-                }));
+                let has_given_name = !Arc::ptr_eq(&entry.ruled, &entry.public);
+                listings.push(Listing {
+                    upstream: &names.id,
+                    own: &entry.own,
+                    public: match respelled {
+                        Some(public) => Cow::Owned(public),
+                        None => Cow::Borrowed(&*entry.public),
+                    },
+                    ruled: has_given_name.then_some(&entry.ruled),
+                    held: access == Access::Held,
+                });
             }
         }
         listings
@@ -166,19 +148,15 @@ impl ListSnapshot {
     /// if no tool has it itself: one that the caller may use or propose, so that it learns of no
     /// other.
     pub fn tool_of_narrow(&self, narrow: &str) -> Option<String> {
-        let mut views = self
-            .catalog
-            .each(&self.overrides)
-            .map(|(.., view)| view.list(ListKind::Tools));
-        if views.any(|entries| entries.get(narrow).is_some()) {
+        let mut servers = self.catalog.each(&self.overrides);
+        if servers.any(|server| server.view.list(ListKind::Tools).get(narrow).is_some()) {
             return None;
         }
-        let is_it =
-            |listing: &Listing<'_>| narrow_name(&listing.public).is_some_and(|name| name == narrow);
-        self.list(ListKind::Tools)
-            .into_iter()
-            .find(is_it)
-            .map(|listing| listing.public.into_owned())
+        let listings = self.list(ListKind::Tools).into_iter();
+        listings
+            .map(|listing| listing.public)
+            .find(|public| narrow_name(public).as_deref() == Some(narrow))
+            .map(Cow::into_owned)
     }
 
     /// The public spelling of a URI that a server wrote; `None` if it stays as it is.
@@ -188,7 +166,40 @@ impl ListSnapshot {
     }
 }
 
+/// A caller's access to an entry of a server's list, which has another public spelling if
+/// `respelled` is one.
+fn access_to(
+    entry: &OfferedEntry,
+    respelled: Option<&str>,
+    looker: Looker<'_>,
+    list: ListKind,
+    server: &ParticipantId,
+) -> Option<Access> {
+    let server = server.as_str();
+    let method = method(list);
+    let Some(template) = &entry.template else {
+        let text = if is_named(list) {
+            &*entry.ruled
+        } else {
+            respelled.unwrap_or(&entry.public)
+        };
+        return looker.access(method, text, server);
+    };
+    let Some(respelled) = respelled else {
+        return looker.access_to_some(method, &template.shape, server);
+    };
+    // The public spelling only has a beginning more, which holds no expression.
+    let beginning = respelled.strip_suffix(&*entry.own).unwrap_or_default();
+    let shape: Vec<_> = beginning
+        .chars()
+        .map(Some)
+        .chain(template.shape.iter().copied())
+        .collect();
+    looker.access_to_some(method, &shape, server)
+}
+
 impl<H: Handles> Topic<H> {
+    /// Takes over lists of a server.
     pub(crate) fn listed(
         &mut self,
         server: &ParticipantId,
@@ -251,26 +262,29 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let newer = self.catalog.view_of(index, manifest);
-        let Some(own) = self.members.link_mut(link) else {
+        let Some(at_link) = self.members.link_mut(link) else {
             return;
         };
-        own.attach(index);
-        let own = own.own_mut();
-        let older = own
-            .overrides
-            .insert(index, newer.clone())
-            .or_else(|| self.catalog.shared(index).cloned());
+        at_link.attach(index);
+        let overrides = &mut at_link.holdings_mut().overrides;
+        // Until now the link saw the shared lists, unless it had some of its own.
+        let older = match overrides.insert(index, newer.clone()) {
+            Some(older) => Some(older),
+            None => self.catalog.shared(index).cloned(),
+        };
         if let Some(older) = older {
             self.notify_view(index, ListScope::Link(link), &older, &newer, changed);
         }
     }
 
     pub(crate) fn attach(&mut self, link: LinkId, server: &ParticipantId) {
-        let index = self
-            .catalog
-            .index(server)
-            .filter(|_| self.members.server(server).is_some());
-        if let (Some(index), Some(link)) = (index, self.members.link_mut(link)) {
+        let Some(index) = self.catalog.index(server) else {
+            return;
+        };
+        if self.members.server(server).is_none() {
+            return;
+        }
+        if let Some(link) = self.members.link_mut(link) {
             link.attach(index);
         }
     }
@@ -279,21 +293,21 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else {
             return;
         };
-        let Some(own) = self
-            .members
-            .link_mut(link)
-            .and_then(|link| link.own.as_mut())
-        else {
+        let Some(at_link) = self.members.link_mut(link) else {
             return;
         };
-        own.attached.retain(|other| *other != index);
-        let older = if keeps_lists {
-            None
-        } else {
-            own.overrides.remove(&index)
+        let Some(holdings) = &mut at_link.holdings else {
+            return;
         };
+        holdings.attached.retain(|other| *other != index);
+        let mut older = None;
+        if !keeps_lists {
+            older = holdings.overrides.remove(&index);
+        }
         self.end_session_asks(link, server);
-        if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
+        if let Some(older) = older
+            && let Some(newer) = self.catalog.shared(index).cloned()
+        {
             self.notify_view(index, ListScope::Link(link), &older, &newer, &[]);
         }
     }
@@ -304,14 +318,15 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else {
             return;
         };
-        for own in self.members.owns_mut() {
-            own.attached.retain(|other| *other != index);
-            own.apps.retain(|other| *other != index);
-            own.overrides.remove(&index);
+        for holdings in self.members.all_holdings_mut() {
+            holdings.attached.retain(|other| *other != index);
+            holdings.apps.retain(|other| *other != index);
+            holdings.overrides.remove(&index);
         }
         Arc::make_mut(&mut self.catalog).replace(index, Arc::default());
     }
 
+    /// Takes over a configuration: names first, which seats and lists are under.
     pub(crate) fn configure(&mut self, configure: Configure<'_, H>) {
         let Configure {
             upstreams,
@@ -334,16 +349,17 @@ impl<H: Handles> Topic<H> {
 
     /// Takes over the names of servers. Servers that are not named leave.
     fn set_servers(&mut self, upstreams: &[UpstreamNames]) {
-        let same = |one: &UpstreamNames, id: &ParticipantId| {
-            one.id == *id && one.serves == self.serves(id)
-        };
-        let stays = |id: &ParticipantId| upstreams.iter().any(|upstream| same(upstream, id));
-        let gone: Vec<ParticipantId> = self
-            .catalog
-            .ids()
-            .filter(|id| !stays(id))
-            .cloned()
-            .collect();
+        let mut gone: Vec<ParticipantId> = Vec::new();
+        for id in self.catalog.ids() {
+            let serves = self.serves(id);
+            // A name under which another kind of participant serves from now on is another server.
+            let stays = upstreams
+                .iter()
+                .any(|upstream| upstream.id == *id && upstream.serves == serves);
+            if !stays {
+                gone.push(id.clone());
+            }
+        }
         for id in &gone {
             self.dismiss(id);
         }
@@ -367,9 +383,10 @@ impl<H: Handles> Topic<H> {
         }
         let catalog = Arc::make_mut(&mut self.catalog);
         for SharedLists { server, manifest } in lists {
-            let index = catalog.index(server);
-            let seated = index.filter(|_| self.members.server(server).is_some());
-            if let Some(index) = seated {
+            let Some(index) = catalog.index(server) else {
+                continue;
+            };
+            if self.members.server(server).is_some() {
                 let view = catalog.index_manifest(index, manifest);
                 catalog.replace(index, Arc::new(view));
             }
@@ -381,15 +398,24 @@ impl<H: Handles> Topic<H> {
 
     /// Moves each link's own views to their servers' new places, after the catalog has changed.
     fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
-        for own in self.members.owns_mut() {
-            own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();
-            own.apps = own.apps.iter().filter_map(|index| to(*index)).collect();
-            let views = std::mem::take(&mut own.overrides).into_iter();
-            let moved = views.filter_map(|(index, view)| {
-                let index = to(index)?;
-                Some((index, self.catalog.view_of(index, view.manifest.clone())))
-            });
-            own.overrides = moved.collect();
+        for holdings in self.members.all_holdings_mut() {
+            holdings.attached = moved(&holdings.attached, to);
+            holdings.apps = moved(&holdings.apps, to);
+            for (index, view) in std::mem::take(&mut holdings.overrides) {
+                if let Some(index) = to(index) {
+                    // Which of its names count depends on the other servers' names.
+                    let view = self.catalog.view_of(index, view.manifest.clone());
+                    holdings.overrides.insert(index, view);
+                }
+            }
         }
     }
+}
+
+/// The new places of servers, of those that have one.
+fn moved(
+    places: &[UpstreamIndex],
+    to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>,
+) -> Vec<UpstreamIndex> {
+    places.iter().filter_map(|index| to(*index)).collect()
 }

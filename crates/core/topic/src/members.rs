@@ -11,6 +11,7 @@ use crate::{
     Cursor, Handles, Listener,
     bucket::Bucket,
     catalog::{Overrides, UpstreamIndex},
+    interests::OwnResource,
     refusals::{self, Refused},
     roster::{Person, Roster},
 };
@@ -50,30 +51,31 @@ impl<H: Handles> Member<H> {
         server: Option<H::Server>,
         capabilities: Arc<Capabilities>,
     ) -> Self {
-        let (hidden, away, bucket, links, listener, open, guest) = <_>::default();
         Self {
             id,
             server,
-            hidden,
-            away,
+            hidden: false,
+            away: false,
             capabilities,
-            bucket,
-            links,
-            listener,
-            open,
-            guest,
+            bucket: None,
+            links: Vec::new(),
+            listener: None,
+            open: 0,
+            guest: false,
         }
     }
 
-    /// Takes one token, if there is one.
+    /// Takes one token, if there is one. A member without a bucket has no limit.
     pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), Refused> {
-        self.bucket.as_mut().map_or(Ok(()), |bucket| {
-            bucket.take(now_ms).map_err(refusals::too_soon)
-        })
+        match &mut self.bucket {
+            Some(bucket) => bucket.take(now_ms).map_err(refusals::too_soon),
+            None => Ok(()),
+        }
     }
 
     /// Sets another limit; the same one leaves the bucket as it is.
     pub(crate) fn set_rate(&mut self, rate: Option<RateLimit>, now_ms: u64) {
+        // A new bucket is full: with one, each new link would have its burst again.
         let newer = rate.map(|rate| Bucket::new(rate, now_ms));
         if newer.as_ref().map(Bucket::limit) != self.bucket.as_ref().map(Bucket::limit) {
             self.bucket = newer;
@@ -109,7 +111,7 @@ pub(crate) struct Link<H: Handles> {
     /// Requests that it opened and questions that wait for it; of a server's link, its questions.
     pub(crate) open: Vec<OperationId>,
     /// State that few links have.
-    pub(crate) own: Option<Box<LinkHoldings>>,
+    pub(crate) holdings: Option<Box<LinkHoldings>>,
     pub(crate) listener: Option<Listener>,
     pub(crate) level: Option<LogLevel>,
     /// Whether calls that may only be proposed are held as proposals.
@@ -140,8 +142,8 @@ pub(crate) struct LinkHoldings {
     pub(crate) attached: Vec<UpstreamIndex>,
     /// Views that replace the shared lists.
     pub(crate) overrides: Overrides,
-    /// Resources that it is subscribed to: server and the server's own URI.
-    pub(crate) subscriptions: Vec<(ParticipantId, Arc<str>)>,
+    /// Resources that it is subscribed to.
+    pub(crate) subscriptions: Vec<OwnResource>,
     /// Its open listen requests.
     pub(crate) listens: Vec<OperationId>,
     /// The cursor from which on it may read the room's messages.
@@ -172,20 +174,18 @@ impl Narrowed {
 impl<H: Handles> Link<H> {
     /// A link without open operations.
     pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
-        let (place, open, own, listener, level) = <_>::default();
-        let (promotes, notified, pauses, narrowed) = <_>::default();
         Self {
             seat,
-            place,
+            place: 0,
             handle,
-            open,
-            own,
-            listener,
-            level,
-            promotes,
-            notified,
-            pauses,
-            narrowed,
+            open: Vec::new(),
+            holdings: None,
+            listener: None,
+            level: None,
+            promotes: false,
+            notified: false,
+            pauses: false,
+            narrowed: None,
         }
     }
 
@@ -216,30 +216,37 @@ impl<H: Handles> Link<H> {
 
     /// Removes an open operation; the search begins with the youngest.
     fn forget(&mut self, operation: OperationId) -> bool {
-        let at = self.open.iter().rposition(|open| *open == operation);
-        at.map(|at| self.open.swap_remove(at)).is_some()
+        let Some(at) = self.open.iter().rposition(|open| *open == operation) else {
+            return false;
+        };
+        self.open.swap_remove(at);
+        true
     }
 
     pub(crate) fn overrides(&self) -> &Overrides {
         static NONE: Overrides = Overrides::new();
-        self.own.as_ref().map_or(&NONE, |own| &own.overrides)
+        match &self.holdings {
+            Some(holdings) => &holdings.overrides,
+            None => &NONE,
+        }
     }
 
+    /// Whether it has a session of its own at a server.
     pub(crate) fn is_attached(&self, index: UpstreamIndex) -> bool {
-        self.own
+        self.holdings
             .as_ref()
-            .is_some_and(|own| own.attached.contains(&index))
+            .is_some_and(|holdings| holdings.attached.contains(&index))
     }
 
     /// Enters that it has a session of its own at a server.
     pub(crate) fn attach(&mut self, index: UpstreamIndex) {
         if !self.is_attached(index) {
-            self.own_mut().attached.push(index);
+            self.holdings_mut().attached.push(index);
         }
     }
 
-    pub(crate) fn own_mut(&mut self) -> &mut LinkHoldings {
-        self.own.get_or_insert_default()
+    pub(crate) fn holdings_mut(&mut self) -> &mut LinkHoldings {
+        self.holdings.get_or_insert_default()
     }
 
     fn watches(&self) -> bool {
@@ -293,24 +300,19 @@ pub(crate) struct Members<H: Handles> {
 impl<H: Handles> Members<H> {
     /// None. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
-        let (seats, free, by_id, hidden, watchers, worn, roster) = <_>::default();
-        let links = HashMap::new();
-        let worn_max = WORN_MIN;
-        let guests_open = 0;
-        let guests_links = 0;
         Self {
-            seats,
-            free,
-            by_id,
-            hidden,
-            links,
-            watchers,
-            worn,
-            worn_max,
-            roster,
+            seats: Vec::new(),
+            free: Vec::new(),
+            by_id: Map::new(),
+            hidden: Map::new(),
+            links: HashMap::new(),
+            watchers: 0,
+            worn: Map::new(),
+            worn_max: WORN_MIN,
+            roster: Roster::default(),
             guests,
-            guests_open,
-            guests_links,
+            guests_open: 0,
+            guests_links: 0,
         }
     }
 
@@ -336,10 +338,11 @@ impl<H: Handles> Members<H> {
             self.worn_max = WORN_MIN.max(self.worn.len() * 2);
         }
         let fresh = Bucket::new(rate, now_ms);
-        self.worn
-            .remove(id)
-            .filter(|worn| worn.limit() == fresh.limit())
-            .unwrap_or(fresh)
+        match self.worn.remove(id) {
+            Some(worn) if worn.limit() == fresh.limit() => worn,
+            // The tokens of another limit say nothing about this one.
+            Some(_) | None => fresh,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -360,10 +363,13 @@ impl<H: Handles> Members<H> {
 
     /// The seat under which a server serves: its own, or the hidden one beside it.
     pub(crate) fn server(&self, id: &ParticipantId) -> Option<Seat> {
-        let own = self
-            .seat(id)
-            .filter(|seat| self.get(*seat).is_some_and(|member| !member.is_caller()));
-        own.or_else(|| self.hidden.get(id).copied())
+        if let Some(seat) = self.seat(id)
+            && let Some(member) = self.get(seat)
+            && !member.is_caller()
+        {
+            return Some(seat);
+        }
+        self.hidden.get(id).copied()
     }
 
     pub(crate) fn get(&self, seat: Seat) -> Option<&Member<H>> {
@@ -387,17 +393,18 @@ impl<H: Handles> Members<H> {
     /// had the same scopes.
     pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<&Narrowing>) {
         let Some(narrowing) = narrowing else { return };
-        let Some((own, member)) = self.linked(link) else {
+        let Some(link) = self.links.get_mut(&link) else {
             return;
         };
-        let is_kept = own.narrowed.as_ref();
-        if is_kept.is_some_and(|latest| latest.is_of(member, narrowing)) {
+        let Some(member) = self.seats.get(link.seat.0).and_then(Option::as_ref) else {
+            return;
+        };
+        if let Some(latest) = &link.narrowed
+            && latest.is_of(member, narrowing)
+        {
             return;
         }
-        let whole = Arc::clone(&member.capabilities);
-        if let Some(own) = self.link_mut(link) {
-            own.keep_narrowed(&whole, &narrowing.to);
-        }
+        link.keep_narrowed(&member.capabilities, &narrowing.to);
     }
 
     pub(crate) fn set_away(&mut self, seat: Seat, away: bool) {
@@ -409,14 +416,12 @@ impl<H: Handles> Members<H> {
 
     /// Takes a member into the roster as others see it now, or out of it.
     fn show(&mut self, seat: Seat) {
-        let Some(member) = self
-            .seats
-            .get(seat.0)
-            .and_then(Option::as_ref)
-            .filter(|member| !member.hidden)
-        else {
+        let Some(member) = self.seats.get(seat.0).and_then(Option::as_ref) else {
             return;
         };
+        if member.hidden {
+            return;
+        }
         if member.away {
             self.roster.remove(&member.id)
         } else {
@@ -439,8 +444,8 @@ impl<H: Handles> Members<H> {
 
     /// A link with its member.
     pub(crate) fn linked(&self, link: LinkId) -> Option<(&Link<H>, &Member<H>)> {
-        let own = self.link(link)?;
-        Some((own, self.get(own.seat)?))
+        let link = self.link(link)?;
+        Some((link, self.get(link.seat)?))
     }
 
     /// A participant, if it is in the topic under its own seat.
@@ -450,29 +455,34 @@ impl<H: Handles> Members<H> {
 
     /// Enters an operation as open on a link.
     pub(crate) fn begin(&mut self, link: LinkId, operation: OperationId) {
-        let Some(own) = self.links.get_mut(&link) else {
+        let Some(link) = self.links.get_mut(&link) else {
             return;
         };
-        own.open.push(operation);
-        let seat = own.seat;
+        link.open.push(operation);
+        let seat = link.seat;
         if let Some(member) = self.get_mut(seat) {
             member.open += 1;
-            let guest = usize::from(member.guest);
-            self.guests_open += guest;
+            if member.guest {
+                self.guests_open += 1;
+            }
         }
     }
 
     /// Removes an operation from its link.
     pub(crate) fn finish(&mut self, link: LinkId, operation: OperationId) {
-        let Some(own) = self.links.get_mut(&link) else {
+        let Some(link) = self.links.get_mut(&link) else {
             return;
         };
-        let seat = own.seat;
-        let gone = own.forget(operation);
-        if let Some(member) = self.get_mut(seat).filter(|_| gone) {
+        // A parked call has left its link before its end.
+        if !link.forget(operation) {
+            return;
+        }
+        let seat = link.seat;
+        if let Some(member) = self.get_mut(seat) {
             member.open = member.open.saturating_sub(1);
-            let guest = usize::from(member.guest);
-            self.guests_open = self.guests_open.saturating_sub(guest);
+            if member.guest {
+                self.guests_open = self.guests_open.saturating_sub(1);
+            }
         }
     }
 
@@ -493,10 +503,10 @@ impl<H: Handles> Members<H> {
 
     /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on
     /// the order.
-    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = &mut LinkHoldings> {
+    pub(crate) fn all_holdings_mut(&mut self) -> impl Iterator<Item = &mut LinkHoldings> {
         self.links
             .values_mut()
-            .filter_map(|link| link.own.as_deref_mut())
+            .filter_map(|link| link.holdings.as_deref_mut())
     }
 
     /// Gives a newcomer a seat.
@@ -520,11 +530,9 @@ impl<H: Handles> Members<H> {
     pub(crate) fn free(&mut self, seat: Seat) -> Option<Member<H>> {
         let mut member = self.seats.get_mut(seat.0)?.take()?;
         self.seats_of(member.hidden).remove(&member.id);
-        let worn = member
-            .bucket
-            .take()
-            .map(|bucket| (member.id.clone(), bucket));
-        self.worn.extend(worn);
+        if let Some(bucket) = member.bucket.take() {
+            self.worn.insert(member.id.clone(), bucket);
+        }
         self.free.push(seat);
         if !member.hidden {
             self.roster.remove(&member.id);
@@ -542,17 +550,19 @@ impl<H: Handles> Members<H> {
 
     /// Adds a link to a seated member.
     pub(crate) fn connect(&mut self, id: LinkId, mut link: Link<H>) {
-        if let Some(member) = self.get_mut(link.seat) {
-            link.place = member.links.len();
-            member.links.push(id);
-            if link.listener.is_some() {
-                member.listener = Some(id);
-            }
-            let guest = usize::from(member.guest);
-            self.guests_links += guest;
-            self.watchers += usize::from(link.watches());
-            self.links.insert(id, link);
+        let Some(member) = self.get_mut(link.seat) else {
+            return;
+        };
+        link.place = member.links.len();
+        member.links.push(id);
+        if link.listener.is_some() {
+            member.listener = Some(id);
         }
+        if member.guest {
+            self.guests_links += 1;
+        }
+        self.watchers += usize::from(link.watches());
+        self.links.insert(id, link);
     }
 
     /// Removes a link and takes it from its member.
@@ -562,20 +572,22 @@ impl<H: Handles> Members<H> {
         let Some(member) = self.get_mut(gone.seat) else {
             return Some(gone);
         };
+        let is_guest = member.guest;
         member.open = member.open.saturating_sub(gone.open.len());
-        let guest = usize::from(member.guest);
-        let guests = if member.guest { gone.open.len() } else { 0 };
         if member.listener == Some(link) {
             member.listener = None;
         }
+        // The last link takes the place of the one that is gone.
         member.links.swap_remove(gone.place);
         if let Some(moved) = member.links.get(gone.place).copied()
             && let Some(moved) = self.links.get_mut(&moved)
         {
             moved.place = gone.place;
         }
-        self.guests_links -= guest;
-        self.guests_open = self.guests_open.saturating_sub(guests);
+        if is_guest {
+            self.guests_links -= 1;
+            self.guests_open = self.guests_open.saturating_sub(gone.open.len());
+        }
         Some(gone)
     }
 

@@ -9,6 +9,7 @@ use crate::{
     admission::proposes,
     effect::{Cause, Effect, Ended, RoomEffect, Verdict},
     event::{Join, Joining, Seating},
+    interests::OwnResource,
     members::{Link, Member, Seat},
     operations::State,
     refusals,
@@ -16,6 +17,7 @@ use crate::{
 };
 
 impl<H: Handles> Topic<H> {
+    /// Takes a link of a caller into the topic, and its participant with the first.
     pub(crate) fn join(&mut self, join: Join<'_, H>) {
         let Join {
             link,
@@ -35,15 +37,12 @@ impl<H: Handles> Topic<H> {
         if self.members.link(link).is_some() {
             return;
         }
-        let replaced = listener.and(self.listener(participant));
-        // Links have numbers in the order of acceptance, and may join in another order.
-        let is_late = replaced.is_some_and(|there| there > link);
-        let may = if is_late {
-            Err(Cause::Replaced)
-        } else {
-            self.may_join(participant, replaced)
-        };
-        if let Err(cause) = may {
+        // One link of a participant listens to the room: the newest.
+        let mut replaced = None;
+        if listener.is_some() {
+            replaced = self.listener(participant);
+        }
+        if let Err(cause) = self.may_join(link, participant, replaced) {
             self.effects.verdict = Some(Verdict::Refused(cause));
             self.effects.refusal = Some(refusals::plain(cause));
             return;
@@ -62,12 +61,16 @@ impl<H: Handles> Topic<H> {
             None => self.sit(participant, Arc::clone(&capabilities), rate),
         };
         let mut entering = Link::new(seat, Some(handle));
-        (entering.listener, entering.promotes, entering.notified) = (listener, promotes, notified);
+        entering.listener = listener;
+        entering.promotes = promotes;
+        entering.notified = notified;
         entering.pauses = pauses;
+        // A room that keeps no messages has none to read.
         if self.ring.kept() != crate::RingLimits::default() {
-            entering.own_mut().since = Some(self.ring.newcomer());
+            entering.holdings_mut().since = Some(self.ring.newcomer());
         }
         self.members.connect(link, entering);
+        // A participant that is here may come with other capabilities than before.
         if seated.is_some() {
             self.regrant(participant, Arc::clone(&capabilities), Some(link));
         }
@@ -83,34 +86,41 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Gives a participant a seat, with the bucket that it left with.
     fn sit(
         &mut self,
         participant: &ParticipantId,
         capabilities: Arc<Capabilities>,
         rate: Option<model::RateLimit>,
     ) -> Seat {
-        let bucket = rate.map(|rate| self.members.bucket(participant, rate, self.now_ms));
-        let member = Member::new(participant.clone(), None, capabilities);
-        self.members.sit(Member { bucket, ..member })
+        let mut member = Member::new(participant.clone(), None, capabilities);
+        if let Some(rate) = rate {
+            member.bucket = Some(self.members.bucket(participant, rate, self.now_ms));
+        }
+        self.members.sit(member)
     }
 
     /// Enters a listener, which gets its welcome with the replay. The announcement of its own
     /// presence follows.
     fn enter(&mut self, link: LinkId, since: Option<Cursor>) {
         let roster = self.members.roster();
-        let Some((own, member)) = self.members.linked(link) else {
+        let Some((at_link, member)) = self.members.linked(link) else {
             return;
         };
-        let (Some(listener), Some(handle)) = (own.listener, own.handle.clone()) else {
+        let Some(listener) = at_link.listener else {
+            return;
+        };
+        let Some(handle) = at_link.handle.clone() else {
             return;
         };
         let history = self.ring.kept().history;
-        let id = member.id.as_str();
-        let replay = (history > 0).then(|| {
-            self.ring.since(id, since, history, |audience| {
+        let mut replay = None;
+        if history > 0 {
+            let id = member.id.as_str();
+            replay = Some(self.ring.since(id, since, history, |audience| {
                 audience.includes(link, id, listener)
-            })
-        });
+            }));
+        }
         let person = member.person();
         self.effects.publish(RoomEffect::Enter {
             link,
@@ -122,24 +132,38 @@ impl<H: Handles> Topic<H> {
         });
     }
 
-    fn may_join(&self, participant: &ParticipantId, replaced: Option<LinkId>) -> Result<(), Cause> {
+    /// Whether a link may join for a participant, in place of an older one if it replaces that.
+    fn may_join(
+        &self,
+        link: LinkId,
+        participant: &ParticipantId,
+        replaced: Option<LinkId>,
+    ) -> Result<(), Cause> {
+        // Links have numbers in the order of acceptance, and may join in another order.
+        if replaced.is_some_and(|there| there > link) {
+            return Err(Cause::Replaced);
+        }
         // No caller joins under a server's name or the gateway's.
         let is_server = self.catalog.index(participant).is_some() && !self.serves(participant);
         if is_server || participant.as_str() == model::GATEWAY {
             return Err(Cause::Taken);
         }
-        let member = self.members.of_id(participant);
-        match member {
-            Some(member) if !member.is_caller() => Err(Cause::Taken),
-            Some(member)
-                if replaced.is_none()
-                    && member.links.len() >= self.limits.links_per_participant_max =>
-            {
+        let Some(member) = self.members.of_id(participant) else {
+            return if self.members.len() >= self.limits.participants_max {
                 Err(Cause::Limit)
-            }
-            None if self.members.len() >= self.limits.participants_max => Err(Cause::Limit),
-            Some(_) | None => Ok(()),
+            } else {
+                Ok(())
+            };
+        };
+        if !member.is_caller() {
+            return Err(Cause::Taken);
         }
+        let is_full = member.links.len() >= self.limits.links_per_participant_max;
+        // One that replaces another takes its place.
+        if is_full && replaced.is_none() {
+            return Err(Cause::Limit);
+        }
+        Ok(())
     }
 
     /// Seats a configured server: beside its participant's own seat, if that joins and leaves by
@@ -155,18 +179,7 @@ impl<H: Handles> Topic<H> {
             return;
         };
         if let Some(seat) = self.members.server(server) {
-            let differs = self
-                .members
-                .get(seat)
-                .is_some_and(|member| member.capabilities != capabilities);
-            if let Some(member) = self.members.get_mut(seat) {
-                member.server = Some(handle);
-            }
-            self.members.set_capabilities(seat, capabilities);
-            if differs {
-                self.announce_changed(seat);
-            }
-            return self.withdraw_asks(seat);
+            return self.serve_anew(seat, handle, capabilities);
         }
         if self.members.link(link).is_some() {
             return;
@@ -189,19 +202,32 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Takes that a server runs, or does not. Its seat stays.
+    /// Gives a seated server another handle and other capabilities.
+    fn serve_anew(&mut self, seat: Seat, handle: H::Server, capabilities: Arc<Capabilities>) {
+        let Some(member) = self.members.get_mut(seat) else {
+            return;
+        };
+        member.server = Some(handle);
+        let differs = member.capabilities != capabilities;
+        self.members.set_capabilities(seat, capabilities);
+        if differs {
+            self.announce_changed(seat);
+        }
+        self.withdraw_asks(seat);
+    }
+
+    /// Announces that a server runs from now on, or does not. Its seat stays.
     pub(crate) fn available(&mut self, server: &ParticipantId, runs: bool) {
-        let Some(seat) = self
-            .catalog
-            .index(server)
-            .and_then(|index| self.seat_at(index))
-        else {
+        let index = self.catalog.index(server);
+        let Some(seat) = index.and_then(|index| self.seat_at(index)) else {
             return;
         };
-        let Some(member) = self.members.get(seat).filter(|member| !member.hidden) else {
+        let Some(member) = self.members.get(seat) else {
             return;
         };
-        if member.away != runs {
+        // The server side of a participant has no presence beside the participant's.
+        let is_known_already = member.away != runs;
+        if member.hidden || is_known_already {
             return;
         }
         let person = member.person();
@@ -215,7 +241,9 @@ impl<H: Handles> Topic<H> {
 
     /// Announces a participant's new capabilities, if others see it.
     fn announce_changed(&mut self, seat: Seat) {
-        if let Some(member) = self.members.get(seat).filter(|member| member.is_seen()) {
+        if let Some(member) = self.members.get(seat)
+            && member.is_seen()
+        {
             self.effects.publish(RoomEffect::Changed(member.person()));
         }
     }
@@ -226,51 +254,54 @@ impl<H: Handles> Topic<H> {
         names.is_some_and(|names| names.serves)
     }
 
+    /// Ends a link of a caller that leaves. The links of servers end with the configuration.
     pub(crate) fn leave(&mut self, link: LinkId) {
-        let caller = self
-            .members
-            .of_link(link)
-            .filter(|member| member.is_caller());
-        if let Some(participant) = caller.map(|member| member.id.clone()) {
-            self.close_link(link, None);
-            self.fail_asked(&participant);
+        let Some(member) = self.members.of_link(link) else {
+            return;
+        };
+        if !member.is_caller() {
+            return;
         }
+        let participant = member.id.clone();
+        self.close_link(link, None);
+        self.fail_asked(&participant);
     }
 
     /// Ends a link, and with the last its participant's presence.
     fn close_link(&mut self, link: LinkId, why: Option<Ended>) {
-        let Some(own) = self.members.link(link) else {
+        let Some(at_link) = self.members.link(link) else {
             return;
         };
         // The last messages of the link come before its end; no effect names it afterwards.
-        if own.listener.is_some() {
+        if at_link.listener.is_some() {
             self.effects.publish(RoomEffect::Exit { link, why });
         }
+        // One that may not be here any more stops what it has begun.
         if why != Some(Ended::Revoked) {
             self.outlive(link);
         }
+        // While the link is there: a mirror finds its participant by it.
         for id in self.open_of(link) {
             self.mirror_end(id, Outcome::Cancelled, None);
         }
-        let Some(mut gone) = self.members.disconnect(link) else {
+        let Some(gone) = self.members.disconnect(link) else {
             return;
         };
         for id in self.operations.in_order(&gone.open) {
             self.end_open(id, None);
         }
-        if let Some(own) = gone.own.take() {
-            for (server, uri) in own.subscriptions {
+        if let Some(holdings) = gone.holdings {
+            for OwnResource { server, uri } in holdings.subscriptions {
                 self.interests.unsubscribe(&server, &uri, link, None);
             }
         }
         if let Some(handle) = gone.handle {
             self.effects.push(Effect::Closed { handle, why });
         }
-        if self
-            .members
-            .get(gone.seat)
-            .is_some_and(|member| member.links.is_empty())
-        {
+        let Some(member) = self.members.get(gone.seat) else {
+            return;
+        };
+        if member.links.is_empty() {
             self.unseat(gone.seat);
         }
     }
@@ -278,30 +309,32 @@ impl<H: Handles> Topic<H> {
     /// Has the calls of approved proposals go on without the link on which they were approved, as
     /// after an approval over the API: the approval holds, and the proposer waits for the outcome.
     fn outlive(&mut self, link: LinkId) {
-        let Some(own) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
+        let Some(gateway) = self.gateway_link() else {
             return;
         };
         for id in self.open_of(link) {
-            let Some(open) = self
-                .operations
-                .get_mut(id)
-                .filter(|open| open.is_approved_in_room())
-            else {
+            let Some(open) = self.operations.get_mut(id) else {
                 continue;
             };
+            if !open.is_approved_in_room() {
+                continue;
+            }
+            open.link = gateway;
             // The name is one of the link's: no client cancels it by that any more.
-            (open.link, open.tag) = (own, None);
+            open.tag = None;
             self.members.finish(link, id);
-            self.members.begin(own, id);
+            self.members.begin(gateway, id);
         }
     }
 
+    /// Ends a participant's access to the topic.
     pub(crate) fn revoke(&mut self, participant: &ParticipantId) {
-        let own = self
-            .members
-            .of_id(participant)
-            .filter(|member| member.is_caller());
-        let mut links = own.map(|member| member.links.clone()).unwrap_or_default();
+        let mut links = Vec::new();
+        if let Some(member) = self.members.of_id(participant)
+            && member.is_caller()
+        {
+            links.clone_from(&member.links);
+        }
         // They are unordered, and the order of effects must follow from the state alone.
         links.sort_unstable();
         for link in links {
@@ -316,14 +349,10 @@ impl<H: Handles> Topic<H> {
     /// Removes a server that is no longer configured. Of a participant that served, only its server
     /// side leaves.
     pub(crate) fn dismiss(&mut self, server: &ParticipantId) {
-        let member = self
-            .members
-            .server(server)
-            .and_then(|seat| self.members.get(seat));
-        for link in member
-            .map(|member| member.links.clone())
-            .unwrap_or_default()
-        {
+        let Some(seat) = self.members.server(server) else {
+            return;
+        };
+        if let Some(link) = self.server_link(seat) {
             self.close_link(link, None);
         }
     }
@@ -331,11 +360,15 @@ impl<H: Handles> Topic<H> {
     /// Ends an operation whose link or server is gone: refuses a question, and refuses a call for
     /// this cause, or cancels it.
     fn end_open(&mut self, id: OperationId, cause: Option<Cause>) {
-        match (self.operations.get(id).map(|open| open.state), cause) {
-            (None, _) => {}
-            (Some(State::Asked { .. }), _) => self.refuse_ask(id, Cause::Moot),
-            (Some(_), Some(cause)) => self.refuse_call(id, cause),
-            (Some(_), None) => self.cancel_call(id),
+        let Some(open) = self.operations.get(id) else {
+            return;
+        };
+        if open.state.is_ask() {
+            return self.refuse_ask(id, Cause::Moot);
+        }
+        match cause {
+            Some(cause) => self.refuse_call(id, cause),
+            None => self.cancel_call(id),
         }
     }
 
@@ -347,7 +380,7 @@ impl<H: Handles> Topic<H> {
         };
         let id = member.id.clone();
         let is_caller = member.is_caller();
-        let seen = member.is_seen();
+        let was_seen = member.is_seen();
         if !is_caller {
             if let Some(index) = self.catalog.index(&id) {
                 self.seat_in(index, None);
@@ -365,29 +398,33 @@ impl<H: Handles> Topic<H> {
             self.forget_views(&id);
             self.set_tasks_aside(&id);
         }
-        if seen {
+        if was_seen {
             self.effects.publish(RoomEffect::Left(id));
         }
     }
 
+    /// Gives a participant other capabilities, and ends what they do not admit any more. `newest` is
+    /// the link that is joining with them, if one is.
     pub(crate) fn regrant(
         &mut self,
         participant: &ParticipantId,
         capabilities: Arc<Capabilities>,
         newest: Option<LinkId>,
     ) {
-        let seat = self.members.seat(participant);
-        let Some((seat, member)) = seat.and_then(|seat| Some((seat, self.members.get(seat)?)))
-        else {
+        let Some(seat) = self.members.seat(participant) else {
             // The participant is absent, but may have proposals.
             return self.recall_of(participant, Some(&capabilities));
+        };
+        let Some(member) = self.members.get(seat) else {
+            return;
         };
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
             return;
         }
         let is_caller = member.is_caller();
-        let mut links = member.links.clone();
         let listener = member.listener;
+        let mut links = member.links.clone();
+        // They are unordered, and the order of effects must follow from the state alone.
         links.sort_unstable();
         let before = self.seen_by(&links);
         self.members
@@ -399,15 +436,15 @@ impl<H: Handles> Topic<H> {
         }
         self.recall_of(participant, Some(&capabilities));
         // A link that is joining gets its welcome later.
-        if let Some(link) = listener.filter(|_| listener != newest) {
-            let roster = self.members.roster();
-            if let Some(member) = self.members.get(seat) {
-                self.effects.publish(RoomEffect::Renew {
-                    link,
-                    person: member.person(),
-                    roster,
-                });
-            }
+        if listener != newest
+            && let Some(link) = listener
+            && let Some(member) = self.members.get(seat)
+        {
+            self.effects.publish(RoomEffect::Renew {
+                link,
+                person: member.person(),
+                roster: self.members.roster(),
+            });
         }
         self.announce_changed(seat);
         self.notify_changes(before, &[]);
@@ -433,24 +470,28 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Whether the capabilities of a link's participant do not admit an open call any more.
     fn is_withdrawn_call(&self, link: LinkId, id: OperationId) -> bool {
-        let (Some(member), Some(open)) = (self.members.of_link(link), self.operations.get(id))
-        else {
+        let Some(member) = self.members.of_link(link) else {
             return false;
         };
-        let server = self
-            .members
-            .get(open.server)
-            .map(|server| server.id.as_str());
+        let Some(open) = self.operations.get(id) else {
+            return false;
+        };
+        let Some(server) = self.members.get(open.server) else {
+            return false;
+        };
         let granted = &member.capabilities;
         let method = open.method.as_str();
         let context = open.context.as_deref();
-        let admitted = |at: &str| open.is_admitted(granted, at);
-        server.is_some_and(|at| match open.state {
+        let server = server.id.as_str();
+        match open.state {
             State::Delivered { proposal: None }
             | State::Paused { proposal: None }
-            | State::Kept => !admitted(at),
-            State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
+            | State::Kept => !open.is_admitted(granted, server),
+            State::Held { .. } => {
+                !open.is_admitted(granted, server) && !proposes(granted, method, context, server)
+            }
             // A call of an approved proposal runs on the approver's authority, and the approval
             // holds. The others are about the caller's own proposals, or are a server's.
             State::Delivered { proposal: Some(_) }
@@ -458,6 +499,6 @@ impl<H: Handles> Topic<H> {
             | State::Parked { .. }
             | State::Waiting { .. }
             | State::Asked { .. } => false,
-        })
+        }
     }
 }

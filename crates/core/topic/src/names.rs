@@ -21,6 +21,8 @@ pub const KEPT_AUTHORITY: &str = "portmoot/";
 
 /// Hexadecimal digits of the hash at the end of a shortened name.
 const HASH_CHARS: usize = 8;
+/// Characters before the `_` and the hash of a shortened name.
+const BEGINNING_CHARS: usize = NAME_CHARS_MAX - HASH_CHARS - 1;
 
 /// The public name of a server's tool or prompt: `<prefix>_<own>`. With an empty prefix it is the
 /// own name, and so it is if that begins with the prefix and `_` already.
@@ -39,11 +41,8 @@ pub fn public_name(prefix: &str, own: &str) -> String {
     if whole.chars().count() <= NAME_CHARS_MAX {
         return whole;
     }
-    let kept: String = whole
-        .chars()
-        .take(NAME_CHARS_MAX - HASH_CHARS - 1)
-        .collect();
-    hashed(&kept, &whole)
+    let beginning: String = whole.chars().take(BEGINNING_CHARS).collect();
+    hashed(&beginning, &whole)
 }
 
 /// A public name for clients that accept letters, digits, `_` and `-` only: other characters become
@@ -51,29 +50,34 @@ pub fn public_name(prefix: &str, own: &str) -> String {
 /// `None` for a name that has no others.
 #[must_use]
 pub fn narrow_name(public: &str) -> Option<String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    if public.chars().all(fits) {
+    if public.chars().all(is_narrow) {
         return None;
     }
-    let kept = public.chars().take(NAME_CHARS_MAX - HASH_CHARS - 1);
-    let kept: String = kept.map(|c| if fits(c) { c } else { '_' }).collect();
-    Some(hashed(&kept, public))
+    let beginning: String = public
+        .chars()
+        .take(BEGINNING_CHARS)
+        .map(|c| if is_narrow(c) { c } else { '_' })
+        .collect();
+    Some(hashed(&beginning, public))
+}
+
+fn is_narrow(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
 /// Whether a name ends as the narrow ones do.
 #[must_use]
 pub fn may_be_narrow(name: &str) -> bool {
-    let hash = name.as_bytes().last_chunk::<{ HASH_CHARS + 1 }>();
-    hash.is_some_and(|hash| {
-        hash.split_first()
-            .is_some_and(|(sign, digits)| *sign == b'_' && digits.iter().all(u8::is_ascii_hexdigit))
-    })
+    let Some([b'_', digits @ ..]) = name.as_bytes().last_chunk::<{ HASH_CHARS + 1 }>() else {
+        return false;
+    };
+    digits.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// The beginning of a name with a hash of the whole.
-fn hashed(kept: &str, whole: &str) -> String {
+fn hashed(beginning: &str, whole: &str) -> String {
     let hash = fnv1a(whole);
-    format!("{kept}_{:08x}", (hash ^ (hash >> 32)) & 0xffff_ffff)
+    format!("{beginning}_{:08x}", (hash ^ (hash >> 32)) & 0xffff_ffff)
 }
 
 /// An own name with its prefix before it is shortened: the prefix is not repeated.
@@ -88,24 +92,37 @@ pub(crate) fn whole_name<'a>(prefix: &str, own: &'a str) -> Cow<'a, str> {
 /// The public spelling of a URI (or template) that another server owns as well.
 pub fn public_uri(upstream: &ParticipantId, own: &str) -> String {
     match kept_scheme(own) {
-        Some((scheme, rest)) => format!("{scheme}{KEPT_AUTHORITY}{upstream}/{rest}"),
+        Some(scheme) => {
+            let rest = own.strip_prefix(scheme).unwrap_or_default();
+            format!("{scheme}{KEPT_AUTHORITY}{upstream}/{rest}")
+        }
         None => format!("{REWRITTEN}{upstream}/{own}"),
     }
 }
 
-fn kept_scheme(uri: &str) -> Option<(&'static str, &str)> {
+/// The scheme of a URI, if rewriting keeps it.
+fn kept_scheme(uri: &str) -> Option<&'static str> {
     KEPT_SCHEMES
         .into_iter()
-        .find_map(|scheme| Some((scheme, uri.strip_prefix(scheme)?)))
+        .find(|scheme| uri.starts_with(scheme))
 }
 
-/// Rest of a rewritten URI, from the server's id on, and the scheme that belongs to what follows
-/// that id.
-pub(crate) fn behind_rewriting(uri: &str) -> Option<(&'static str, &str)> {
-    match kept_scheme(uri) {
-        Some((scheme, rest)) => Some((scheme, rest.strip_prefix(KEPT_AUTHORITY)?)),
-        None => Some(("", uri.strip_prefix(REWRITTEN)?)),
-    }
+/// A URI as it is rewritten.
+pub(crate) struct Rewritten<'a> {
+    /// The scheme of the server's own URI, if rewriting keeps it; else empty.
+    pub(crate) scheme: &'static str,
+    /// The server's id, `/`, and what follows the scheme in the server's own URI.
+    pub(crate) rest: &'a str,
+}
+
+/// Reads a rewritten URI; `None` if it is none.
+pub(crate) fn behind_rewriting(uri: &str) -> Option<Rewritten<'_>> {
+    let Some(scheme) = kept_scheme(uri) else {
+        let rest = uri.strip_prefix(REWRITTEN)?;
+        return Some(Rewritten { scheme: "", rest });
+    };
+    let rest = uri.strip_prefix(scheme)?.strip_prefix(KEPT_AUTHORITY)?;
+    Some(Rewritten { scheme, rest })
 }
 
 /// FNV-1a, 64 bits. It distinguishes the long names of one server. It need not resist attacks,

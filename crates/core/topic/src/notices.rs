@@ -8,10 +8,11 @@ use model::{LinkId, ListenFilter, LogLevel, Narrowing, OperationId, Outcome, Par
 use crate::{
     Handles, Logs, Topic,
     admission::admits,
+    asks::Way,
     effect::Effect,
     event::{About, Interest, PublicTarget, Subject},
-    interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX, Subscriber},
-    members::{Link, Member, Seat},
+    interests::{LISTENS_MAX, OwnResource, SUBSCRIPTIONS_MAX, Subscriber},
+    members::{Link, Seat},
     operations::{Listening, Rare},
     pausing,
 };
@@ -49,37 +50,53 @@ impl<H: Handles> Topic<H> {
         level: Option<LogLevel>,
         notice: H::Notice,
     ) {
-        let Some((link, call)) = self.concerned_by(server, about) else {
+        let Some(way) = self.concerned_by(server, about) else {
             return;
         };
-        let Some(own) = self.members.link(link) else {
+        let Some(link) = self.members.link(way.link) else {
             return;
         };
-        let logs = call
-            .and_then(|call| self.operations.get(call))
-            .map(|open| (open.logs, open.log_level(own.level)));
-        let wants = level.is_none_or(|level| match logs.unwrap_or((Logs::OfLink, own.level)) {
-            (Logs::None, _) => false,
-            (Logs::OfLink | Logs::From(_), from) => from.is_none_or(|from| level >= from),
-        });
-        let takes = wants && (call.is_some() || own.notified);
-        let Some(to) = self.receiver(link, call).filter(|_| takes) else {
+        if way.call.is_none() && !link.notified {
             return;
-        };
-        match call
-            .and_then(|call| self.operations.get_mut(call))
-            .filter(|open| open.state.is_paused())
-        {
-            Some(open) => pausing::miss(open, notice),
-            None => self.effects.push(Effect::Notify {
-                to,
-                notice,
-                public: None,
-                about: None,
-            }),
         }
+        if let Some(level) = level
+            && !self.wants_log(link, way.call, level)
+        {
+            return;
+        }
+        let Some(to) = self.receiver(way) else {
+            return;
+        };
+        // The caller of a paused call gets it when it comes back.
+        if let Some(call) = way.call
+            && let Some(open) = self.operations.get_mut(call)
+            && open.state.is_paused()
+        {
+            return pausing::miss(open, notice);
+        }
+        self.effects.push(Effect::Notify {
+            to,
+            notice,
+            public: None,
+            about: None,
+        });
     }
 
+    /// Whether a caller wants log messages of this level about its call, or on its link.
+    fn wants_log(&self, link: &Link<H>, call: Option<OperationId>, level: LogLevel) -> bool {
+        let open = call.and_then(|call| self.operations.get(call));
+        let logs = open.map_or(Logs::OfLink, |open| open.logs);
+        let from = match logs {
+            Logs::None => return false,
+            Logs::OfLink => link.level,
+            Logs::From(from) => Some(from),
+        };
+        // A link that has set no level gets all (MCP 2025-11-25, "Logging").
+        from.is_none_or(|from| level >= from)
+    }
+
+    /// Notifies the subscribers of a server's resource; only this link, if it is a notification in
+    /// the link's own session.
     fn notify_subscribers(
         &mut self,
         server: &ParticipantId,
@@ -99,27 +116,26 @@ impl<H: Handles> Topic<H> {
             // A participant that may no longer subscribe there gets no updates, whatever its
             // spelling names by now. The token of the latest request on the link need not be the
             // one by which this was admitted.
-            let may = |(_, by): (&Link<H>, &Member<H>)| {
-                admits(
-                    &by.capabilities,
-                    SUBSCRIBE.name,
-                    Some(public),
-                    server.as_str(),
-                )
+            let Some(by) = self.members.of_link(*link) else {
+                continue;
             };
-            if !self.members.linked(*link).is_some_and(may) {
+            let method = SUBSCRIBE.name;
+            if !admits(&by.capabilities, method, Some(public), server.as_str()) {
                 continue;
             }
-            let Some(to) = self.receiver(*link, *listen) else {
+            let way = Way {
+                link: *link,
+                call: *listen,
+            };
+            let Some(to) = self.receiver(way) else {
                 continue;
             };
-            let spelled = (**public != *own).then(|| Arc::clone(public));
-            let about = Some(Arc::clone(public));
+            let is_respelled = **public != *own;
             self.effects.push(Effect::Notify {
                 to,
                 notice: notice.clone(),
-                public: spelled,
-                about,
+                public: is_respelled.then(|| Arc::clone(public)),
+                about: Some(Arc::clone(public)),
             });
         }
     }
@@ -127,12 +143,10 @@ impl<H: Handles> Topic<H> {
     /// Notifies the holder of a task: on its listen requests that name the task, and on the link
     /// that asked about it last.
     fn notify_holder(&mut self, server: &ParticipantId, task: OperationId, notice: &H::Notice) {
-        let ways = self.ways_to_holder(server, task);
-        let receivers: Vec<_> = ways
-            .into_iter()
-            .filter_map(|(link, listen)| self.receiver(link, listen))
-            .collect();
-        for to in receivers {
+        for way in self.ways_to_holder(server, task) {
+            let Some(to) = self.receiver(way) else {
+                continue;
+            };
             self.effects.push(Effect::Notify {
                 to,
                 notice: notice.clone(),
@@ -170,14 +184,14 @@ impl<H: Handles> Topic<H> {
         match interest {
             Interest::None => {}
             Interest::Level(level) => {
-                if let Some(own) = self.members.link_mut(link) {
-                    own.level = Some(level);
+                if let Some(link) = self.members.link_mut(link) {
+                    link.level = Some(level);
                 }
             }
             Interest::Subscribe => self.subscribe(id),
             Interest::Unsubscribe => {
-                if let Some((server, own)) = self.aimed_at(id) {
-                    self.unsubscribe(&server, &own, link);
+                if let Some(resource) = self.aimed_at(id) {
+                    self.unsubscribe(&resource, link);
                 }
             }
             Interest::Listen(filter) => self.listen(id, link, filter, narrowing),
@@ -186,74 +200,86 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this interest is within the limits of its link.
     pub(crate) fn has_room_for(&self, link: LinkId, interest: &Interest) -> bool {
-        let Some(own) = self.members.link(link).and_then(|own| own.own.as_ref()) else {
+        let Some(link) = self.members.link(link) else {
+            return true;
+        };
+        let Some(holdings) = &link.holdings else {
             return true;
         };
         match interest {
             Interest::None | Interest::Level(_) | Interest::Unsubscribe => true,
-            Interest::Subscribe => own.subscriptions.len() < SUBSCRIPTIONS_MAX,
-            Interest::Listen(_) => own.listens.len() < LISTENS_MAX,
+            Interest::Subscribe => holdings.subscriptions.len() < SUBSCRIPTIONS_MAX,
+            Interest::Listen(_) => holdings.listens.len() < LISTENS_MAX,
         }
     }
 
-    /// The server and the server's own URI that an open request aims at.
-    fn aimed_at(&self, id: OperationId) -> Option<(ParticipantId, Arc<str>)> {
+    /// The resource that an open request aims at.
+    fn aimed_at(&self, id: OperationId) -> Option<OwnResource> {
         let open = self.operations.get(id)?;
-        let own = open.own.clone().or_else(|| open.context.clone())?;
-        Some((self.members.get(open.server)?.id.clone(), own))
+        Some(OwnResource {
+            uri: open.own_name.clone().or_else(|| open.context.clone())?,
+            server: self.members.get(open.server)?.id.clone(),
+        })
     }
 
+    /// Enters the subscription of a request's link from the admission on: updates may come before
+    /// the server's answer.
     fn subscribe(&mut self, id: OperationId) {
-        let Some((server, own)) = self.aimed_at(id) else {
+        let Some(resource) = self.aimed_at(id) else {
             return;
         };
         let Some(open) = self.operations.get(id) else {
             return;
         };
         let link = open.link;
-        let public = open.context.clone().unwrap_or_else(|| Arc::clone(&own));
+        let public = match &open.context {
+            Some(context) => Arc::clone(context),
+            None => Arc::clone(&resource.uri),
+        };
         // A link that is already subscribed to the resource keeps its subscription if the server
         // refuses.
-        if self.interests.is_subscribed(&server, &own, link) {
+        if self
+            .interests
+            .is_subscribed(&resource.server, &resource.uri, link)
+        {
             return;
         }
-        self.interests.subscribe(
-            &server,
-            &own,
-            Subscriber {
-                link,
-                listen: None,
-                public,
-            },
-        );
+        let subscriber = Subscriber {
+            link,
+            listen: None,
+            public,
+        };
+        self.interests
+            .subscribe(&resource.server, &resource.uri, subscriber);
         if let Some(link) = self.members.link_mut(link) {
-            link.own_mut()
-                .subscriptions
-                .push((server.clone(), Arc::clone(&own)));
+            link.holdings_mut().subscriptions.push(resource.clone());
         }
         if let Some(open) = self.operations.get_mut(id) {
-            open.rare.get_or_insert_default().subscribes = Some((server, own));
+            open.rare.get_or_insert_default().subscribes = Some(resource);
         }
     }
 
     /// Ends a link's own subscription; the shell ends it at the server.
-    fn unsubscribe(&mut self, server: &ParticipantId, own: &str, link: LinkId) {
-        self.interests.unsubscribe(server, own, link, None);
+    fn unsubscribe(&mut self, resource: &OwnResource, link: LinkId) {
+        let OwnResource { server, uri } = resource;
+        self.interests.unsubscribe(server, uri, link, None);
         if let Some(link) = self.members.link_mut(link) {
-            link.own_mut()
-                .subscriptions
-                .retain(|(at, uri)| at != server || **uri != *own);
+            let subscriptions = &mut link.holdings_mut().subscriptions;
+            subscriptions.retain(|other| other != resource);
         }
     }
 
     /// Ends all subscriptions to the resources of a server that has left.
     pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
         self.interests.forget_server(server);
-        for own in self.members.owns_mut() {
-            own.subscriptions.retain(|(at, _)| at != server);
+        for holdings in self.members.all_holdings_mut() {
+            holdings
+                .subscriptions
+                .retain(|resource| resource.server != *server);
         }
     }
 
+    /// Opens the part of a listen request's filter that its caller may use.
     fn listen(
         &mut self,
         id: OperationId,
@@ -272,21 +298,25 @@ impl<H: Handles> Topic<H> {
             let Some(route) = self.lookup(link, PublicTarget::Uri(public)) else {
                 continue;
             };
-            let (server, own): (_, Arc<str>) = (route.upstream.clone(), (&*route.own).into());
+            let resource = OwnResource {
+                server: route.upstream.clone(),
+                uri: Arc::from(&*route.own),
+            };
             let subscriber = Subscriber {
                 link,
                 listen: Some(id),
                 public: Arc::clone(public),
             };
-            self.interests.subscribe(&server, &own, subscriber);
-            at.push((server, own));
+            self.interests
+                .subscribe(&resource.server, &resource.uri, subscriber);
+            at.push(resource);
         }
         for task in &filter.tasks {
             self.interests.watch(task, link, id);
             self.listen_to_task(task, link, narrowing);
         }
         if let Some(link) = self.members.link_mut(link) {
-            link.own_mut().listens.push(id);
+            link.holdings_mut().listens.push(id);
         }
         if let Some(open) = self.operations.get_mut(id) {
             open.rare.get_or_insert_default().listens = Some(Listening {
@@ -299,16 +329,8 @@ impl<H: Handles> Topic<H> {
 
     /// The part of a listen request's filter that its caller may use.
     pub fn listening(&self, operation: OperationId) -> Option<&ListenFilter> {
-        Some(
-            &self
-                .operations
-                .get(operation)?
-                .rare
-                .as_ref()?
-                .listens
-                .as_ref()?
-                .filter,
-        )
+        let rare = self.operations.get(operation)?.rare.as_ref()?;
+        Some(&rare.listens.as_ref()?.filter)
     }
 
     /// Ends the interests of a request that is over.
@@ -319,33 +341,52 @@ impl<H: Handles> Topic<H> {
         rare: Rare<H>,
         outcome: Outcome,
     ) {
-        if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
-            self.unsubscribe(&server, &own, link);
+        // The server has not subscribed it: it answered with an error, or not at all.
+        if let Some(resource) = rare.subscribes
+            && outcome != Outcome::Ok
+        {
+            self.unsubscribe(&resource, link);
         }
-        let Some(Listening { filter, at, .. }) = rare.listens else {
-            return;
-        };
+        if let Some(listening) = rare.listens {
+            self.end_listening(id, link, listening);
+        }
+    }
+
+    /// Ends the interests of a listen request. The shell ends at servers what no other interest of
+    /// the link needs.
+    fn end_listening(&mut self, id: OperationId, link: LinkId, listening: Listening) {
+        // Of a link that has left there is none.
         let handle = self.handle(link);
-        for (server, own) in at {
-            let last = self.interests.unsubscribe(&server, &own, link, Some(id));
-            if let (true, Some(handle), Some(at)) = (last, &handle, self.server(&server)) {
+        for resource in listening.at {
+            let OwnResource { server, uri } = resource;
+            let is_last = self.interests.unsubscribe(&server, &uri, link, Some(id));
+            if is_last
+                && let Some(handle) = &handle
+                && let Some(server) = self.server(&server)
+            {
                 self.effects.push(Effect::Unsubscribe {
                     handle: handle.clone(),
-                    server: at.handle,
-                    own,
+                    server: server.handle,
+                    own: uri,
                 });
             }
         }
-        let tasks: Vec<Arc<str>> = filter
-            .tasks
-            .into_iter()
-            .filter(|task| self.interests.unwatch(task, link, id))
-            .collect();
-        if let (false, Some(handle)) = (tasks.is_empty(), handle) {
-            self.effects.push(Effect::Unwatch { handle, tasks });
+        let mut unwatched = Vec::new();
+        for task in listening.filter.tasks {
+            if self.interests.unwatch(&task, link, id) {
+                unwatched.push(task);
+            }
+        }
+        if !unwatched.is_empty()
+            && let Some(handle) = handle
+        {
+            self.effects.push(Effect::Unwatch {
+                handle,
+                tasks: unwatched,
+            });
         }
         if let Some(link) = self.members.link_mut(link) {
-            link.own_mut().listens.retain(|other| *other != id);
+            link.holdings_mut().listens.retain(|other| *other != id);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     Handles, Logs,
     admission::{admits, admits_kind},
     event::End,
+    interests::OwnResource,
     members::Seat,
     tasks::Right,
 };
@@ -65,6 +66,14 @@ impl State {
         matches!(self, Self::Paused { .. } | Self::Kept)
     }
 
+    /// Whether its caller waits for a proposal that was made.
+    pub(crate) fn waits_for_proposal(self) -> bool {
+        matches!(
+            self,
+            Self::Held { proposal: Some(_) } | Self::Waiting { .. }
+        )
+    }
+
     /// Whether it is a question.
     pub(crate) fn is_ask(self) -> bool {
         matches!(self, Self::Asked { .. })
@@ -97,9 +106,8 @@ impl<H: Handles> Handle<H> {
 /// State that few operations have.
 #[derive(Debug)]
 pub(crate) struct Rare<H: Handles> {
-    /// A subscription that is undone unless the server answers with a result: server and its own
-    /// URI.
-    pub(crate) subscribes: Option<(ParticipantId, Arc<str>)>,
+    /// A resource whose subscription is undone unless the server answers with a result.
+    pub(crate) subscribes: Option<OwnResource>,
     /// The filter of a listen request.
     pub(crate) listens: Option<Listening>,
     /// The end at its server, which waits for the caller.
@@ -148,8 +156,8 @@ impl<H: Handles> Default for Rare<H> {
 #[derive(Debug)]
 pub(crate) struct Listening {
     pub(crate) filter: ListenFilter,
-    /// Its resources: server and the server's own URI.
-    pub(crate) at: Vec<(ParticipantId, Arc<str>)>,
+    /// Its resources.
+    pub(crate) at: Vec<OwnResource>,
     /// The narrowing of the request: it gets notifications about tasks for as long as it is open.
     pub(crate) narrowing: Option<Narrowing>,
 }
@@ -169,7 +177,7 @@ pub(crate) struct Operation<H: Handles> {
     /// prefix.
     pub(crate) context: Option<Arc<str>>,
     /// The server's own name or URI, if it differs.
-    pub(crate) own: Option<Arc<str>>,
+    pub(crate) own_name: Option<Arc<str>>,
     /// The name that the opener gave it.
     pub(crate) tag: Option<H::Tag>,
     /// The time at which its caller is answered for now.
@@ -202,26 +210,24 @@ impl<H: Handles> Operation<H> {
         method: Method,
         handle: Handle<H>,
     ) -> Self {
-        let (order, context, own, tag, until_ms, asks, rounds) = <_>::default();
-        let (mirrored, answered, pauses, in_room, logs, rare) = <_>::default();
         Self {
-            order,
+            order: 0,
             state,
             link,
             server,
             method,
-            context,
-            own,
-            tag,
-            until_ms,
-            asks,
-            rounds,
-            mirrored,
-            answered,
-            pauses,
-            in_room,
-            logs,
-            rare,
+            context: None,
+            own_name: None,
+            tag: None,
+            until_ms: None,
+            asks: 0,
+            rounds: 0,
+            mirrored: false,
+            answered: false,
+            pauses: false,
+            in_room: false,
+            logs: Logs::OfLink,
+            rare: None,
             handle,
         }
     }
@@ -229,19 +235,26 @@ impl<H: Handles> Operation<H> {
     /// Whether capabilities admit it at its server: a request in the room by its kind alone, like
     /// the envelope that asked for it.
     pub(crate) fn is_admitted(&self, capabilities: &Capabilities, server: &str) -> bool {
-        let admitted = if self.in_room { admits_kind } else { admits };
-        admitted(
-            capabilities,
-            self.method.as_str(),
-            self.context.as_deref(),
-            server,
-        )
+        let method = self.method.as_str();
+        let context = self.context.as_deref();
+        if self.in_room {
+            admits_kind(capabilities, method, context, server)
+        } else {
+            admits(capabilities, method, context, server)
+        }
     }
 
     /// Whether it has a place for the task that it may become.
     pub(crate) fn becomes_with_place(&self) -> bool {
         let becomes = self.rare.as_ref().and_then(|rare| rare.becomes.as_ref());
         becomes.is_some_and(|becomes| becomes.place.is_some())
+    }
+
+    /// Whether it is a listen request.
+    pub(crate) fn listens(&self) -> bool {
+        self.rare
+            .as_ref()
+            .is_some_and(|rare| rare.listens.is_some())
     }
 
     /// Whether it carries out a proposal that an envelope approved.
@@ -263,7 +276,7 @@ impl<H: Handles> Operation<H> {
         }
     }
 
-    /// Whether this server has the call, and its caller can be reached through it.
+    /// Whether this server has the call, and its caller is reached through it.
     pub(crate) fn is_with(&self, server: Seat) -> bool {
         self.state.is_at_server() && self.server == server && !self.answered
     }
@@ -324,6 +337,7 @@ impl<H: Handles> Operations<H> {
         };
         self.parked += usize::from(state.is_parked());
         self.parked -= usize::from(operation.state.is_parked());
+        // A parked call that is released stays answered: its caller comes back with another one.
         operation.answered |= state.is_parked() || state.is_paused();
         operation.state = state;
     }
@@ -336,28 +350,63 @@ impl<H: Handles> Operations<H> {
 
     /// The operations for which `fits` holds, in the order of opening.
     pub(crate) fn which(&self, fits: impl Fn(&Operation<H>) -> bool) -> Vec<OperationId> {
-        let found = self.open.iter().filter(|(_, operation)| fits(operation));
-        sorted(
-            found
-                .map(|(id, operation)| (operation.order, *id))
-                .collect(),
-        )
+        let mut found = Vec::new();
+        for (id, operation) in &self.open {
+            if fits(operation) {
+                found.push(Numbered {
+                    order: operation.order,
+                    id: *id,
+                });
+            }
+        }
+        sorted(found)
+    }
+
+    /// The youngest of these for which `fits` holds.
+    pub(crate) fn youngest(
+        &self,
+        ids: &[OperationId],
+        fits: impl Fn(&Operation<H>) -> bool,
+    ) -> Option<OperationId> {
+        let mut youngest: Option<Numbered> = None;
+        for id in ids {
+            let Some(operation) = self.open.get(id) else {
+                continue;
+            };
+            let order = operation.order;
+            if fits(operation) && youngest.as_ref().is_none_or(|other| other.order < order) {
+                youngest = Some(Numbered { order, id: *id });
+            }
+        }
+        youngest.map(|one| one.id)
     }
 
     /// These, in the order of opening.
     pub(crate) fn in_order(&self, ids: &[OperationId]) -> Vec<OperationId> {
+        // One needs no order.
         if let [only] = ids {
             return vec![*only];
         }
-        sorted(
-            ids.iter()
-                .filter_map(|id| Some((self.open.get(id)?.order, *id)))
-                .collect(),
-        )
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            if let Some(operation) = self.open.get(id) {
+                found.push(Numbered {
+                    order: operation.order,
+                    id: *id,
+                });
+            }
+        }
+        sorted(found)
     }
 }
 
-fn sorted(mut found: Vec<(u64, OperationId)>) -> Vec<OperationId> {
-    found.sort_unstable();
-    found.into_iter().map(|(_, id)| id).collect()
+/// An operation with its number in the order of opening.
+struct Numbered {
+    order: u64,
+    id: OperationId,
+}
+
+fn sorted(mut found: Vec<Numbered>) -> Vec<OperationId> {
+    found.sort_unstable_by_key(|one| one.order);
+    found.into_iter().map(|one| one.id).collect()
 }

@@ -14,12 +14,23 @@ use crate::{
     Handles, Topic,
     effect::{Cause, Effect, Rule, Verdict},
     event::{Parked, Resume},
+    members::Member,
     operations::{Handle, Operation, State},
     refusals, requests,
 };
 
 /// The reason of a proposal whose call was cancelled after its server had it.
 const CANCELLED: &str = "the call was cancelled while it ran: it may have been carried out";
+
+/// A caller that is back, with the request that it came with.
+pub(crate) struct Returning<'a, H: Handles> {
+    pub(crate) link: LinkId,
+    /// The id of the request's life: a new one if it waits for a proposal, else the paused call's.
+    pub(crate) operation: OperationId,
+    pub(crate) tag: Option<H::Tag>,
+    pub(crate) narrowing: Option<&'a Narrowing>,
+    pub(crate) call: H::Call,
+}
 
 impl<H: Handles> Topic<H> {
     /// Delivers a held call to its server, on the authority of the participant that approved it.
@@ -38,7 +49,7 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn park_at(&mut self, call: OperationId, until_ms: u64) {
         if let Some(operation) = self.operations.get_mut(call) {
             operation.until_ms = Some(until_ms);
-            self.deadlines.insert((until_ms, call));
+            self.deadlines.insert(until_ms, call);
         }
     }
 
@@ -49,7 +60,7 @@ impl<H: Handles> Topic<H> {
             .get_mut(call)
             .and_then(|open| open.until_ms.take())
         {
-            self.deadlines.remove(&(until_ms, call));
+            self.deadlines.remove(until_ms, call);
         }
     }
 
@@ -66,13 +77,13 @@ impl<H: Handles> Topic<H> {
             return;
         };
         let proposal = match state {
-            // The caller must not rely on a proposal before it is on disk: see `opened`.
-            State::Held {
-                proposal: Some(proposal),
-            } if self.on_disk(proposal).is_none() => return,
             State::Held {
                 proposal: Some(proposal),
             } => {
+                // The caller must not rely on a proposal before it is on disk: see `park_late`.
+                if self.on_disk(proposal).is_none() {
+                    return;
+                }
                 self.members.finish(link, id);
                 self.operations.turn(id, State::Parked { proposal });
                 proposal
@@ -82,7 +93,9 @@ impl<H: Handles> Topic<H> {
                 proposal
             }
             State::Held { proposal: None } | State::Parked { .. } | State::Asked { .. } => return,
+            // Questions about it were gathered until now.
             State::Delivered { .. } => return self.pause(id),
+            // Its caller did not come back in time.
             State::Paused { .. } | State::Kept => return self.cancel_call(id),
         };
         if let Some(proposal) = self.view_of(proposal) {
@@ -93,28 +106,24 @@ impl<H: Handles> Topic<H> {
     /// Answers all callers for now whose time has come, with their questions or words about their
     /// proposals, and cancels paused calls whose callers did not come back.
     pub(crate) fn park_due(&mut self) {
-        while let Some((until_ms, id)) = self.deadlines.first().copied()
-            && until_ms <= self.now_ms
-        {
-            self.deadlines.remove(&(until_ms, id));
+        while let Some(id) = self.deadlines.take_due(self.now_ms) {
             self.park(id);
         }
     }
 
     /// Answers all callers that wait for a proposal for now, before the gateway stops.
     pub(crate) fn stop(&mut self) {
+        // Callers that come back from now on are answered at once: see `wait_for`.
         self.stopping = true;
-        let waits = |operation: &Operation<H>| {
-            matches!(
-                operation.state,
-                State::Held { proposal: Some(_) } | State::Waiting { .. }
-            )
-        };
-        for id in self.operations.which(waits) {
+        for id in self
+            .operations
+            .which(|open| open.state.waits_for_proposal())
+        {
             self.park(id);
         }
     }
 
+    /// Goes on with an operation whose caller is back.
     pub(crate) fn resume(&mut self, resume: Resume<'_, H>) {
         let Resume {
             link,
@@ -124,25 +133,34 @@ impl<H: Handles> Topic<H> {
             narrowing,
             call,
         } = resume;
+        let back = Returning {
+            link,
+            operation,
+            tag,
+            narrowing,
+            call,
+        };
         match parked {
             Parked::Proposal { proposal, until_ms } => {
-                let asked = (link, operation, tag);
-                self.resume_waiting(asked, (proposal, until_ms), narrowing, call);
+                self.resume_waiting(back, proposal, until_ms);
             }
             Parked::Questions { round, answers } => {
                 self.members.narrow(link, narrowing);
-                self.resume_paused((link, operation, tag), (round, answers), narrowing, call);
+                self.resume_paused(back, round, answers);
             }
         }
     }
 
-    fn resume_waiting(
-        &mut self,
-        (link, operation, tag): (LinkId, OperationId, Option<H::Tag>),
-        (parked, until_ms): (OperationId, u64),
-        narrowing: Option<&Narrowing>,
-        call: H::Call,
-    ) {
+    /// Has a caller that is back wait for its proposal once more, as an operation of the gateway's
+    /// own participant.
+    fn resume_waiting(&mut self, back: Returning<'_, H>, proposal: OperationId, until_ms: u64) {
+        let Returning {
+            link,
+            operation,
+            tag,
+            narrowing,
+            call,
+        } = back;
         if self.operations.contains(operation) {
             return;
         }
@@ -150,18 +168,12 @@ impl<H: Handles> Topic<H> {
             let cause = refused.cause;
             return self.refuse_request(call, refused.or_else(refusals::plain), cause);
         }
-        let caller = self
-            .members
-            .of_link(link)
-            .filter(|member| member.is_caller());
-        let proposer = caller.filter(|member| {
-            self.is_proposer(parked, &member.id) && self.covers_proposal(narrowing, parked)
-        });
-        let Some((member, server)) = proposer.zip(self.gateway_seat()) else {
+        let proposer = self.proposer_at(link, narrowing, proposal);
+        let Some((proposer, server)) = proposer.zip(self.gateway_seat()) else {
             return self.refuse_request(call, refusals::of_return(Cause::Unknown), Cause::Unknown);
         };
         let rule = Rule {
-            capabilities: Arc::clone(&member.capabilities),
+            capabilities: Arc::clone(&proposer.capabilities),
             at: None,
         };
         self.effects.verdict = Some(Verdict::Admitted {
@@ -173,7 +185,22 @@ impl<H: Handles> Topic<H> {
         let method = requests::OWN_PROPOSAL;
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
         self.open(operation, Operation { tag, ..opened });
-        self.wait_for(operation, parked, Some(until_ms), true);
+        self.wait_for(operation, proposal, Some(until_ms), true);
+    }
+
+    /// The proposer of a proposal, if it is the caller on this link and may come back for it with
+    /// this narrowing.
+    fn proposer_at(
+        &self,
+        link: LinkId,
+        narrowing: Option<&Narrowing>,
+        proposal: OperationId,
+    ) -> Option<&Member<H>> {
+        let member = self.members.of_link(link)?;
+        let may_return = member.is_caller()
+            && self.is_proposer(proposal, &member.id)
+            && self.covers_proposal(narrowing, proposal);
+        if may_return { Some(member) } else { None }
     }
 
     /// Holds an operation of the gateway's own participant until a proposal of its caller is over.
@@ -183,12 +210,17 @@ impl<H: Handles> Topic<H> {
         proposal: OperationId,
         until_ms: Option<u64>,
     ) {
-        let served = |open: &&Operation<H>| matches!(open.state, State::Delivered { .. });
-        let Some(open) = self.operations.get(operation).filter(served) else {
+        let Some(open) = self.operations.get(operation) else {
             return;
         };
-        let by = self.members.of_link(open.link).map(|member| &member.id);
-        if !by.is_some_and(|by| self.is_proposer(proposal, by)) {
+        if !matches!(open.state, State::Delivered { .. }) {
+            return;
+        }
+        let is_theirs = self
+            .members
+            .of_link(open.link)
+            .is_some_and(|caller| self.is_proposer(proposal, &caller.id));
+        if !is_theirs {
             return self.refuse_call(operation, Cause::Unknown);
         }
         self.wait_for(operation, proposal, until_ms, false);
@@ -208,24 +240,25 @@ impl<H: Handles> Topic<H> {
                 withdraws,
             },
         );
-        match self.proposals.get_mut(proposal) {
-            None => self.report(operation, proposal),
-            Some(own) => {
-                own.waiting.push(operation);
-                if let Some(until_ms) = until_ms {
-                    self.park_at(operation, until_ms);
-                }
-                if self.stopping {
-                    self.park(operation);
-                }
-            }
+        let Some(awaited) = self.proposals.get_mut(proposal) else {
+            // It is over already.
+            return self.report(operation, proposal);
+        };
+        awaited.waiting.push(operation);
+        if let Some(until_ms) = until_ms {
+            self.park_at(operation, until_ms);
+        }
+        if self.stopping {
+            self.park(operation);
         }
     }
 
     /// Reports the outcome of a proposal to a caller that waited for it.
     pub(crate) fn report(&mut self, operation: OperationId, proposal: OperationId) {
-        let call = self.stop_call(operation, Outcome::Ok);
-        if let (Some(call), Some(proposal)) = (call, self.view_of(proposal)) {
+        let Some(call) = self.stop_call(operation, Outcome::Ok) else {
+            return;
+        };
+        if let Some(proposal) = self.view_of(proposal) {
             self.effects.push(Effect::Report { call, proposal });
         }
     }
@@ -238,28 +271,20 @@ impl<H: Handles> Topic<H> {
             }
             | State::Paused {
                 proposal: Some(proposal),
-            } => {
-                let (state, reason) = match outcome {
-                    Outcome::Ok => (ProposalState::Completed, None),
-                    Outcome::Error => (
-                        ProposalState::Failed,
-                        Some("the server answered with an error"),
-                    ),
-                    Outcome::Refused => (
-                        ProposalState::Failed,
-                        Some("there was no answer to the call"),
-                    ),
-                    Outcome::Cancelled => (ProposalState::Failed, Some(CANCELLED)),
-                };
-                self.conclude(proposal, state, reason.map(Arc::from));
-            }
+            } => match outcome {
+                Outcome::Ok => self.conclude(proposal, ProposalState::Completed, None),
+                Outcome::Error => self.fail(proposal, "the server answered with an error"),
+                Outcome::Refused => self.fail(proposal, "there was no answer to the call"),
+                Outcome::Cancelled => self.fail(proposal, CANCELLED),
+            },
             State::Held {
                 proposal: Some(proposal),
             }
             | State::Parked { proposal } => {
-                if let Some(own) = self.proposals.get_mut(proposal) {
-                    own.call = None;
+                if let Some(proposal) = self.proposals.get_mut(proposal) {
+                    proposal.call = None;
                 }
+                // Links leave when the gateway stops, and their proposals last.
                 if !self.stopping {
                     self.recall(proposal, "the call behind it was cancelled".into());
                 }
@@ -268,8 +293,8 @@ impl<H: Handles> Topic<H> {
                 proposal,
                 withdraws,
             } => {
-                if let Some(own) = self.proposals.get_mut(proposal) {
-                    own.waiting.retain(|other| *other != call);
+                if let Some(awaited) = self.proposals.get_mut(proposal) {
+                    awaited.waiting.retain(|other| *other != call);
                 }
                 if withdraws && outcome == Outcome::Cancelled && !self.stopping {
                     self.recall(proposal, "its caller has stopped waiting".into());
@@ -285,7 +310,7 @@ impl<H: Handles> Topic<H> {
     /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
         self.on_disk(proposal)
-            .is_some_and(|own| own.terms.by == *by)
+            .is_some_and(|proposal| proposal.terms.by == *by)
     }
 
     /// Answers the caller of a held call for now, if its time passed while its proposal was being

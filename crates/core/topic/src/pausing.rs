@@ -16,6 +16,7 @@ use crate::{
     event::End,
     members::Seat,
     operations::{Operation, State},
+    parking::Returning,
     refusals,
 };
 
@@ -28,16 +29,19 @@ pub const MISSED_BYTES_MAX: usize = 16 << 10;
 pub(crate) fn miss<H: Handles>(paused: &mut Operation<H>, notice: H::Notice) {
     let missed = &mut paused.rare.get_or_insert_default().missed;
     missed.push_back(notice);
-    let bytes = |missed: &VecDeque<H::Notice>| missed.iter().map(H::notice_bytes).sum::<usize>();
-    while missed.len() > MISSED_NOTICES_MAX || bytes(missed) > MISSED_BYTES_MAX {
+    while missed.len() > MISSED_NOTICES_MAX || bytes_of::<H>(missed) > MISSED_BYTES_MAX {
         missed.pop_front();
     }
+}
+
+fn bytes_of<H: Handles>(notices: &VecDeque<H::Notice>) -> usize {
+    notices.iter().map(H::notice_bytes).sum()
 }
 
 impl<H: Handles> Topic<H> {
     /// Whether the caller of this method on this link is asked by answers for now.
     pub(crate) fn is_asked_by_answers(&self, link: LinkId, method: &Method) -> bool {
-        self.members.link(link).is_some_and(|own| own.pauses) && method.facts().is_pausable
+        self.members.link(link).is_some_and(|link| link.pauses) && method.facts().is_pausable
     }
 
     /// Whether the caller of an open call is asked by answers for now.
@@ -50,6 +54,7 @@ impl<H: Handles> Topic<H> {
         let Some(open) = self.operations.get(id) else {
             return;
         };
+        // The first question sets the time: later ones do not put it off.
         if matches!(open.state, State::Delivered { .. }) && open.until_ms.is_none() {
             self.park_at(id, self.now_ms.saturating_add(self.limits.gather_ms));
         }
@@ -64,6 +69,7 @@ impl<H: Handles> Topic<H> {
         let State::Delivered { proposal } = open.state else {
             return;
         };
+        // The server may have withdrawn its questions while more of them were gathered.
         if open.asks == 0 {
             return;
         }
@@ -89,43 +95,53 @@ impl<H: Handles> Topic<H> {
     /// The open questions about a call with the link that each is asked at, in the order of
     /// opening.
     pub fn questions_about(&self, call: OperationId) -> Vec<(OperationId, LinkId, H::Question)> {
-        let question = |ask: OperationId| {
-            let open = self.operations.get(ask)?;
-            Some((ask, open.link, open.handle.question()?.clone()))
-        };
-        self.asks_about(call)
-            .into_iter()
-            .filter_map(question)
-            .collect()
+        let mut questions = Vec::new();
+        for ask in self.asks_about(call) {
+            if let Some(open) = self.operations.get(ask)
+                && let Some(question) = open.handle.question()
+            {
+                questions.push((ask, open.link, question.clone()));
+            }
+        }
+        questions
     }
 
+    /// The open questions about a call, in the order of opening.
     fn asks_about(&self, call: OperationId) -> Vec<OperationId> {
-        let Some(asker) = self
-            .operations
-            .get(call)
-            .and_then(|open| self.server_link(open.server))
-        else {
+        let Some(open) = self.operations.get(call) else {
             return Vec::new();
         };
-        let about = State::Asked { about: Some(call) };
+        let Some(asker) = self.server_link(open.server) else {
+            return Vec::new();
+        };
         let mut asks = self.open_of(asker);
-        asks.retain(|ask| {
-            self.operations
-                .get(*ask)
-                .is_some_and(|open| open.state == about)
-        });
+        asks.retain(|ask| self.is_ask_about(*ask, call));
         asks
     }
 
-    /// Takes a caller that comes back with answers. What it does not answer is asked again, as
-    /// often as the limit admits.
+    /// Whether an operation is an open question about this call.
+    fn is_ask_about(&self, ask: OperationId, call: OperationId) -> bool {
+        let about = State::Asked { about: Some(call) };
+        self.operations
+            .get(ask)
+            .is_some_and(|open| open.state == about)
+    }
+
+    /// Goes on with a paused call whose caller is back with answers. What the caller does not answer
+    /// is asked again, as often as the limit admits.
     pub(crate) fn resume_paused(
         &mut self,
-        (link, id, tag): (LinkId, OperationId, Option<H::Tag>),
-        (round, answers): (u32, Vec<(OperationId, H::Answer)>),
-        narrowing: Option<&Narrowing>,
-        by: H::Call,
+        back: Returning<'_, H>,
+        round: u32,
+        answers: Vec<(OperationId, H::Answer)>,
     ) {
+        let Returning {
+            link,
+            operation: id,
+            tag,
+            narrowing,
+            call: by,
+        } = back;
         let verdict = match self.admit_return(link, id, round, narrowing) {
             Ok(verdict) => verdict,
             Err(refused) => {
@@ -139,16 +155,19 @@ impl<H: Handles> Topic<H> {
         let Some(open) = self.operations.get_mut(id) else {
             return;
         };
-        (open.tag, open.answered) = (tag, false);
+        open.tag = tag;
+        open.answered = false;
         let state = open.state;
-        let waits = open
-            .rare
-            .as_mut()
-            .map(|rare| (rare.kept.take(), std::mem::take(&mut rare.missed)));
-        let (kept, missed) = waits.unwrap_or_default();
+        let mut kept = None;
+        let mut missed = VecDeque::new();
+        if let Some(rare) = &mut open.rare {
+            kept = rare.kept.take();
+            missed = std::mem::take(&mut rare.missed);
+        }
         let Some(call) = open.handle.call().cloned() else {
             return;
         };
+        // First: what follows goes to the request with which the caller came back.
         self.effects.push(Effect::Return {
             call: call.clone(),
             by,
@@ -164,34 +183,41 @@ impl<H: Handles> Topic<H> {
         if let Some(end) = kept {
             return self.deliver_kept(id, end);
         }
-        for (ask, answer) in answers {
-            let about = State::Asked { about: Some(id) };
-            if self
-                .operations
-                .get(ask)
-                .is_some_and(|open| open.state == about)
-                && let Some(question) = self.close_ask(ask)
-            {
-                self.effects.push(Effect::SettleAsk { question, answer });
-            }
-        }
+        self.settle_asks(id, answers);
         if let State::Paused { proposal } = state {
             self.operations.turn(id, State::Delivered { proposal });
         }
-        match self.operations.get(id) {
-            Some(open) if open.asks == 0 => {}
-            // A caller that answers nothing does not keep its call open by coming back.
-            Some(open) if open.rounds >= self.limits.rounds_max => {
-                if let Some(call) = self.stop_call(id, Outcome::Refused) {
-                    self.refuse(
-                        call,
-                        refusals::of_rounds(self.limits.rounds_max),
-                        Cause::Limit,
-                    );
-                }
+        self.ask_again(id);
+    }
+
+    /// Gives a server the answers to its questions about a call. Answers to other questions, and to
+    /// those that are over, are ignored.
+    fn settle_asks(&mut self, call: OperationId, answers: Vec<(OperationId, H::Answer)>) {
+        for (ask, answer) in answers {
+            if !self.is_ask_about(ask, call) {
+                continue;
             }
-            Some(_) => self.pause(id),
-            None => {}
+            if let Some(question) = self.close_ask(ask) {
+                self.effects.push(Effect::SettleAsk { question, answer });
+            }
+        }
+    }
+
+    /// Pauses a call once more if its caller has left questions about it open.
+    fn ask_again(&mut self, id: OperationId) {
+        let Some(open) = self.operations.get(id) else {
+            return;
+        };
+        if open.asks == 0 {
+            return;
+        }
+        let rounds_max = self.limits.rounds_max;
+        if open.rounds < rounds_max {
+            return self.pause(id);
+        }
+        // A caller that answers nothing does not keep its call open by coming back.
+        if let Some(call) = self.stop_call(id, Outcome::Refused) {
+            self.refuse(call, refusals::of_rounds(rounds_max), Cause::Limit);
         }
     }
 
@@ -204,39 +230,37 @@ impl<H: Handles> Topic<H> {
         round: u32,
         narrowing: Option<&Narrowing>,
     ) -> Result<Verdict, refusals::Refused> {
-        let seat = self
-            .members
-            .link(link)
-            .map(|own| own.seat)
-            .ok_or(Cause::Moot)?;
+        let seat = self.seat_of(link).ok_or(Cause::Moot)?;
         self.members
             .get_mut(seat)
             .ok_or(Cause::Moot)?
             .take_token(self.now_ms)?;
-        let paused = self
-            .operations
-            .get(id)
-            .filter(|open| open.state.is_paused() && open.rounds == round);
-        let open = paused
-            .filter(|open| self.seat_of(open.link) == Some(seat))
-            .ok_or(Cause::Unknown)?;
-        let member = self.members.get(seat);
-        let server = self.members.get(open.server);
-        let (member, server) = member.zip(server).ok_or(Cause::Unknown)?;
-        let own = self.members.link(link).ok_or(Cause::Moot)?;
-        let granted = own.granted(member, narrowing);
+        let open = self.operations.get(id).ok_or(Cause::Unknown)?;
+        let is_awaited = open.state.is_paused() && open.rounds == round;
+        // The call may have another link of the same participant.
+        if !is_awaited || self.seat_of(open.link) != Some(seat) {
+            return Err(Cause::Unknown.into());
+        }
+        let member = self.members.get(seat).ok_or(Cause::Unknown)?;
+        let server = self.members.get(open.server).ok_or(Cause::Unknown)?;
+        let granted = self
+            .members
+            .link(link)
+            .ok_or(Cause::Moot)?
+            .granted(member, narrowing);
         let judged = judge(
             &granted,
             open.method.as_str(),
             open.context.as_deref(),
             server.id.as_str(),
         );
-        let at = match (judged, open.state) {
-            (Ok(at), _) => at,
+        let at = match judged {
+            Ok(at) => at,
             // A call of an approved proposal runs on the approver's authority.
-            (Err(_), State::Paused { proposal: Some(_) }) => None,
-            (Err(cause), _) => return Err(cause.into()),
+            Err(_) if matches!(open.state, State::Paused { proposal: Some(_) }) => None,
+            Err(cause) => return Err(cause.into()),
         };
+        // On its own link it has its place already.
         if open.link != link && !self.has_room_for_return(link, id) {
             return Err(Cause::Limit.into());
         }
@@ -246,29 +270,25 @@ impl<H: Handles> Topic<H> {
         };
         Ok(Verdict::Admitted {
             to: Some(server.id.clone()),
-            own: open.own.clone(),
+            own: open.own_name.clone(),
             rule,
         })
     }
 
     fn seat_of(&self, link: LinkId) -> Option<Seat> {
-        self.members.link(link).map(|own| own.seat)
+        Some(self.members.link(link)?.seat)
     }
 
     /// Whether the limits of a link admit a call that comes to it, with the questions about it.
     fn has_room_for_return(&self, link: LinkId, id: OperationId) -> bool {
-        let Some(own) = self.members.link(link) else {
+        let Some(link) = self.members.link(link) else {
             return false;
         };
-        let asks = |id: &&OperationId| {
-            self.operations
-                .get(**id)
-                .is_some_and(|open| open.state.is_ask())
-        };
-        let asked = own.open.iter().filter(asks).count();
-        let about = self.asks_about(id).len();
-        own.open.len() + about < self.limits.operations_per_link_max
-            && asked + about <= self.limits.asks_per_link_max
+        let asks = self.asks_at(link);
+        let asks_about = self.asks_about(id).len();
+        // The call itself comes as well, so one place more than for the questions is needed.
+        link.open.len() + asks_about < self.limits.operations_per_link_max
+            && asks + asks_about <= self.limits.asks_per_link_max
     }
 
     /// Moves a call, and the questions about it, to the link on which its caller came back.
@@ -287,20 +307,20 @@ impl<H: Handles> Topic<H> {
 
     /// Keeps the end of a paused call until its caller comes back.
     pub(crate) fn keep_end(&mut self, id: OperationId, end: End<H::Answer>) {
-        let (outcome, answer) = end.parts();
-        self.mirror_end(id, outcome, answer);
+        self.mirror_end(id, end.outcome(), end.answer());
         self.end_asks_about(id);
         self.operations.turn(id, State::Kept);
         if let Some(open) = self.operations.get_mut(id) {
+            // Watchers have seen the end, and see none when the caller gets it.
             open.mirrored = false;
             open.rare.get_or_insert_default().kept = Some(end);
         }
     }
 
+    /// Gives a caller that is back the end that was kept for it.
     fn deliver_kept(&mut self, id: OperationId, end: End<H::Answer>) {
-        let (outcome, answer) = end.parts();
-        if let Some((call, _)) = self.close_call(id, outcome, answer) {
-            self.finish(call, end, None);
+        if let Some(closed) = self.close_call(id, end.outcome(), end.answer()) {
+            self.finish(closed.call, end, None);
         }
     }
 }

@@ -33,15 +33,12 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
         all: bool,
     ) -> Vec<ProposalView<H>> {
-        let wanted = |proposal: &Proposal<H>| {
+        let found = self.proposals.in_order(|proposal| {
             proposal.is_open()
                 && (all || proposal.over.is_none())
                 && self.may_see(proposal, who, capabilities)
-        };
-        self.proposals
-            .in_order(wanted)
-            .map(|(id, proposal)| glance(id, proposal))
-            .collect()
+        });
+        found.map(|(id, proposal)| glance(id, proposal)).collect()
     }
 
     /// Proposals that are open to decisions, with their contents, in no order.
@@ -81,11 +78,12 @@ impl<H: Handles> Topic<H> {
         who: &ParticipantId,
         capabilities: &Capabilities,
     ) -> bool {
-        let open = self
-            .proposals
-            .get(id)
-            .filter(|proposal| proposal.is_open() && proposal.terms.by != *who);
-        open.is_some_and(|proposal| self.covers_as_call(capabilities, proposal))
+        let Some(proposal) = self.proposals.get(id) else {
+            return false;
+        };
+        proposal.is_open()
+            && proposal.terms.by != *who
+            && self.covers_as_call(capabilities, proposal)
     }
 
     /// The proposed request in full, and whether the proposal is on disk.
@@ -109,8 +107,10 @@ impl<H: Handles> Topic<H> {
         by: &ParticipantId,
         narrowing: Option<&Narrowing>,
     ) -> Option<ProposalView<H>> {
-        let is_theirs = self.owns(id, by) && self.covers_proposal(narrowing, id);
-        self.proposal(id).filter(|_| is_theirs)
+        if !self.owns(id, by) || !self.covers_proposal(narrowing, id) {
+            return None;
+        }
+        self.proposal(id)
     }
 
     /// Whether an access token with this narrowing is good for a proposal: for making it, or what it
@@ -139,24 +139,30 @@ impl<H: Handles> Topic<H> {
     ) -> bool {
         proposal.is_of(who)
             || proposal.is_asked_for(capabilities)
+            // Once it is over, its target may be gone.
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }
 
+    /// A proposal with the participants that could decide, and those that are missing.
     pub(crate) fn view(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
         let mut view = glance(id, proposal);
         if view.state == ProposalState::Pending {
             view.deciders = self.deciders(proposal);
-            let is_here =
-                |one: &&ParticipantId| self.members.of_id(one).is_some_and(Member::is_seen);
-            view.absent = proposal
-                .terms
-                .to
-                .iter()
-                .filter(|one| !is_here(one))
-                .cloned()
-                .collect();
+            view.absent = self.absent(&proposal.terms.to);
         }
         view
+    }
+
+    /// The participants among these that others do not see in the topic.
+    fn absent(&self, named: &[ParticipantId]) -> Vec<ParticipantId> {
+        let mut absent = Vec::new();
+        for one in named {
+            let member = self.members.of_id(one);
+            if !member.is_some_and(Member::is_seen) {
+                absent.push(one.clone());
+            }
+        }
+        absent
     }
 
     pub(crate) fn view_of(&self, id: OperationId) -> Option<Box<ProposalView<H>>> {
@@ -168,18 +174,22 @@ impl<H: Handles> Topic<H> {
     /// The participants in the topic that could decide about a proposal, in the order of their
     /// seats.
     fn deciders(&self, proposal: &Proposal<H>) -> Vec<ParticipantId> {
-        let callers = self.members.callers();
-        let may = callers.filter(|member| {
-            member.id != proposal.terms.by && self.covers(&member.capabilities, proposal)
-        });
-        may.map(|member| member.id.clone())
+        let others = self
+            .members
+            .callers()
+            .filter(|member| member.id != proposal.terms.by);
+        others
+            .filter(|member| self.covers(&member.capabilities, proposal))
+            .map(|member| member.id.clone())
             .take(DECIDERS_SHOWN_MAX)
             .collect()
     }
 }
 
+/// A proposal alone, as lists of proposals show it.
 fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
-    let (decided_by, ruling) = proposal.decided.clone().unzip();
+    let decided = proposal.decided.as_ref();
+    let over = proposal.over.as_ref();
     ProposalView {
         id,
         by: proposal.terms.by.clone(),
@@ -187,12 +197,9 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
         content: proposal.content.clone(),
         held: proposal.held,
         state: proposal.state(),
-        reason: proposal
-            .over
-            .as_ref()
-            .and_then(|(_, reason)| reason.clone()),
-        decided_by,
-        ruling: ruling.flatten(),
+        reason: over.and_then(|over| over.reason.clone()),
+        decided_by: decided.map(|decided| decided.by.clone()),
+        ruling: decided.and_then(|decided| decided.ruling.clone()),
         fulfilment: proposal.fulfilment.clone(),
         in_room: proposal.run_until_ms.is_some(),
         answer: proposal.answer.clone(),

@@ -27,25 +27,39 @@ pub enum PrefixError {
 /// The first pair, in configuration order, that could be confused.
 pub fn check_prefixes(upstreams: &[UpstreamNames]) -> Result<(), PrefixError> {
     for (at, later) in upstreams.iter().enumerate() {
-        let name = |upstream: &UpstreamNames| upstream.id.to_string();
         if later.prefix.chars().count() > PREFIX_CHARS_MAX {
-            return Err(PrefixError::TooLong(name(later)));
+            return Err(PrefixError::TooLong(later.id.to_string()));
         }
         for earlier in upstreams.iter().take(at) {
-            if earlier.id == later.id {
-                return Err(PrefixError::SameId(name(later)));
-            }
-            if earlier.builtin || later.builtin {
-                continue;
-            }
-            match (earlier.prefix.is_empty(), later.prefix.is_empty()) {
-                (true, true) => return Err(PrefixError::TwoEmpty(name(earlier), name(later))),
-                (false, false) if shadows(&earlier.prefix, &later.prefix) => {
-                    return Err(PrefixError::Shadows(name(earlier), name(later)));
-                }
-                (true, false) | (false, true | false) => {}
-            }
+            check_pair(earlier, later)?;
         }
+    }
+    Ok(())
+}
+
+fn check_pair(earlier: &UpstreamNames, later: &UpstreamNames) -> Result<(), PrefixError> {
+    if earlier.id == later.id {
+        return Err(PrefixError::SameId(later.id.to_string()));
+    }
+    // The gateway's own names win over all others.
+    if earlier.builtin || later.builtin {
+        return Ok(());
+    }
+    if earlier.prefix.is_empty() != later.prefix.is_empty() {
+        // A name without a prefix that lies under the other's is quarantined alone.
+        return Ok(());
+    }
+    if earlier.prefix.is_empty() {
+        return Err(PrefixError::TwoEmpty(
+            earlier.id.to_string(),
+            later.id.to_string(),
+        ));
+    }
+    if shadows(&earlier.prefix, &later.prefix) {
+        return Err(PrefixError::Shadows(
+            earlier.id.to_string(),
+            later.id.to_string(),
+        ));
     }
     Ok(())
 }

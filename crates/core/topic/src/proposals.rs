@@ -10,12 +10,14 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Digest, Latest, OperationId, ParticipantId, ProposalState};
+use model::{Digest, Latest, OperationId, ParticipantId};
 
-use crate::{Handles, event::Terms, members::account};
+use crate::{Handles, deadlines::Deadlines, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
-pub(crate) use proposal::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished};
+pub(crate) use proposal::{
+    Approval, Decided, LastState, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished,
+};
 pub use rejected::REJECTED_PROPOSALS_MAX;
 use rejected::RejectedIds;
 
@@ -36,9 +38,14 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// Whether one more of these bytes fits.
-    pub(crate) fn has_room(self, bytes: usize, (count_max, bytes_max): (usize, usize)) -> bool {
-        self.count < count_max && self.bytes.saturating_add(bytes) <= bytes_max
+    /// Whether one more of these bytes fits below a limit.
+    pub(crate) fn has_room(self, bytes: usize, limit: Self) -> bool {
+        self.count < limit.count && self.bytes.saturating_add(bytes) <= limit.bytes
+    }
+
+    /// Whether a content of these bytes fits below a limit in place of an older one.
+    pub(crate) fn has_room_instead(self, older: usize, bytes: usize, bytes_max: usize) -> bool {
+        (self.bytes - older).saturating_add(bytes) <= bytes_max
     }
 }
 
@@ -54,9 +61,9 @@ pub(crate) struct Proposals<H: Handles> {
     open: Amount,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that
     /// ends.
-    deadlines: BTreeSet<(u64, OperationId)>,
+    deadlines: Deadlines,
     /// The pending ones, by the time on the wall clock at which they expire.
-    wall_deadlines: BTreeSet<(u64, OperationId)>,
+    wall_deadlines: Deadlines,
     /// By the envelope that proposed.
     by_envelope: Map<Arc<str>, OperationId>,
     /// Running proposals, by the envelope that fulfils.
@@ -76,27 +83,20 @@ pub(crate) struct Proposals<H: Handles> {
 impl<H: Handles> Proposals<H> {
     /// None. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
-        let (counts, accounts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed) =
-            <_>::default();
-        let all = HashMap::new();
-        let open = Amount::default();
-        let opened = 0;
-        let rejected = RejectedIds::new(guests);
-        let wall_deadlines = BTreeSet::new();
         Self {
-            all,
-            counts,
-            accounts,
-            open,
-            deadlines,
-            wall_deadlines,
-            by_envelope,
-            by_fulfilment,
-            in_room,
-            ended,
-            closed,
-            rejected,
-            opened,
+            all: HashMap::new(),
+            counts: Map::new(),
+            accounts: Map::new(),
+            open: Amount::default(),
+            deadlines: Deadlines::default(),
+            wall_deadlines: Deadlines::default(),
+            by_envelope: Map::new(),
+            by_fulfilment: Map::new(),
+            in_room: BTreeSet::new(),
+            ended: Latest::default(),
+            closed: ClosedDigests::default(),
+            rejected: RejectedIds::new(guests),
+            opened: 0,
             guests,
         }
     }
@@ -176,11 +176,11 @@ impl<H: Handles> Proposals<H> {
     fn count_in(&mut self, proposal: &Proposal<H>) {
         let terms = &proposal.terms;
         *self.counts.entry(terms.by.clone()).or_default() += 1;
-        let own = self
+        let on_account = self
             .accounts
             .entry(account(&terms.by, self.guests).into())
             .or_default();
-        for amount in [own, &mut self.open] {
+        for amount in [on_account, &mut self.open] {
             amount.count += 1;
             amount.bytes += terms.bytes;
         }
@@ -204,13 +204,11 @@ impl<H: Handles> Proposals<H> {
         until_ms: u64,
     ) {
         self.unschedule(id);
-        if let Some(proposal) = self
-            .all
-            .get_mut(&id)
-            .filter(|proposal| proposal.over.is_none())
-        {
-            (proposal.run_until_ms, proposal.asked) = (Some(until_ms), asked);
-            self.in_room.insert((proposal.order, id));
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.run_until_ms = Some(until_ms);
+            proposal.asked = asked;
+            let order = proposal.order;
+            self.in_room.insert((order, id));
         }
         self.schedule(id);
     }
@@ -218,12 +216,16 @@ impl<H: Handles> Proposals<H> {
     /// The proposals that this participant was asked to carry out in the room, and that still run,
     /// in the order of opening.
     pub(crate) fn asked_of(&self, participant: &ParticipantId) -> Vec<OperationId> {
-        let all = self.in_room.iter().map(|(_, id)| *id);
-        let of = |id: &OperationId| {
-            self.get(*id)
-                .is_some_and(|own| own.is_running() && own.asked.contains(participant))
-        };
-        all.filter(of).collect()
+        let mut found = Vec::new();
+        for (_, id) in &self.in_room {
+            if let Some(proposal) = self.get(*id)
+                && proposal.is_running()
+                && proposal.asked.contains(participant)
+            {
+                found.push(*id);
+            }
+        }
+        found
     }
 
     /// Sets the envelope that fulfils one, once its approval is on disk.
@@ -239,11 +241,12 @@ impl<H: Handles> Proposals<H> {
 
     /// Has answers to the envelope that fulfils one settle it no more.
     fn unfulfil(&mut self, id: OperationId) {
-        let fulfilment = self
-            .all
-            .get(&id)
-            .and_then(|proposal| proposal.fulfilment.clone());
-        let Some(envelope) = fulfilment else { return };
+        let Some(proposal) = self.all.get(&id) else {
+            return;
+        };
+        let Some(envelope) = proposal.fulfilment.clone() else {
+            return;
+        };
         if let Some(all) = self.by_fulfilment.get_mut(&envelope) {
             all.retain(|other| *other != id);
             if all.is_empty() {
@@ -252,52 +255,61 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    fn deadline(&self, id: OperationId) -> Option<(u64, OperationId)> {
+    /// The time on the steady clock at which a proposal expires, or the wait for its answer in the
+    /// room ends. A change that is being written stops the clock.
+    fn deadline(&self, id: OperationId) -> Option<u64> {
         let proposal = self.get(id)?;
         match &proposal.phase {
-            Phase::Pending => Some((proposal.terms.expires_ms, id)),
-            Phase::Running => Some((proposal.run_until_ms?, id)),
-            Phase::Opening | Phase::Deciding(_) | Phase::Ending(..) => None,
+            Phase::Pending => Some(proposal.terms.expires_ms),
+            Phase::Running => proposal.run_until_ms,
+            Phase::Opening | Phase::Deciding(_) | Phase::Ending(_) => None,
         }
     }
 
-    fn wall_deadline(&self, id: OperationId) -> Option<(u64, OperationId)> {
+    /// The time on the wall clock at which a proposal expires.
+    fn wall_deadline(&self, id: OperationId) -> Option<u64> {
         let proposal = self.get(id)?;
-        matches!(proposal.phase, Phase::Pending).then_some((proposal.terms.expires_wall_ms, id))
-    }
-
-    fn schedule(&mut self, id: OperationId) {
-        self.deadlines.extend(self.deadline(id));
-        self.wall_deadlines.extend(self.wall_deadline(id));
-    }
-
-    fn unschedule(&mut self, id: OperationId) {
-        if let Some(deadline) = self.deadline(id) {
-            self.deadlines.remove(&deadline);
+        match proposal.phase {
+            Phase::Pending => Some(proposal.terms.expires_wall_ms),
+            _ => None,
         }
-        if let Some(deadline) = self.wall_deadline(id) {
-            self.wall_deadlines.remove(&deadline);
+    }
+
+    /// Enters the deadlines of a proposal, after its phase has changed.
+    fn schedule(&mut self, id: OperationId) {
+        if let Some(at_ms) = self.deadline(id) {
+            self.deadlines.insert(at_ms, id);
+        }
+        if let Some(at_ms) = self.wall_deadline(id) {
+            self.wall_deadlines.insert(at_ms, id);
+        }
+    }
+
+    /// Removes the deadlines of a proposal. Before its phase changes: they follow from that.
+    fn unschedule(&mut self, id: OperationId) {
+        if let Some(at_ms) = self.deadline(id) {
+            self.deadlines.remove(at_ms, id);
+        }
+        if let Some(at_ms) = self.wall_deadline(id) {
+            self.wall_deadlines.remove(at_ms, id);
         }
     }
 
     /// The next deadline on the steady clock.
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
-        self.deadlines.first().map(|(until_ms, _)| *until_ms)
+        self.deadlines.next_ms()
     }
 
     /// The next deadline on the wall clock.
     pub(crate) fn next_wall_deadline_ms(&self) -> Option<u64> {
-        self.wall_deadlines.first().map(|(until_ms, _)| *until_ms)
+        self.wall_deadlines.next_ms()
     }
 
     /// A proposal whose time has run out, on one of the clocks.
     pub(crate) fn due(&self, now_ms: u64, wall_ms: u64) -> Option<OperationId> {
-        let first = |all: &BTreeSet<(u64, OperationId)>, at_ms| {
-            all.first()
-                .filter(|(until_ms, _)| *until_ms <= at_ms)
-                .map(|(_, id)| *id)
-        };
-        first(&self.deadlines, now_ms).or_else(|| first(&self.wall_deadlines, wall_ms))
+        self.deadlines
+            .due(now_ms)
+            .or_else(|| self.wall_deadlines.due(wall_ms))
     }
 
     /// Has reviewers see another content, of so many bytes, under another digest.
@@ -315,29 +327,24 @@ impl<H: Handles> Proposals<H> {
         let older = std::mem::replace(&mut proposal.terms.bytes, bytes);
         proposal.terms.digest = digest;
         let by = proposal.terms.by.clone();
-        let own = self.accounts.get_mut(account(&by, self.guests));
-        for amount in own.into_iter().chain([&mut self.open]) {
+        let on_account = self.accounts.get_mut(account(&by, self.guests));
+        for amount in on_account.into_iter().chain([&mut self.open]) {
             amount.bytes = amount.bytes - older + bytes;
         }
     }
 
     /// Ends one: it is kept for queries only, and the oldest of those are dropped.
-    pub(crate) fn end(
-        &mut self,
-        id: OperationId,
-        state: ProposalState,
-        reason: Option<Arc<str>>,
-        now_ms: u64,
-    ) {
+    pub(crate) fn end(&mut self, id: OperationId, last: LastState, now_ms: u64) {
         self.unschedule(id);
         self.unfulfil(id);
         let Some(proposal) = self.get_mut(id) else {
             return;
         };
-        proposal.over = Some((state, reason));
+        proposal.over = Some(last);
         proposal.updated_ms = now_ms;
         let place = (proposal.order, id);
-        (proposal.recalled, proposal.queued) = (None, None);
+        proposal.recalled = None;
+        proposal.queued = None;
         let terms = proposal.terms.clone();
         self.in_room.remove(&place);
         self.count_out(&terms);
@@ -360,16 +367,16 @@ impl<H: Handles> Proposals<H> {
                 self.counts.remove(by);
             }
         }
-        let on = account(by, self.guests);
-        let Some(own) = self.accounts.get_mut(on) else {
+        let account = account(by, self.guests);
+        let Some(on_account) = self.accounts.get_mut(account) else {
             return;
         };
-        for amount in [&mut *own, &mut self.open] {
+        for amount in [&mut *on_account, &mut self.open] {
             amount.count -= 1;
             amount.bytes -= bytes;
         }
-        if own.count == 0 {
-            self.accounts.remove(on);
+        if on_account.count == 0 {
+            self.accounts.remove(account);
         }
     }
 
@@ -378,10 +385,8 @@ impl<H: Handles> Proposals<H> {
         let Some(proposal) = self.all.get(&id) else {
             return;
         };
-        let ruling = proposal
-            .decided
-            .as_ref()
-            .and_then(|(_, ruling)| ruling.as_ref());
+        let decided = proposal.decided.as_ref();
+        let ruling = decided.and_then(|decided| decided.ruling.as_ref());
         let bytes = proposal.terms.bytes + H::kept_bytes(ruling, proposal.answer.as_ref());
         self.ended
             .push(account(&proposal.terms.by, self.guests), bytes, id);
@@ -400,11 +405,12 @@ impl<H: Handles> Proposals<H> {
 
     /// Proposals that are open to decisions, in no order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
-        let pending = |own: &Proposal<H>| own.over.is_none() && matches!(own.phase, Phase::Pending);
         self.all
             .iter()
-            .filter(move |(_, own)| pending(own))
-            .map(|(id, own)| (*id, own))
+            .filter(|(_, proposal)| {
+                proposal.over.is_none() && matches!(proposal.phase, Phase::Pending)
+            })
+            .map(|(id, proposal)| (*id, proposal))
     }
 
     /// The proposals of one participant that are not over, in the order of opening.
@@ -417,14 +423,14 @@ impl<H: Handles> Proposals<H> {
             .collect()
     }
 
-    /// Takes that a name has another bearer from now on: what the former one has proposed is none
+    /// Notes that a name has another bearer from now on: the proposals of the former one are none
     /// of the next one's.
     pub(crate) fn disown(&mut self, by: &ParticipantId) {
-        let own = self
-            .all
-            .values_mut()
-            .filter(|proposal| proposal.terms.by == *by);
-        own.for_each(|proposal| proposal.is_disowned = true);
+        for proposal in self.all.values_mut() {
+            if proposal.terms.by == *by {
+                proposal.is_disowned = true;
+            }
+        }
     }
 
     /// The proposals for which `fits` holds, in the order of opening.
@@ -432,9 +438,9 @@ impl<H: Handles> Proposals<H> {
         &self,
         fits: impl Fn(&Proposal<H>) -> bool,
     ) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
-        let all = self.all.iter().filter(|(_, proposal)| fits(proposal));
-        let mut all: Vec<(OperationId, &Proposal<H>)> = all.map(|(id, own)| (*id, own)).collect();
-        all.sort_unstable_by_key(|(_, proposal)| proposal.order);
-        all.into_iter()
+        let found = self.all.iter().filter(|(_, proposal)| fits(proposal));
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable_by_key(|(_, proposal)| proposal.order);
+        found.into_iter().map(|(id, proposal)| (*id, proposal))
     }
 }

@@ -7,9 +7,9 @@ use model::{Digest, OperationId, ParticipantId, Refusal};
 use crate::{
     Handles, Limits, Topic,
     effect::{Cause, Effect, ProposalChange},
-    event::{End, EndedProposal, Restore, Terms},
+    event::{End, Restore, Terms},
     operations::{Operation, State},
-    proposals::{Amount, Phase, Proposal},
+    proposals::{Amount, Decided, LastState, Phase, Proposal},
     refusals,
     say::Said,
 };
@@ -21,56 +21,54 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         terms: Terms,
         content: H::Content,
-        (held, park_ms): (OperationId, u64),
+        held: OperationId,
+        park_ms: u64,
     ) {
         if self.proposals.known(id).is_some() {
             return;
         }
-        let waits = self.held_alone(held);
-        let own = waits
-            .and_then(|open| self.members.of_link(open.link))
-            .is_some_and(|by| by.id == terms.by);
         // The caller may have cancelled its call meanwhile.
-        let may = if own {
-            self.may_propose(&terms)
-        } else {
-            Err(Cause::Moot)
-        };
-        if let Err(cause) = may {
-            self.not_proposed(id, terms.by, content, true, cause);
-            if cause != Cause::Moot {
-                self.refuse_call(held, cause);
-            }
-            return;
+        if !self.is_held_for(held, &terms.by) {
+            return self.not_proposed(id, terms.by, content, true, Cause::Moot);
         }
-        let public = self
-            .operations
-            .get(held)
-            .and_then(|open| open.context.clone());
+        if let Err(cause) = self.may_propose(&terms) {
+            self.not_proposed(id, terms.by, content, true, cause);
+            return self.refuse_call(held, cause);
+        }
+        let mut proposal = Proposal::new(terms, content, Phase::Opening);
+        proposal.held = true;
+        proposal.call = Some(held);
+        if let Some(open) = self.operations.get(held) {
+            proposal.public = open.context.clone();
+        }
         self.operations
             .turn(held, State::Held { proposal: Some(id) });
         self.park_at(held, park_ms);
-        let proposal = Proposal {
-            public,
-            held: true,
-            call: Some(held),
-            ..Proposal::new(terms, content, Phase::Opening)
-        };
         self.enter_proposal(id, proposal);
     }
 
+    /// Whether a call is held for this caller, and not proposed yet.
+    fn is_held_for(&self, call: OperationId, by: &ParticipantId) -> bool {
+        let Some(open) = self.held_alone(call) else {
+            return false;
+        };
+        let caller = self.members.of_link(open.link);
+        caller.is_some_and(|caller| caller.id == *by)
+    }
+
     /// A held call without a proposal.
-    fn held_alone(&self, held: OperationId) -> Option<&Operation<H>> {
-        self.operations
-            .get(held)
-            .filter(|open| open.state == (State::Held { proposal: None }))
+    fn held_alone(&self, call: OperationId) -> Option<&Operation<H>> {
+        let open = self.operations.get(call)?;
+        if open.state != (State::Held { proposal: None }) {
+            return None;
+        }
+        Some(open)
     }
 
     /// Ends a held call that is not proposed.
     pub(crate) fn unproposable(&mut self, held: OperationId, end: End<H::Answer>) {
-        let (outcome, _) = end.parts();
         if self.held_alone(held).is_some()
-            && let Some(call) = self.stop_call(held, outcome)
+            && let Some(call) = self.stop_call(held, end.outcome())
         {
             self.finish(call, end, None);
         }
@@ -93,78 +91,94 @@ impl<H: Handles> Topic<H> {
             self.remember_rejected(said.say.proposal_digest, &terms.by);
             return self.not_proposed(id, terms.by, content, false, cause);
         }
-        let id_digest = said.say.proposal_digest;
-        let unpublished = said.unpublished;
-        let proposal = Proposal {
-            id_digest,
-            unpublished,
-            ..Proposal::new(terms, content, Phase::Opening)
-        };
+        let mut proposal = Proposal::new(terms, content, Phase::Opening);
+        proposal.id_digest = said.say.proposal_digest;
+        proposal.unpublished = said.unpublished;
         self.enter_proposal(id, proposal);
     }
 
     /// Rejects an envelope that proposes what cannot be proposed.
     pub(crate) fn reject_said(
         &mut self,
-        mut said: Said<'_, H>,
+        said: Said<'_, H>,
         refusal: Box<Refusal>,
         published: bool,
     ) {
-        if !self.is_taken(&said, None) {
-            if let Some(envelope) = said.unpublished.take().filter(|_| published) {
-                self.publish(envelope.message, envelope.bytes, envelope.audience);
-            }
-            self.remember_rejected(said.say.proposal_digest, &said.from);
-            self.effects.push(Effect::Rejected {
-                by: said.from,
-                envelope: said.say.id.into(),
-                refusal,
-            });
+        if self.is_taken(&said, None) {
+            return;
         }
+        if published && let Some(envelope) = said.unpublished {
+            self.publish(envelope.message, envelope.bytes, envelope.audience);
+        }
+        self.remember_rejected(said.say.proposal_digest, &said.from);
+        self.effects.push(Effect::Rejected {
+            by: said.from,
+            envelope: said.say.id.into(),
+            refusal,
+        });
     }
 
     /// Whether the id of a proposing envelope names a proposal already, for ever: then nothing is
     /// proposed and nothing published. Who sends its own once more gets the present state.
     fn is_taken(&mut self, said: &Said<'_, H>, content: Option<&H::Content>) -> bool {
-        let link = said.say.link;
-        let by = &said.from;
-        let digest = said.say.proposal_digest;
         if let Some(known) = self.proposals.of_envelope(said.say.id) {
-            let own = self
-                .proposals
-                .known(known)
-                .filter(|own| own.terms.by == *by);
-            let again = own
-                .zip(content)
-                .filter(|(own, content)| H::is_same_request(&own.content, content));
-            match again.map(|(own, _)| own.is_open()) {
-                None => self.withhold(link, said.say.message.clone(), Cause::Repeated),
-                // Its sender hears of it as soon as the opening is on disk.
-                Some(false) => {}
-                Some(true) => {
-                    let state = self.handle(link).zip(self.view_of(known));
-                    let remind = |(handle, proposal)| Effect::Remind { handle, proposal };
-                    self.effects.all.extend(state.map(remind));
-                }
-            }
+            self.repeated(known, said, content);
             return true;
         }
-        if digest.and_then(|digest| self.proposals.rejected.by(digest)) == Some(by) {
-            let by = by.clone();
-            let envelope = said.say.id.into();
-            let refusal = refusals::rejected_before();
+        if self.was_rejected(said) {
             self.effects.push(Effect::Rejected {
-                by,
-                envelope,
-                refusal,
+                by: said.from.clone(),
+                envelope: said.say.id.into(),
+                refusal: refusals::rejected_before(),
             });
             return true;
         }
-        let is_closed = self.is_closed(digest);
+        let is_closed = self.is_closed(said.say.proposal_digest);
         if is_closed {
-            self.withhold(link, said.say.message.clone(), Cause::Repeated);
+            self.withhold(said.say.link, said.say.message.clone(), Cause::Repeated);
         }
         is_closed
+    }
+
+    /// Whether a proposal of this sender and id was rejected when it arrived.
+    fn was_rejected(&self, said: &Said<'_, H>) -> bool {
+        let Some(digest) = said.say.proposal_digest else {
+            return false;
+        };
+        self.proposals.rejected.by(digest) == Some(&said.from)
+    }
+
+    /// Answers an envelope whose id names this proposal already.
+    fn repeated(&mut self, id: OperationId, said: &Said<'_, H>, content: Option<&H::Content>) {
+        if !self.is_same_proposal(id, &said.from, content) {
+            return self.withhold(said.say.link, said.say.message.clone(), Cause::Repeated);
+        }
+        // Until the opening is on disk there is no state: its sender gets one with the opening.
+        if self.on_disk(id).is_none() {
+            return;
+        }
+        let Some(handle) = self.handle(said.say.link) else {
+            return;
+        };
+        if let Some(proposal) = self.view_of(id) {
+            self.effects.push(Effect::Remind { handle, proposal });
+        }
+    }
+
+    /// Whether a participant proposes what it has proposed already.
+    fn is_same_proposal(
+        &self,
+        id: OperationId,
+        by: &ParticipantId,
+        content: Option<&H::Content>,
+    ) -> bool {
+        let Some(known) = self.proposals.known(id) else {
+            return false;
+        };
+        let Some(content) = content else {
+            return false;
+        };
+        known.terms.by == *by && H::is_same_request(&known.content, content)
     }
 
     fn remember_rejected(&mut self, digest: Option<u128>, by: &ParticipantId) {
@@ -173,15 +187,12 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn enter_proposal(&mut self, id: OperationId, proposal: Proposal<H>) {
+    /// Enters a proposal and gives its opening to the journal. It is open once that is on disk: see
+    /// [`Topic::written`].
+    fn enter_proposal(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         let content = proposal.content.clone();
-        self.proposals.insert(
-            id,
-            Proposal {
-                updated_ms: self.now_ms,
-                ..proposal
-            },
-        );
+        proposal.updated_ms = self.now_ms;
+        self.proposals.insert(id, proposal);
         self.effects.push(Effect::Store {
             proposal: id,
             content,
@@ -210,33 +221,24 @@ impl<H: Handles> Topic<H> {
 
     /// Whether the topic accepts one more proposal of this participant.
     fn may_propose(&self, terms: &Terms) -> Result<(), Cause> {
-        let Limits {
-            proposals_max,
-            proposal_bytes_max,
-            ..
-        } = self.limits;
-        let Limits {
-            proposals_per_participant_max,
-            proposal_bytes_per_participant_max,
-            ..
-        } = self.limits;
-        let all = self.proposals.open();
-        let own = self.proposals.on_account(&terms.by);
-        let fits = all.has_room(terms.bytes, (proposals_max, proposal_bytes_max))
-            && own.has_room(
-                terms.bytes,
-                (
-                    proposals_per_participant_max,
-                    proposal_bytes_per_participant_max,
-                ),
-            );
-        if !fits {
-            Err(Cause::Limit)
-        } else if self.proposals.of_envelope(&terms.envelope).is_some() {
-            Err(Cause::Repeated)
-        } else {
-            Ok(())
+        let of_all = Amount {
+            count: self.limits.proposals_max,
+            bytes: self.limits.proposal_bytes_max,
+        };
+        let of_participant = Amount {
+            count: self.limits.proposals_per_participant_max,
+            bytes: self.limits.proposal_bytes_per_participant_max,
+        };
+        let on_account = self.proposals.on_account(&terms.by);
+        if !self.proposals.open().has_room(terms.bytes, of_all)
+            || !on_account.has_room(terms.bytes, of_participant)
+        {
+            return Err(Cause::Limit);
         }
+        if self.proposals.of_envelope(&terms.envelope).is_some() {
+            return Err(Cause::Repeated);
+        }
+        Ok(())
     }
 
     /// Has a pending proposal be decided about under the definition that its server has listed
@@ -248,33 +250,28 @@ impl<H: Handles> Topic<H> {
         content: H::Content,
         bytes: usize,
     ) {
-        let pending = self
-            .proposals
-            .get(id)
-            .filter(|own| matches!(own.phase, Phase::Pending));
-        let Some(Terms {
-            by, bytes: older, ..
-        }) = pending.map(|own| &own.terms)
-        else {
+        let Some(proposal) = self.proposals.get(id) else {
             return;
         };
+        if !matches!(proposal.phase, Phase::Pending) {
+            return;
+        }
+        let older = proposal.terms.bytes;
+        let all = self.proposals.open();
+        let on_account = self.proposals.on_account(&proposal.terms.by);
         let Limits {
             proposal_bytes_max,
             proposal_bytes_per_participant_max,
             ..
         } = self.limits;
-        let fits =
-            |amount: Amount, bytes_max| (amount.bytes - older).saturating_add(bytes) <= bytes_max;
-        if fits(self.proposals.open(), proposal_bytes_max)
-            && fits(
-                self.proposals.on_account(by),
-                proposal_bytes_per_participant_max,
-            )
+        if all.has_room_instead(older, bytes, proposal_bytes_max)
+            && on_account.has_room_instead(older, bytes, proposal_bytes_per_participant_max)
         {
             self.proposals.describe(id, digest, content, bytes);
         }
     }
 
+    /// Enters a proposal of before a restart: pending, or over.
     pub(crate) fn restore(&mut self, restore: Restore<'_, H>) {
         let Restore {
             proposal: id,
@@ -288,20 +285,20 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let mut proposal = Proposal::new(terms, content, Phase::Pending);
-        (proposal.held, proposal.public, proposal.updated_ms) =
-            (held, public.map(Arc::from), self.now_ms);
-        if let Some(EndedProposal {
-            state,
-            reason,
-            decided,
-            fulfilment,
-            answer,
-        }) = end
-        {
-            proposal.fulfilment = fulfilment;
-            proposal.over = Some((state, reason));
-            proposal.decided = decided.map(|(by, ruling)| (by, Some(ruling)));
-            proposal.answer = answer;
+        proposal.held = held;
+        proposal.public = public.map(Arc::from);
+        proposal.updated_ms = self.now_ms;
+        if let Some(end) = end {
+            proposal.over = Some(LastState {
+                state: end.state,
+                reason: end.reason,
+            });
+            proposal.decided = end.decided.map(|(by, ruling)| Decided {
+                by,
+                ruling: Some(ruling),
+            });
+            proposal.fulfilment = end.fulfilment;
+            proposal.answer = end.answer;
         }
         self.proposals.insert(id, proposal);
     }
@@ -320,14 +317,14 @@ impl<H: Handles> Topic<H> {
             // The proposer may not be here any more: no participant sees the proposal.
             self.recall(id, reason);
         } else {
-            if let Some(kept) = unpublished {
-                self.publish(kept.message, kept.bytes, kept.audience);
+            if let Some(envelope) = unpublished {
+                self.publish(envelope.message, envelope.bytes, envelope.audience);
             }
-            let view = self.view_of(id);
-            self.effects
-                .all
-                .extend(view.map(|proposal| Effect::Proposed { proposal }));
+            if let Some(proposal) = self.view_of(id) {
+                self.effects.push(Effect::Proposed { proposal });
+            }
         }
+        // After it is shown: a decision about it may end it.
         if let Some(queued) = queued {
             self.decide(id, *queued);
         }
@@ -339,11 +336,8 @@ impl<H: Handles> Topic<H> {
     /// Removes a proposal whose opening cannot be written, and refuses its held call.
     pub(crate) fn not_opened(&mut self, id: OperationId) {
         let cause = Cause::LogUnavailable;
-        if let Some(queued) = self
-            .proposals
-            .get_mut(id)
-            .and_then(|proposal| proposal.queued.take())
-        {
+        let proposal = self.proposals.get_mut(id);
+        if let Some(queued) = proposal.and_then(|proposal| proposal.queued.take()) {
             self.refuse_ruling(id, *queued, Cause::Unknown);
         }
         let Some(proposal) = self.proposals.remove(id) else {

@@ -41,10 +41,9 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, NoCursor> {
         let (epoch, offset) = text.split_once('.').ok_or(NoCursor)?;
-        let number = |text: &str| text.parse().map_err(|_| NoCursor);
         Ok(Self {
-            epoch: number(epoch)?,
-            offset: number(offset)?,
+            epoch: epoch.parse().map_err(|_| NoCursor)?,
+            offset: offset.parse().map_err(|_| NoCursor)?,
         })
     }
 }
@@ -73,11 +72,11 @@ pub struct RingLimits {
 
 impl RingLimits {
     fn messages(self) -> usize {
-        self.history.max(if self.readable {
-            READABLE_MESSAGES_MAX
+        if self.readable {
+            self.history.max(READABLE_MESSAGES_MAX)
         } else {
-            0
-        })
+            self.history
+        }
     }
 }
 
@@ -87,15 +86,22 @@ pub(crate) struct Ring<M> {
     epoch: u64,
     next: u64,
     kept: RingLimits,
-    messages: VecDeque<OfferedEntry<M>>,
+    messages: VecDeque<Published<M>>,
     bytes: usize,
-    /// Names that have another bearer since this offset: of the messages before, those with
-    /// addressees are not the next one's.
-    disowned: VecDeque<(Box<str>, u64)>,
+    disowned: VecDeque<Disowned>,
 }
 
+/// A name that has another bearer since this offset: of the messages before, those with addressees
+/// are not the next one's.
 #[derive(Debug)]
-struct OfferedEntry<M> {
+struct Disowned {
+    name: Box<str>,
+    since: u64,
+}
+
+/// A message that is kept.
+#[derive(Debug)]
+struct Published<M> {
     offset: u64,
     message: M,
     audience: Audience,
@@ -132,40 +138,38 @@ impl<M: Clone> Ring<M> {
             return;
         }
         self.bytes += bytes;
-        let message = message.clone();
-        let audience = audience.clone();
-        self.messages.push_back(OfferedEntry {
+        self.messages.push_back(Published {
             offset,
-            message,
-            audience,
+            message: message.clone(),
+            audience: audience.clone(),
             bytes,
         });
         self.shrink();
     }
 
-    /// Takes that a name has another bearer from now on. It is remembered as long as a directed
+    /// Notes that a name has another bearer from now on. It is remembered as long as a directed
     /// message from before is kept. Of more than [`DISOWNED_MAX`] names the oldest is forgotten
     /// with the messages that were not its next bearer's.
     pub(crate) fn disown(&mut self, name: &str) {
-        let directed = self
-            .messages
-            .iter()
-            .find(|entry| !entry.audience.to.is_empty());
-        let directed = directed.map_or(self.next, |entry| entry.offset);
+        let mut messages = self.messages.iter();
+        let first_directed = messages.find(|message| !message.audience.to.is_empty());
+        let Some(first_directed) = first_directed.map(|message| message.offset) else {
+            return self.disowned.clear();
+        };
         self.disowned
-            .retain(|(other, since)| **other != *name && *since > directed);
-        if directed == self.next {
-            return;
-        }
-        self.disowned.push_back((name.into(), self.next));
+            .retain(|other| *other.name != *name && other.since > first_directed);
+        self.disowned.push_back(Disowned {
+            name: name.into(),
+            since: self.next,
+        });
         if self.disowned.len() <= DISOWNED_MAX {
             return;
         }
-        let forgotten = self.disowned.pop_front().map_or(0, |(_, since)| since);
-        while self
-            .messages
-            .front()
-            .is_some_and(|entry| entry.offset < forgotten)
+        let Some(forgotten) = self.disowned.pop_front() else {
+            return;
+        };
+        while let Some(oldest) = self.messages.front()
+            && oldest.offset < forgotten.since
         {
             self.drop_oldest();
         }
@@ -206,35 +210,34 @@ impl<M: Clone> Ring<M> {
         at_most: usize,
         includes: impl Fn(&Audience) -> bool,
     ) -> Replay<M> {
-        let disowned = self.disowned.iter().find(|(name, _)| **name == *reader);
-        let owned_since = disowned.map_or(0, |(_, since)| *since);
-        let is_owned =
-            |entry: &OfferedEntry<M>| entry.offset >= owned_since || entry.audience.to.is_empty();
-        let newest = self
-            .next
-            .saturating_sub(u64::try_from(at_most).unwrap_or(u64::MAX));
-        let oldest = self
-            .messages
-            .front()
-            .map_or(self.next, |entry| entry.offset)
-            .max(newest);
+        let disowned = self.disowned.iter().find(|other| *other.name == *reader);
+        let owned_since = disowned.map_or(0, |disowned| disowned.since);
+        let at_most = u64::try_from(at_most).unwrap_or(u64::MAX);
+        let oldest_wanted = self.next.saturating_sub(at_most);
+        let oldest_kept = match self.messages.front() {
+            Some(oldest) => oldest.offset,
+            None => self.next,
+        };
+        let oldest = oldest_kept.max(oldest_wanted);
         // A place that is still to come is of another ring, whatever it says.
-        let known = from.is_none_or(|from| from.epoch == self.epoch && from.offset <= self.next);
-        let wanted = from
-            .filter(|from| from.epoch == self.epoch)
-            .map_or(0, |from| from.offset.min(self.next));
+        let is_known = from.is_none_or(|from| from.epoch == self.epoch && from.offset <= self.next);
+        let wanted = match from {
+            Some(from) if from.epoch == self.epoch => from.offset.min(self.next),
+            Some(_) | None => 0,
+        };
         let first = wanted.max(oldest);
-        let chosen = self
-            .messages
-            .iter()
-            .filter(|entry| entry.offset >= first && is_owned(entry) && includes(&entry.audience));
+        let mut messages = Vec::new();
+        for message in &self.messages {
+            let is_owned = message.offset >= owned_since || message.audience.to.is_empty();
+            if message.offset >= first && is_owned && includes(&message.audience) {
+                messages.push((message.offset, message.message.clone()));
+            }
+        }
         Replay {
             first: self.cursor(first),
             next: self.next(),
-            complete: known && wanted >= oldest,
-            messages: chosen
-                .map(|entry| (entry.offset, entry.message.clone()))
-                .collect(),
+            complete: is_known && wanted >= oldest,
+            messages,
         }
     }
 }

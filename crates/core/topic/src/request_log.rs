@@ -14,14 +14,28 @@ pub const REQUESTS_MAX: usize = 4096;
 /// section 3).
 const ASKERS_MAX: usize = 4;
 
+/// A request that is remembered, with the participants that it names.
 #[derive(Debug)]
 struct Asked {
     asker: ParticipantId,
     to: Box<[Box<str>]>,
 }
 
-/// A sender, and the id of its envelope.
-type Sent = (ParticipantId, Box<str>);
+/// An envelope that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Sent {
+    from: ParticipantId,
+    id: Box<str>,
+}
+
+impl Sent {
+    fn new(from: &ParticipantId, id: &str) -> Self {
+        Self {
+            from: from.clone(),
+            id: id.into(),
+        }
+    }
+}
 
 /// The log.
 #[derive(Debug)]
@@ -37,12 +51,11 @@ pub(crate) struct RequestLog {
 impl RequestLog {
     /// An empty log. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
-        let (acted, acted_order, asked, asked_order) = <_>::default();
         Self {
-            acted,
-            acted_order,
-            asked,
-            asked_order,
+            acted: HashSet::new(),
+            acted_order: Latest::default(),
+            asked: HashMap::new(),
+            asked_order: Latest::default(),
             guests,
         }
     }
@@ -50,11 +63,11 @@ impl RequestLog {
     /// Whether a receiver has already acted on an envelope of this sender and id; if not, the log
     /// remembers it.
     pub(crate) fn is_repeat(&mut self, from: &ParticipantId, id: &str) -> bool {
-        let key = (from.clone(), Box::from(id));
-        if !self.acted.insert(key.clone()) {
+        let sent = Sent::new(from, id);
+        if !self.acted.insert(sent.clone()) {
             return true;
         }
-        self.acted_order.push(account(from, self.guests), 1, key);
+        self.acted_order.push(account(from, self.guests), 1, sent);
         for oldest in self.acted_order.shrink(REQUESTS_MAX, usize::MAX) {
             self.acted.remove(&oldest);
         }
@@ -80,14 +93,14 @@ impl RequestLog {
             to,
         });
         self.asked_order
-            .push(account(asker, self.guests), 1, (asker.clone(), id.into()));
-        for (asker, id) in self.asked_order.shrink(REQUESTS_MAX, usize::MAX) {
-            let Some(asked) = self.asked.get_mut(&id) else {
+            .push(account(asker, self.guests), 1, Sent::new(asker, id));
+        for oldest in self.asked_order.shrink(REQUESTS_MAX, usize::MAX) {
+            let Some(asked) = self.asked.get_mut(&oldest.id) else {
                 continue;
             };
-            asked.retain(|one| one.asker != asker);
+            asked.retain(|one| one.asker != oldest.from);
             if asked.is_empty() {
-                self.asked.remove(&id);
+                self.asked.remove(&oldest.id);
             }
         }
     }
@@ -98,9 +111,18 @@ impl RequestLog {
         let Some(asked) = self.asked.get(request) else {
             return false;
         };
-        let is_meant = |one: &&Asked| to.is_empty() || to.contains(&one.asker.as_str());
-        let mut meant = asked.iter().filter(is_meant).peekable();
-        meant.peek().is_some() && !meant.any(|one| one.to.iter().any(|to| **to == *from))
+        let mut is_answer = false;
+        for one in asked {
+            if !to.is_empty() && !to.contains(&one.asker.as_str()) {
+                continue;
+            }
+            if one.to.iter().any(|name| **name == *from) {
+                return false;
+            }
+            is_answer = true;
+        }
+        // Of an answer to no requester that is remembered nothing is known.
+        is_answer
     }
 }
 

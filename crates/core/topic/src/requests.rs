@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::method::{CALL_TOOL, TASK_RESULT};
+use model::method::TASK_RESULT;
 use model::{
     LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
 };
@@ -10,7 +10,7 @@ use model::{
 use crate::{
     BuiltinTool, Handles, Topic,
     admission::{Looker, judge, proposes},
-    catalog::{Catalog, Route},
+    catalog::Route,
     effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, PublicTarget, RequestEvent},
     members::Seat,
@@ -18,21 +18,65 @@ use crate::{
     operations::{Handle, Operation, Rare, State},
     proposals::{RoomCall, RoomRequests},
     refusals::{self, Refused},
-    view::OfferedEntry,
 };
 
 /// The method under which a request about the caller's own proposals, or its own kept results, is
-/// judged.
+/// judged and open. Requests about a caller's own tasks need no capability, and neither do these.
 pub(crate) const OWN_PROPOSAL: Method = Method::Known(TASK_RESULT.name);
 
+/// A request that is not refused.
+struct Accepted<'a> {
+    route: Route<'a>,
+    /// The seat of its server.
+    server: Seat,
+    judgement: Judgement,
+}
+
+/// The judgement about a request that is not refused.
+enum Judgement {
+    /// It runs, by this rule.
+    Admitted(Rule),
+    /// It is held as a proposal.
+    Held,
+}
+
+impl Judgement {
+    fn state(&self) -> State {
+        match self {
+            Self::Admitted(_) => State::Delivered { proposal: None },
+            Self::Held => State::Held { proposal: None },
+        }
+    }
+
+    /// The verdict for records, about a request to this server under its own name there.
+    fn verdict(self, to: ParticipantId, own: Option<Arc<str>>) -> Verdict {
+        match self {
+            Self::Admitted(rule) => Verdict::Admitted {
+                to: Some(to),
+                own,
+                rule,
+            },
+            Self::Held => Verdict::Held { to, own },
+        }
+    }
+}
+
+/// A call that is not open any more.
+pub(crate) struct ClosedCall<H: Handles> {
+    pub(crate) call: H::Call,
+    /// Its last state.
+    state: State,
+}
+
 impl<H: Handles> Topic<H> {
+    /// Opens a caller's request and hands it over to its server, or refuses it.
     pub(crate) fn request(&mut self, request: RequestEvent<'_, H>) {
         let RequestEvent {
             link,
             operation,
             tag,
-            method,
-            target,
+            mut method,
+            mut target,
             interest,
             logs,
             returns,
@@ -49,63 +93,47 @@ impl<H: Handles> Topic<H> {
             return self.refuse_request(call, refusal, cause);
         }
         let mut about = None;
-        let mut target = target;
         if let Some(PublicTarget::Task(named)) = target {
             match self.admit_about(link, narrowing, named) {
-                Ok((task, server)) => (about, target) = (Some(task), server),
+                Ok(admitted) => {
+                    about = Some(admitted.about);
+                    target = admitted.target;
+                }
                 Err(cause) => {
                     let refusal = refusals::of_request(cause, target);
                     return self.refuse_request(call, refusal, cause);
                 }
             }
         }
-        // What is about the caller's own proposals needs no capability of its own, because requests
-        // about their tasks need none; neither does a result that was the caller's before.
-        let (method, target) = if self.serves_own(link, &method, target) {
-            (OWN_PROPOSAL, None)
-        } else {
-            (method, target)
-        };
-        let (route, server, rule) = match self.admit(link, narrowing, &method, target, &interest) {
-            Ok(admitted) => admitted,
+        if self.serves_own(link, &method, target) {
+            method = OWN_PROPOSAL;
+            target = None;
+        }
+        let accepted = match self.admit(link, narrowing, &method, target, &interest) {
+            Ok(accepted) => accepted,
             Err(cause) => {
-                let lacking = (cause == Cause::NotAdmitted)
-                    .then(|| self.lacking(link, narrowing, method.as_str(), target))
-                    .flatten();
-                let refusal = lacking.unwrap_or_else(|| refusals::of_request(cause, target));
+                let refusal = self.refusal_of(link, narrowing, method.as_str(), target, cause);
                 return self.refuse_request(call, refusal, cause);
             }
         };
+        let Accepted {
+            route,
+            server,
+            judgement,
+        } = accepted;
         if !self.has_room_for(link, &interest) {
             return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);
         }
         let asked = target.and_then(PublicTarget::context);
-        let context = asked.map(|asked| match (&route.ruled, route.public) {
-            (Some(ruled), _) => Arc::from(&**ruled),
-            (None, Some(public)) => Arc::clone(public),
-            (None, None) => asked.into(),
-        });
-        let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
-        let own = route.renamed.cloned().or_else(respelled);
-        let to = route.upstream.clone();
-        let named = own.clone();
-        let reads_app = method.facts().acts_on == Some(ListKind::Resources)
-            && route.own.starts_with(APP_SCHEME);
-        let app = (reads_app && rule.is_some()).then_some(route.index);
-        let (state, verdict) = match rule {
-            Some(rule) => (
-                State::Delivered { proposal: None },
-                Verdict::Admitted {
-                    to: Some(to),
-                    own: named,
-                    rule,
-                },
-            ),
-            None => (
-                State::Held { proposal: None },
-                Verdict::Held { to, own: named },
-            ),
-        };
+        let context = context_of(&route, asked);
+        let own_name = own_name_of(&route, asked);
+        let mut app = None;
+        // A held read may never run.
+        if reads_app(&method, &route) && matches!(judgement, Judgement::Admitted(_)) {
+            app = Some(route.index);
+        }
+        let state = judgement.state();
+        let verdict = judgement.verdict(route.upstream.clone(), own_name.clone());
         self.effects.verdict = Some(verdict);
         let pauses = returns && self.is_asked_by_answers(link, &method);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
@@ -113,7 +141,7 @@ impl<H: Handles> Topic<H> {
             operation,
             Operation {
                 context,
-                own,
+                own_name,
                 tag,
                 pauses,
                 logs,
@@ -124,8 +152,10 @@ impl<H: Handles> Topic<H> {
         if let Some(about) = about {
             self.begin_about(operation, about);
         }
-        if let Some((app, link)) = app.zip(self.members.link_mut(link)) {
-            link.own_mut().read_app(app);
+        if let Some(app) = app
+            && let Some(link) = self.members.link_mut(link)
+        {
+            link.holdings_mut().read_app(app);
         }
         self.hand_over(operation);
     }
@@ -140,27 +170,26 @@ impl<H: Handles> Topic<H> {
         narrowing: Option<&Narrowing>,
         name: &str,
     ) -> Option<Arc<str>> {
-        let (own, member) = self
-            .members
-            .linked(link)
-            .filter(|(_, member)| member.is_caller())?;
+        let (link, member) = self.members.linked(link)?;
+        if !member.is_caller() {
+            return None;
+        }
         let looker = Looker {
-            capabilities: &own.granted(member, narrowing),
-            promotes: own.promotes,
+            capabilities: &link.granted(member, narrowing),
+            promotes: link.promotes,
         };
-        let sees = |server: &ParticipantId, entry: &OfferedEntry| {
-            looker
-                .holds(CALL_TOOL.name, &entry.ruled, server.as_str())
-                .is_some()
+        let read = match &link.holdings {
+            Some(holdings) => &*holdings.apps,
+            None => &[],
         };
-        let read = own.own.as_ref().map_or(&[][..], |own| &own.apps);
         self.catalog
-            .named_by_app(own.overrides(), read, name, &sees)
+            .named_by_app(link.overrides(), read, name, looker)
             .cloned()
     }
 
-    /// The route of a request that may go on, the seat of its server, and the rule that admits it;
-    /// a held request has no rule.
+    /// Judges a request: first whether it has a target, then whether its caller may reach it, and
+    /// last whether the target can be reached. So a caller learns of no target that is not granted
+    /// to it.
     fn admit<'a>(
         &'a self,
         link: LinkId,
@@ -168,42 +197,54 @@ impl<H: Handles> Topic<H> {
         method: &Method,
         target: Option<PublicTarget<'a>>,
         interest: &Interest,
-    ) -> Result<(Route<'a>, Seat, Option<Rule>), Cause> {
-        let linked = self
-            .members
-            .linked(link)
-            .filter(|(_, member)| member.is_caller());
-        let (own, member) = linked.ok_or(Cause::NotAdmitted)?;
+    ) -> Result<Accepted<'a>, Cause> {
+        let (link, member) = self.members.linked(link).ok_or(Cause::NotAdmitted)?;
+        if !member.is_caller() {
+            return Err(Cause::NotAdmitted);
+        }
+        let mut route = None;
         // A method that is not of the protocol goes to the one server whose names have no prefix.
-        let unknown = target.is_none() && matches!(method, Method::Other(_));
-        let bare = unknown.then(|| self.catalog.bare_route()).flatten();
-        let route = bare
-            .or_else(|| self.catalog.resolve(own.overrides(), target))
-            .ok_or(Cause::Unknown)?;
-        // Only a call that can be carried out later is held.
-        let promotes = own.promotes
+        if target.is_none() && matches!(method, Method::Other(_)) {
+            route = self.catalog.bare_route();
+        }
+        let route = match route {
+            Some(route) => route,
+            None => self
+                .catalog
+                .resolve(link.overrides(), target)
+                .ok_or(Cause::Unknown)?,
+        };
+        // Only a call that can be carried out later is held: no change of the notifications of a
+        // link, and no call of the gateway's own tools.
+        let promotes = link.promotes
             && *interest == Interest::None
             && Some(route.index) != self.catalog.builtin();
         let method = method.as_str();
         let context = route.ruled_context(target.and_then(PublicTarget::context));
-        let granted = own.granted(member, narrowing);
-        let at = route.upstream.as_str();
-        let rule = match judge(&granted, method, context, at) {
-            Ok(at) => Some(Rule {
+        let granted = link.granted(member, narrowing);
+        let server = route.upstream.as_str();
+        let judgement = match judge(&granted, method, context, server) {
+            Ok(at) => Judgement::Admitted(Rule {
                 capabilities: granted,
                 at,
             }),
-            Err(Cause::NotAdmitted) if promotes && proposes(&granted, method, context, at) => None,
+            Err(Cause::NotAdmitted) if promotes && proposes(&granted, method, context, server) => {
+                Judgement::Held
+            }
             Err(cause) => return Err(cause),
         };
         if self
             .catalog
-            .withholds(own.overrides(), route.index, method, &route.own)
+            .withholds(link.overrides(), route.index, method, &route.own)
         {
             return Err(Cause::ToolChanged);
         }
-        let seat = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
-        Ok((route, seat, rule))
+        let server = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
+        Ok(Accepted {
+            route,
+            server,
+            judgement,
+        })
     }
 
     /// Whether a request is for a result that is kept for its caller, or for one of the tools for a
@@ -213,28 +254,23 @@ impl<H: Handles> Topic<H> {
         if target == Some(PublicTarget::Kept) {
             return true;
         }
-        let Some(PublicTarget::Tool(name)) = target.filter(|_| method.facts().calls_tool()) else {
+        let Some(PublicTarget::Tool(name)) = target else {
             return false;
         };
-        let is_server =
-            |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
-        BuiltinTool::of(name).is_some_and(BuiltinTool::serves_own)
-            && !self
-                .lookup(link, PublicTarget::Tool(name))
-                .is_some_and(is_server)
+        let is_for_own = BuiltinTool::of(name).is_some_and(BuiltinTool::serves_own);
+        if !method.facts().calls_tool() || !is_for_own {
+            return false;
+        }
+        match self.lookup(link, PublicTarget::Tool(name)) {
+            Some(route) => !route.is_listed() || Some(route.index) == self.catalog.builtin(),
+            None => true,
+        }
     }
 
-    /// Whether a caller's link may open one more operation now; takes a token.
+    /// Whether a caller's link may open one more operation now. Takes a token, whether or not there
+    /// is a place.
     pub(crate) fn may_open(&mut self, link: LinkId) -> Result<(), Refused> {
-        let seat = self
-            .members
-            .link(link)
-            .map(|own| own.seat)
-            .ok_or(Cause::Moot)?;
-        self.members
-            .get_mut(seat)
-            .ok_or(Cause::Moot)?
-            .take_token(self.now_ms)?;
+        self.take_token_of(link)?;
         if self.has_place(link) {
             Ok(())
         } else {
@@ -242,13 +278,22 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Takes a token of the participant that a link belongs to, and returns its seat.
+    pub(crate) fn take_token_of(&mut self, link: LinkId) -> Result<Seat, Refused> {
+        let seat = self.members.link(link).ok_or(Cause::Moot)?.seat;
+        let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
+        member.take_token(self.now_ms)?;
+        Ok(seat)
+    }
+
     /// Whether the limits admit one more operation of a link.
     pub(crate) fn has_place(&self, link: LinkId) -> bool {
-        self.members.linked(link).is_some_and(|(own, member)| {
-            own.open.len() < self.limits.operations_per_link_max
-                && self.members.open_on_account(member) < self.limits.operations_per_participant_max
-                && self.operations.len() < self.limits.operations_max
-        })
+        let Some((link, member)) = self.members.linked(link) else {
+            return false;
+        };
+        link.open.len() < self.limits.operations_per_link_max
+            && self.members.open_on_account(member) < self.limits.operations_per_participant_max
+            && self.operations.len() < self.limits.operations_max
     }
 
     /// Enters an operation as open at its link.
@@ -259,10 +304,10 @@ impl<H: Handles> Topic<H> {
 
     /// The open operations of a link, in the order of opening.
     pub(crate) fn open_of(&self, link: LinkId) -> Vec<OperationId> {
-        self.members
-            .link(link)
-            .map(|own| self.operations.in_order(&own.open))
-            .unwrap_or_default()
+        match self.members.link(link) {
+            Some(link) => self.operations.in_order(&link.open),
+            None => Vec::new(),
+        }
     }
 
     /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in
@@ -274,12 +319,15 @@ impl<H: Handles> Topic<H> {
         let Handle::Call(call) = operation.handle.clone() else {
             return;
         };
-        let own = operation.own.clone();
+        let own = operation.own_name.clone();
+        // The seat of a server has a handle and a link for as long as it is taken.
         let Some(member) = self.members.get(operation.server) else {
             return;
         };
-        let (Some(server), Some(link)) = (member.server.clone(), member.links.first().copied())
-        else {
+        let Some(server) = member.server.clone() else {
+            return;
+        };
+        let Some(link) = member.links.first().copied() else {
             return;
         };
         let State::Delivered { proposal } = operation.state else {
@@ -291,17 +339,7 @@ impl<H: Handles> Topic<H> {
                 own,
             });
         };
-        let is_gateway = self
-            .catalog
-            .builtin()
-            .is_some_and(|index| self.catalog.id(index) == Some(&member.id));
-        let mirrors =
-            self.mirrors && self.members.watchers() > 0 && !is_gateway && proposal.is_none();
-        let by_call = self
-            .members
-            .link(operation.link)
-            .is_some_and(|own| own.promotes);
-        if mirrors && by_call {
+        if self.is_mirrored(operation, &member.id) {
             self.mirror(id, None);
             if let Some(operation) = self.operations.get_mut(id) {
                 operation.mirrored = true;
@@ -319,10 +357,28 @@ impl<H: Handles> Topic<H> {
         });
     }
 
+    /// Whether watchers are shown a call that goes to this server: one that an MCP client makes
+    /// itself. What participants request in the room is there as an envelope.
+    fn is_mirrored(&self, operation: &Operation<H>, server: &ParticipantId) -> bool {
+        if !self.mirrors || self.members.watchers() == 0 {
+            return false;
+        }
+        let calls_builtin = self
+            .catalog
+            .builtin()
+            .is_some_and(|index| self.catalog.id(index) == Some(server));
+        let by_client = self
+            .members
+            .link(operation.link)
+            .is_some_and(|link| link.promotes);
+        by_client && !calls_builtin && operation.state == State::Delivered { proposal: None }
+    }
+
     /// The level from which on the caller of an open call wants log messages.
     fn logs_of(&self, id: OperationId) -> Option<LogLevel> {
         let open = self.operations.get(id)?;
-        open.log_level(self.members.link(open.link).and_then(|own| own.level))
+        let of_link = self.members.link(open.link).and_then(|link| link.level);
+        open.log_level(of_link)
     }
 
     /// Shows a call or its end to watchers.
@@ -330,10 +386,10 @@ impl<H: Handles> Topic<H> {
         let Some(operation) = self.operations.get(id) else {
             return;
         };
-        let (Some(caller), Some(server)) = (
-            self.members.of_link(operation.link),
-            self.members.get(operation.server),
-        ) else {
+        let Some(caller) = self.members.of_link(operation.link) else {
+            return;
+        };
+        let Some(server) = self.members.get(operation.server) else {
             return;
         };
         let Some(call) = operation.handle.call().cloned() else {
@@ -344,7 +400,7 @@ impl<H: Handles> Topic<H> {
             from: caller.id.clone(),
             to: server.id.clone(),
             call,
-            own: operation.own.clone(),
+            own: operation.own_name.clone(),
             end,
         };
         // The server gets the request itself, so it sees no mirror of it. All watchers see the end,
@@ -357,8 +413,10 @@ impl<H: Handles> Topic<H> {
             .publish(RoomEffect::Mirror { mirrored, audience });
     }
 
+    /// Ends an operation with its receiver's answer: a question at its caller, a call at its server.
+    /// Answers of other links, and late ones, are ignored.
     pub(crate) fn answer(&mut self, link: LinkId, id: OperationId, end: End<H::Answer>) {
-        let Some(seat) = self.members.link(link).map(|own| own.seat) else {
+        let Some(by) = self.members.link(link) else {
             return;
         };
         let Some(operation) = self.operations.get(id) else {
@@ -368,54 +426,55 @@ impl<H: Handles> Topic<H> {
             if operation.link == link {
                 self.answer_ask(id, end);
             }
-        } else if operation.server == seat && operation.state.is_served() {
+        } else if operation.server == by.seat && operation.state.is_served() {
             self.answer_call(id, end);
         }
     }
 
     fn answer_call(&mut self, id: OperationId, end: End<H::Answer>) {
-        let (outcome, answer) = end.parts();
-        if self
-            .operations
-            .get(id)
-            .is_some_and(|open| open.state == State::Paused { proposal: None })
-        {
+        let Some(open) = self.operations.get(id) else {
+            return;
+        };
+        if open.state == (State::Paused { proposal: None }) {
             return self.keep_end(id, end);
         }
         // Before the call is closed, which concludes its proposal.
-        let carried_out = answer.and_then(|answer| self.keep_answer(id, answer));
-        let Some((call, _)) = self.close_call(id, outcome, answer) else {
-            return;
-        };
-        self.finish(call, end, carried_out);
+        let carried_out = end.answer().and_then(|answer| self.keep_answer(id, answer));
+        if let Some(closed) = self.close_call(id, end.outcome(), end.answer()) {
+            self.finish(closed.call, end, carried_out);
+        }
     }
 
+    /// Shows the end of a call to the watchers that have seen the call.
     pub(crate) fn mirror_end(
         &mut self,
         id: OperationId,
         outcome: Outcome,
         answer: Option<&H::Answer>,
     ) {
-        if self.operations.get(id).is_some_and(|open| open.mirrored) && self.members.watchers() > 0
-        {
+        let was_mirrored = self.operations.get(id).is_some_and(|open| open.mirrored);
+        if was_mirrored && self.members.watchers() > 0 {
             self.mirror(id, Some((outcome, answer.cloned())));
         }
     }
 
+    /// Cancels an operation for the link that opened it: a caller's call, or a server's question.
     pub(crate) fn cancel(&mut self, link: LinkId, which: OperationRef<H::Tag>) {
-        let Some(own) = self.members.link(link) else {
+        let Some(by) = self.members.link(link) else {
             return;
         };
-        let seat = own.seat;
-        let id = match which {
+        let found = match which {
             OperationRef::Request { operation, round } => self.waiting_as(operation, round),
             OperationRef::Tag(tag) => self.tagged(link, &tag),
         };
-        let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else {
+        let Some(id) = found else {
+            return;
+        };
+        let Some(operation) = self.operations.get(id) else {
             return;
         };
         if operation.state.is_ask() {
-            if operation.server == seat {
+            if operation.server == by.seat {
                 self.withdraw_ask(id);
             }
         } else if operation.link == link
@@ -430,23 +489,23 @@ impl<H: Handles> Topic<H> {
     /// answered for now, and has not come back with another.
     fn waiting_as(&self, id: OperationId, round: u32) -> Option<OperationId> {
         let open = self.operations.get(id)?;
-        (open.rounds == round && !open.answered).then_some(id)
+        if open.rounds != round || open.answered {
+            return None;
+        }
+        Some(id)
     }
 
-    /// The youngest operation that a link opened under this name: a caller's request, or a server's
-    /// question.
+    /// The youngest operation that a link opened under this name and that waits for its end: a
+    /// caller's request, or a server's question.
     pub(crate) fn tagged(&self, link: LinkId, tag: &H::Tag) -> Option<OperationId> {
-        let own = self.members.link(link)?;
-        let serves = !self.members.get(own.seat)?.is_caller();
-        let named = own
-            .open
-            .iter()
-            .filter_map(|id| Some((self.operations.get(*id)?, *id)));
-        let named = named.filter(|(open, _)| {
-            let waits = open.state.is_ask() == serves && !open.state.is_paused();
-            open.tag.as_ref() == Some(tag) && waits
-        });
-        named.max_by_key(|(open, _)| open.order).map(|(_, id)| id)
+        let (link, member) = self.members.linked(link)?;
+        // At a caller's link questions are open too, under the names that servers gave them.
+        let opens_asks = !member.is_caller();
+        self.operations.youngest(&link.open, |open| {
+            open.tag.as_ref() == Some(tag)
+                && open.state.is_ask() == opens_asks
+                && !open.state.is_paused()
+        })
     }
 
     /// Ends a call for which its caller no longer waits, and cancels it at its server.
@@ -467,7 +526,7 @@ impl<H: Handles> Topic<H> {
     /// Ends a call and cancels it at its server, if a server has it. The caller of this function
     /// settles it.
     pub(crate) fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<H::Call> {
-        let (call, state) = self.close_call(id, outcome, None)?;
+        let ClosedCall { call, state } = self.close_call(id, outcome, None)?;
         if state.is_at_server() {
             self.effects.push(Effect::Cancel { call: call.clone() });
         }
@@ -480,8 +539,8 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         outcome: Outcome,
         answer: Option<&H::Answer>,
-    ) -> Option<(H::Call, State)> {
-        // While the operation is in the table, which the mirror reads.
+    ) -> Option<ClosedCall<H>> {
+        // While the operation is in the table: these look it up there.
         self.mirror_end(id, outcome, answer);
         self.end_asks_about(id);
         self.forget_deadline(id);
@@ -491,10 +550,13 @@ impl<H: Handles> Topic<H> {
             self.lose_rare(id, closed.link, *rare, outcome);
         }
         self.call_is_over(id, closed.state, outcome);
-        match closed.handle {
-            Handle::Call(call) => Some((call, closed.state)),
-            Handle::Question(_) => None,
-        }
+        let Handle::Call(call) = closed.handle else {
+            return None;
+        };
+        Some(ClosedCall {
+            call,
+            state: closed.state,
+        })
     }
 
     /// Ends what few requests have: interests, and their part in tasks.
@@ -516,21 +578,22 @@ impl<H: Handles> Topic<H> {
 
     /// Refuses the calls of a request in the room.
     pub(crate) fn refuse_all(&mut self, calls: Vec<RoomCall<H>>, cause: Cause) {
-        for (.., call) in calls {
-            self.refuse_plainly(call, cause);
+        for call in calls {
+            self.refuse_plainly(call.call, cause);
         }
     }
 
-    /// Refuses a request in the room that names a proposal. Its sender hears of it with the calls,
-    /// or about the envelope.
+    /// Refuses a request in the room that names a proposal. Its sender gets the refusal with the
+    /// calls; if there are none, about the envelope.
     pub(crate) fn refuse_room(&mut self, requests: RoomRequests<H>, cause: Cause) {
-        let withheld = requests.unpublished.filter(|_| requests.calls.is_empty());
-        if let Some((kept, handle)) = withheld.zip(self.handle(requests.link)) {
-            let refusal = refusals::plain(cause);
+        if requests.calls.is_empty()
+            && let Some(envelope) = requests.unpublished
+            && let Some(handle) = self.handle(requests.link)
+        {
             self.effects.push(Effect::Withhold {
                 handle,
-                message: kept.message,
-                refusal,
+                message: envelope.message,
+                refusal: refusals::plain(cause),
             });
         }
         self.refuse_all(requests.calls, cause);
@@ -568,4 +631,30 @@ impl<H: Handles> Topic<H> {
             cause,
         });
     }
+}
+
+/// The name or URI by which capabilities judge a request, as its operation keeps it.
+fn context_of(route: &Route<'_>, asked: Option<&str>) -> Option<Arc<str>> {
+    let asked = asked?;
+    if let Some(ruled) = &route.ruled {
+        return Some(Arc::from(&**ruled));
+    }
+    match route.public {
+        // A listed name is shared with the catalog.
+        Some(public) => Some(Arc::clone(public)),
+        None => Some(asked.into()),
+    }
+}
+
+/// The server's own name or URI of what a request names, if that differs from the requested one.
+fn own_name_of(route: &Route<'_>, asked: Option<&str>) -> Option<Arc<str>> {
+    match route.renamed {
+        Some(renamed) => Some(Arc::clone(renamed)),
+        None => route.respelled(asked).map(Arc::from),
+    }
+}
+
+/// Whether a request reads the resource of an app.
+fn reads_app(method: &Method, route: &Route<'_>) -> bool {
+    method.facts().acts_on == Some(ListKind::Resources) && route.own.starts_with(APP_SCHEME)
 }

@@ -33,31 +33,34 @@ impl Roster {
     /// Adds a participant, or what has changed of it.
     pub(crate) fn add(&mut self, person: Person) {
         let index = self.piece_of(&person.id);
-        let piece = self
-            .pieces
-            .get(index)
-            .map(|piece| &**piece)
-            .unwrap_or_default();
-        let place = piece.binary_search_by(|other| other.id.cmp(&person.id));
-        let (at, after) = place.map_or_else(|at| (at, at), |at| (at, at + 1));
+        let Some(piece) = self.pieces.get_mut(index) else {
+            return self.pieces.push([person].into());
+        };
+        // Pieces are shared with other rosters, so they are written anew.
+        let at = match piece.binary_search_by(|other| other.id.cmp(&person.id)) {
+            Ok(at) => {
+                let mut changed = piece.to_vec();
+                if let Some(place) = changed.get_mut(at) {
+                    *place = person;
+                }
+                *piece = changed.into();
+                return;
+            }
+            Err(at) => at,
+        };
         if at == PIECE_LEN_MAX {
             // Names often come in order: the piece stays full.
             return self.pieces.insert(index + 1, [person].into());
         }
-        let before = piece.get(..at).unwrap_or_default();
-        let after = piece.get(after..).unwrap_or_default();
-        let all = before.iter().chain([&person]).chain(after);
-        let len = before.len() + 1 + after.len();
-        let half = if len > PIECE_LEN_MAX { len / 2 } else { len };
-        let halves = [
-            all.clone().take(half).cloned().collect(),
-            all.skip(half).cloned().collect(),
-        ];
-        let made = halves
-            .into_iter()
-            .filter(|half: &Arc<[Person]>| !half.is_empty());
-        self.pieces
-            .splice(index..(index + 1).min(self.pieces.len()), made);
+        let mut longer = piece.to_vec();
+        longer.insert(at, person);
+        if longer.len() > PIECE_LEN_MAX {
+            let second = longer.split_off(longer.len() / 2);
+            *piece = longer.into();
+            self.pieces.insert(index + 1, second.into());
+        } else {
+            *piece = longer.into();
+        }
     }
 
     /// Removes a participant, if it is in the roster.
@@ -80,11 +83,10 @@ impl Roster {
 
     /// The piece in which a participant is, or would be: the last one that does not begin after it.
     fn piece_of(&self, id: &ParticipantId) -> usize {
-        let begins_after =
-            |piece: &Arc<[Person]>| piece.first().is_some_and(|first| first.id > *id);
-        self.pieces
-            .partition_point(|piece| !begins_after(piece))
-            .saturating_sub(1)
+        let begun = self
+            .pieces
+            .partition_point(|piece| piece.first().is_some_and(|first| first.id <= *id));
+        begun.saturating_sub(1)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Envelopes to the room: admission by kind and addressees, publication, and the receivers' part.
 
 use model::{
-    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalState,
+    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalState, Refusal,
 };
 
 use crate::{
@@ -9,9 +9,8 @@ use crate::{
     admission::judge_kind,
     audience::{Audience, Reach},
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
-    event::{Decision, Intent, OperationRef, Requested, Say},
-    members::Member,
-    proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling, Unpublished},
+    event::{Decision, Intent, OperationRef, Requested, Say, Terms},
+    proposals::{DEFERRED_MAX, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
     refusals::{self, Refused},
 };
 
@@ -32,111 +31,141 @@ const GATEWAYS: &str = "portmoot/";
 const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
 impl<H: Handles> Topic<H> {
+    /// Takes an envelope: admits it, publishes it or keeps it back, gives it to the gateway's
+    /// session with its sender, and acts on it, in this order.
     pub(crate) fn say(&mut self, mut say: Say<'_, H>) {
-        let Say {
-            link,
-            kind,
-            to,
-            correlation,
-            bytes,
-            ..
-        } = say;
+        let link = say.link;
+        let kind = say.kind;
         let intent = std::mem::replace(&mut say.intent, Intent::None);
-        let rule = match self.admit_envelope(link, say.narrowing, kind, to) {
+        let rule = match self.admit_envelope(link, say.narrowing, kind, say.to) {
             Ok(rule) => rule,
             Err(refused) => {
-                self.effects.verdict = Some(Verdict::Refused(refused.cause));
-                let handle = self.handle(link);
+                let cause = refused.cause;
                 let refusal = refused.or_else(|cause| refusals::of_envelope(cause, kind));
-                self.effects.refusal = Some(refusal.clone());
-                let withhold = |handle| Effect::Withhold {
-                    handle,
-                    message: say.message,
-                    refusal,
-                };
-                return self.effects.all.extend(handle.map(withhold));
+                return self.refuse_envelope(link, say.message, refusal, cause);
             }
         };
         // Without a capability for its kind the envelope is for the gateway alone.
-        let alone = rule.at.is_none();
+        let is_for_gateway = rule.at.is_none();
         self.effects.verdict = Some(Verdict::Admitted {
             to: None,
             own: None,
             rule,
         });
-        let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind))
-        else {
+        let Some(from) = self.participant(link).cloned() else {
             return;
         };
-        let private = self.is_private(kind, correlation);
-        let mut unpublished = (!private && !alone).then(|| Unpublished {
-            message: say.message.clone(),
-            bytes,
-            audience: Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation)),
-        });
-        // What becomes of the proposal decides first whether participants get it, and a request
-        // that names one.
-        let asks = parsed.head() == model::REQUEST && !kind.starts_with(NOTIFICATIONS);
-        let waits = parsed.head() == model::PROPOSAL || asks && self.names_proposal(&say);
-        if let Some(envelope) = unpublished.take_if(|_| !waits) {
-            self.publish(envelope.message, envelope.bytes, envelope.audience);
+        let Ok(parsed) = KindRef::parse(kind) else {
+            return;
+        };
+        let is_private = self.is_private(kind, say.correlation);
+        let mut unpublished = None;
+        if !is_private && !is_for_gateway {
+            let envelope = self.unpublished(&say, parsed);
+            if self.waits_for_proposal(&say, parsed) {
+                unpublished = Some(envelope);
+            } else {
+                self.publish(envelope.message, envelope.bytes, envelope.audience);
+            }
         }
-        let serves = self.serves(&from);
         // A notification of a participant that serves may be for the sessions that the gateway has
         // with it.
-        if private || serves && kind.starts_with(NOTIFICATIONS) {
-            let seat = self.members.server(&from).filter(|_| serves);
-            let server = seat.and_then(|seat| self.members.get(seat)?.server.clone());
-            let receive = |handle| Effect::Receive {
-                handle,
-                server,
-                message: say.message.clone(),
-            };
-            self.effects.all.extend(self.handle(link).map(receive));
+        if is_private || kind.starts_with(NOTIFICATIONS) && self.serves(&from) {
+            self.receive(link, &from, &say.message);
         }
-        if private {
+        if is_private {
             return;
         }
-        self.act(
-            Said {
-                from,
-                kind: parsed,
-                say,
-                unpublished,
-            },
-            intent,
-        );
+        let said = Said {
+            from,
+            kind: parsed,
+            say,
+            unpublished,
+        };
+        self.act(said, intent);
+    }
+
+    /// An envelope that was admitted, with its audience.
+    fn unpublished(&self, say: &Say<'_, H>, kind: KindRef<'_>) -> Unpublished<H> {
+        let reach = self.reach_of(kind, say.correlation);
+        Unpublished {
+            message: say.message.clone(),
+            bytes: say.bytes,
+            audience: Audience::new(Some(say.link), say.to, say.kind, reach),
+        }
+    }
+
+    /// Whether participants get an envelope only if its proposal comes to something: it proposes,
+    /// or is a request that names a proposal.
+    fn waits_for_proposal(&mut self, say: &Say<'_, H>, kind: KindRef<'_>) -> bool {
+        if kind.head() == model::PROPOSAL {
+            return true;
+        }
+        let requests = kind.head() == model::REQUEST && !say.kind.starts_with(NOTIFICATIONS);
+        requests && self.names_proposal(say)
+    }
+
+    /// Gives an envelope to the gateway's session with its sender.
+    fn receive(&mut self, link: LinkId, from: &ParticipantId, message: &H::Message) {
+        let Some(handle) = self.handle(link) else {
+            return;
+        };
+        let mut server = None;
+        if self.serves(from)
+            && let Some(seat) = self.members.server(from)
+            && let Some(member) = self.members.get(seat)
+        {
+            server = member.server.clone();
+        }
+        self.effects.push(Effect::Receive {
+            handle,
+            server,
+            message: message.clone(),
+        });
     }
 
     /// Whether an envelope names a proposal, be it over.
     fn names_proposal(&mut self, say: &Say<'_, H>) -> bool {
-        let known = say
-            .correlation
-            .is_some_and(|id| self.proposals.of_envelope(id).is_some());
-        known || self.is_closed(say.proposal_digest)
+        if let Some(id) = say.correlation
+            && self.proposals.of_envelope(id).is_some()
+        {
+            return true;
+        }
+        self.is_closed(say.proposal_digest)
     }
 
     /// Whether a proposal of this digest is over or was rejected when it arrived, and the topic
     /// knows no more of it.
     pub(crate) fn is_closed(&mut self, digest: Option<u128>) -> bool {
-        let proposals = &mut self.proposals;
-        digest.is_some_and(|digest| {
-            proposals.rejected.by(digest).is_some()
-                || proposals.closed.contains(self.now_ms, digest)
-        })
+        let Some(digest) = digest else {
+            return false;
+        };
+        self.proposals.rejected.by(digest).is_some()
+            || self.proposals.closed.contains(self.now_ms, digest)
     }
 
     /// Does not publish an envelope that was admitted: its sender gets the refusal.
     pub(crate) fn withhold(&mut self, link: LinkId, message: H::Message, cause: Cause) {
-        let refusal = refusals::plain(cause);
+        self.refuse_envelope(link, message, refusals::plain(cause), cause);
+    }
+
+    /// Gives the sender of an envelope its refusal: to one that waits for it, and on its link.
+    fn refuse_envelope(
+        &mut self,
+        link: LinkId,
+        message: H::Message,
+        refusal: Box<Refusal>,
+        cause: Cause,
+    ) {
         self.effects.verdict = Some(Verdict::Refused(cause));
         self.effects.refusal = Some(refusal.clone());
-        let withhold = |handle| Effect::Withhold {
-            handle,
-            message,
-            refusal,
-        };
-        self.effects.all.extend(self.handle(link).map(withhold));
+        if let Some(handle) = self.handle(link) {
+            self.effects.push(Effect::Withhold {
+                handle,
+                message,
+                refusal,
+            });
+        }
     }
 
     /// The rule that admits an envelope; takes a token.
@@ -148,21 +177,15 @@ impl<H: Handles> Topic<H> {
         to: &[&str],
     ) -> Result<Rule, Refused> {
         self.members.narrow(link, narrowing);
-        let seat = self
-            .members
-            .link(link)
-            .map(|own| own.seat)
-            .ok_or(Cause::Moot)?;
-        let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
-        member.take_token(self.now_ms)?;
+        self.take_token_of(link)?;
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
         // A state of a proposal that others could report would be believed.
-        let is_own = parsed.head() == model::GATEWAY || parsed.head().starts_with(GATEWAYS);
-        if parsed.is_reserved() || is_own {
+        let is_gateways = parsed.head() == model::GATEWAY || parsed.head().starts_with(GATEWAYS);
+        if parsed.is_reserved() || is_gateways {
             return Err(Cause::Reserved.into());
         }
-        let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
-        let granted = own.granted(member, narrowing);
+        let (at_link, member) = self.members.linked(link).ok_or(Cause::Moot)?;
+        let granted = at_link.granted(member, narrowing);
         let at = judge_kind(&granted, parsed, to).map_err(|cause| Refused {
             cause,
             refusal: self.lacking_kind(link, narrowing, parsed, to),
@@ -183,25 +206,32 @@ impl<H: Handles> Topic<H> {
     /// Whether an envelope answers, or notifies about, a request that the gateway sent to one
     /// participant alone. Such an envelope is not published.
     fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
-        let request = correlation.and_then(|id| id.parse::<OperationId>().ok());
-        ANSWERS.iter().any(|head| kind.starts_with(head))
-            && request.is_some_and(|id| id.0 >> 64 == u128::from(self.direct))
+        let Some(Ok(request)) = correlation.map(str::parse::<OperationId>) else {
+            return false;
+        };
+        let is_direct = request.0 >> 64 == u128::from(self.direct);
+        is_direct && ANSWERS.iter().any(|head| kind.starts_with(head))
     }
 
     /// The listeners that an envelope reaches. The gateway sends a held call to the participant
     /// that it is for, so that participant must not also get the request that fulfils the proposal.
     fn reach_of(&self, kind: KindRef<'_>, correlation: Option<&str>) -> Reach {
-        let fulfils = || {
-            let proposal = self
-                .proposals
-                .known(self.proposals.of_envelope(correlation?)?)?;
-            let serves = |to: &&ParticipantId| proposal.held && self.serves(to);
-            proposal.terms.to.iter().find(serves).cloned()
-        };
-        let asked = (kind.head() == model::REQUEST).then(fulfils).flatten();
-        asked.map_or(Reach::Listeners, Reach::Except)
+        if kind.head() == model::REQUEST
+            && let Some(proposal) = correlation.and_then(|id| self.proposal_of(id))
+            && proposal.held
+            && let Some(server) = proposal.terms.to.iter().find(|to| self.serves(to))
+        {
+            return Reach::Except(server.clone());
+        }
+        Reach::Listeners
     }
 
+    /// The proposal that an envelope of this id made, over or not.
+    fn proposal_of(&self, envelope: &str) -> Option<&Proposal<H>> {
+        self.proposals.known(self.proposals.of_envelope(envelope)?)
+    }
+
+    /// Does what an envelope asks the gateway for.
     fn act(&mut self, envelope: Said<'_, H>, intent: Intent<H>) {
         match intent {
             Intent::None => self.nothing(envelope),
@@ -236,45 +266,40 @@ impl<H: Handles> Topic<H> {
             return self.between_participants(&envelope);
         }
         let proposal = named.and_then(|id| self.proposals.known(id));
-        let own = proposal.is_some_and(|proposal| proposal.terms.by == envelope.from);
+        let is_own = proposal.is_some_and(|proposal| proposal.terms.by == envelope.from);
         // The gateway's session with a participant that serves carries out a call that was held for
         // it.
-        let held = proposal.is_some_and(|proposal| proposal.held);
+        let is_held = proposal.is_some_and(|proposal| proposal.held);
         // What becomes of the proposal decides about a request that fulfils, however often it
         // comes.
-        let fulfils = named.is_some() && !own || is_closed;
+        let fulfils = named.is_some() && !is_own || is_closed;
         if self.log.is_repeat(&envelope.from, envelope.say.id) && !fulfils {
             return self.ignore(&envelope, plays, Ignored::Repeat);
         }
-        let Requested {
-            method,
-            context,
-            tag,
-            calls,
-            ruling,
-        } = requested;
-        let calls = envelope.say.to.iter().zip(calls);
-        let calls = calls.filter_map(|(to, (operation, call))| {
-            let server = ParticipantId::new(to).ok()?;
-            self.is_played(&server, held)
-                .then_some((server, operation, call))
-        });
-        let calls = calls.collect();
-        let link = envelope.say.link;
-        let narrowing = envelope.say.narrowing.cloned();
-        let unpublished = envelope.unpublished.take();
+        let mut calls = Vec::new();
+        for (to, (operation, call)) in envelope.say.to.iter().zip(requested.calls) {
+            if let Ok(server) = ParticipantId::new(to)
+                && self.is_played(&server, is_held)
+            {
+                calls.push(RoomCall {
+                    server,
+                    operation,
+                    call,
+                });
+            }
+        }
         let requests = RoomRequests {
-            link,
-            narrowing,
-            tag,
-            method,
-            context,
+            link: envelope.say.link,
+            narrowing: envelope.say.narrowing.cloned(),
+            tag: requested.tag,
+            method: requested.method,
+            context: requested.context,
             calls,
-            unpublished,
+            unpublished: envelope.unpublished.take(),
         };
         match named {
-            Some(id) if own => self.proposers_own(id, &envelope, requests),
-            Some(id) => self.fulfils(id, envelope, requests, ruling),
+            Some(id) if is_own => self.proposers_own(id, &envelope, requests),
+            Some(id) => self.fulfils(id, envelope, requests, requested.ruling),
             None if is_closed => self.refuse_room(requests, Cause::Decided),
             None => self.run_requests(requests, None),
         }
@@ -283,28 +308,24 @@ impl<H: Handles> Topic<H> {
     /// A request that participants alone may answer: its sender learns at once that none of them is
     /// there.
     fn between_participants(&mut self, envelope: &Said<'_, H>) {
-        let named: Vec<_> = envelope
-            .say
-            .to
-            .iter()
-            .filter_map(|to| ParticipantId::new(to).ok())
-            .collect();
-        let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
-        if !envelope.say.to.is_empty() && !named.iter().any(is_here) {
+        if envelope.say.to.is_empty() {
+            return;
+        }
+        let named = participants(envelope.say.to);
+        if !named.iter().any(|one| self.is_here(one)) {
             self.ignore(envelope, named, Ignored::Absent);
         }
     }
 
     /// The participants that an envelope names and that the gateway plays.
     fn played(&self, envelope: &Said<'_, H>) -> Vec<ParticipantId> {
-        let named = envelope
-            .say
-            .to
-            .iter()
-            .filter_map(|to| ParticipantId::new(to).ok());
-        named.filter(|to| self.is_played(to, false)).collect()
+        let mut named = participants(envelope.say.to);
+        named.retain(|to| self.is_played(to, false));
+        named
     }
 
+    /// Whether the gateway acts for a server on a request in the room. A participant that serves
+    /// gets the request itself, unless a call was held for it.
     fn is_played(&self, server: &ParticipantId, held: bool) -> bool {
         let names = self.catalog.names_of(server);
         names.is_some_and(|names| held || !names.serves)
@@ -326,21 +347,16 @@ impl<H: Handles> Topic<H> {
             return self.run_requests(requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
-            // The proposal is over: carried out or given up. The request would run it a second
-            // time.
-            let known = self.proposals.known(id);
-            let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
-            return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
-                (true, false) => self.run_requests(requests, None),
-                (true, true) => self.refuse_room(requests, Cause::LogUnavailable),
-                (false, _) => self.refuse_room(requests, Cause::Decided),
-            };
+            return self.proposers_own_again(id, requests);
         };
         let never_runs = match &proposal.phase {
             Phase::Opening | Phase::Pending => true,
             Phase::Deciding(ruling) => ruling.state == ProposalState::Withdrawn,
-            Phase::Ending(state, _) => {
-                matches!(state, ProposalState::Withdrawn | ProposalState::Expired)
+            Phase::Ending(last) => {
+                matches!(
+                    last.state,
+                    ProposalState::Withdrawn | ProposalState::Expired
+                )
             }
             Phase::Running => false,
         };
@@ -354,6 +370,22 @@ impl<H: Handles> Topic<H> {
         // The request waits also while a withdrawal is being written, because the journal may fail.
         let by = envelope.from.as_str();
         self.recall(id, format!("carried out by its proposer, {by}").into());
+    }
+
+    /// A request of a proposer that asks for what it has proposed, after the proposal is over:
+    /// unless that was withdrawn, the request would run it a second time.
+    fn proposers_own_again(&mut self, id: OperationId, requests: RoomRequests<H>) {
+        let Some(proposal) = self.proposals.known(id) else {
+            return self.refuse_room(requests, Cause::Decided);
+        };
+        if proposal.state() != ProposalState::Withdrawn {
+            return self.refuse_room(requests, Cause::Decided);
+        }
+        // It is pending again after a restart, and could run too.
+        if proposal.end_lost {
+            return self.refuse_room(requests, Cause::LogUnavailable);
+        }
+        self.run_requests(requests, None);
     }
 
     /// A request that fulfils another participant's proposal: an approval, on disk before any
@@ -371,24 +403,16 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.known(id) else {
             return;
         };
-        let same = requests.asks_for(proposal)
-            && is_to(&proposal.terms.to, &proposal.terms.by, envelope.say.to);
+        let is_proposed = requests.asks_for(proposal) && is_to(&proposal.terms, envelope.say.to);
         let approval = Decision::Approve {
             shown: proposal.terms.digest,
             current,
         };
-        let ruling = Ruling {
-            fulfilment: Some(envelope.say.id.into()),
-            requested: Some(requests),
-            named: envelope
-                .say
-                .to
-                .iter()
-                .filter_map(|to| ParticipantId::new(to).ok())
-                .collect(),
-            ..Ruling::new(envelope.from.clone(), approval, Some(handle))
-        };
-        if same {
+        let mut ruling = Ruling::new(envelope.from.clone(), approval, Some(handle));
+        ruling.fulfilment = Some(envelope.say.id.into());
+        ruling.requested = Some(requests);
+        ruling.named = participants(envelope.say.to).into();
+        if is_proposed {
             self.decide(id, ruling)
         } else {
             self.refuse_ruling(id, ruling, Cause::Mismatch)
@@ -405,16 +429,7 @@ impl<H: Handles> Topic<H> {
         {
             return self.ignore(&envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
-        let Said {
-            from, kind, say, ..
-        } = envelope;
-        self.answered_in_room(
-            &from,
-            kind,
-            say.to,
-            correlation,
-            (outcome, answer, say.message),
-        );
+        self.answered_in_room(envelope, correlation, outcome, answer);
     }
 
     fn mismatch(&mut self, mut envelope: Said<'_, H>) {
@@ -448,11 +463,22 @@ impl<H: Handles> Topic<H> {
     }
 }
 
+/// The participants of these names, as far as names can be of participants.
+fn participants(names: &[&str]) -> Vec<ParticipantId> {
+    let ids = names.iter().map(|name| ParticipantId::new(name));
+    ids.filter_map(Result::ok).collect()
+}
+
 /// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer
 /// too, so that the proposer gets it.
-fn is_to(proposed: &[ParticipantId], by: &ParticipantId, to: &[&str]) -> bool {
-    let meant = |to: &str| proposed.iter().any(|one| one.as_str() == to);
-    proposed.is_empty()
-        || (to.iter().all(|to| meant(to) || *to == by.as_str())
-            && proposed.iter().all(|one| to.contains(&one.as_str())))
+fn is_to(terms: &Terms, to: &[&str]) -> bool {
+    if terms.to.is_empty() {
+        return true;
+    }
+    let mut named = terms.to.iter();
+    if !named.all(|one| to.contains(&one.as_str())) {
+        return false;
+    }
+    to.iter()
+        .all(|name| *name == terms.by.as_str() || terms.to.iter().any(|one| one.as_str() == *name))
 }

@@ -84,14 +84,14 @@ impl<H: Handles> Topic<H> {
                 held,
                 park_ms,
             } => {
-                self.propose_held(proposal, terms, content, (held, park_ms));
+                self.propose_held(proposal, terms, content, held, park_ms);
             }
             Event::Unproposable { held, end } => self.unproposable(held, end),
             Event::Restore(restore) => self.restore(restore),
             Event::Closed { closed } => {
-                closed
-                    .into_iter()
-                    .for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
+                for (until_ms, digest) in closed {
+                    self.proposals.closed.add(until_ms, digest);
+                }
             }
             Event::Decide {
                 proposal,
@@ -101,17 +101,10 @@ impl<H: Handles> Topic<H> {
                 fulfilment,
                 ruling,
             } => {
-                let outside = outside.cloned();
-                let fulfilment = fulfilment.map(Arc::from);
-                let decided = Ruling::new(by.clone(), decision, Some(ruling));
-                self.decide(
-                    proposal,
-                    Ruling {
-                        outside,
-                        fulfilment,
-                        ..decided
-                    },
-                );
+                let mut decided = Ruling::new(by.clone(), decision, Some(ruling));
+                decided.outside = outside.cloned();
+                decided.fulfilment = fulfilment.map(Arc::from);
+                self.decide(proposal, decided);
             }
             Event::Describe {
                 proposal,
@@ -159,12 +152,10 @@ impl<H: Handles> Topic<H> {
 
     /// The time on the steady clock of the next [`Event::Tick`] that has effects, milliseconds.
     pub fn next_deadline_ms(&self) -> Option<u64> {
-        let operations = self.deadlines.first().map(|(until_ms, _)| *until_ms);
-        operations
-            .into_iter()
-            .chain(self.proposals.next_deadline_ms())
-            .chain(self.tasks.next_deadline_ms())
-            .min()
+        let operations = self.deadlines.next_ms();
+        let proposals = self.proposals.next_deadline_ms();
+        let tasks = self.tasks.next_deadline_ms();
+        [operations, proposals, tasks].into_iter().flatten().min()
     }
 
     /// The time on the wall clock of the next [`Event::Tick`] that has effects, whatever the steady

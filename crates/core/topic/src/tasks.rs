@@ -19,27 +19,23 @@ use crate::{
     event::{NewTask, TaskOrigin, TaskRight},
     operations::Becomes,
 };
+pub(crate) use book::{Key, Right, Stage, Task, Tasks, has_right};
 pub use book::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
-pub(crate) use book::{Right, Stage, Task, Tasks, has_right};
 
 impl<H: Handles> Topic<H> {
     /// Reserves a place for the task that an open call may become.
     pub(crate) fn may_become_task(&mut self, call: OperationId) {
-        let open = self.operations.get(call);
-        let Some(open) = open.filter(|open| open.state.is_at_server()) else {
+        let Some(open) = self.operations.get(call) else {
             return;
         };
         // A call that goes to a second session keeps its first place.
-        if open.becomes_with_place() {
+        if !open.state.is_at_server() || open.becomes_with_place() {
             return;
         }
-        let Some(holder) = self
-            .members
-            .of_link(open.link)
-            .map(|caller| caller.id.clone())
-        else {
+        let Some(caller) = self.members.of_link(open.link) else {
             return;
         };
+        let holder = caller.id.clone();
         if !self.take_place(&holder) {
             self.effects.verdict = Some(Verdict::Refused(Cause::Limit));
             return;
@@ -54,7 +50,7 @@ impl<H: Handles> Topic<H> {
     /// Takes a task into the book. A task that no participant may have is cancelled at its server,
     /// and one that finds no place is given back.
     pub(crate) fn open_task(&mut self, new: NewTask<'_, H>) {
-        let key = (new.right.server.clone(), new.session, new.own.clone());
+        let key = Key::new(new.right.server, new.session, new.own.clone());
         let known = self.tasks.at(&key);
         match new.origin {
             TaskOrigin::Call { follows, durable } => {
@@ -71,9 +67,11 @@ impl<H: Handles> Topic<H> {
                 self.begin_task(new, stage, None);
             }
             TaskOrigin::Named | TaskOrigin::Journal => {
-                let is_named = new.origin == TaskOrigin::Named;
-                let may = !is_named || self.may_have(new.holder, None, new.right);
-                if !may || known.is_some() || !self.take_place(new.holder) {
+                // Holders of the journal's tasks may join later; their rights are judged when they
+                // ask.
+                let may_have =
+                    new.origin == TaskOrigin::Journal || self.may_have(new.holder, None, new.right);
+                if !may_have || known.is_some() || !self.take_place(new.holder) {
                     return self.effects.push(Effect::ForgetTask { task: new.handle });
                 }
                 let place = Some(new.holder.clone());
@@ -85,14 +83,14 @@ impl<H: Handles> Topic<H> {
     fn begin_task(&mut self, new: NewTask<'_, H>, stage: Stage, place: Option<ParticipantId>) {
         let id = new.task;
         let until_ms = new.until_ms;
-        let is_call = matches!(stage, Stage::Becoming { .. });
-        if let Some(call) = self.operations.get_mut(id).filter(|_| is_call) {
+        self.tasks.insert(id, Task::new(new, stage, place));
+        if !matches!(stage, Stage::Becoming { .. }) {
+            return self.tasks.expire_at(id, until_ms);
+        }
+        // It lasts as long as its call, whose end decides about it.
+        if let Some(call) = self.operations.get_mut(id) {
             let rare = call.rare.get_or_insert_default();
             rare.becomes.get_or_insert_default();
-        }
-        self.tasks.insert(id, Task::new(new, stage, place));
-        if !is_call {
-            self.tasks.expire_at(id, until_ms);
         }
     }
 
@@ -117,25 +115,28 @@ impl<H: Handles> Topic<H> {
         self.tasks.take_place(holder)
     }
 
-    /// Takes the end of a call that may have become a task: with its answer the task passes to its
-    /// holder, unless the gateway follows it. Without an answer it is cancelled at its server.
+    /// Decides about the task of a call that is over, if it has become one: with the call's answer
+    /// the task passes to its holder, unless the gateway follows it. Without an answer it is
+    /// cancelled at its server.
     pub(crate) fn end_becoming(&mut self, call: OperationId, part: Becomes, outcome: Outcome) {
-        let stage = self.tasks.get(call).map(|task| task.stage);
-        let Some(Stage::Becoming { follows, durable }) = stage else {
+        let Some(task) = self.tasks.get(call) else {
+            return self.tasks.give_back(part.place.as_ref());
+        };
+        let Stage::Becoming { follows, durable } = task.stage else {
             return self.tasks.give_back(part.place.as_ref());
         };
         let is_answered = matches!(outcome, Outcome::Ok | Outcome::Error);
         // A call that runs on its approver's authority may outlive its caller's rights.
-        let is_had = self.tasks.get(call).is_some_and(|task| self.is_had(task));
-        if follows || !is_answered || !is_had {
-            self.tasks.give_back(part.place.as_ref());
-            return if follows && is_answered {
-                self.forget_task(call)
-            } else {
-                self.cancel_task(call)
-            };
+        if !follows && is_answered && self.is_had(task) {
+            return self.pass_to_holder(call, part, durable);
         }
-        self.pass_to_holder(call, part, durable);
+        self.tasks.give_back(part.place.as_ref());
+        if follows && is_answered {
+            // The answer is the task's result: its server has nothing left to do.
+            self.forget_task(call);
+        } else {
+            self.cancel_task(call);
+        }
     }
 
     fn pass_to_holder(&mut self, id: OperationId, part: Becomes, durable: bool) {
@@ -152,15 +153,15 @@ impl<H: Handles> Topic<H> {
         self.tasks.expire_at(id, until_ms);
     }
 
-    /// Takes that the journal has a task, or cannot write it: then its holder never learns of it.
+    /// Gives a task that the journal has to its holder; cancels one that the journal cannot write,
+    /// of which its holder never learns.
     pub(crate) fn task_written(&mut self, id: OperationId, stored: bool) {
-        let Some(task) = self
-            .tasks
-            .get_mut(id)
-            .filter(|task| task.stage == Stage::Writing)
-        else {
+        let Some(task) = self.tasks.get_mut(id) else {
             return;
         };
+        if task.stage != Stage::Writing {
+            return;
+        }
         if stored {
             task.stage = Stage::Known;
         } else {
@@ -168,7 +169,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Takes what has changed of a task.
+    /// Notes that a task has ended, or lasts for another time.
     pub(crate) fn task_changed(&mut self, id: OperationId, over: bool, until_ms: u64) {
         let Some(task) = self.tasks.get_mut(id) else {
             return;
@@ -192,14 +193,15 @@ impl<H: Handles> Topic<H> {
             let Some(task) = self.tasks.get_mut(id) else {
                 continue;
             };
-            (task.lost, task.over) = (true, true);
+            task.lost = true;
+            task.over = true;
             let handle = task.handle.clone();
             self.effects.push(Effect::LoseTask { task: handle });
         }
     }
 
-    /// Takes that a server is not configured any more: its tasks that no session is needed for make
-    /// way, as it can be asked about them only if it comes back. The others are lost with their
+    /// Has the tasks of a server that is not configured any more make way, if no session is needed
+    /// for them: it can be asked about them only if it comes back. The others are lost with their
     /// sessions.
     pub(crate) fn set_tasks_aside(&mut self, server: &ParticipantId) {
         let aside = self

@@ -1,6 +1,6 @@
 //! A topic's state, and the queries about members, names and lists.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use model::method::CALL_TOOL;
 use model::{
@@ -12,12 +12,13 @@ use crate::{
     admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
+    deadlines::Deadlines,
     departures::Departures,
     effect::Effects,
     event::{PublicTarget, TaskRight},
     interests::Interests,
     members::{Members, Seat},
-    operations::{Operation, Operations},
+    operations::Operations,
     proposals::Proposals,
     replay::{Cursor, Replay, Ring, RingLimits},
     request_log::RequestLog,
@@ -46,7 +47,7 @@ pub struct Topic<H: Handles> {
     /// The seat of each server that is in the topic, by its place in the configured order.
     pub(crate) present: Vec<Option<Seat>>,
     /// Operations whose callers are to be answered for now, by time.
-    pub(crate) deadlines: BTreeSet<(u64, OperationId)>,
+    pub(crate) deadlines: Deadlines,
     /// Whether the gateway is about to stop: then cancelling withdraws no proposal.
     pub(crate) stopping: bool,
     /// The participants that have left lately.
@@ -108,7 +109,7 @@ impl<H: Handles> Topic<H> {
             ring: Ring::new(epoch, kept),
             log: RequestLog::new(guests),
             present: vec![None; upstreams.len()],
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::default(),
             stopping: false,
             departures: Departures::new(guests),
             now_ms: 0,
@@ -138,43 +139,35 @@ impl<H: Handles> Topic<H> {
         method: &str,
         target: Option<PublicTarget<'_>>,
     ) -> bool {
-        let Some((own, member)) = self.members.linked(link) else {
+        let Some((link, member)) = self.members.linked(link) else {
             return false;
         };
-        self.catalog
-            .resolve(own.overrides(), target)
-            .is_some_and(|route| {
-                let context = route.ruled_context(target.and_then(PublicTarget::context));
-                admits(
-                    &own.granted(member, narrowing),
-                    method,
-                    context,
-                    route.upstream.as_str(),
-                )
-            })
+        let Some(route) = self.catalog.resolve(link.overrides(), target) else {
+            return false;
+        };
+        let context = route.ruled_context(target.and_then(PublicTarget::context));
+        let granted = link.granted(member, narrowing);
+        admits(&granted, method, context, route.upstream.as_str())
     }
 
     /// Whether this link could call this tool now, or propose the call, with an access token that
     /// narrows its participant's capabilities to this; rate and limits aside. The query takes no
     /// token of the rate.
     pub fn could_call(&self, link: LinkId, narrowing: Option<&Narrowing>, tool: &str) -> bool {
-        let Some((own, member)) = self.members.linked(link) else {
+        let Some((link, member)) = self.members.linked(link) else {
             return false;
         };
-        let capabilities = &*own.granted(member, narrowing);
+        let target = Some(PublicTarget::Tool(tool));
+        let Some(route) = self.catalog.resolve(link.overrides(), target) else {
+            return false;
+        };
         let looker = Looker {
-            capabilities,
+            capabilities: &link.granted(member, narrowing),
             promotes: true,
         };
-        let route = self
-            .catalog
-            .resolve(own.overrides(), Some(PublicTarget::Tool(tool)));
-        route.is_some_and(|route| {
-            let context = route.ruled_context(Some(tool)).unwrap_or_default();
-            looker
-                .holds(CALL_TOOL.name, context, route.upstream.as_str())
-                .is_some()
-        })
+        let context = route.ruled_context(Some(tool)).unwrap_or_default();
+        let access = looker.access(CALL_TOOL.name, context, route.upstream.as_str());
+        access.is_some()
     }
 
     /// Whether the topic offers what a request of this method names at a server, by the server's
@@ -193,12 +186,9 @@ impl<H: Handles> Topic<H> {
     /// it; `None` if it gives no such name.
     pub fn ruled_of_public(&self, server: &ParticipantId, public: &str) -> Option<String> {
         let names = self.catalog.names_of(server)?;
-        let given = |(own, _): &(&Arc<str>, _)| names.public_name(ListKind::Tools, own) == public;
-        names
-            .renamed
-            .iter()
-            .find(given)
-            .map(|(own, _)| names.ruled_name(own))
+        let mut own_names = names.renamed.keys();
+        let own = own_names.find(|own| names.public_name(ListKind::Tools, own) == public)?;
+        Some(names.ruled_name(own))
     }
 
     /// Whether a participant may call a tool of a server, under the name by which a call of it was
@@ -228,18 +218,19 @@ impl<H: Handles> Topic<H> {
     /// The entries of a server's shared manifest that the topic offers to no caller, with the
     /// reasons.
     pub fn quarantined(&self, server: &ParticipantId) -> &[Quarantined] {
-        let view = self
-            .catalog
-            .index(server)
-            .and_then(|index| self.catalog.shared(index));
-        view.map_or(&[], |view| &view.quarantined)
+        let index = self.catalog.index(server);
+        match index.and_then(|index| self.catalog.shared(index)) {
+            Some(view) => &view.quarantined,
+            None => &[],
+        }
     }
 
     /// Whether a server is in the topic and does not run.
     pub fn is_away(&self, server: &ParticipantId) -> bool {
-        let seat = self.members.server(server);
-        seat.and_then(|seat| self.members.get(seat))
-            .is_some_and(|member| member.away)
+        let Some(seat) = self.members.server(server) else {
+            return false;
+        };
+        self.members.get(seat).is_some_and(|member| member.away)
     }
 
     /// The configuration of a server's names, by its place.
@@ -289,23 +280,26 @@ impl<H: Handles> Topic<H> {
 
     /// All participants in the topic, in the order of their seats; no server that does not run.
     pub fn participants(&self) -> Vec<Present> {
-        let present = |member: &crate::members::Member<H>| Present {
+        let seen = self.members.seen();
+        seen.map(|member| Present {
             person: member.person(),
             serves: !member.is_caller(),
             links: member.links.len(),
-        };
-        self.members.seen().map(present).collect()
+        })
+        .collect()
     }
 
     /// The links of all callers, in no order, with their participants.
     pub fn links(&self) -> Vec<(LinkId, H::Link, ParticipantId)> {
-        let links = self
-            .members
-            .callers()
-            .flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
+        let mut links = Vec::new();
+        for member in self.members.callers() {
+            for link in &member.links {
+                if let Some(handle) = self.handle(*link) {
+                    links.push((*link, handle, member.id.clone()));
+                }
+            }
+        }
         links
-            .filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone())))
-            .collect()
     }
 
     /// The sending sides of a caller's links, in no order.
@@ -369,14 +363,8 @@ impl<H: Handles> Topic<H> {
     /// The number of open calls that servers have and for whose answers callers wait, listen
     /// requests aside.
     pub fn calls_len(&self) -> usize {
-        let listens = |open: &Operation<H>| {
-            open.rare
-                .as_ref()
-                .is_some_and(|rare| rare.listens.is_some())
-        };
-        let waits = |open: &Operation<H>| open.state.is_at_server() && !open.state.is_paused();
         self.operations
-            .which(|open| waits(open) && !listens(open))
+            .which(|open| open.state.is_at_server() && !open.state.is_paused() && !open.listens())
             .len()
     }
 
@@ -389,18 +377,16 @@ impl<H: Handles> Topic<H> {
     pub fn is_busy(&self, link: LinkId) -> bool {
         self.members
             .link(link)
-            .is_some_and(|own| !own.open.is_empty())
+            .is_some_and(|link| !link.open.is_empty())
     }
 
     /// Whether a caller on this link waits for the answer of a request.
     pub fn is_awaited(&self, link: LinkId) -> bool {
-        let open = self.members.link(link).map_or(&[][..], |own| &own.open);
-        let states = open
-            .iter()
-            .filter_map(|id| Some(self.operations.get(*id)?.state));
-        states
-            .into_iter()
-            .any(|state| !state.is_ask() && !state.is_paused())
+        let Some(link) = self.members.link(link) else {
+            return false;
+        };
+        let mut open = link.open.iter().filter_map(|id| self.operations.get(*id));
+        open.any(|open| !open.state.is_ask() && !open.state.is_paused())
     }
 
     /// Whether a request that a link opened under this name waits for its answer.
@@ -438,7 +424,7 @@ impl<H: Handles> Topic<H> {
         self.interests
             .watchers(task)
             .iter()
-            .any(|(other, _)| *other == link)
+            .any(|watcher| watcher.link == link)
     }
 
     /// Whether any listen request names a task.
@@ -453,9 +439,11 @@ impl<H: Handles> Topic<H> {
 
     /// The servers' questions that wait for this link's answer.
     pub fn questions(&self, link: LinkId) -> Vec<H::Question> {
-        let open = self.members.link(link).map_or(&[][..], |own| &own.open);
-        open.iter()
-            .filter_map(|id| self.operations.get(*id)?.handle.question().cloned())
+        let Some(link) = self.members.link(link) else {
+            return Vec::new();
+        };
+        let open = link.open.iter().filter_map(|id| self.operations.get(*id));
+        open.filter_map(|open| open.handle.question().cloned())
             .collect()
     }
 
@@ -471,7 +459,7 @@ impl<H: Handles> Topic<H> {
 
     /// The place from which on a link may read the room's messages.
     pub fn readable_since(&self, link: LinkId) -> Option<Cursor> {
-        self.members.link(link)?.own.as_ref()?.since
+        self.members.link(link)?.holdings.as_ref()?.since
     }
 
     /// The room's messages since a place, as a participant that gets every message would have got
@@ -483,9 +471,9 @@ impl<H: Handles> Topic<H> {
         };
         // No link has this number: the reader's own messages are included anyway.
         let none = LinkId(u64::MAX);
-        let includes =
-            |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
-        self.ring
-            .since(participant.as_str(), Some(from), usize::MAX, includes)
+        let reader = participant.as_str();
+        self.ring.since(reader, Some(from), usize::MAX, |audience| {
+            audience.includes(none, reader, everything)
+        })
     }
 }

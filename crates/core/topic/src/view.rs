@@ -77,6 +77,15 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
+    fn push(&mut self, entry: OfferedEntry) {
+        let place = self.all.len();
+        self.index.insert(entry.public.clone(), place);
+        if entry.public != entry.own {
+            self.by_own.insert(entry.own.clone(), place);
+        }
+        self.all.push(entry);
+    }
+
     pub(crate) fn get(&self, public: &str) -> Option<&OfferedEntry> {
         self.index.get(public).and_then(|at| self.all.get(*at))
     }
@@ -118,29 +127,28 @@ impl UpstreamView {
         let lists =
             PerList::new(|list| naming.entries(list, manifest.list(list), &mut quarantined));
         let withheld = PerList::new(|list| {
-            let items = manifest
-                .list(list)
-                .iter()
-                .filter(|item| item.withheld != Withholding::None);
-            items.map(|item| item.own.clone()).collect()
+            let items = manifest.list(list).iter();
+            items
+                .filter(|item| item.withheld != Withholding::None)
+                .map(|item| item.own.clone())
+                .collect()
         });
-        let offers = |item: &&ListItem| naming.own.offers(ListKind::Tools, &item.own);
-        let shown = manifest
-            .tools
-            .iter()
-            .filter(|item| item.withheld != Withholding::Unlisted);
-        let shown = shown.filter(offers);
-        let apps = shown.filter_map(|item| item.app.clone());
-        let apps = apps
-            .filter(|uri| uri.len() <= naming.limits.uri_bytes_max)
-            .collect();
         Self {
+            apps: naming.apps(&manifest.tools),
             manifest,
             lists,
             quarantined,
             withheld,
-            apps,
         }
+    }
+
+    /// Whether it lists a template that a URI may be an expansion of, or that is written so.
+    pub(crate) fn has_template_for(&self, uri: &str) -> bool {
+        let templates = &self.list(ListKind::Templates).all;
+        templates.iter().any(|entry| {
+            let template = entry.template.as_ref();
+            *entry.own == *uri || template.is_some_and(|template| template.matches(uri))
+        })
     }
 
     /// Whether a URI lies in the directory of a skill that it lists.
@@ -169,62 +177,97 @@ impl UpstreamView {
 }
 
 impl Naming<'_> {
+    /// The entries of a list that are offered. All others are quarantined.
     fn entries(
         &self,
         list: ListKind,
         items: &[ListItem],
         quarantined: &mut Vec<Quarantined>,
     ) -> Entries {
-        let mut entries = Entries::default();
         let entries_max = match list {
             ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => {
                 self.limits.items_per_list_max
             }
             ListKind::Templates => self.limits.templates_max,
         };
-        let mut set_aside = |item: &ListItem, why| {
-            quarantined.push(Quarantined {
-                list,
-                own: item.own.clone(),
-                why,
-            })
-        };
-        let prefix = self.own.prefix.as_str();
-        let offered = || items.iter().filter(|item| self.own.offers(list, &item.own));
-        let names = offered()
-            .filter(|_| is_named(list))
-            .map(|item| self.own.name(list, &item.own));
-        let with_prefix: HashSet<&str> = names.filter(|name| lies_under(prefix, name)).collect();
-        // A name that has the prefix itself wins over one that receives it, whatever their order.
-        let is_taken = |item: &ListItem| {
-            let name = self.own.name(list, &item.own);
-            !with_prefix.is_empty()
-                && !lies_under(prefix, name)
-                && with_prefix.contains(&*whole_name(prefix, name))
-        };
-        let shown = offered().filter(|item| item.withheld != Withholding::Unlisted);
-        for (at, item) in shown.enumerate() {
-            if at >= entries_max {
-                set_aside(item, Quarantine::TooMany);
-                break;
+        let with_prefix = self.names_with_prefix(list, items);
+        let mut entries = Entries::default();
+        let offered = items.iter().filter(|item| self.is_offered(list, item));
+        for (at, item) in offered.enumerate() {
+            let entry = if at < entries_max {
+                self.new_entry(list, item, &entries, &with_prefix)
+            } else {
+                Err(Quarantine::TooMany)
+            };
+            match entry {
+                Ok(entry) => entries.push(entry),
+                Err(why) => quarantined.push(Quarantined {
+                    list,
+                    own: item.own.clone(),
+                    why,
+                }),
             }
-            match self.entry(list, item) {
-                Err(why) => set_aside(item, why),
-                Ok(entry) if entries.index.contains_key(&entry.public) || is_taken(item) => {
-                    set_aside(item, Quarantine::Twice);
-                }
-                Ok(entry) => {
-                    entries
-                        .index
-                        .insert(entry.public.clone(), entries.all.len());
-                    if entry.public != entry.own {
-                        entries.by_own.insert(entry.own.clone(), entries.all.len());
-                    }
-                    entries.all.push(entry);
-                }
+            // The first that is too many stands for all others.
+            if at >= entries_max {
+                break;
             }
         }
         entries
+    }
+
+    fn is_offered(&self, list: ListKind, item: &ListItem) -> bool {
+        item.withheld != Withholding::Unlisted && self.own.offers(list, &item.own)
+    }
+
+    /// The entry of an item, if no entry before it has its public name.
+    fn new_entry(
+        &self,
+        list: ListKind,
+        item: &ListItem,
+        before: &Entries,
+        with_prefix: &HashSet<&str>,
+    ) -> Result<OfferedEntry, Quarantine> {
+        let entry = self.entry(list, item)?;
+        if before.get(&entry.public).is_some() || self.is_taken(list, item, with_prefix) {
+            return Err(Quarantine::Twice);
+        }
+        Ok(entry)
+    }
+
+    /// The names of a list that have the server's prefix without receiving it.
+    fn names_with_prefix<'n>(&'n self, list: ListKind, items: &'n [ListItem]) -> HashSet<&'n str> {
+        if !is_named(list) {
+            return HashSet::new();
+        }
+        let offered = items.iter().filter(|item| self.own.offers(list, &item.own));
+        offered
+            .map(|item| self.own.name(list, &item.own))
+            .filter(|name| lies_under(&self.own.prefix, name))
+            .collect()
+    }
+
+    /// Whether another name is the public name of an item already: a name that has the prefix
+    /// itself wins over one that receives it, whatever their order.
+    fn is_taken(&self, list: ListKind, item: &ListItem, with_prefix: &HashSet<&str>) -> bool {
+        let prefix = self.own.prefix.as_str();
+        let name = self.own.name(list, &item.own);
+        !with_prefix.is_empty()
+            && !lies_under(prefix, name)
+            && with_prefix.contains(&*whole_name(prefix, name))
+    }
+
+    /// The resources of the apps of these tools.
+    fn apps(&self, tools: &[ListItem]) -> HashSet<Arc<str>> {
+        let mut apps = HashSet::new();
+        for tool in tools {
+            if self.is_offered(ListKind::Tools, tool)
+                && let Some(uri) = &tool.app
+                && uri.len() <= self.limits.uri_bytes_max
+            {
+                apps.insert(uri.clone());
+            }
+        }
+        apps
     }
 
     fn entry(&self, list: ListKind, item: &ListItem) -> Result<OfferedEntry, Quarantine> {
@@ -241,12 +284,14 @@ impl Naming<'_> {
         if own.len() > bytes_max {
             return Err(Quarantine::TooLong);
         }
-        let public: Arc<str> = match self.own.prefix.as_str() {
-            "" if !self.own.renames(list, &own) => own.clone(),
-            _ if is_named(list) => self.own.public_name(list, &own).into(),
-            _ => own.clone(),
+        let is_renamed = self.own.renames(list, &own);
+        let has_own_name = self.own.prefix.is_empty() && !is_renamed;
+        let public: Arc<str> = if has_own_name || !is_named(list) {
+            own.clone()
+        } else {
+            self.own.public_name(list, &own).into()
         };
-        let ruled = if self.own.renames(list, &own) {
+        let ruled = if is_renamed {
             self.own.ruled_name(&own).into()
         } else {
             Arc::clone(&public)
@@ -273,13 +318,13 @@ impl Naming<'_> {
         if self.own.builtin || !is_named(list) {
             return false;
         }
-        self.builtin
-            .is_some_and(|view| view.list(list).get(public).is_some())
-            || self.own.prefix.is_empty()
-                && self
-                    .all
-                    .iter()
-                    .any(|other| other.id != self.own.id && lies_under(&other.prefix, public))
+        if let Some(builtin) = self.builtin
+            && builtin.list(list).get(public).is_some()
+        {
+            return true;
+        }
+        let mut others = self.all.iter().filter(|other| other.id != self.own.id);
+        self.own.prefix.is_empty() && others.any(|other| lies_under(&other.prefix, public))
     }
 }
 
@@ -289,11 +334,10 @@ const SKILL_DEPTH_MAX: usize = 32;
 /// The `SKILL.md` of each skill that may have a file or directory of this URI (SEP-2640): in the
 /// directory itself, and in those around it.
 fn skill_files(uri: &str) -> impl Iterator<Item = String> {
-    let around = std::iter::successors(Some(uri), |inner| Some(inner.rsplit_once('/')?.0));
-    let around = around
+    std::iter::successors(Some(uri), |inner| Some(inner.rsplit_once('/')?.0))
         .take(SKILL_DEPTH_MAX)
-        .filter(|directory| !directory.ends_with('/'));
-    around.map(|directory| format!("{directory}/SKILL.md"))
+        .filter(|directory| !directory.ends_with('/'))
+        .map(|directory| format!("{directory}/SKILL.md"))
 }
 
 /// The method that acts on an entry of a list: a caller that may use it sees the entry.

@@ -21,11 +21,8 @@ pub(crate) struct ClosedDigests {
 impl ClosedDigests {
     /// Adds a digest, or keeps it longer.
     pub(crate) fn add(&mut self, until_ms: u64, digest: u128) {
-        if self
-            .until_ms
-            .get(&digest)
-            .is_some_and(|known_ms| *known_ms >= until_ms)
-        {
+        let known = self.until_ms.get(&digest);
+        if known.is_some_and(|known_ms| *known_ms >= until_ms) {
             return;
         }
         self.until_ms.insert(digest, until_ms);
@@ -51,6 +48,7 @@ impl ClosedDigests {
         let Some((until_ms, digest)) = self.all.pop_front() else {
             return;
         };
+        // It may have been kept longer since.
         if self.until_ms.get(&digest) == Some(&until_ms) {
             self.until_ms.remove(&digest);
         }

@@ -9,6 +9,7 @@ use model::{
 
 use crate::{
     Audience, Handles,
+    admission::judge_kind,
     event::{Decision, Terms},
 };
 
@@ -25,7 +26,32 @@ pub(crate) enum Phase<H: Handles> {
     /// Approved: it runs, once.
     Running,
     /// Its end is being written.
-    Ending(ProposalState, Option<Arc<str>>),
+    Ending(LastState),
+}
+
+/// The state in which a proposal is over.
+#[derive(Debug, Clone)]
+pub(crate) struct LastState {
+    pub(crate) state: ProposalState,
+    /// The reason, in words for the proposer.
+    pub(crate) reason: Option<Arc<str>>,
+}
+
+/// The digests of the request that a participant approves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Approval {
+    /// As the participant saw it.
+    pub(crate) shown: Digest,
+    /// As it is now; `None` if it cannot be made any more.
+    pub(crate) current: Option<Digest>,
+}
+
+/// The participant that decided about a proposal.
+#[derive(Debug, Clone)]
+pub(crate) struct Decided<H: Handles> {
+    pub(crate) by: ParticipantId,
+    /// The shell's part of its decision.
+    pub(crate) ruling: Option<H::Ruling>,
 }
 
 /// A decision that a participant made.
@@ -37,8 +63,8 @@ pub(crate) struct Ruling<H: Handles> {
     /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
-    /// Of an approval: the digests of the request as the participant saw it, and as it is now.
-    pub(crate) approves: Option<(Digest, Option<Digest>)>,
+    /// The approved request, if it is an approval.
+    pub(crate) approves: Option<Approval>,
     /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the
     /// journal fails.
     pub(crate) handle: Option<H::Ruling>,
@@ -58,31 +84,41 @@ impl<H: Handles> Ruling<H> {
         decision: Decision<'_>,
         handle: Option<H::Ruling>,
     ) -> Self {
-        let (state, reason, approves) = match decision {
-            Decision::Approve { shown, current } => {
-                (ProposalState::Running, None, Some((shown, current)))
-            }
-            Decision::Reject { reason } => (ProposalState::Rejected, reason, None),
-            Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason, None),
-        };
-        let (outside, fulfilment, requested, named) = <_>::default();
-        let reason = reason.map(Arc::from);
-        Self {
+        let mut ruling = Self {
             by,
-            outside,
-            state,
-            reason,
-            approves,
+            outside: None,
+            state: ProposalState::Running,
+            reason: None,
+            approves: None,
             handle,
-            fulfilment,
-            requested,
-            named,
+            fulfilment: None,
+            requested: None,
+            named: Box::default(),
+        };
+        match decision {
+            Decision::Approve { shown, current } => {
+                ruling.approves = Some(Approval { shown, current });
+            }
+            Decision::Reject { reason } => {
+                ruling.state = ProposalState::Rejected;
+                ruling.reason = reason.map(Arc::from);
+            }
+            Decision::Withdraw { reason } => {
+                ruling.state = ProposalState::Withdrawn;
+                ruling.reason = reason.map(Arc::from);
+            }
         }
+        ruling
     }
 }
 
-/// A call of a request in the room, with its server and its operation.
-pub(crate) type RoomCall<H> = (ParticipantId, OperationId, <H as Handles>::Call);
+/// A call of a request in the room.
+#[derive(Debug, Clone)]
+pub(crate) struct RoomCall<H: Handles> {
+    pub(crate) server: ParticipantId,
+    pub(crate) operation: OperationId,
+    pub(crate) call: H::Call,
+}
 
 /// A request in the room, at each of the servers that it names.
 #[derive(Debug, Clone)]
@@ -105,6 +141,22 @@ pub(crate) struct Unpublished<H: Handles> {
     pub(crate) message: H::Message,
     pub(crate) bytes: usize,
     pub(crate) audience: Audience,
+}
+
+impl<H: Handles> Unpublished<H> {
+    /// Whether these capabilities admit it as this request to its addressees.
+    pub(crate) fn is_admitted(
+        &self,
+        capabilities: &Capabilities,
+        method: &str,
+        context: Option<&str>,
+    ) -> bool {
+        let Ok(kind) = KindRef::request(method, context) else {
+            return false;
+        };
+        let to: Vec<&str> = self.audience.to.iter().map(|to| &**to).collect();
+        judge_kind(capabilities, kind, &to).is_ok()
+    }
 }
 
 impl<H: Handles> RoomRequests<H> {
@@ -139,8 +191,7 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
     pub(crate) deferred: Vec<RoomRequests<H>>,
-    /// The participant that decided, with the shell's part of its decision.
-    pub(crate) decided: Option<(ParticipantId, Option<H::Ruling>)>,
+    pub(crate) decided: Option<Decided<H>>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
     /// The time until which a participant may answer in the room.
@@ -150,7 +201,7 @@ pub(crate) struct Proposal<H: Handles> {
     /// The outcome and the answer.
     pub(crate) answer: Option<H::Answer>,
     /// Its last state, once it is over.
-    pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
+    pub(crate) over: Option<LastState>,
     /// Whether its end could not be written, so that it is pending again after a restart.
     pub(crate) end_lost: bool,
     pub(crate) updated_ms: u64,
@@ -216,15 +267,17 @@ impl<H: Handles> Proposal<H> {
 
     /// Its state, as participants may learn it.
     pub(crate) fn state(&self) -> ProposalState {
-        if let Some((state, _)) = &self.over {
-            return *state;
+        if let Some(over) = &self.over {
+            return over.state;
         }
         match &self.phase {
             Phase::Opening | Phase::Pending | Phase::Deciding(_) => ProposalState::Pending,
-            Phase::Running | Phase::Ending(ProposalState::Completed | ProposalState::Failed, _) => {
-                ProposalState::Running
-            }
-            Phase::Ending(..) => ProposalState::Pending,
+            Phase::Running => ProposalState::Running,
+            // An end counts once it is on disk. Until then it is what it was before.
+            Phase::Ending(last) => match last.state {
+                ProposalState::Completed | ProposalState::Failed => ProposalState::Running,
+                _ => ProposalState::Pending,
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Table of servers' tasks, with its indexes, places and times.
 
-use std::collections::{BTreeSet, HashMap as Map};
+use std::collections::HashMap as Map;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
@@ -9,6 +9,7 @@ use model::{Capabilities, LinkId, OperationId, ParticipantId, method::CALL_TOOL}
 use crate::{
     Handles,
     admission::Looker,
+    deadlines::Deadlines,
     event::{NewTask, TaskOrigin, TaskRight},
     members::{account, is_guest},
 };
@@ -21,8 +22,25 @@ pub const PARTICIPANT_TASKS_MAX: usize = 256;
 
 const _: () = assert!(PARTICIPANT_TASKS_MAX <= TOPIC_TASKS_MAX / 4);
 
-/// Server, number of its session, and the server's own id.
-pub(crate) type Key = (ParticipantId, u64, Arc<str>);
+/// A task as its server knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    server: ParticipantId,
+    /// The number of the server's session; 0 if any session knows the task.
+    session: u64,
+    /// The server's own id of it.
+    own: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(server: &ParticipantId, session: u64, own: impl Into<Arc<str>>) -> Self {
+        Self {
+            server: server.clone(),
+            session,
+            own: own.into(),
+        }
+    }
+}
 
 /// The right by which a participant has a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +77,7 @@ pub(crate) fn has_right(capabilities: &Capabilities, right: TaskRight<'_>) -> bo
         promotes: right.held,
     };
     looker
-        .holds(CALL_TOOL.name, right.tool, right.server.as_str())
+        .access(CALL_TOOL.name, right.tool, right.server.as_str())
         .is_some()
 }
 
@@ -111,7 +129,11 @@ pub(crate) struct Task<H: Handles> {
 
 impl<H: Handles> Task<H> {
     pub(crate) fn new(new: NewTask<'_, H>, stage: Stage, place: Option<ParticipantId>) -> Self {
-        let follows = matches!(stage, Stage::Becoming { follows: true, .. });
+        let mut waiting = Vec::new();
+        // The caller of a call that is followed is asked what the task's server asks.
+        if matches!(stage, Stage::Becoming { follows: true, .. }) {
+            waiting.push(new.task);
+        }
         Self {
             order: 0,
             stage,
@@ -125,15 +147,25 @@ impl<H: Handles> Task<H> {
             lost: false,
             makes_way: new.origin == TaskOrigin::Journal,
             until_ms: new.until_ms,
-            // The caller of a call that is followed is asked what the task's server asks.
-            waiting: follows.then_some(new.task).into_iter().collect(),
+            waiting,
             place,
             handle: new.handle,
         }
     }
 
     fn key(&self) -> Key {
-        (self.right.server.clone(), self.session, self.own.clone())
+        Key::new(&self.right.server, self.session, self.own.clone())
+    }
+
+    /// Whether this participant has it and knows it.
+    pub(crate) fn is_known_to(&self, participant: &ParticipantId) -> bool {
+        self.holder == *participant && self.stage == Stage::Known
+    }
+
+    /// Notes that its holder asks about it on this link, so that it keeps its place.
+    pub(crate) fn note_asked_on(&mut self, link: LinkId) {
+        self.link = Some(link);
+        self.makes_way = false;
     }
 
     /// Whether the gateway follows it for a call, so that no participant knows it.
@@ -149,7 +181,7 @@ pub(crate) struct Tasks<H: Handles> {
     by_key: Map<Key, OperationId>,
     by_public: Map<Arc<str>, OperationId>,
     /// By the time at which each is forgotten.
-    expiry: BTreeSet<(u64, OperationId)>,
+    expiry: Deadlines,
     /// Places that are taken, by account, and in all.
     places: Map<Box<str>, usize>,
     taken: usize,
@@ -165,7 +197,7 @@ impl<H: Handles> Tasks<H> {
             all: HashMap::new(),
             by_key: Map::new(),
             by_public: Map::new(),
-            expiry: BTreeSet::new(),
+            expiry: Deadlines::default(),
             places: Map::new(),
             taken: 0,
             opened: 0,
@@ -196,9 +228,8 @@ impl<H: Handles> Tasks<H> {
     }
 
     /// The task with this id at the gateway.
-    pub(crate) fn named(&self, public: &str) -> Option<(OperationId, &Task<H>)> {
-        let id = *self.by_public.get(public)?;
-        Some((id, self.all.get(&id)?))
+    pub(crate) fn named(&self, public: &str) -> Option<OperationId> {
+        self.by_public.get(public).copied()
     }
 
     pub(crate) fn insert(&mut self, id: OperationId, mut task: Task<H>) {
@@ -213,7 +244,7 @@ impl<H: Handles> Tasks<H> {
         let task = self.all.remove(&id)?;
         self.by_key.remove(&task.key());
         self.by_public.remove(&task.public);
-        self.expiry.remove(&(task.until_ms, id));
+        self.expiry.remove(task.until_ms, id);
         self.give_back(task.place.as_ref());
         Some(task)
     }
@@ -221,34 +252,35 @@ impl<H: Handles> Tasks<H> {
     /// The tasks for which `fits` holds, in the order of opening.
     pub(crate) fn which(&self, fits: impl Fn(&Task<H>) -> bool) -> Vec<OperationId> {
         let found = self.all.iter().filter(|(_, task)| fits(task));
-        let mut found: Vec<_> = found.map(|(id, task)| (task.order, *id)).collect();
-        found.sort_unstable();
-        found.into_iter().map(|(_, id)| id).collect()
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable_by_key(|(_, task)| task.order);
+        found.into_iter().map(|(id, _)| *id).collect()
     }
 
     /// Takes a place on a participant's account, or on that of all guests; false if there is none.
     pub(crate) fn take_place(&mut self, holder: &ParticipantId) -> bool {
-        let own = account(holder, self.guests);
-        let used = self.places.get(own).copied().unwrap_or_default();
+        let account = account(holder, self.guests);
+        let used = self.places.get(account).copied().unwrap_or_default();
         if used >= PARTICIPANT_TASKS_MAX || self.taken >= TOPIC_TASKS_MAX {
             return false;
         }
-        self.places.insert(own.into(), used + 1);
+        self.places.insert(account.into(), used + 1);
         self.taken += 1;
         true
     }
 
     /// Gives a place back, if there is one.
     pub(crate) fn give_back(&mut self, place: Option<&ParticipantId>) {
-        let Some(own) = place.map(|holder| account(holder, self.guests)) else {
+        let Some(holder) = place else {
             return;
         };
-        let Some(used) = self.places.get_mut(own) else {
+        let account = account(holder, self.guests);
+        let Some(used) = self.places.get_mut(account) else {
             return;
         };
         *used = used.saturating_sub(1);
         if *used == 0 {
-            self.places.remove(own);
+            self.places.remove(account);
         }
         self.taken = self.taken.saturating_sub(1);
     }
@@ -256,34 +288,37 @@ impl<H: Handles> Tasks<H> {
     /// The task on a participant's account that is forgotten for another one: the oldest that is
     /// over, else the oldest that makes way.
     pub(crate) fn spare(&self, holder: &ParticipantId) -> Option<OperationId> {
-        let own = account(holder, self.guests);
-        let is_own = |place: &ParticipantId| account(place, self.guests) == own;
-        let is_spare = |task: &Task<H>| {
-            let goes = task.over || task.makes_way;
-            goes && task.place.as_ref().is_some_and(is_own)
+        let spare = self.all.iter().filter(|(_, task)| {
+            (task.over || task.makes_way) && self.is_on_account_of(task, holder)
+        });
+        let (id, _) = spare.min_by_key(|(_, task)| (!task.over, task.order))?;
+        Some(*id)
+    }
+
+    /// Whether a task has its place on the account of this participant.
+    fn is_on_account_of(&self, task: &Task<H>, holder: &ParticipantId) -> bool {
+        let Some(place) = &task.place else {
+            return false;
         };
-        let spare = self.all.iter().filter(|(_, task)| is_spare(task));
-        let first = spare.min_by_key(|(_, task)| (!task.over, task.order));
-        first.map(|(id, _)| *id)
+        account(place, self.guests) == account(holder, self.guests)
     }
 
     /// Sets the time at which a task is forgotten.
     pub(crate) fn expire_at(&mut self, id: OperationId, until_ms: u64) {
         if let Some(task) = self.all.get_mut(&id) {
-            self.expiry.remove(&(task.until_ms, id));
+            self.expiry.remove(task.until_ms, id);
             task.until_ms = until_ms;
-            self.expiry.insert((until_ms, id));
+            self.expiry.insert(until_ms, id);
         }
     }
 
     /// The first task whose time is over.
     pub(crate) fn due(&self, now_ms: u64) -> Option<OperationId> {
-        let (until_ms, id) = self.expiry.first()?;
-        (*until_ms <= now_ms).then_some(*id)
+        self.expiry.due(now_ms)
     }
 
     /// The time at which the next task is forgotten.
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
-        self.expiry.first().map(|(until_ms, _)| *until_ms)
+        self.expiry.next_ms()
     }
 }

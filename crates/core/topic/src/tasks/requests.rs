@@ -6,18 +6,25 @@ use std::sync::Arc;
 use model::method::TASK_RESULT;
 use model::{LinkId, Narrowing, OperationId, ParticipantId};
 
-use super::{Stage, Task, has_right};
+use super::{Key, Stage, Task, has_right};
 use crate::{
     Handles, Topic,
+    asks::Way,
     effect::Cause,
     event::{About, NamedTask, PublicTarget},
     members::Seat,
     operations::AboutTask,
 };
 
+/// A request about a task that its caller may have.
+pub(crate) struct AdmittedAbout<'a> {
+    pub(crate) about: AboutTask,
+    /// The task's server; `None`, which is the gateway itself, if that cannot be asked any more.
+    pub(crate) target: Option<PublicTarget<'a>>,
+}
+
 impl<H: Handles> Topic<H> {
-    /// The hold of a request about a task, and its target: the task's server, or the gateway itself
-    /// if that cannot be asked any more.
+    /// Admits a request about a task.
     ///
     /// # Errors
     /// [`Cause::Unknown`], whether there is no such task, the link's participant may not have it, or
@@ -27,32 +34,43 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         narrowing: Option<&Narrowing>,
         named: NamedTask<'a>,
-    ) -> Result<(AboutTask, Option<PublicTarget<'a>>), Cause> {
-        let (own, member) = self.members.linked(link).ok_or(Cause::Unknown)?;
-        let may_have =
-            member.is_caller() && has_right(&own.granted(member, narrowing), named.right);
-        let known = self.tasks.named(named.public);
-        let is_theirs = |task: &Task<H>| task.holder == member.id && task.stage == Stage::Known;
-        if known.is_some_and(|(_, task)| !is_theirs(task)) || !may_have {
+    ) -> Result<AdmittedAbout<'a>, Cause> {
+        let (link, member) = self.members.linked(link).ok_or(Cause::Unknown)?;
+        if !member.is_caller() || !has_right(&link.granted(member, narrowing), named.right) {
             return Err(Cause::Unknown);
         }
         let server = named.right.server;
         self.server(server).ok_or(Cause::Unknown)?;
-        // A server may give an id again: then it is the new task's.
-        let at = (server.clone(), named.session, named.own.into());
-        if known.is_none() && self.tasks.at(&at).is_some() {
-            return Err(Cause::Unknown);
-        }
-        let lost = known.map_or(named.lost, |(_, task)| task.lost);
-        let about = AboutTask {
-            task: known.map(|(id, _)| id),
-            right: named.right.into(),
-            lost,
+        let known = self.tasks.named(named.public);
+        let lost = match known {
+            Some(id) => {
+                let task = self.tasks.get(id).ok_or(Cause::Unknown)?;
+                if !task.is_known_to(&member.id) {
+                    return Err(Cause::Unknown);
+                }
+                task.lost
+            }
+            None => {
+                // A server may give an id again: then it is the new task's.
+                let key = Key::new(server, named.session, named.own);
+                if self.tasks.at(&key).is_some() {
+                    return Err(Cause::Unknown);
+                }
+                named.lost
+            }
         };
-        Ok((
-            about,
-            (!lost).then_some(PublicTarget::Upstream(server.as_str())),
-        ))
+        let mut target = None;
+        if !lost {
+            target = Some(PublicTarget::Upstream(server.as_str()));
+        }
+        Ok(AdmittedAbout {
+            about: AboutTask {
+                task: known,
+                right: named.right.into(),
+                lost,
+            },
+            target,
+        })
     }
 
     /// Enters an open request about a task.
@@ -60,17 +78,20 @@ impl<H: Handles> Topic<H> {
         let Some(open) = self.operations.get_mut(id) else {
             return;
         };
-        let task = about.task;
+        let named = about.task;
         let link = open.link;
         let waits = !about.lost && open.method.as_str() == TASK_RESULT.name;
         open.rare.get_or_insert_default().about = Some(Box::new(about));
-        if let Some(task) = task.and_then(|task| self.tasks.get_mut(task)) {
-            (task.link, task.makes_way) = (Some(link), false);
-            task.waiting.extend(waits.then_some(id));
+        let Some(task) = named.and_then(|task| self.tasks.get_mut(task)) else {
+            return;
+        };
+        task.note_asked_on(link);
+        if waits {
+            task.waiting.push(id);
         }
     }
 
-    /// Takes the end of a request about a task.
+    /// Ends the wait of a request about a task that is over.
     pub(crate) fn end_about(&mut self, id: OperationId, about: &AboutTask) {
         if let Some(task) = about.task.and_then(|task| self.tasks.get_mut(task)) {
             task.waiting.retain(|waiting| *waiting != id);
@@ -79,12 +100,16 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a request is about a task that the participant of its link may not have any more.
     pub(crate) fn is_about_withdrawn(&self, link: LinkId, id: OperationId) -> bool {
-        let rare = self.operations.get(id).and_then(|open| open.rare.as_ref());
-        let about = rare.and_then(|rare| rare.about.as_ref());
-        let by = self.participant(link);
-        about
-            .zip(by)
-            .is_some_and(|(about, by)| !self.may_have(by, None, about.right.as_ref()))
+        let Some(open) = self.operations.get(id) else {
+            return false;
+        };
+        let Some(about) = open.rare.as_ref().and_then(|rare| rare.about.as_ref()) else {
+            return false;
+        };
+        let Some(caller) = self.participant(link) else {
+            return false;
+        };
+        !self.may_have(caller, None, about.right.as_ref())
     }
 
     /// Notes that a link listens to a task, with an access token that narrows what its participant
@@ -95,15 +120,20 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         narrowing: Option<&Narrowing>,
     ) {
-        let Some((id, task)) = self.tasks.named(public) else {
+        let Some(id) = self.tasks.named(public) else {
             return;
         };
-        let is_theirs = task.stage == Stage::Known && self.participant(link) == Some(&task.holder);
+        let Some(task) = self.tasks.get(id) else {
+            return;
+        };
+        let is_theirs = self
+            .participant(link)
+            .is_some_and(|caller| task.is_known_to(caller));
         if !is_theirs || !self.may_have(&task.holder, narrowing, task.right.as_ref()) {
             return;
         }
         if let Some(task) = self.tasks.get_mut(id) {
-            (task.link, task.makes_way) = (Some(link), false);
+            task.note_asked_on(link);
         }
     }
 
@@ -119,19 +149,20 @@ impl<H: Handles> Topic<H> {
         if self.members.server(&task.right.server) != Some(server) || !self.is_had(task) {
             return None;
         }
-        let waiting = task.waiting.last().map(|call| About::Call(*call));
-        let own = session.filter(|link| self.participant(*link) == Some(&task.holder));
-        waiting.or(own.map(About::Session))
+        if let Some(call) = task.waiting.last() {
+            return Some(About::Call(*call));
+        }
+        let link = session?;
+        if self.participant(link) != Some(&task.holder) {
+            return None;
+        }
+        Some(About::Session(link))
     }
 
     /// The ways by which the holder of a task gets notifications about it: its listen requests that
     /// name the task, and the link that asked about it last. None if it may not have the task, or
     /// does not know it.
-    pub(crate) fn ways_to_holder(
-        &self,
-        server: &ParticipantId,
-        id: OperationId,
-    ) -> Vec<(LinkId, Option<OperationId>)> {
+    pub(crate) fn ways_to_holder(&self, server: &ParticipantId, id: OperationId) -> Vec<Way> {
         let Some(task) = self.tasks.get(id) else {
             return Vec::new();
         };
@@ -139,31 +170,35 @@ impl<H: Handles> Topic<H> {
         if task.right.server != *server || task.stage != Stage::Known || !self.is_had(task) {
             return Vec::new();
         }
-        let is_theirs = |link: LinkId| self.participant(link) == Some(&task.holder);
-        let is_notified = |link: LinkId| self.members.link(link).is_some_and(|own| own.notified);
-        let listens = self.interests.watchers(&task.public).iter();
-        let listens =
-            listens.filter(|(link, listen)| is_theirs(*link) && self.may_hear_of(*listen, task));
-        let last = task
-            .link
-            .filter(|link| is_theirs(*link) && is_notified(*link));
-        listens
-            .map(|(link, listen)| (*link, Some(*listen)))
-            .chain(last.map(|link| (link, None)))
-            .collect()
+        let mut ways = Vec::new();
+        for watcher in self.interests.watchers(&task.public) {
+            let is_theirs = self.participant(watcher.link) == Some(&task.holder);
+            if is_theirs && self.may_listen_to(watcher.listen, task) {
+                ways.push(Way {
+                    link: watcher.link,
+                    call: Some(watcher.listen),
+                });
+            }
+        }
+        if let Some(link) = task.link
+            && self.participant(link) == Some(&task.holder)
+            && self.members.link(link).is_some_and(|link| link.notified)
+        {
+            ways.push(Way { link, call: None });
+        }
+        ways
     }
 
     /// Whether the access token of a listen request of a task's holder is good for the task.
-    fn may_hear_of(&self, listen: OperationId, task: &Task<H>) -> bool {
-        let rare = self
-            .operations
-            .get(listen)
-            .and_then(|open| open.rare.as_ref());
-        let listening = rare.and_then(|rare| rare.listens.as_ref());
-        listening.is_some_and(|listening| {
-            let narrowing = listening.narrowing.as_ref();
-            self.may_have(&task.holder, narrowing, task.right.as_ref())
-        })
+    fn may_listen_to(&self, listen: OperationId, task: &Task<H>) -> bool {
+        let Some(open) = self.operations.get(listen) else {
+            return false;
+        };
+        let Some(listening) = open.rare.as_ref().and_then(|rare| rare.listens.as_ref()) else {
+            return false;
+        };
+        let narrowing = listening.narrowing.as_ref();
+        self.may_have(&task.holder, narrowing, task.right.as_ref())
     }
 
     /// The id at the gateway of a task.
@@ -178,7 +213,7 @@ impl<H: Handles> Topic<H> {
 
     /// The task at a server of this id, in the session of this number; 0 is any session.
     pub fn task_at(&self, server: &ParticipantId, session: u64, own: &str) -> Option<H::Task> {
-        let id = self.tasks.at(&(server.clone(), session, own.into()))?;
+        let id = self.tasks.at(&Key::new(server, session, own))?;
         self.task(id)
     }
 
@@ -195,10 +230,11 @@ impl<H: Handles> Topic<H> {
         narrowing: Option<&Narrowing>,
         public: &str,
     ) -> Option<H::Task> {
-        let (_, task) = self.tasks.named(public)?;
-        let is_theirs = task.holder == *holder && task.stage == Stage::Known;
-        let may_have = is_theirs && self.may_have(holder, narrowing, task.right.as_ref());
-        may_have.then(|| task.handle.clone())
+        let task = self.tasks.get(self.tasks.named(public)?)?;
+        if !task.is_known_to(holder) || !self.may_have(holder, narrowing, task.right.as_ref()) {
+            return None;
+        }
+        Some(task.handle.clone())
     }
 
     /// The tasks that a participant has and may have now, with an access token that narrows its
@@ -207,11 +243,9 @@ impl<H: Handles> Topic<H> {
         let Some(granted) = self.granted_to(holder, narrowing) else {
             return Vec::new();
         };
-        let theirs = self.tasks.which(|task| {
-            task.holder == *holder
-                && task.stage == Stage::Known
-                && has_right(&granted, task.right.as_ref())
-        });
+        let theirs = self
+            .tasks
+            .which(|task| task.is_known_to(holder) && has_right(&granted, task.right.as_ref()));
         theirs.into_iter().filter_map(|id| self.task(id)).collect()
     }
 
@@ -236,7 +270,10 @@ impl<H: Handles> Topic<H> {
 
     /// The link that asked about a task last, if its participant may have the task now.
     pub fn asks_task(&self, id: OperationId) -> Option<H::Link> {
-        let task = self.tasks.get(id).filter(|task| self.is_had(task))?;
+        let task = self.tasks.get(id)?;
+        if !self.is_had(task) {
+            return None;
+        }
         self.handle(task.link?)
     }
 }
