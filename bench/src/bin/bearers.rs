@@ -7,11 +7,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+use auth::jwt::{Algorithm, Rules};
+use auth::{Presented, PublicUrl};
 use identity::bearers::Bearers;
 use identity::config::IdentityConfig;
 use identity::issuers::{IssuerConfig, TokenAccess};
-use auth::jwt::{Algorithm, Rules};
-use auth::{Presented, PublicUrl};
 use model::{Capabilities, TopicName};
 use oauth::issuer::TokenCheck;
 use portmoot_bench::flags::Flags;

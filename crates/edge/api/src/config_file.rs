@@ -78,16 +78,17 @@ impl ConfigFile {
         let env = self.env;
         let of_client = self.has_client_files && in_force;
         let named = name.to_owned();
-        let write = move || {
-            let (change, was_there) = plan(TextFile::read(&path)?, &named, wish, of_client)?;
-            let problems = setup::new_problems(&change, &env);
+        let planned = off_the_runtime(move || {
+            let planned = plan(TextFile::read(&path)?, &named, wish, of_client)?;
+            let problems = setup::new_problems(&planned.change, &env);
             if let Some(first) = problems.first() {
                 return Err(invalid(&problems, first.hint.as_deref()).into());
             }
-            setup::write(&change, config::SCHEMA)?;
-            Ok::<_, Failed>((change, was_there))
-        };
-        let (change, was_there) = off_the_runtime(write).await?;
+            setup::write(&planned.change, config::SCHEMA)?;
+            Ok(planned)
+        })
+        .await?;
+        let Planned { change, was_there } = planned;
         let changed = !change.is_none();
         if changed && let Err(refusal) = self.taken_over().await {
             off_the_runtime(move || Ok::<_, Failed>(put_back(&change)?)).await?;
@@ -96,38 +97,47 @@ impl ConfigFile {
         Ok(Done { was_there, changed })
     }
 
+    /// Has the gateway read the file again, and waits until it has taken it over, or refused it.
     async fn taken_over(&self) -> Result<(), Refusal> {
-        let stops = || Refusal::new(RefusalCode::Overloaded, "the gateway is about to stop");
         let (done, wait) = oneshot::channel();
-        self.reload.send(done).await.map_err(|_| stops())?;
-        wait.await.map_err(|_| stops())?
+        if self.reload.send(done).await.is_ok()
+            && let Ok(outcome) = wait.await
+        {
+            return outcome;
+        }
+        Err(Refusal::new(
+            RefusalCode::Overloaded,
+            "the gateway is about to stop",
+        ))
     }
 }
 
-fn plan(
-    file: TextFile,
-    name: &str,
-    wish: Wish,
-    of_client: bool,
-) -> Result<(FileChange, bool), Failed> {
+/// A change of the file that was not written yet.
+struct Planned {
+    change: FileChange,
+    /// Whether the file had the server before.
+    was_there: bool,
+}
+
+/// Plans a change of one server. `of_client` is whether the gateway has it from a file of
+/// `--mcp-config`, if this one has it not.
+fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<Planned, Failed> {
     let was_there = setup::entries(&file)?
         .iter()
         .any(|entry| entry.name == name);
-    let conflict =
-        |why: String, hint: &'static str| Refusal::new(RefusalCode::Conflict, why).hint(hint);
     if !was_there && of_client {
         let why =
             format!("`{name}` is in a file of `--mcp-config`, which the gateway does not change");
-        return Err(conflict(
-            why,
-            "change it there: the gateway takes the file over within seconds",
-        )
-        .into());
+        return Err(Refusal::new(RefusalCode::Conflict, why)
+            .hint("change it there: the gateway takes the file over within seconds")
+            .into());
     }
     let change = match wish {
         Wish::Put { new: true, .. } if was_there => {
             let why = format!("there is a server `{name}`");
-            return Err(conflict(why, "leave out `If-None-Match` to replace it").into());
+            return Err(Refusal::new(RefusalCode::Conflict, why)
+                .hint("leave out `If-None-Match` to replace it")
+                .into());
         }
         Wish::Put { fields, .. } => setup::put(file, name, &fields)?,
         Wish::Remove if was_there => setup::remove(file, &[name.to_owned()])?,
@@ -138,7 +148,7 @@ fn plan(
                 .into());
         }
     };
-    Ok((change, was_there))
+    Ok(Planned { change, was_there })
 }
 
 /// Gives a file the text back that it had before a change, if it still has that of the change.
@@ -204,15 +214,12 @@ impl From<SetupError> for Failed {
 async fn off_the_runtime<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let interrupted = |_| {
-        Failed(Refusal::new(
+    match spawn_blocking(act).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(Failed(why))) => Err(why),
+        Err(_) => Err(Refusal::new(
             RefusalCode::Internal,
             "the change was interrupted",
-        ))
-    };
-    spawn_blocking(act)
-        .await
-        .map_err(interrupted)
-        .and_then(|done| done)
-        .map_err(|Failed(why)| why)
+        )),
+    }
 }

@@ -2,9 +2,8 @@
 
 use axum::{Json, extract::State, http::StatusCode, http::request::Parts};
 use identity::SERVERS;
-use oauth::issuer::Condition;
 use serde::Serialize;
-use upstream::ServerStatus;
+use upstream::ServerState;
 use utoipa::ToSchema;
 
 use crate::state::{Api, presented};
@@ -37,40 +36,36 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
     };
     let may_name = caller.is_some_and(|caller| api.holds(&caller, SERVERS, None));
     let upstreams = api.registry.upstreams();
-    let statuses = upstreams.iter().map(|upstream| upstream.status());
-    let not_ready: Vec<ServerStatus> = statuses.filter(|status| !status.state.is_ready()).collect();
     // One that starts again is listed, and a call waits for it.
     let starting = upstreams.iter().any(|upstream| !upstream.has_settled());
-    let servers_not_ready = not_ready.len();
-    let needing = not_ready
-        .iter()
-        .filter(|status| status.state == upstream::ServerState::NeedsLogin);
-    let servers_need_login = needing.count();
-    let named = |status: ServerStatus| {
-        let name = status.name.to_string();
-        let state = status.state.as_str().to_owned();
-        ServerNotReady {
-            name,
-            state,
+    let mut servers: Vec<ServerNotReady> = Vec::new();
+    let mut servers_need_login = 0;
+    for upstream in &upstreams {
+        let status = upstream.status();
+        if status.state.is_ready() {
+            continue;
+        }
+        if status.state == ServerState::NeedsLogin {
+            servers_need_login += 1;
+        }
+        servers.push(ServerNotReady {
+            name: status.name.to_string(),
+            state: status.state.as_str().to_owned(),
             reason: status.reason,
             cause: status.cause,
+        });
+    }
+    let mut issuers: Vec<IssuerNotReady> = Vec::new();
+    for (name, issuer) in api.registry.bearers.issuers() {
+        let condition = issuer.condition();
+        if let Some(why) = condition.why() {
+            issuers.push(IssuerNotReady {
+                name,
+                state: condition.as_str().to_owned(),
+                reason: Some(why.to_owned()),
+            });
         }
-    };
-    let servers = may_name.then(|| not_ready.into_iter().map(named).collect());
-    let issuers = api.registry.bearers.issuers();
-    let conditions = issuers
-        .into_iter()
-        .map(|(name, issuer)| (name, issuer.condition()));
-    let failing: Vec<_> = conditions
-        .filter(|(_, condition)| condition.why().is_some())
-        .collect();
-    let issuers_not_ready = failing.len();
-    let named = |(name, condition): (String, Condition)| IssuerNotReady {
-        name,
-        state: condition.as_str().to_owned(),
-        reason: condition.why().map(str::to_owned),
-    };
-    let issuers = may_name.then(|| failing.into_iter().map(named).collect());
+    }
     let audit = (!api.registry.audit.is_available()).then(|| "unavailable".to_owned());
     let ready = !starting && audit.is_none();
     let status = if ready {
@@ -82,11 +77,11 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
         status,
         Json(Ready {
             ready,
-            servers_not_ready,
+            servers_not_ready: servers.len(),
             servers_need_login,
-            servers,
-            issuers_not_ready,
-            issuers,
+            servers: may_name.then_some(servers),
+            issuers_not_ready: issuers.len(),
+            issuers: may_name.then_some(issuers),
             audit,
         }),
     )

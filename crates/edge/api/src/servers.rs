@@ -53,13 +53,11 @@ pub(crate) async fn server(
     api.authorize(&caller, SERVERS, None)?;
     let (upstream, topic) = named(&api, &caller, &name)?;
     let shown = shown(&api, vec![(upstream, topic)]).await;
-    let gone = || {
-        Refusal::new(
-            RefusalCode::UnknownTarget,
-            format!("there is no server `{name}`"),
-        )
+    let Some(server) = shown.into_iter().next() else {
+        let what = format!("there is no server `{name}`");
+        return Err(Refusal::new(RefusalCode::UnknownTarget, what).into());
     };
-    Ok(Json(shown.into_iter().next().ok_or_else(gone)?))
+    Ok(Json(server))
 }
 
 /// The last lines that the processes of a server wrote to stderr. Needs `portmoot/servers`.
@@ -100,15 +98,11 @@ pub(crate) async fn logs(
             () = stopped => {}
         }
         // What the caller may do may have changed meanwhile.
-        let still = api.registry.known(&caller.id);
-        let revoked = || {
-            Refusal::new(
-                RefusalCode::Unauthenticated,
-                "this token is not valid any more",
-            )
+        let Some(caller) = api.registry.known(&caller.id) else {
+            let what = "this token is not valid any more";
+            return Err(Refusal::new(RefusalCode::Unauthenticated, what).into());
         };
-        let still = still.ok_or_else(revoked)?;
-        api.authorize(&still, SERVERS, None)?;
+        api.authorize(&caller, SERVERS, None)?;
     }
     let (lines, newest) = log.after(after);
     let lines = lines.into_iter().map(|line| LogLine {
@@ -382,34 +376,45 @@ fn mode(mode: PinMode) -> &'static str {
 }
 
 fn changed(pins: &Pins, server: &str) -> Vec<String> {
-    let rows = pins
-        .rows(server)
-        .into_iter()
-        .filter(|row| row.waiting.is_some());
-    rows.map(|row| {
-        format!("{} {}", row.key.0.as_str(), row.key.1)
-            .trim_end()
-            .to_owned()
-    })
-    .collect()
+    let mut changed = Vec::new();
+    for row in pins.rows(server) {
+        if row.waiting.is_some() {
+            let (part, name) = &row.key;
+            // Instructions have no name.
+            changed.push(format!("{} {name}", part.as_str()).trim_end().to_owned());
+        }
+    }
+    changed
 }
 
-fn flagged(pins: &Pins, server: &str) -> Vec<Flagged> {
-    let shown = |one: FlaggedText| Flagged {
-        part: one.part.as_str().to_owned(),
-        name: one.name,
-        path: one.path,
-        flag: one.flag.as_str().to_owned(),
-        excerpt: one.excerpt,
-    };
-    pins.findings(server).into_iter().map(shown).collect()
+impl From<FlaggedText> for Flagged {
+    fn from(text: FlaggedText) -> Self {
+        Self {
+            part: text.part.as_str().to_owned(),
+            name: text.name,
+            path: text.path,
+            flag: text.flag.as_str().to_owned(),
+            excerpt: text.excerpt,
+        }
+    }
+}
+
+impl From<QuarantinedTool> for UnusableTool {
+    fn from(tool: QuarantinedTool) -> Self {
+        Self {
+            name: tool.name,
+            reason: tool.reason,
+        }
+    }
 }
 
 fn gaps(child: &StdioConfig) -> Vec<String> {
-    match child.confinement.files.as_ref().map(|_| support()) {
-        Some(SandboxSupport::Files(gaps)) => gaps.into_iter().map(str::to_owned).collect(),
-        Some(SandboxSupport::None(why)) => vec![format!("anything: {why}")],
-        None => Vec::new(),
+    if child.confinement.files.is_none() {
+        return Vec::new();
+    }
+    match support() {
+        SandboxSupport::Files(gaps) => gaps.into_iter().map(str::to_owned).collect(),
+        SandboxSupport::None(why) => vec![format!("anything: {why}")],
     }
 }
 
@@ -423,10 +428,6 @@ impl Server {
     ) -> Self {
         let config = &upstream.spec().config;
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
-        let shown = |tool: QuarantinedTool| UnusableTool {
-            name: tool.name,
-            reason: tool.reason,
-        };
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
@@ -468,10 +469,14 @@ impl Server {
                 .map(|child| sandbox(child).to_owned()),
             pins: mode(config.pins.mode).to_owned(),
             changed: changed(pins, upstream.spec().name()),
-            findings: flagged(pins, upstream.spec().name()),
+            findings: pins
+                .findings(upstream.spec().name())
+                .into_iter()
+                .map(Flagged::from)
+                .collect(),
             sandbox_gaps: config.transport.child().map(gaps).unwrap_or_default(),
-            unlisted_tools: status.quarantined.into_iter().map(shown).collect(),
-            untyped_tools: status.untyped.into_iter().map(shown).collect(),
+            unlisted_tools: status.quarantined.into_iter().map(Into::into).collect(),
+            untyped_tools: status.untyped.into_iter().map(Into::into).collect(),
             hidden_tools: status.hidden,
             notes: status.notes,
         }

@@ -496,7 +496,7 @@ async fn route(
                 return Box::pin(after_body(body, refused, place)).await;
             }
         };
-        return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
+        return endpoint::serve(&connection, &config, &visit, &parts, &head, body).await;
     }
     if let Err(refusal) = admitted {
         if is_grpc {

@@ -25,27 +25,17 @@ use crate::stream::Stream;
 pub(crate) fn initialize(message: &Message) -> Result<ClientProfile, Bytes> {
     let params = Params::read(message).map_err(|malformed| malformed.answer())?;
     let id = message.id();
-    let missing = |what: &str| {
-        rpc::error(
-            id,
-            code::INVALID_PARAMS,
-            &format!("`params.{what}` is missing"),
-            None,
-        )
+    let Some(asked) = params.protocol_version() else {
+        let why = "`params.protocolVersion` is missing";
+        return Err(rpc::error(id, code::INVALID_PARAMS, why, None));
     };
-    let asked = params
-        .protocol_version()
-        .ok_or_else(|| missing("protocolVersion"))?;
-    let capabilities = params
-        .client_capabilities()
-        .ok_or_else(|| missing("capabilities"))?;
+    let Some(capabilities) = params.client_capabilities() else {
+        let why = "`params.capabilities` is missing";
+        return Err(rpc::error(id, code::INVALID_PARAMS, why, None));
+    };
     if !json::is_object(capabilities) {
-        return Err(rpc::error(
-            id,
-            code::INVALID_PARAMS,
-            "`params.capabilities` must be an object",
-            None,
-        ));
+        let why = "`params.capabilities` must be an object";
+        return Err(rpc::error(id, code::INVALID_PARAMS, why, None));
     }
     Ok(ClientProfile {
         capabilities: declared(capabilities),
@@ -54,8 +44,8 @@ pub(crate) fn initialize(message: &Message) -> Result<ClientProfile, Bytes> {
     })
 }
 
-/// Takes the first request of a client that reads everything on `out`, and answers it if it is not
-/// a good `initialize`; `otherwise` is what a client reads that begins with another.
+/// Receives the first request of a client that reads everything on `out`, and answers it if it is
+/// not a good `initialize`; `otherwise` is what a client reads that begins with another.
 pub(crate) fn first(message: &Message, out: &Stream, otherwise: &str) -> Option<ClientProfile> {
     let id = message.id()?;
     match message.method() {
@@ -72,7 +62,8 @@ pub(crate) async fn join(
     links: &ClientLinks,
     visitor: &Visitor,
     client: ClientProfile,
-    (id, out): (&Id, &Arc<Stream>),
+    id: &Id,
+    out: &Arc<Stream>,
 ) -> Option<Arc<Link>> {
     visitor.dispatch.wait_for_servers_before(&client).await;
     let joined = links.join_on(out, visitor, client);
@@ -145,11 +136,13 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
         Interest::None
     };
     let mut incoming = Incoming::plain(request, Some(Tag::of_client(id.clone())));
-    (incoming.interest, incoming.parks, incoming.wish) = (interest, parks, wish);
+    incoming.interest = interest;
+    incoming.parks = parks;
+    incoming.wish = wish;
     Ok(incoming)
 }
 
-/// Takes a message of an initialized client that is no request.
+/// Receives a message of an initialized client that is no request.
 pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     let message = params.message();
     match message.shape() {
@@ -173,7 +166,7 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     }
 }
 
-/// Takes one message of an initialized client; answers go to `out`.
+/// Receives one message of an initialized client; answers go to `out`.
 pub(crate) fn receive(
     dispatch: &Arc<Dispatch>,
     by: Requester<'_>,

@@ -160,7 +160,7 @@ impl Client<'_> {
         let Some(client) = legacy::first(message, &self.out, otherwise) else {
             return;
         };
-        self.legacy = legacy::join(self.links, &self.visitor, client, (id, &self.out)).await;
+        self.legacy = legacy::join(self.links, &self.visitor, client, id, &self.out).await;
         if let Some(link) = &self.legacy {
             self.out
                 .answer(legacy::welcome(&self.visitor.dispatch, link, id));

@@ -157,20 +157,22 @@ impl Sealer {
         }
         let nonce = XNonce::from(*nonce);
         let associated = associated_data(purpose, &self.incarnations.bearer(principal));
-        let open = |cipher: &XChaCha20Poly1305| {
-            cipher
-                .decrypt(
-                    &nonce,
-                    Payload {
-                        msg: sealed,
-                        aad: &associated,
-                    },
-                )
-                .ok()
-        };
-        let plain = open(&self.current)
-            .or_else(|| self.previous.as_ref().and_then(open))
-            .ok_or(SealError::Invalid)?;
+        let mut plain = None;
+        // Sealed texts outlive one change of the key.
+        for cipher in [Some(&self.current), self.previous.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let payload = Payload {
+                msg: sealed,
+                aad: &associated,
+            };
+            plain = cipher.decrypt(&nonce, payload).ok();
+            if plain.is_some() {
+                break;
+            }
+        }
+        let plain = plain.ok_or(SealError::Invalid)?;
         let (expires, state) = plain
             .split_first_chunk::<TIME_BYTES>()
             .ok_or(SealError::Invalid)?;

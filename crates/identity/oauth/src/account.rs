@@ -79,7 +79,7 @@ pub struct Account {
     pub participant: Option<String>,
     /// Caller's token for which its tokens are issued, where callers' tokens are exchanged.
     subject: Option<ExchangedToken>,
-    /// Moves with every change of the header.
+    /// Moves with every change of the header. It begins with 1: the stamp 0 is that of no header.
     stamp: AtomicU64,
     /// Until when the header may be sent without asking; 0 if it may not.
     fresh_until_ms: AtomicU64,
@@ -111,14 +111,15 @@ impl Account {
         saved: Option<Saved>,
         flight: Option<Flight>,
     ) -> Arc<Self> {
-        // Without an account of its own a caller has no session, not even one without a token.
-        let phase = match (&saved, site.config.account, site.config.kind) {
-            (Some(_), _, _) => Phase::Ready,
-            (None, _, AuthorizationKind::Key) => Phase::Blocked(AccountFault::KeyNeeded),
-            (None, Whose::Caller, AuthorizationKind::OAuth) => {
-                Phase::Blocked(AccountFault::LoginNeeded)
-            }
-            (None, _, _) => Phase::Open,
+        let is_callers = site.config.account == Whose::Caller;
+        let phase = match site.config.kind {
+            _ if saved.is_some() => Phase::Ready,
+            AuthorizationKind::Key => Phase::Blocked(AccountFault::KeyNeeded),
+            // Without an account of its own a caller has no session, not even one without a token.
+            AuthorizationKind::OAuth if is_callers => Phase::Blocked(AccountFault::LoginNeeded),
+            // A shared account may need no token; one of a machine asks for its token once it is
+            // needed.
+            _ => Phase::Open,
         };
         let was_kept = saved.is_some();
         let is_waiting = flight.is_some();
@@ -200,10 +201,10 @@ impl Account {
     /// Its flight, if it asks for tokens now.
     #[must_use]
     pub fn flight(&self) -> Option<Flight> {
-        self.flight
-            .try_lock()
-            .is_err()
-            .then(|| Arc::clone(&self.flight))
+        if self.flight.try_lock().is_ok() {
+            return None;
+        }
+        Some(Arc::clone(&self.flight))
     }
 
     /// Why no request can succeed until a person acts.
@@ -313,21 +314,26 @@ impl Account {
             &format!("signed out {}", self.whose()),
         );
         self.site.changed(self.participant.as_deref());
-        let Some(held) = held.filter(|_| !is_key) else {
+        let Some(held) = held else {
             return Ok(None);
         };
+        // No authorization server knows a key.
+        if is_key {
+            return Ok(None);
+        }
+        let way = self.site.way();
         let server = authorization_server(&held);
-        let refresh = held
-            .tokens
-            .refresh
-            .as_ref()
-            .map(|token| (token, "refresh_token"));
-        let (token, hint) = refresh.unwrap_or((&held.tokens.access, "access_token"));
-        Ok(
-            token::revoke(self.site.way(), &server, &held.client, token, hint)
-                .await
-                .err(),
-        )
+        // With a refresh token its access tokens end too, at most servers (RFC 7009, 2.1).
+        let revoked = match &held.tokens.refresh {
+            Some(refresh) => {
+                token::revoke(way, &server, &held.client, refresh, "refresh_token").await
+            }
+            None => {
+                let access = &held.tokens.access;
+                token::revoke(way, &server, &held.client, access, "access_token").await
+            }
+        };
+        Ok(revoked.err())
     }
 
     fn whose(&self) -> String {
@@ -337,7 +343,8 @@ impl Account {
         }
     }
 
-    /// Makes what the book says visible to the path of calls.
+    /// Makes what the book says visible to the path of calls. The book is locked meanwhile, so that
+    /// what is visible is always one state of it.
     fn publish(&self, book: &mut Book) {
         self.stamp.fetch_add(1, Ordering::AcqRel);
         self.fresh_until_ms
@@ -385,11 +392,13 @@ impl Account {
         }
         self.in_flight(flight, |account| async move { account.renew(true).await })
             .await?;
-        let at_once = || AccountFault::Waiting {
-            why: "the token expired at once".to_owned(),
-            retry_after_ms: 1_000,
-        };
-        self.ready().unwrap_or_else(|| Err(at_once()))
+        match self.ready() {
+            Some(ready) => ready,
+            None => Err(AccountFault::Waiting {
+                why: "the token expired at once".to_owned(),
+                retry_after_ms: 1_000,
+            }),
+        }
     }
 
     /// Runs a step in a task of its own: its caller may go away, the step may not.
@@ -402,16 +411,19 @@ impl Account {
         F: FnOnce(Arc<Account>) -> S + Send + 'static,
         S: Future<Output = Result<(), AccountFault>> + Send + 'static,
     {
-        let gone = || AccountFault::Waiting {
+        if let Some(me) = self.me.upgrade() {
+            let task = tokio::spawn(async move {
+                let _flight = flight;
+                step(me).await
+            });
+            if let Ok(outcome) = task.await {
+                return outcome;
+            }
+        }
+        Err(AccountFault::Waiting {
             why: "the gateway stops".to_owned(),
             retry_after_ms: 1_000,
-        };
-        let me = self.me.upgrade().ok_or_else(gone)?;
-        let task = tokio::spawn(async move {
-            let _flight = flight;
-            step(me).await
-        });
-        task.await.unwrap_or_else(|_| Err(gone()))
+        })
     }
 
     /// The scopes of the next request for tokens: configured, else those of the last challenge,
@@ -425,25 +437,20 @@ impl Account {
     /// Scopes to ask for where the server named these.
     #[must_use]
     pub fn scopes_with(&self, found: &Discovery, wanted: Vec<String>) -> Vec<String> {
-        let named = || found.resource.as_ref()?.scopes_supported.clone();
-        let mut scopes = match (self.site.config.scopes.is_empty(), wanted.is_empty()) {
-            (false, true) => self.site.config.scopes.clone(),
-            (false, false) => union(&self.site.config.scopes, &wanted),
-            (true, false) => wanted,
-            (true, true) => named().unwrap_or_default(),
-        };
-        let offline = "offline_access";
-        let lists = found
-            .server
-            .scopes_supported
-            .iter()
-            .any(|scope| scope == offline);
-        if lists
-            && !scopes.is_empty()
-            && !self.site.is_machine()
-            && !scopes.iter().any(|scope| scope == offline)
+        let mut scopes = union(&self.site.config.scopes, &wanted);
+        if scopes.is_empty()
+            && let Some(resource) = &found.resource
         {
-            scopes.push(offline.to_owned());
+            scopes = resource.scopes_supported.clone().unwrap_or_default();
+        }
+        // Without scopes the choice is the server's, and one scope would be all that it gives. A
+        // machine has no refresh token.
+        if scopes.is_empty() || self.site.is_machine() {
+            return scopes;
+        }
+        let offline = "offline_access".to_owned();
+        if found.server.scopes_supported.contains(&offline) && !scopes.contains(&offline) {
+            scopes.push(offline);
         }
         scopes
     }
@@ -472,15 +479,18 @@ impl Authorize for Account {
             return Ok(None);
         }
         let book = self.book.lock();
-        match (&book.phase, book.held()) {
-            (Phase::Ready, Some(held)) => {
-                Ok(Some(Zeroizing::new(held.tokens.access.expose().to_owned())))
-            }
-            (Phase::Blocked(fault), _) => Err(fault.clone()),
-            (Phase::Ready | Phase::Open, _) => Err(AccountFault::KeyNeeded),
+        match &book.phase {
+            Phase::Blocked(fault) => Err(fault.clone()),
+            Phase::Open => Err(AccountFault::KeyNeeded),
+            Phase::Ready => match book.held() {
+                Some(held) => Ok(Some(Zeroizing::new(held.tokens.access.expose().to_owned()))),
+                None => Err(AccountFault::KeyNeeded),
+            },
         }
     }
 
+    /// Never: an account outlives its sign-ins. [`session::SessionAccount`] is of one sign-in, and
+    /// may be void.
     fn is_void(&self) -> bool {
         false
     }

@@ -39,6 +39,15 @@ pub struct Dialer {
     tls: ClientTls,
 }
 
+/// A dialer, and the addresses that it may reach.
+#[derive(Clone, Copy)]
+pub struct Way<'a> {
+    /// The dialer.
+    pub dialer: &'a Dialer,
+    /// The addresses that it may reach.
+    pub reach: &'a AllowedAddresses,
+}
+
 impl Dialer {
     /// A dialer on the machine's network, which trusts what `tls` trusts.
     #[must_use]

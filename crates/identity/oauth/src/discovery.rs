@@ -2,7 +2,7 @@
 //! 2025-11-25 and 2026-07-28).
 
 use crate::config::{AuthConfig, AuthorizationKind};
-use crate::dialer::{AllowedAddresses, Dialer};
+use crate::dialer::Way;
 use crate::metadata::{
     AuthorizationServer, ProtectedResource, authorization_server, is_same_issuer,
     protected_resource, shown,
@@ -28,22 +28,18 @@ pub struct Discovery {
 /// # Errors
 /// [`Trouble`]; transient if only the network or the authorization server fails.
 pub async fn discover(
-    (dialer, reach): (&Dialer, &AllowedAddresses),
+    way: Way<'_>,
     url: &Url,
     config: &AuthConfig,
     named: Option<&str>,
 ) -> Result<Discovery, Trouble> {
-    let resource = protected_resource(dialer, url, reach, named).await?;
+    let resource = protected_resource(way.dialer, url, way.reach, named).await?;
     let mut issuers: Vec<String> = Vec::new();
     if let Some(resource) = &resource {
-        issuers.extend(
-            resource
-                .authorization_servers
-                .iter()
-                .take(ISSUERS_MAX)
-                .cloned(),
-        );
+        let named = resource.authorization_servers.iter();
+        issuers.extend(named.take(ISSUERS_MAX).cloned());
     }
+    // A server of 2025-03-26 without metadata is its own authorization server.
     let is_legacy = resource.is_none() && config.legacy_discovery && config.issuer.is_none();
     if is_legacy {
         issuers.push(url.origin().ascii_serialization());
@@ -63,7 +59,7 @@ pub async fn discover(
     }
     let mut failed = None;
     for issuer in &issuers {
-        match authorization_server(dialer, issuer, reach).await {
+        match authorization_server(way.dialer, issuer, way.reach).await {
             Ok(Some(server)) => {
                 check(&server, config)?;
                 return Ok(Discovery { resource, server });
@@ -75,56 +71,66 @@ pub async fn discover(
                 });
             }
             Ok(None) => {}
+            // Another one may answer.
             Err(error) if error.is_transient() => failed = Some(error),
             Err(error) => return Err(error),
         }
     }
-    Err(failed.unwrap_or_else(|| {
-        Trouble::Metadata(match issuers.first() {
-            Some(issuer) => format!("there is no metadata of the authorization server `{}`", shown(issuer)),
-            None if resource.is_some() => {
-                "the server wants a sign-in, and its metadata names no authorization server".to_owned()
-            }
-            None => "the server wants a sign-in, and no metadata names its authorization server: if it is its own, as in the \
-                     revision 2025-03-26, set legacy_discovery = true in its auth table"
-                .to_owned(),
-        })
-    }))
+    match failed {
+        Some(failed) => Err(failed),
+        None => Err(no_server(issuers.first(), resource.is_some())),
+    }
+}
+
+/// The fault of a server without an authorization server that can be found. `named` is the first of
+/// those that it names.
+fn no_server(named: Option<&String>, has_metadata: bool) -> Trouble {
+    let why = match named {
+        Some(issuer) => format!(
+            "there is no metadata of the authorization server `{}`",
+            shown(issuer)
+        ),
+        None if has_metadata => {
+            "the server wants a sign-in, and its metadata names no authorization server".to_owned()
+        }
+        None => "the server wants a sign-in, and no metadata names its authorization server: if it is its own, as in the \
+                 revision 2025-03-26, set legacy_discovery = true in its auth table"
+            .to_owned(),
+    };
+    Trouble::Metadata(why)
 }
 
 /// Refuses a server with which no safe sign-in is possible.
 fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Trouble> {
-    let lacks = |what: &str| {
-        Err(Trouble::Metadata(format!(
-            "the authorization server {} {what}",
-            server.host()
-        )))
-    };
-    if server.token_endpoint.is_none() {
-        return lacks("has no token endpoint");
-    }
-    match config.kind {
-        AuthorizationKind::OAuth
-            if !server
-                .code_challenge_methods_supported
-                .iter()
-                .any(|method| method == "S256") =>
-        {
-            lacks("does not support PKCE with S256")
-        }
-        AuthorizationKind::OAuth
-            if server.authorization_endpoint.is_none()
-                && server.device_authorization_endpoint.is_none() =>
-        {
-            lacks("has no authorization endpoint")
-        }
-        AuthorizationKind::OAuth
-        | AuthorizationKind::Key
+    let lack = match config.kind {
+        _ if server.token_endpoint.is_none() => Some("has no token endpoint"),
+        AuthorizationKind::OAuth => lack_for_people(server),
+        AuthorizationKind::Key
         | AuthorizationKind::ClientCredentials
         | AuthorizationKind::Exchange
         | AuthorizationKind::Headers
-        | AuthorizationKind::None => Ok(()),
+        | AuthorizationKind::None => None,
+    };
+    match lack {
+        None => Ok(()),
+        Some(lack) => Err(Trouble::Metadata(format!(
+            "the authorization server {} {lack}",
+            server.host()
+        ))),
     }
+}
+
+/// What a server lacks for people to sign in.
+fn lack_for_people(server: &AuthorizationServer) -> Option<&'static str> {
+    let mut methods = server.code_challenge_methods_supported.iter();
+    if !methods.any(|method| method == "S256") {
+        return Some("does not support PKCE with S256");
+    }
+    let has_page = server.authorization_endpoint.is_some();
+    if !has_page && server.device_authorization_endpoint.is_none() {
+        return Some("has no authorization endpoint");
+    }
+    None
 }
 
 /// The authorization server that a server of 2025-03-26 without metadata is itself.

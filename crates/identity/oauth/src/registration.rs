@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::config::AuthConfig;
-use crate::dialer::{AllowedAddresses, Dialer, FetchRequest};
+use crate::dialer::{FetchRequest, Way};
 use crate::metadata::{AuthorizationServer, busy, read_json};
 use crate::secret::Secret;
 use crate::token::{ClientAuth, DEVICE_GRANT, OAuthClient, refusal, seconds};
@@ -152,6 +152,16 @@ pub struct RegisteredClient {
 }
 
 impl RegisteredClient {
+    /// Whether it can be used now with this redirect URI.
+    #[must_use]
+    pub fn serves(&self, redirect_uri: Option<&str>, now_ms: u64) -> bool {
+        let comes_back = match redirect_uri {
+            Some(uri) => self.redirect_uris.iter().any(|one| one == uri),
+            None => true,
+        };
+        comes_back && self.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
+    }
+
     /// The port on the loopback interface to which a browser comes back at this path, if the client
     /// was registered with one.
     #[must_use]
@@ -184,13 +194,14 @@ struct Answer {
 /// # Errors
 /// [`Trouble::NoRegistration`] if the server registers none.
 pub async fn register(
-    (dialer, reach): (&Dialer, &AllowedAddresses),
+    way: Way<'_>,
     server: &AuthorizationServer,
     how: Use,
     redirect_uris: Vec<String>,
 ) -> Result<RegisteredClient, Trouble> {
-    let endpoint = server.registration_endpoint.as_deref();
-    let endpoint = endpoint.ok_or_else(|| Trouble::NoRegistration(server.host()))?;
+    let Some(endpoint) = server.registration_endpoint.as_deref() else {
+        return Err(Trouble::NoRegistration(server.host()));
+    };
     let methods = ["client_secret_basic", "client_secret_post", "none"];
     let method = methods
         .into_iter()
@@ -209,8 +220,9 @@ pub async fn register(
         "token_endpoint_auth_method": method,
     });
     let fetch = FetchRequest::post(endpoint, "application/json", Bytes::from(wish.to_string()))?;
-    let fetched = dialer
-        .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach)
+    let fetched = way
+        .dialer
+        .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), way.reach)
         .await?;
     if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
         return Err(busy(endpoint, &fetched));
@@ -219,19 +231,15 @@ pub async fn register(
         return Err(Trouble::NoRegistration(server.host()));
     }
     refusal(server, &fetched)?;
-    let unusable = || {
-        Trouble::Metadata(format!(
-            "{} answered a registration with something else",
-            server.host()
-        ))
+    let answer = match read_json::<Answer>(&fetched.body) {
+        Ok(answer) if is_client_id(&answer.client_id) => answer,
+        _ => {
+            return Err(Trouble::Metadata(format!(
+                "{} answered a registration with something else",
+                server.host()
+            )));
+        }
     };
-    let answer: Answer = read_json(&fetched.body).map_err(|_| unusable())?;
-    let is_id = |id: &str| {
-        !id.is_empty() && id.len() <= 2_048 && id.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-    };
-    if !is_id(&answer.client_id) {
-        return Err(unusable());
-    }
     let auth = match (
         answer.client_secret.map(Secret::new),
         answer.token_endpoint_auth_method.as_deref(),
@@ -255,6 +263,11 @@ pub async fn register(
         expires_ms: (expires_ms > 0).then_some(expires_ms),
         redirect_uris,
     })
+}
+
+/// Whether a text can be the id of a client: printable ASCII (RFC 6749, A.1).
+fn is_client_id(text: &str) -> bool {
+    (1..=2_048).contains(&text.len()) && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 /// By a secret, in the way that the server takes; in the header, where it says nothing.

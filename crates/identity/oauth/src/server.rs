@@ -69,27 +69,28 @@ impl AccountServer {
             .vault
             .accounts(&site.name, url, site.config.private_key.as_ref());
         let is_callers = site.config.account == Whose::Caller;
-        let kept = kept
-            .into_iter()
-            .filter(|(who, saved)| who.is_some() == is_callers && site.takes(saved));
-        let kept = kept.map(|(who, saved)| {
+        let mut accounts = HashMap::new();
+        for (who, saved) in kept {
+            // The configuration may have had shared accounts before, or callers' own.
+            if who.is_some() != is_callers || !site.takes(&saved) {
+                continue;
+            }
             let flight = flights.remove(&who);
-            (who.clone(), Account::new(&site, who, Some(saved), flight))
-        });
-        let mut accounts: HashMap<_, _> = kept.collect();
-        let others = flights
-            .into_iter()
-            .filter(|(who, _)| who.is_some() == is_callers);
-        let other = |(who, flight): (Option<String>, _)| {
-            (who.clone(), Account::new(&site, who, None, Some(flight)))
-        };
-        accounts.extend(others.map(other));
-        let (exchanged, turns) = <_>::default();
+            let account = Account::new(&site, who.clone(), Some(saved), flight);
+            accounts.insert(who, account);
+        }
+        // What is left asks for a token of an account that is not kept.
+        for (who, flight) in flights {
+            if who.is_some() == is_callers {
+                let account = Account::new(&site, who.clone(), None, Some(flight));
+                accounts.insert(who, account);
+            }
+        }
         Self {
             accounts: Mutex::new(accounts),
             site,
-            exchanged,
-            turns,
+            exchanged: Mutex::default(),
+            turns: AtomicU64::new(0),
         }
     }
 
@@ -107,26 +108,41 @@ impl AccountServer {
     /// The account of a participant here, or the one that all share: as the configuration has it.
     #[must_use]
     pub fn of(&self, participant: Option<&str>) -> Arc<Account> {
-        let participant = participant
-            .filter(|_| self.is_of_callers())
-            .map(str::to_owned);
+        let who = match participant {
+            Some(participant) if self.is_of_callers() => Some(participant.to_owned()),
+            Some(_) | None => None,
+        };
         let mut accounts = self.accounts.lock();
-        if accounts.len() >= SERVER_ACCOUNTS_MAX && !accounts.contains_key(&participant) {
+        if let Some(known) = accounts.get(&who) {
+            return Arc::clone(known);
+        }
+        if accounts.len() >= SERVER_ACCOUNTS_MAX {
+            // Nothing is lost with one that has no token and no user.
             accounts.retain(|_, account| account.is_ready() || Arc::strong_count(account) > 1);
         }
-        let new = || Account::new(&self.site, participant.clone(), None, None);
-        Arc::clone(accounts.entry(participant.clone()).or_insert_with(new))
+        let new = Account::new(&self.site, who.clone(), None, None);
+        accounts.insert(who, Arc::clone(&new));
+        new
     }
 
     /// The account of a caller: of its access token alone, where that is exchanged.
     #[must_use]
     pub fn of_holder(&self, holder: Option<AccountHolder<'_>>) -> Arc<Account> {
-        let participant = holder.map(|holder| holder.participant.as_str());
-        let of_token = || {
-            let exchanged = self.exchanged.lock();
-            exchanged.get(participant?)?.get(&holder?.token?).cloned()
+        let Some(holder) = holder else {
+            return self.of(None);
         };
-        of_token().unwrap_or_else(|| self.of(participant))
+        match self.of_token(holder) {
+            Some(account) => account,
+            None => self.of(Some(holder.participant.as_str())),
+        }
+    }
+
+    /// The account of a caller's access token, if that is exchanged.
+    fn of_token(&self, holder: AccountHolder<'_>) -> Option<Arc<Account>> {
+        let token = holder.token?;
+        let exchanged = self.exchanged.lock();
+        let of_participant = exchanged.get(holder.participant.as_str())?;
+        of_participant.get(&token).cloned()
     }
 
     /// The SHA-256 of the access token with which a participant came last, where these are
@@ -145,8 +161,8 @@ impl AccountServer {
         self.site.config.kind == AuthorizationKind::Exchange && self.is_of_callers()
     }
 
-    /// Takes the access token with which a participant came in. Accounts of tokens of it that have
-    /// ended end with their sessions.
+    /// Records the access token with which a participant came in. Accounts of tokens of it that
+    /// have ended end with their sessions.
     fn came(&self, checked: CheckedToken<'_>, now_ms: u64) {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
         let mut exchanged = self.exchanged.lock();
@@ -158,25 +174,24 @@ impl AccountServer {
         }
         // A new token is rare: what has ended is looked for now, of all participants.
         let mut ended = Vec::new();
-        exchanged.retain(|_, own| {
-            ended.extend(
-                own.extract_if(|_, account| account.has_ended(now_ms))
-                    .map(|(_, account)| account),
-            );
-            !own.is_empty()
+        exchanged.retain(|_, accounts| {
+            let gone = accounts.extract_if(|_, account| account.has_ended(now_ms));
+            ended.extend(gone.map(|(_, account)| account));
+            !accounts.is_empty()
         });
-        let own = exchanged.entry(checked.participant.to_owned()).or_default();
-        if own.len() >= EXCHANGED_TOKENS_MAX {
-            let first = own
+        let accounts = exchanged.entry(checked.participant.to_owned()).or_default();
+        if accounts.len() >= EXCHANGED_TOKENS_MAX {
+            let unused_longest = accounts
                 .iter()
                 .min_by_key(|(_, account)| account.last_turn())
                 .map(|(hash, _)| *hash);
-            ended.extend(first.and_then(|first| own.remove(&first)));
+            ended.extend(unused_longest.and_then(|hash| accounts.remove(&hash)));
         }
         let token = Secret::new(checked.token.to_owned());
         let account = Account::of_token(&self.site, checked.participant, token, checked.ends_ms);
         account.came(turn);
-        own.insert(checked.hash, account);
+        accounts.insert(checked.hash, account);
+        // Not under the lock: others are notified.
         drop(exchanged);
         for account in ended {
             account.end();
@@ -210,16 +225,17 @@ impl AccountServer {
             let latest = own.values().max_by_key(|account| account.last_turn());
             accounts.extend(latest.map(|latest| (Some(participant.clone()), Arc::clone(latest))));
         }
-        let state = |(who, account): (Option<String>, Arc<Account>)| {
+        let mut all = Vec::with_capacity(accounts.len());
+        for (who, account) in accounts {
             let mut state = account.state();
             if !matches!(state.state, "ready" | "refreshing" | "open")
                 && logins.is_pending(&account)
             {
                 state.state = "pending";
             }
-            (who, state)
-        };
-        accounts.into_iter().map(state).collect()
+            all.push((who, state));
+        }
+        all
     }
 }
 
@@ -229,11 +245,11 @@ impl client::Accounts for AccountServer {
     }
 
     fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<AccountFault> {
-        match (self.is_of_callers(), caller) {
-            // There is no shared session that could be blocked.
-            (true, None) => None,
-            (_, caller) => self.of_holder(caller).blocked(),
+        // There is no shared session that could be blocked.
+        if self.is_of_callers() && caller.is_none() {
+            return None;
         }
+        self.of_holder(caller).blocked()
     }
 
     fn are_of_callers(&self) -> bool {
@@ -295,25 +311,18 @@ impl ServerAccounts {
         public_url: Option<String>,
         base_url: String,
     ) -> Self {
-        let discoveries = Semaphore::new(DISCOVERIES_MAX);
-        let base_url = RwLock::new(base_url);
-        let connects = Connects::default();
-        let on_change = OnceLock::new();
-        let services = Services {
-            vault,
-            audit,
-            public_url,
-            base_url,
-            connects,
-            on_change,
-            discoveries,
-        };
-        let servers = RwLock::default();
-        let flights = Mutex::default();
         Self {
-            services: Arc::new(services),
-            servers,
-            flights,
+            services: Arc::new(Services {
+                vault,
+                audit,
+                public_url,
+                base_url: RwLock::new(base_url),
+                connects: Connects::default(),
+                on_change: OnceLock::new(),
+                discoveries: Semaphore::new(DISCOVERIES_MAX),
+            }),
+            servers: RwLock::default(),
+            flights: Mutex::default(),
             logins: Logins::default(),
         }
     }
@@ -346,16 +355,18 @@ impl ServerAccounts {
             | AuthorizationKind::Exchange => true,
         };
         let mut servers = self.servers.write();
-        let known = servers.get(server.name).filter(|known| {
-            known.site.config == *server.auth
-                && known.site.tls == *server.tls
-                && Some(known.site.url.clone()) == url::Url::parse(server.url).ok()
-        });
-        if let Some(known) = known.filter(|_| has_accounts) {
+        if has_accounts
+            && let Some(known) = servers.get(server.name)
+            && known.site.config == *server.auth
+            && known.site.tls == *server.tls
+            && Some(&known.site.url) == url::Url::parse(server.url).ok().as_ref()
+        {
             return (Some(Arc::clone(known)), true);
         }
         let before = servers.remove(server.name);
-        before.iter().for_each(|before| self.end(before));
+        if let Some(before) = &before {
+            self.end(before);
+        }
         if !has_accounts {
             return (None, before.is_none());
         }
@@ -368,10 +379,9 @@ impl ServerAccounts {
         );
         let flights = self.flights.lock().remove(server.name).unwrap_or_default();
         let new = site.map(|site| Arc::new(AccountServer::new(site, flights)));
-        servers.extend(
-            new.iter()
-                .map(|new| (server.name.to_owned(), Arc::clone(new))),
-        );
+        if let Some(new) = &new {
+            servers.insert(server.name.to_owned(), Arc::clone(new));
+        }
         (new, false)
     }
 
@@ -421,7 +431,10 @@ impl ServerAccounts {
             clients,
         } = self.services.connects.find(id, unix_ms())?;
         let account = self.server(&place.server)?.of(place.participant.as_deref());
-        (account.place() == place).then(|| ConnectRequest {
+        if account.place() != place {
+            return None;
+        }
+        Some(ConnectRequest {
             id,
             account,
             scopes,
@@ -452,28 +465,23 @@ impl ServerAccounts {
     #[must_use]
     pub fn keys(&self) -> Vec<Arc<SigningKey>> {
         let mut keys: Vec<Arc<SigningKey>> = Vec::new();
-        for key in self
-            .servers()
-            .iter()
-            .filter_map(|server| server.site.config.private_key.clone())
-        {
-            if !keys.contains(&key) {
-                keys.push(key);
+        for server in self.servers() {
+            if let Some(key) = &server.site.config.private_key
+                && !keys.contains(key)
+            {
+                keys.push(Arc::clone(key));
             }
         }
         keys
     }
 
-    /// Takes the token with which a participant came in, for the servers at which it is exchanged,
-    /// and for no other purpose.
+    /// Records the token with which a participant came in, for the servers at which it is
+    /// exchanged, and for no other purpose.
     pub fn came(&self, checked: CheckedToken<'_>) {
-        for server in self
-            .servers
-            .read()
-            .values()
-            .filter(|server| server.exchanges())
-        {
-            server.came(checked, unix_ms());
+        for server in self.servers.read().values() {
+            if server.exchanges() {
+                server.came(checked, unix_ms());
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::config::{AuthConfig, AuthorizationKind, Resource};
 use crate::connect::Connects;
-use crate::dialer::{AllowedAddresses, Dialer, parse_url};
+use crate::dialer::{AllowedAddresses, Dialer, Way, parse_url};
 use crate::discovery::{Discovery, discover};
 use crate::metadata::{AuthorizationServer, is_same_issuer};
 use crate::registration::{
@@ -60,16 +60,16 @@ impl Services {
     #[must_use]
     pub fn browser_url(&self) -> Option<(String, Use)> {
         const LOOPBACK: &str = "http://127.0.0.1";
-        let is_bare = |url: &str| {
+        fn is_loopback(url: &str) -> bool {
             url.strip_prefix(LOOPBACK)
                 .is_some_and(|port| !port.contains('/'))
-        };
+        }
         match &self.public_url {
-            Some(public) if is_bare(public) => Some((public.clone(), Use::Native)),
+            Some(public) if is_loopback(public) => Some((public.clone(), Use::Native)),
             Some(public) => Some((public.clone(), Use::Web)),
             None => {
                 let base = self.base_url.read().clone();
-                is_bare(&base).then_some((base, Use::Native))
+                is_loopback(&base).then_some((base, Use::Native))
             }
         }
     }
@@ -141,8 +141,8 @@ impl Site {
         })
     }
 
-    /// Takes that another configuration of the server is in force: no account of this one asks for
-    /// tokens from now on.
+    /// Records that another configuration of the server is in force: no account of this one asks
+    /// for tokens from now on.
     pub fn replace(&self) {
         self.replaced.store(true, Ordering::SeqCst);
     }
@@ -165,10 +165,13 @@ impl Site {
                 .is_none_or(|issuer| is_same_issuer(issuer, &kept.issuer))
     }
 
-    /// Dialer and reach for its authorization server.
+    /// The way to its authorization server.
     #[must_use]
-    pub fn way(&self) -> (&Dialer, &AllowedAddresses) {
-        (&self.dialer, &self.reach)
+    pub fn way(&self) -> Way<'_> {
+        Way {
+            dialer: &self.dialer,
+            reach: &self.reach,
+        }
     }
 
     /// Place of the records of this participant's account.
@@ -212,15 +215,18 @@ impl Site {
             Resource::Omitted => None,
             Resource::Uri(uri) => Some(uri.clone()),
             Resource::Own => {
-                let named = found
-                    .and_then(|found| found.resource.as_ref())
-                    .map(|document| &document.resource);
-                Some(named.cloned().unwrap_or_else(|| {
-                    // The canonical form has no slash at the end of an empty path.
-                    let url = self.url.as_str();
-                    let bare = self.url.path() == "/" && self.url.query().is_none();
-                    if bare { url.trim_end_matches('/') } else { url }.to_owned()
-                }))
+                if let Some(document) = found.and_then(|found| found.resource.as_ref()) {
+                    return Some(document.resource.clone());
+                }
+                let url = self.url.as_str();
+                // The canonical form has no slash at the end of an empty path.
+                let is_bare = self.url.path() == "/" && self.url.query().is_none();
+                let resource = if is_bare {
+                    url.trim_end_matches('/')
+                } else {
+                    url
+                };
+                Some(resource.to_owned())
             }
         }
     }
@@ -253,21 +259,10 @@ impl Site {
             return Ok(client);
         }
         let _turn = self.registering.lock().await;
-        let is_its = |(issuer, usage, _): &&(String, Use, RegisteredClient)| {
-            *issuer == server.issuer && *usage == how
-        };
-        let known = self
-            .clients
-            .lock()
-            .iter()
-            .find(is_its)
-            .map(|(.., registered)| registered.clone());
-        let is_registered = |known: &RegisteredClient| {
-            let comes_back =
-                redirect_uri.is_none_or(|uri| known.redirect_uris.iter().any(|one| one == uri));
-            comes_back && known.expires_ms.is_none_or(|expires| unix_ms() < expires)
-        };
-        if let Some(known) = known.as_ref().filter(|known| is_registered(known)) {
+        let known = self.registered(&server.issuer, how);
+        if let Some(known) = &known
+            && known.serves(redirect_uri, unix_ms())
+        {
             return Ok(known.client.clone());
         }
         let uris = self.redirect_uris(how, redirect_uri, known.as_ref());
@@ -287,6 +282,15 @@ impl Site {
         Ok(client)
     }
 
+    /// The client that was registered at an authorization server for a use.
+    fn registered(&self, issuer: &str, how: Use) -> Option<RegisteredClient> {
+        let clients = self.clients.lock();
+        let (.., registered) = clients
+            .iter()
+            .find(|(known, usage, _)| known == issuer && *usage == how)?;
+        Some(registered.clone())
+    }
+
     /// The redirect URIs to register a client with: the one that is used now, the gateway's own,
     /// those of the loopback interface without a port, and of the client before the one at another
     /// path, so that two ways to sign in share a client.
@@ -296,18 +300,19 @@ impl Site {
         wanted: Option<&str>,
         before: Option<&RegisteredClient>,
     ) -> Vec<String> {
-        let own = self
-            .services
-            .callback()
-            .filter(|(_, usage)| *usage == how)
-            .map(|(uri, _)| uri);
-        let mut uris: Vec<String> = wanted.map(str::to_owned).into_iter().chain(own).collect();
+        let mut uris: Vec<String> = Vec::new();
+        uris.extend(wanted.map(str::to_owned));
+        if let Some((uri, usage)) = self.services.callback()
+            && usage == how
+        {
+            uris.push(uri);
+        }
         for path in [CALLBACK_PATH, GATEWAY_CALLBACK_PATH] {
             let is_taken = uris.iter().any(|uri| loopback_port(uri, path).is_some());
-            let before = before
-                .and_then(|before| before.port_of(path))
-                .filter(|_| !is_taken);
-            uris.extend(before.map(|port| format!("http://127.0.0.1:{port}{path}")));
+            let port = before.and_then(|before| before.port_of(path));
+            if !is_taken && let Some(port) = port {
+                uris.push(format!("http://127.0.0.1:{port}{path}"));
+            }
         }
         uris.extend(redirect_uris(how, self.services.public_url.as_deref()));
         let mut seen = HashSet::new();
@@ -319,13 +324,13 @@ impl Site {
     /// else the one with which a client was registered.
     #[must_use]
     pub fn callback_port(&self) -> Option<u16> {
-        let registered = || {
-            self.clients
-                .lock()
-                .iter()
-                .find_map(|(.., one)| one.port_of(CALLBACK_PATH))
-        };
-        self.config.callback_port.or_else(registered)
+        if self.config.callback_port.is_some() {
+            return self.config.callback_port;
+        }
+        let clients = self.clients.lock();
+        clients
+            .iter()
+            .find_map(|(.., registered)| registered.port_of(CALLBACK_PATH))
     }
 
     /// Forgets the client that was registered on the spot: the authorization server does not know

@@ -28,7 +28,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use crate::dialer::{AllowedAddresses, Dialer, FetchRequest, Fetched};
+use crate::dialer::{FetchRequest, Fetched, Way};
 use crate::jwt::SigningKey;
 use crate::metadata::{AuthorizationServer, busy, read_json, shown};
 use crate::secret::Secret;
@@ -146,12 +146,15 @@ impl FormBody {
         if !self.0.is_empty() {
             self.0.push('&');
         }
-        self.0
-            .extend(form_urlencoded::byte_serialize(name.as_bytes()));
+        self.add_encoded(name);
         self.0.push('=');
-        self.0
-            .extend(form_urlencoded::byte_serialize(value.as_bytes()));
+        self.add_encoded(value);
         self
+    }
+
+    fn add_encoded(&mut self, text: &str) {
+        self.0
+            .extend(form_urlencoded::byte_serialize(text.as_bytes()));
     }
 
     fn add_some(&mut self, name: &str, value: Option<&str>) -> &mut Self {
@@ -171,12 +174,25 @@ impl FormBody {
 /// # Errors
 /// [`Trouble`]; [`Trouble::Refused`] with the code of RFC 6749.
 pub async fn request(
-    (dialer, reach): (&Dialer, &AllowedAddresses),
+    way: Way<'_>,
     server: &AuthorizationServer,
     client: &OAuthClient,
     grant: &TokenGrant<'_>,
     resource: Option<&str>,
 ) -> Result<IssuedTokens, Trouble> {
+    let mut form = form_of(grant);
+    form.add_some("resource", resource);
+    let Some(endpoint) = server.token_endpoint.as_deref() else {
+        return Err(no_endpoint(server, "token_endpoint"));
+    };
+    let fetched = post(way, endpoint, server, client, form).await?;
+    refusal(server, &fetched)?;
+    let is_exchange = matches!(grant, TokenGrant::Exchange { .. });
+    read(&fetched.body, server, is_exchange)
+}
+
+/// The form of a grant, without its client and its resource.
+fn form_of(grant: &TokenGrant<'_>) -> FormBody {
     let mut form = FormBody::new();
     match grant {
         TokenGrant::Code {
@@ -216,15 +232,7 @@ pub async fn request(
                 .add_some("audience", *audience);
         }
     }
-    form.add_some("resource", resource);
-    let endpoint = server
-        .token_endpoint
-        .as_deref()
-        .ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
-    let fetched = post((dialer, reach), endpoint, server, client, form).await?;
-    refusal(server, &fetched)?;
-    let is_exchange = matches!(grant, TokenGrant::Exchange { .. });
-    read(&fetched.body, server, is_exchange)
+    form
 }
 
 /// Revokes a token. A server that does not know it any more answers like one that revoked it.
@@ -232,7 +240,7 @@ pub async fn request(
 /// # Errors
 /// [`Trouble`].
 pub async fn revoke(
-    way: (&Dialer, &AllowedAddresses),
+    way: Way<'_>,
     server: &AuthorizationServer,
     client: &OAuthClient,
     token: &Secret,
@@ -253,7 +261,7 @@ pub async fn revoke(
 /// # Errors
 /// [`Trouble`].
 pub(crate) async fn post(
-    (dialer, reach): (&Dialer, &AllowedAddresses),
+    way: Way<'_>,
     endpoint: &str,
     server: &AuthorizationServer,
     client: &OAuthClient,
@@ -265,23 +273,22 @@ pub(crate) async fn post(
         ClientAuth::None => {}
         ClientAuth::Post(secret) => drop(form.add("client_secret", secret.expose())),
         ClientAuth::Basic(secret) => {
-            let encode =
-                |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-            let pair = Zeroizing::new(format!(
-                "{}:{}",
-                encode(&client.id),
-                encode(secret.expose())
-            ));
+            // Encoded before they are joined (RFC 6749, 2.3.1).
+            let mut pair = FormBody::new();
+            pair.add_encoded(&client.id);
+            pair.0.push(':');
+            pair.add_encoded(secret.expose());
+            let pair = pair.0;
             let line = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
             header = HeaderValue::from_str(&line).ok();
         }
         ClientAuth::PrivateKey(key) => {
             let id = URL_SAFE_NO_PAD.encode(random::<16>());
-            let unsigned =
-                || Trouble::Metadata("the machine has no randomness to sign with".to_owned());
-            let assertion = key
-                .assertion(&client.id, &server.issuer, &id, unix_ms())
-                .ok_or_else(unsigned)?;
+            let assertion = key.assertion(&client.id, &server.issuer, &id, unix_ms());
+            let Some(assertion) = assertion else {
+                let why = "the machine has no randomness to sign with".to_owned();
+                return Err(Trouble::Metadata(why));
+            };
             form.add("client_assertion_type", ASSERTION_TYPE)
                 .add("client_assertion", &assertion);
         }
@@ -291,8 +298,9 @@ pub(crate) async fn post(
         header.set_sensitive(true);
         fetch = fetch.header(AUTHORIZATION, header);
     }
-    let fetched = dialer
-        .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach)
+    let fetched = way
+        .dialer
+        .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), way.reach)
         .await?;
     if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
         return Err(busy(endpoint, &fetched));
@@ -306,20 +314,20 @@ pub(crate) async fn post(
 /// # Errors
 /// [`Trouble::Refused`].
 pub(crate) fn refusal(server: &AuthorizationServer, fetched: &Fetched) -> Result<(), Trouble> {
-    let (error, description) = match read_json::<Refusal>(&fetched.body) {
-        Ok(Refusal {
-            error,
-            error_description,
-        }) => (error, error_description),
+    let refusal = match read_json::<Refusal>(&fetched.body) {
+        Ok(refusal) => refusal,
         Err(_) if fetched.status.is_success() => return Ok(()),
-        Err(_) => (format!("HTTP status {}", fetched.status.as_u16()), None),
+        Err(_) => Refusal {
+            error: format!("HTTP status {}", fetched.status.as_u16()),
+            error_description: None,
+        },
     };
-    let description =
-        description.map(|text| shown(&text).chars().take(DESCRIPTION_CHARS_MAX).collect());
+    let description = refusal.error_description;
     Err(Trouble::Refused {
         host: server.host(),
-        error: shown(&error),
-        description,
+        error: shown(&refusal.error),
+        description: description
+            .map(|text| shown(&text).chars().take(DESCRIPTION_CHARS_MAX).collect()),
     })
 }
 
@@ -327,8 +335,12 @@ fn no_endpoint(server: &AuthorizationServer, name: &str) -> Trouble {
     Trouble::Metadata(format!("the metadata of {} has no `{name}`", server.host()))
 }
 
+/// The parameter for these scopes; none leaves the choice to the server.
 fn scope_of(scopes: &[String]) -> Option<String> {
-    (!scopes.is_empty()).then(|| scopes.join(" "))
+    if scopes.is_empty() {
+        return None;
+    }
+    Some(scopes.join(" "))
 }
 
 /// A number of seconds, which some servers write as a text.
@@ -347,35 +359,8 @@ fn read(
     server: &AuthorizationServer,
     is_exchange: bool,
 ) -> Result<IssuedTokens, Trouble> {
-    let unusable = |what: &str| Trouble::Metadata(format!("{} {what}", server.host()));
-    let answer: Answer =
-        read_json(body).map_err(|_| unusable("answered a token request with something else"))?;
-    if !answer.token_type.eq_ignore_ascii_case("bearer") {
-        return Err(unusable("issued a token that is no bearer token"));
-    }
-    if is_exchange
-        && answer
-            .issued_token_type
-            .as_deref()
-            .is_some_and(|kind| kind != ACCESS_TOKEN_TYPE)
-    {
-        return Err(unusable(
-            "exchanged the token for something that is no access token",
-        ));
-    }
-    let fits = |token: &str| {
-        !token.is_empty()
-            && token.len() <= TOKEN_BYTES_MAX
-            && token.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    if !fits(&answer.access_token)
-        || !answer
-            .refresh_token
-            .as_ref()
-            .is_none_or(|token| fits(token))
-    {
-        return Err(unusable("issued a token that cannot be sent"));
-    }
+    let answer = check(body, is_exchange)
+        .map_err(|what| Trouble::Metadata(format!("{} {what}", server.host())))?;
     let lifetime_ms = answer.expires_in.as_ref().and_then(seconds).map(|seconds| {
         Duration::from_secs(seconds)
             .as_millis()
@@ -392,20 +377,48 @@ fn read(
     })
 }
 
+/// Reads an answer with tokens that can be used; or what the server did instead.
+fn check(body: &[u8], is_exchange: bool) -> Result<Answer, &'static str> {
+    let answer: Answer =
+        read_json(body).map_err(|_| "answered a token request with something else")?;
+    if !answer.token_type.eq_ignore_ascii_case("bearer") {
+        return Err("issued a token that is no bearer token");
+    }
+    if is_exchange
+        && let Some(kind) = &answer.issued_token_type
+        && kind != ACCESS_TOKEN_TYPE
+    {
+        return Err("exchanged the token for something that is no access token");
+    }
+    let can_refresh = match &answer.refresh_token {
+        Some(token) => can_be_sent(token),
+        None => true,
+    };
+    if !can_be_sent(&answer.access_token) || !can_refresh {
+        return Err("issued a token that cannot be sent");
+    }
+    Ok(answer)
+}
+
+/// Whether a token is one that a header can have.
+fn can_be_sent(token: &str) -> bool {
+    (1..=TOKEN_BYTES_MAX).contains(&token.len())
+        && token.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// Scopes with blanks between them, or, as some servers write them, a list of scopes; `None` of
 /// anything else, which names none.
 fn scopes(value: &Value) -> Option<Vec<String>> {
-    let split = |text: &str| {
-        text.split_ascii_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
+    let mut scopes = Vec::new();
     match value {
-        Value::String(text) => Some(split(text)),
+        Value::String(text) => scopes.extend(text.split_ascii_whitespace().map(str::to_owned)),
         Value::Array(all) => {
-            let texts: Option<Vec<&str>> = all.iter().map(Value::as_str).collect();
-            Some(texts?.into_iter().flat_map(split).collect())
+            for one in all {
+                let text = one.as_str()?;
+                scopes.extend(text.split_ascii_whitespace().map(str::to_owned));
+            }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
     }
+    Some(scopes)
 }

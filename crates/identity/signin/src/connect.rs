@@ -158,29 +158,31 @@ impl Connect {
     /// the gateway on this machine is the local user's.
     fn who(&self, at: &At, browser: &Browser) -> Option<SignedInPerson> {
         if !self.access.requires_token() {
-            return (!at.url.is_secure()).then(|| self.person(LOCAL_USER.to_owned(), at.now_ms));
+            if at.url.is_secure() {
+                return None;
+            }
+            return Some(self.person(LOCAL_USER.to_owned(), at.now_ms));
         }
-        let signed_in = || {
-            let (sign_in, now) = self
-                .sign_in
-                .as_ref()
-                .and_then(|one| Some((one, one.now()?)))?;
-            let session = sign_in.sessions(&now).find(&browser.cookies(), now.ms)?;
-            let person = session
-                .person
-                .filter(|person| sign_in.is_signed_in(&now, person))?;
-            Some(SignedInPerson {
-                mark: self.mark(&person.name),
-                ..person
-            })
+        let person = match &at.session.person {
+            Some(person) if self.is_signed_in(person, at.now_ms) => Some(person.clone()),
+            Some(_) | None => self.signed_in_at_gateway(browser),
         };
-        let own = at
-            .session
-            .person
-            .clone()
-            .filter(|person| self.is_signed_in(person, at.now_ms));
-        own.or_else(signed_in)
-            .filter(|person| self.knows(&person.name))
+        person.filter(|person| self.knows(&person.name))
+    }
+
+    /// Whose browser it is at the gateway's own authorization server.
+    fn signed_in_at_gateway(&self, browser: &Browser) -> Option<SignedInPerson> {
+        let sign_in = self.sign_in.as_ref()?;
+        let now = sign_in.now()?;
+        let session = sign_in.sessions(&now).find(&browser.cookies(), now.ms)?;
+        let person = session.person?;
+        if !sign_in.is_signed_in(&now, &person) {
+            return None;
+        }
+        Some(SignedInPerson {
+            mark: self.mark(&person.name),
+            ..person
+        })
     }
 
     fn person(&self, name: String, now_ms: u64) -> SignedInPerson {
@@ -331,6 +333,30 @@ impl Connect {
         self.with_session(page, at).response()
     }
 
+    /// The participant that a typed code identifies: one of a connect page, or one for signing in
+    /// at the gateway's own authorization server. `meant` is whose account the page is about.
+    fn identified(&self, meant: &str, code: &str, now_ms: u64) -> Option<String> {
+        let typed = self
+            .codes
+            .lock()
+            .redeem(&bearer(meant, &self.mark(meant)), code, now_ms);
+        match typed {
+            Typed::Right => Some(meant.to_owned()),
+            Typed::OfAnother(other) => {
+                let (name, mark) = other.split_once(' ')?;
+                // The name may have another bearer since the code was made.
+                if mark != self.mark(name) {
+                    return None;
+                }
+                Some(name.to_owned())
+            }
+            Typed::Wrong => {
+                let sign_in = self.sign_in.as_ref()?;
+                sign_in.redeem(&sign_in.now()?, code)
+            }
+        }
+    }
+
     /// A code was typed.
     async fn typed(&self, id: &str, mut at: At, browser: &Browser, code: &str) -> Response {
         let Some(request) = self.accounts.connect_request(id) else {
@@ -343,27 +369,7 @@ impl Connect {
             let why = format!("Too many tries. Wait {} seconds.", wait_ms.div_ceil(1000));
             return self.show(id, at, browser, Some(&why)).await;
         }
-        let login = || {
-            let (sign_in, now) = self
-                .sign_in
-                .as_ref()
-                .and_then(|one| Some((one, one.now()?)))?;
-            sign_in.redeem(&now, code)
-        };
-        let typed = self
-            .codes
-            .lock()
-            .redeem(&bearer(meant, &self.mark(meant)), code, at.now_ms);
-        let found = match typed {
-            Typed::Right => Some(meant.to_owned()),
-            Typed::OfAnother(other) => {
-                let same = other
-                    .split_once(' ')
-                    .filter(|(name, mark)| *mark == self.mark(name));
-                same.map(|(name, _)| name.to_owned())
-            }
-            Typed::Wrong => login(),
-        };
+        let found = self.identified(meant, code, at.now_ms);
         let Some(found) = found.filter(|name| self.knows(name)) else {
             self.refused(None, &request.account.site.name, "a wrong code at a link");
             let why = "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
@@ -528,8 +534,9 @@ impl Connect {
         let id = ParticipantId::new(participant)
             .map_err(|error| Refusal::new(RefusalCode::Malformed, error.to_string()))?;
         let permit = self.home.audit().reserve_of(&id)?;
-        let consent = |name: &String| {
-            AccessRecord::ConsentGiven(Consent {
+        let mut records = Vec::with_capacity(clients.len());
+        for name in clients {
+            records.push(AccessRecord::ConsentGiven(Consent {
                 participant: participant.clone(),
                 client: client::digest(&format!("{server} {name}")),
                 client_name: name.clone(),
@@ -539,9 +546,8 @@ impl Connect {
                 // A connect page asks each time.
                 remembered: false,
                 at_ms: unix_ms(),
-            })
-        };
-        let records: Vec<AccessRecord> = clients.iter().map(consent).collect();
+            }));
+        }
         if self.access.is_kept() {
             self.access.change(|journal| {
                 journal

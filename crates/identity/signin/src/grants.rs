@@ -14,7 +14,7 @@ use store::audit::RecordedVerdict;
 use crate::client::{self, ClientTrust};
 use crate::codes::{CodeConsent, Redeemed, is_verifier};
 use crate::params::FormParams;
-use crate::refresh::{PresentedToken, hash, judge};
+use crate::refresh::{PresentedToken, RefreshToken, hash, judge};
 use crate::request::{granted, resource};
 use crate::service::{Now, SignIn};
 
@@ -70,13 +70,20 @@ impl TokenError {
 /// Whether a client that has signed its participant in at the same endpoint comes back for a scope
 /// that it did not have.
 fn steps_up(new: &Family, state: &AccessState) -> bool {
-    let same = |one: &&Family| {
-        (&one.participant, &one.client, &one.resource)
-            == (&new.participant, &new.client, &new.resource)
-    };
-    let mut before = state.families().filter(same).peekable();
-    before.peek().is_some()
-        && before.all(|one| new.scopes.iter().any(|scope| !one.scopes.contains(scope)))
+    let mut was_here = false;
+    for before in state.families() {
+        let is_same = before.participant == new.participant
+            && before.client == new.client
+            && before.resource == new.resource;
+        if !is_same {
+            continue;
+        }
+        if new.scopes.iter().all(|scope| before.scopes.contains(scope)) {
+            return false;
+        }
+        was_here = true;
+    }
+    was_here
 }
 
 fn invalid_grant(description: &str) -> TokenError {
@@ -100,11 +107,28 @@ impl Given {
             "expires_in": self.expires_in,
             "refresh_token": self.refresh,
         });
-        if let (Value::Object(answer), false) = (&mut answer, self.scopes.is_empty()) {
+        if !self.scopes.is_empty()
+            && let Value::Object(answer) = &mut answer
+        {
             answer.insert("scope".to_owned(), self.scopes.join(" ").into());
         }
         answer
     }
+}
+
+/// A family that was begun, with its first tokens.
+struct Begun {
+    family: FamilyId,
+    given: Given,
+}
+
+/// A refresh token that a client presents.
+struct Presented<'a> {
+    client_id: &'a str,
+    params: &'a FormParams,
+    token: RefreshToken,
+    /// The SHA-256 of its text.
+    sha256: String,
 }
 
 impl SignIn {
@@ -208,12 +232,13 @@ impl SignIn {
                     &why,
                 );
             })?;
-        let (family, given) = self.begin(now, &grant)?;
-        if self.codes.lock().gave(code, family) {
-            self.end_family(family, "code used twice", now.ms);
+        let begun = self.begin(now, &grant)?;
+        // The code may have come again while the family was written.
+        if self.codes.lock().gave(code, begun.family) {
+            self.end_family(begun.family, "code used twice", now.ms);
             return Err(invalid_grant("the code was used twice"));
         }
-        Ok(given)
+        Ok(begun.given)
     }
 
     fn check_exchange(
@@ -262,7 +287,7 @@ impl SignIn {
     }
 
     /// A new family, on disk before its tokens are given.
-    fn begin(&self, now: &Now, grant: &CodeConsent) -> Result<(FamilyId, Given), TokenError> {
+    fn begin(&self, now: &Now, grant: &CodeConsent) -> Result<Begun, TokenError> {
         let request = &grant.request;
         let participant = &grant.participant;
         let family = FamilyId(u128::from_be_bytes(random()));
@@ -273,8 +298,10 @@ impl SignIn {
             participant: participant.clone(),
             client: client::digest(&request.client_id),
             client_name: request.client_name.clone(),
-            client_uri: (request.standing != ClientTrust::Registered)
-                .then(|| request.client_id.clone()),
+            client_uri: match request.standing {
+                ClientTrust::Registered => None,
+                _ => Some(request.client_id.clone()),
+            },
             resource: request.resource.clone(),
             scopes: request.scopes.clone(),
             sha256: hash(&first),
@@ -294,13 +321,12 @@ impl SignIn {
             if journal.state(|state| steps_up(&record, state)) {
                 why = format!("stepped up: {family}: {}", record.scopes.join(" "));
             }
-            let count = |state: &AccessState| {
-                state
-                    .families()
-                    .filter(|one| one.participant == *participant)
-                    .count()
-            };
-            let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
+            let families = journal.state(|state| {
+                let all = state.families();
+                all.filter(|one| one.participant == *participant).count()
+            });
+            // Another one of the participant's ends for it.
+            let makes_way = families >= PARTICIPANT_FAMILIES_MAX;
             let records = [AccessRecord::FamilyBegun(record)];
             journal
                 .append(&records)
@@ -316,7 +342,7 @@ impl SignIn {
             RecordedVerdict::Admitted,
             &why,
         );
-        Ok((family, given))
+        Ok(Begun { family, given })
     }
 
     fn permit(&self, participant: &str) -> Result<store::recorder::RecordPermit, TokenError> {
@@ -347,21 +373,21 @@ impl SignIn {
 
     /// Tokens for a refresh token. Blocks on the disk.
     fn renew(&self, now: &Now, client_id: &str, params: &FormParams) -> Result<Given, TokenError> {
-        let text = params.get("refresh_token");
-        let text =
-            text.ok_or_else(|| TokenError::new("invalid_request", "refresh_token is missing"))?;
-        let unknown = || {
-            self.record_refusal(
-                None,
-                None,
-                "invalid_grant: a refresh token that is not known",
-            );
-            invalid_grant("the refresh token is not known, or too old: sign in again")
+        let Some(text) = params.get("refresh_token") else {
+            let why = "refresh_token is missing";
+            return Err(TokenError::new("invalid_request", why));
         };
-        let token = self.refresh.open(text).ok_or_else(unknown)?;
+        let Some(token) = self.refresh.open(text) else {
+            return Err(self.unknown_refresh_token());
+        };
         let id = token.family.to_string();
-        let sha256 = hash(text);
-        let mut outcome = Err(unknown);
+        let presented = Presented {
+            client_id,
+            params,
+            token,
+            sha256: hash(text),
+        };
+        let mut outcome = None;
         // One at a time: of two requests with one token, the second finds the family renewed.
         let changed = self.access.change(|journal| {
             let Some(family) = journal.state(|state| state.family(&id).cloned()) else {
@@ -370,123 +396,124 @@ impl SignIn {
             if family.expires_ms <= now.ms {
                 return Ok(());
             }
-            outcome = Ok(self.renewed(
-                now,
-                (client_id, params),
-                &token,
-                family,
-                &sha256,
-                |records| {
-                    journal
-                        .append(records)
-                        .map_err(|error| store::not_written(&error))
-                },
-            ));
+            let write = |record: AccessRecord| {
+                let written = journal.append(&[record]);
+                written.map_err(|error| TokenError::unavailable(&store::not_written(&error)))
+            };
+            outcome = Some(self.renewed(now, &presented, &family, write));
             Ok(())
         });
         changed.map_err(|refusal| TokenError::unavailable(&refusal))?;
         match outcome {
-            Ok(given) => given,
-            Err(unknown) => Err(unknown()),
+            Some(renewed) => renewed,
+            None => Err(self.unknown_refresh_token()),
         }
     }
 
+    fn unknown_refresh_token(&self) -> TokenError {
+        let why = "invalid_grant: a refresh token that is not known";
+        self.record_refusal(None, None, why);
+        invalid_grant("the refresh token is not known, or too old: sign in again")
+    }
+
+    /// Renews a family by a token of it that a client presents. `write` writes a record of it.
     fn renewed(
         &self,
         now: &Now,
-        (client_id, params): (&str, &FormParams),
-        token: &crate::refresh::RefreshToken,
-        family: Family,
-        sha256: &str,
-        write: impl Fn(&[AccessRecord]) -> Result<(), Refusal>,
+        presented: &Presented<'_>,
+        family: &Family,
+        write: impl Fn(AccessRecord) -> Result<(), TokenError>,
     ) -> Result<Given, TokenError> {
-        let participant = family.participant.clone();
-        let client_name = family.client_name.clone();
-        let refused = |error: TokenError| {
-            let why = format!("{}: {}", error.code, error.description);
-            self.record_refusal(Some(&participant), Some(&client_name), &why);
-            error
-        };
+        let params = presented.params;
         // Before all else, whichever client presents it.
         let grace_ms = millis(now.login.grace);
-        let presented = judge(&family, sha256, grace_ms, now.ms);
-        let end = |why: &str| {
-            let ended = AccessRecord::FamilyEnded {
-                id: family.id.clone(),
-                at_ms: now.ms,
-            };
-            write(&[ended]).map_err(|refusal| TokenError::unavailable(&refusal))?;
-            self.home.sign_ins_changed(&participant, true);
-            let permit = self.home.audit().reserve_or_count();
-            Self::record(
-                permit,
-                &participant,
-                &client_name,
-                RecordedVerdict::Refused,
-                &format!("{why}: {}", family.id),
-            );
-            Ok(())
-        };
-        if presented == PresentedToken::Reused {
-            end("reuse: a refresh token was used again, and its sign-in has ended")?;
+        let judged = judge(family, &presented.sha256, grace_ms, now.ms);
+        if judged == PresentedToken::Reused {
+            let why = "reuse: a refresh token was used again, and its sign-in has ended";
+            self.end_presented(now, family, why, write)?;
             return Err(invalid_grant(
                 "the refresh token was used before: sign in again",
             ));
         }
-        if client::digest(client_id) != family.client {
-            return Err(refused(invalid_grant(
-                "the refresh token was given to another client",
-            )));
+        if client::digest(presented.client_id) != family.client {
+            let error = invalid_grant("the refresh token was given to another client");
+            return Err(self.refused(family, error));
         }
         if params.get("resource").is_some()
             && resource(params, &now.public_url).as_ref() != Some(&family.resource)
         {
             let why = "resource is not the one of the authorization request";
-            return Err(refused(TokenError::new("invalid_target", why)));
+            let error = TokenError::new("invalid_target", why);
+            return Err(self.refused(family, error));
         }
-        if self.subject(now.config(), &participant, now.ms).is_none() {
-            end("revoked: the participant is not known any more")?;
+        let participant = &family.participant;
+        if self.subject(now.config(), participant, now.ms).is_none() {
+            let why = "revoked: the participant is not known any more";
+            self.end_presented(now, family, why, write)?;
             return Err(invalid_grant("the participant is not known any more"));
         }
-        let scopes = self.narrowed(now, params, &family).map_err(refused)?;
-        let next = self.refresh.text(&self.refresh.next(token));
-        let permit = self.permit(&participant)?;
-        match presented {
+        let scopes = self
+            .narrowed(now, params, family)
+            .map_err(|error| self.refused(family, error))?;
+        let next = self.refresh.text(&self.refresh.next(&presented.token));
+        let permit = self.permit(participant)?;
+        let why = match judged {
             PresentedToken::Newest => {
                 let expires_ms = now
                     .ms
                     .saturating_add(millis(now.login.refresh))
                     .min(family.ends_ms);
-                let renewed = RenewedFamily {
+                write(AccessRecord::FamilyRenewed(RenewedFamily {
                     id: family.id.clone(),
                     sha256: hash(&next),
                     at_ms: now.ms,
                     expires_ms,
-                };
-                write(&[AccessRecord::FamilyRenewed(renewed)])
-                    .map_err(|refusal| TokenError::unavailable(&refusal))?;
-                Self::record(
-                    permit,
-                    &participant,
-                    &client_name,
-                    RecordedVerdict::Admitted,
-                    &format!("refreshed: {}", family.id),
-                );
+                }))?;
+                format!("refreshed: {}", family.id)
             }
             // The same successor as before follows from the token: nothing changes.
-            PresentedToken::Before => {
-                let why = format!("refreshed again: {}", family.id);
-                Self::record(
-                    permit,
-                    &participant,
-                    &client_name,
-                    RecordedVerdict::Admitted,
-                    &why,
-                );
-            }
+            PresentedToken::Before => format!("refreshed again: {}", family.id),
             PresentedToken::Reused => return Err(TokenError::interrupted()),
-        }
-        Ok(self.given(now, &family, next, &scopes))
+        };
+        Self::record(
+            permit,
+            participant,
+            &family.client_name,
+            RecordedVerdict::Admitted,
+            &why,
+        );
+        Ok(self.given(now, family, next, &scopes))
+    }
+
+    /// Ends the family of a token that is presented.
+    fn end_presented(
+        &self,
+        now: &Now,
+        family: &Family,
+        why: &str,
+        write: impl Fn(AccessRecord) -> Result<(), TokenError>,
+    ) -> Result<(), TokenError> {
+        write(AccessRecord::FamilyEnded {
+            id: family.id.clone(),
+            at_ms: now.ms,
+        })?;
+        self.home.sign_ins_changed(&family.participant, true);
+        let permit = self.home.audit().reserve_or_count();
+        Self::record(
+            permit,
+            &family.participant,
+            &family.client_name,
+            RecordedVerdict::Refused,
+            &format!("{why}: {}", family.id),
+        );
+        Ok(())
+    }
+
+    /// Records the refusal of a token of this family, and returns it.
+    fn refused(&self, family: &Family, error: TokenError) -> TokenError {
+        let why = format!("{}: {}", error.code, error.description);
+        self.record_refusal(Some(&family.participant), Some(&family.client_name), &why);
+        error
     }
 
     /// The scopes of a new access token: those of the family, or fewer if the client asks for
@@ -497,8 +524,10 @@ impl SignIn {
         params: &FormParams,
         family: &Family,
     ) -> Result<Vec<String>, TokenError> {
-        let Some(asked) = params.get("scope").filter(|_| !family.scopes.is_empty()) else {
-            return Ok(family.scopes.clone());
+        // A family that was given no scopes has none to leave out.
+        let asked = match params.get("scope") {
+            Some(asked) if !family.scopes.is_empty() => asked,
+            _ => return Ok(family.scopes.clone()),
         };
         let known = now.with_terms(|terms| granted(Some(asked), terms));
         let fewer: Vec<String> = known

@@ -42,6 +42,12 @@ fn of_form(session: &BrowserSession, sealed: &str) -> String {
     format!("{} {}", session.browser, client::digest(sealed))
 }
 
+/// A consent that a person has just given.
+struct GivenConsent {
+    /// The cookie by which the browser remembers it, if it is to be remembered.
+    remembered: Option<String>,
+}
+
 /// A request with where it leads, in a browser.
 struct Open<'o> {
     now: &'o Now,
@@ -133,12 +139,8 @@ impl SignIn {
             destination: to,
             session,
         };
-        let person = open
-            .session
-            .person
-            .clone()
-            .filter(|person| self.is_signed_in(now, person));
-        if let Some(person) = person
+        if let Some(person) = open.session.person.clone()
+            && self.is_signed_in(now, &person)
             && self.is_remembered(&open, &person.name, browser)
         {
             return self.approve(open, person.name, None).await;
@@ -156,24 +158,27 @@ impl SignIn {
             destination,
             ..
         } = open;
+        if destination.is_local() || !browser.is_same_site() {
+            return false;
+        }
         let mark = mark(participant, &request.client_id, &request.redirect_uri);
-        let in_browser = || remembers(self.cookies(now), &browser.cookies(), &mark, now.ms);
-        if destination.is_local() || !browser.is_same_site() || !in_browser() {
+        if !remembers(self.cookies(now), &browser.cookies(), &mark, now.ms) {
             return false;
         }
         let digest = client::digest(&request.client_id);
-        let covers = |known: &Consent| {
-            known.remembered
-                && (known.participant.as_str(), known.client.as_str())
-                    == (participant, digest.as_str())
-                && known.redirect_uri == request.redirect_uri
-                && known.resource == request.resource
-                && request
-                    .scopes
-                    .iter()
-                    .all(|scope| known.scopes.contains(scope))
-        };
-        self.access.read(|state| state.consents().any(covers))
+        self.access.read(|state| {
+            state.consents().any(|known| {
+                known.remembered
+                    && known.participant == participant
+                    && known.client == digest
+                    && known.redirect_uri == request.redirect_uri
+                    && known.resource == request.resource
+                    && request
+                        .scopes
+                        .iter()
+                        .all(|scope| known.scopes.contains(scope))
+            })
+        })
     }
 
     /// The next page: consent, or signing in first.
@@ -184,6 +189,7 @@ impl SignIn {
             destination,
             mut session,
         } = open;
+        // One who is not signed in any more signs in again.
         session.person = session
             .person
             .filter(|person| self.is_signed_in(now, person));
@@ -220,25 +226,36 @@ impl SignIn {
         params: &FormParams,
         browser: &Browser,
     ) -> Result<Open<'o>, Box<Response>> {
-        let refused = |why: &str| {
+        self.read_form(now, params, browser).map_err(|why| {
             self.record_refusal(None, None, why);
             Box::new(stop(
                 StatusCode::FORBIDDEN,
                 "This page is too old, or was not opened in this browser.",
             ))
-        };
+        })
+    }
+
+    /// The request of a form; or why it is refused, for the audit log.
+    fn read_form<'o>(
+        &self,
+        now: &'o Now,
+        params: &FormParams,
+        browser: &Browser,
+    ) -> Result<Open<'o>, &'static str> {
         if !browser.may_send_form(&now.public_url) {
-            return Err(refused("invalid_request: a form of another site"));
+            return Err("invalid_request: a form of another site");
         }
-        let session = self.sessions(now).find(&browser.cookies(), now.ms);
-        let session =
-            session.ok_or_else(|| refused("invalid_request: a form without its cookie"))?;
+        let Some(session) = self.sessions(now).find(&browser.cookies(), now.ms) else {
+            return Err("invalid_request: a form without its cookie");
+        };
         let sealed = params.get("request").unwrap_or_default();
         let request: Option<AuthRequest> = self.requests().open(&session.browser, sealed, now.ms);
-        let request =
-            request.ok_or_else(|| refused("invalid_request: a form of another browser"))?;
-        let to = destination(&request.redirect_uri, &now.login.private_redirects);
-        let destination = to.map_err(|_| refused("invalid_request: redirect_uri"))?;
+        let Some(request) = request else {
+            return Err("invalid_request: a form of another browser");
+        };
+        // Anew: the configuration may have changed since the page was shown.
+        let destination = destination(&request.redirect_uri, &now.login.private_redirects)
+            .map_err(|_| "invalid_request: redirect_uri")?;
         Ok(Open {
             now,
             request,
@@ -264,11 +281,8 @@ impl SignIn {
             return self.show(open, None);
         }
         // A form that is sent twice: the code was used the first time.
-        if open
-            .session
-            .person
-            .as_ref()
-            .is_some_and(|person| self.is_signed_in(now, person))
+        if let Some(person) = &open.session.person
+            && self.is_signed_in(now, person)
         {
             return self.show(open, None);
         }
@@ -277,16 +291,7 @@ impl SignIn {
             return self.show(open, Some(&why));
         }
         let typed = params.get("code").unwrap_or_default().trim();
-        let pasted = || {
-            let is_token = now.login.paste_tokens && typed.starts_with(TOKEN_PREFIX);
-            is_token
-                .then(|| self.home.bearer(typed))
-                .flatten()
-                .map(|bearer| bearer.id.to_string())
-        };
-        let found = pasted().or_else(|| self.redeem(now, typed));
-        let found = found.filter(|name| self.subject(now.config(), name, now.ms).is_some());
-        let Some(participant) = found else {
+        let Some(participant) = self.identified(now, typed) else {
             self.record_refusal(
                 None,
                 Some(&open.request.client_name),
@@ -299,6 +304,19 @@ impl SignIn {
         };
         open.session.person = Some(self.person(now, participant));
         self.show(open, None)
+    }
+
+    /// The participant that a typed text identifies: an issued token, where these may be pasted, or
+    /// a one-time code.
+    fn identified(&self, now: &Now, typed: &str) -> Option<String> {
+        let mut name = None;
+        if now.login.paste_tokens && typed.starts_with(TOKEN_PREFIX) {
+            name = self.home.bearer(typed).map(|bearer| bearer.id.to_string());
+        }
+        if name.is_none() {
+            name = self.redeem(now, typed);
+        }
+        name.filter(|name| self.subject(now.config(), name, now.ms).is_some())
     }
 
     /// `POST /oauth/consent`.
@@ -318,12 +336,14 @@ impl SignIn {
         let of_form = of_form(&open.session, params.get("request").unwrap_or_default());
         let sealed = params.get("who").unwrap_or_default();
         let who: Option<SignedInPerson> = self.asked_persons().open(&of_form, sealed, now.ms);
-        let is_same = |who: &SignedInPerson| {
-            let person = open.session.person.as_ref();
-            !self.sessions(now).keep_persons()
-                || person.is_some_and(|person| person.name == who.name)
-        };
-        let who = who.filter(|who| is_same(who) && self.is_signed_in(now, who));
+        let who = who.filter(|who| {
+            let is_same = match &open.session.person {
+                _ if !self.sessions(now).keep_persons() => true,
+                Some(person) => person.name == who.name,
+                None => false,
+            };
+            is_same && self.is_signed_in(now, who)
+        });
         let Some(participant) = who.map(|who| who.name) else {
             self.record_refusal(
                 None,
@@ -343,22 +363,22 @@ impl SignIn {
             return redirect(&location, &self.sessions(now).leave());
         }
         let can_remember = self.sessions(now).keep_persons() && !open.destination.is_local();
-        let remembers = can_remember && params.get("remember").is_some();
-        let cookie = remembers.then(|| {
+        let mut remembered = None;
+        if can_remember && params.get("remember").is_some() {
             let mark = mark(
                 &participant,
                 &open.request.client_id,
                 &open.request.redirect_uri,
             );
-            remember(
+            remembered = Some(remember(
                 self.cookies(now),
                 &browser.cookies(),
                 mark,
                 random(),
                 now.ms,
-            )
-        });
-        self.approve(open, participant, Some((remembers, cookie)))
+            ));
+        }
+        self.approve(open, participant, Some(GivenConsent { remembered }))
             .await
     }
 
@@ -367,10 +387,12 @@ impl SignIn {
         self: &Arc<Self>,
         open: Open<'_>,
         participant: String,
-        given: Option<(bool, Option<String>)>,
+        given: Option<GivenConsent>,
     ) -> Response {
         let Open { now, request, .. } = open;
-        let (remembered, cookie) = given.clone().unwrap_or_default();
+        let is_new = given.is_some();
+        let cookie = given.and_then(|given| given.remembered);
+        let is_remembered = cookie.is_some();
         let mark = self.mark(now, &participant);
         let grant = CodeConsent {
             request: request.clone(),
@@ -378,9 +400,8 @@ impl SignIn {
             mark,
         };
         let at_ms = now.ms;
-        let consented = given.is_some();
         let code = self
-            .blocking(move |me| me.consented(grant, consented, remembered, at_ms))
+            .blocking(move |me| me.consented(grant, is_new, is_remembered, at_ms))
             .await
             .flatten();
         let issuer = now.public_url.as_str();

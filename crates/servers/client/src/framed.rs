@@ -41,17 +41,14 @@ impl FramedLink {
         queue_len_max: usize,
         inbox: Arc<dyn LinkInbox>,
     ) -> Result<Self, LinkError> {
-        let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
-        let url = endpoint::parse(&spec.url).map_err(unusable)?;
-        let direct = Connector::new(url.clone(), &spec.tls, spec.limits.connect);
-        let socket = if websocket {
-            direct.through_proxy(false)
-        } else {
-            direct
+        let url =
+            endpoint::parse(&spec.url).map_err(|why| LinkError::Unreachable(why.to_owned()))?;
+        let mut connector = Connector::new(url.clone(), &spec.tls, spec.limits.connect);
+        // A proxy of the environment is one for HTTP, with which a WebSocket begins.
+        if websocket {
+            connector = connector.through_proxy(false);
         }
-        .connect()
-        .await?;
-        let socket = TokioIo::new(socket);
+        let socket = TokioIo::new(connector.connect().await?);
         let queue = Arc::new(SendQueue::new(
             Framing::Frames,
             QUEUE_BYTES_MAX,
@@ -141,7 +138,6 @@ pub(crate) async fn read_frames(
     bytes_max: usize,
     inbox: Arc<dyn LinkInbox>,
 ) -> io::Result<()> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut frames = Frames::new(bytes_max, BytesMut::new());
     let mut is_first = true;
     let mut turn = 0;
@@ -154,7 +150,8 @@ pub(crate) async fn read_frames(
                 Ok(())
             };
         }
-        if let Some(first) = frames.buffer().first().filter(|_| is_first) {
+        // The first byte says what the server speaks.
+        if is_first && let Some(first) = frames.buffer().first() {
             match sniff(*first) {
                 Sniffed::Proto => {}
                 Sniffed::Json => return Err(invalid("the server writes JSON, not proto-mcp")),
@@ -177,6 +174,10 @@ pub(crate) async fn read_frames(
             }
         }
     }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 #[cfg(test)]

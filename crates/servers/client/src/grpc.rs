@@ -68,8 +68,8 @@ impl GrpcLink {
         spec: &HttpSpec,
         inbox: Arc<dyn LinkInbox>,
     ) -> Result<Self, LinkError> {
-        let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
-        let url = endpoint::parse(&spec.url).map_err(unusable)?;
+        let url =
+            endpoint::parse(&spec.url).map_err(|why| LinkError::Unreachable(why.to_owned()))?;
         let socket =
             Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(false);
         let socket = socket.http2().connect().await?;
@@ -162,6 +162,10 @@ impl LinkTransport for GrpcLink {
     }
 }
 
+fn unsendable() -> LinkError {
+    LinkError::Malformed("the service has no method for this message".to_owned())
+}
+
 impl Open {
     fn settle(&mut self, number: u64) -> Option<AbortHandle> {
         let (call, len) = self.calls.remove(&number)?;
@@ -186,17 +190,21 @@ impl Calls {
 
     /// The payload field that answers a message; empty for a sign of life.
     async fn answer(&self, frame: &Bytes) -> Result<Bytes, LinkError> {
-        let unsendable =
-            || LinkError::Malformed("the service has no method for this message".to_owned());
-        let ProtoEnvelope { content, .. } = ProtoEnvelope::read(frame).map_err(|_| unsendable())?;
+        let Ok(ProtoEnvelope { content, .. }) = ProtoEnvelope::read(frame) else {
+            return Err(unsendable());
+        };
         let Content::Payload(_, field) = content else {
             return match self.call(HEALTH, Bytes::new()).await {
                 Ok(_) => Ok(Bytes::new()),
                 Err(status) => self.failed(&status).map(|_| Bytes::new()),
             };
         };
-        let (kind, asked) = PayloadKind::split(&field).ok_or_else(unsendable)?;
-        let (method, answer) = method_of(kind).ok_or_else(unsendable)?;
+        let Some((kind, asked)) = PayloadKind::split(&field) else {
+            return Err(unsendable());
+        };
+        let Some((method, answer)) = method_of(kind) else {
+            return Err(unsendable());
+        };
         match self.call(&format!("{SERVICE}{method}"), asked).await {
             Ok(message) => Ok(answer.field(&message)),
             Err(status) => self.failed(&status),

@@ -53,12 +53,13 @@ pub fn usage(roots: &[Root]) -> Vec<Usage> {
 
 fn below(root: Root, system: &System, children: &HashMap<Pid, Vec<Pid>>) -> Usage {
     let started = Pid::from_u32(root.started);
-    let of = |parent: &Pid| children.get(parent).into_iter().flatten().copied();
-    let mut open: Vec<Pid> = if root.is_keeper {
-        of(&started).collect()
+    let mut open: Vec<Pid> = Vec::new();
+    if root.is_keeper {
+        // The keeper itself is the gateway's.
+        open.extend(children.get(&started).into_iter().flatten());
     } else {
-        vec![started]
-    };
+        open.push(started);
+    }
     let mut usage = Usage::default();
     while let Some(pid) = open.pop() {
         let Some(process) = system.process(pid) else {
@@ -67,7 +68,7 @@ fn below(root: Root, system: &System, children: &HashMap<Pid, Vec<Pid>>) -> Usag
         usage.processes += 1;
         usage.memory_bytes += process.memory();
         usage.processor_time += Duration::from_millis(process.accumulated_cpu_time());
-        open.extend(of(&pid));
+        open.extend(children.get(&pid).into_iter().flatten());
     }
     usage
 }

@@ -40,59 +40,75 @@ impl OperationAnswer<'_> {
         if !(200..300).contains(&self.status) {
             return self.error();
         }
-        let structured: Option<Value> = match &media {
-            Some(media) if !is_json(media) => None,
-            _ => serde_json::from_slice(self.body)
-                .ok()
-                .filter(Value::is_object),
-        };
-        if operation.promises_object && structured.is_none() {
-            let what = match &media {
-                _ if self.body.is_empty() => "nothing",
-                Some(media) => media,
-                None => "something else",
-            };
-            let why = format!(
-                "HTTP {}: the API answered with {what}, and its description promises a JSON object.",
-                self.status
-            );
-            return json!({ "content": [{ "type": "text", "text": with_text(why, self.body) }], "isError": true });
+        let object = self.object(media.as_deref());
+        if operation.promises_object && object.is_none() {
+            return self.no_object(media.as_deref());
         }
         let mut result = json!({ "content": [self.content(operation, media.as_deref())] });
-        if let (Some(structured), Some(members)) = (structured, result.as_object_mut()) {
-            members.insert("structuredContent".to_owned(), structured);
+        if let Some(object) = object
+            && let Some(members) = result.as_object_mut()
+        {
+            members.insert("structuredContent".to_owned(), object);
         }
         result
     }
 
+    /// The body as a JSON object, if it is one; without a media type it is looked at too.
+    fn object(&self, media: Option<&str>) -> Option<Value> {
+        if media.is_some_and(|media| !is_json(media)) {
+            return None;
+        }
+        match serde_json::from_slice(self.body) {
+            Ok(object @ Value::Object(_)) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The error that an answer is which is not the JSON object that was promised.
+    fn no_object(&self, media: Option<&str>) -> Value {
+        let what = match media {
+            _ if self.body.is_empty() => "nothing",
+            Some(media) => media,
+            None => "something else",
+        };
+        let why = format!(
+            "HTTP {}: the API answered with {what}, and its description promises a JSON object.",
+            self.status
+        );
+        json!({ "content": [{ "type": "text", "text": with_text(why, self.body) }], "isError": true })
+    }
+
     fn content(&self, operation: &Operation, media: Option<&str>) -> Value {
         if self.body.is_empty() {
-            let location = self
-                .location
-                .map(|at| format!(", Location: {at}"))
-                .unwrap_or_default();
-            let text = format!("HTTP {}, without content{location}", self.status);
+            let mut text = format!("HTTP {}, without content", self.status);
+            if let Some(location) = self.location {
+                text.push_str(&format!(", Location: {location}"));
+            }
             return json!({ "type": "text", "text": text });
         }
-        let encoded = || STANDARD.encode(self.body);
-        let text = std::str::from_utf8(self.body).ok();
-        match (media, text) {
-            (Some(media), _) if media.starts_with("image/") && media != "image/svg+xml" => {
-                json!({ "type": "image", "data": encoded(), "mimeType": media })
-            }
-            (Some(media), _) if media.starts_with("audio/") => {
-                json!({ "type": "audio", "data": encoded(), "mimeType": media })
-            }
-            (Some(media), _) if is_text(media) => {
-                json!({ "type": "text", "text": String::from_utf8_lossy(self.body) })
-            }
-            (None, Some(text)) => json!({ "type": "text", "text": text }),
-            (media, _) => {
-                let media = media.unwrap_or("application/octet-stream");
-                let uri = format!("response:{}", operation.name);
-                json!({ "type": "resource", "resource": { "uri": uri, "mimeType": media, "blob": encoded() } })
-            }
+        let Some(media) = media else {
+            return match std::str::from_utf8(self.body) {
+                Ok(text) => json!({ "type": "text", "text": text }),
+                Err(_) => self.resource(operation, "application/octet-stream"),
+            };
+        };
+        // SVG is an image that is a text.
+        if media.starts_with("image/") && media != "image/svg+xml" {
+            json!({ "type": "image", "data": STANDARD.encode(self.body), "mimeType": media })
+        } else if media.starts_with("audio/") {
+            json!({ "type": "audio", "data": STANDARD.encode(self.body), "mimeType": media })
+        } else if is_text(media) {
+            json!({ "type": "text", "text": String::from_utf8_lossy(self.body) })
+        } else {
+            self.resource(operation, media)
         }
+    }
+
+    /// The body as bytes of a media type that is neither text, image nor sound.
+    fn resource(&self, operation: &Operation, media: &str) -> Value {
+        let uri = format!("response:{}", operation.name);
+        let blob = STANDARD.encode(self.body);
+        json!({ "type": "resource", "resource": { "uri": uri, "mimeType": media, "blob": blob } })
     }
 
     /// The result of a request that was carried out, and whose answer is at another place. Were it
@@ -102,17 +118,15 @@ impl OperationAnswer<'_> {
             .location
             .unwrap_or("a place that the API does not name");
         let place: String = place.chars().take(LOCATION_CHARS_MAX).collect();
-        let text = with_text(
-            format!("HTTP {SEE_OTHER}: done; the result is at {place}"),
-            self.body,
-        );
-        let mut result = json!({ "content": [{ "type": "text", "text": text }] });
-        if let (true, Some(members)) = (operation.promises_object, result.as_object_mut()) {
+        let done = format!("HTTP {SEE_OTHER}: done; the result is at {place}");
+        let text = with_text(done, self.body);
+        if operation.promises_object {
             // Clients take a result without the promised object for an error. No schema of answers
             // demands members.
-            members.insert("structuredContent".to_owned(), json!({}));
+            json!({ "content": [{ "type": "text", "text": text }], "structuredContent": {} })
+        } else {
+            json!({ "content": [{ "type": "text", "text": text }] })
         }
-        result
     }
 
     /// Whether the API refused the credentials of the gateway.

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use utoipa::openapi::path::ParameterStyle;
 
 use crate::document::Document;
-use crate::parameter::{PairStyle, Style, pairs};
 use crate::refs::{self, Unusable};
 use crate::schema::is_binary;
+use crate::style::{Spelling, Style, pairs};
 use crate::written::{Others, Pairs, Written, plain};
 
 /// The longest body of a request, in bytes.
@@ -29,7 +29,7 @@ pub(crate) enum BodyForm {
     Json,
     /// `application/x-www-form-urlencoded`; how single members are written, where the description
     /// says it.
-    Form(BTreeMap<String, PairStyle>),
+    Form(BTreeMap<String, Spelling>),
     /// `multipart/form-data`; the members whose texts are bytes as base64.
     Multipart(BTreeSet<String>),
     /// A text as it is.
@@ -65,13 +65,10 @@ pub(crate) fn read<'d>(
         return Ok(None);
     };
     let body = refs::object(&document.root, body)?;
-    let content = body
-        .get("content")
-        .and_then(Value::as_object)
-        .filter(|content| !content.is_empty());
-    let Some(content) = content else {
+    let Some(content) = body.get("content").and_then(Value::as_object) else {
         return Ok(None);
     };
+    // The first of those that rank alike.
     let best = content
         .iter()
         .min_by_key(|(media, _)| rank(&essence(media)));
@@ -81,15 +78,14 @@ pub(crate) fn read<'d>(
     let media = essence(media);
     let schema = described.get("schema");
     let form = match rank(&media) {
-        0 | 1 | 5 => BodyForm::Json,
-        2 => BodyForm::Form(encodings(described)),
-        3 => BodyForm::Multipart(binaries(document, schema)?),
-        4 => BodyForm::Text,
-        _ if media.ends_with("/xml") || media.ends_with("+xml") || media.contains("yaml") => {
-            BodyForm::Text
-        }
-        _ => BodyForm::Bytes,
+        Rank::Json | Rank::OtherJson | Rank::Any => BodyForm::Json,
+        Rank::Form => BodyForm::Form(encodings(described)),
+        Rank::Multipart => BodyForm::Multipart(binaries(document, schema)?),
+        Rank::Text => BodyForm::Text,
+        Rank::Other if is_written_as_text(&media) => BodyForm::Text,
+        Rank::Other => BodyForm::Bytes,
     };
+    // A range of media types is what the API accepts; a request has one of them.
     let media = match &form {
         BodyForm::Json if media.contains('*') => "application/json".to_owned(),
         BodyForm::Text if media == "text/*" => "text/plain".to_owned(),
@@ -101,32 +97,47 @@ pub(crate) fn read<'d>(
     if !bytes.all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&byte)) {
         return Err(Unusable::because("the media type of its body is not valid"));
     }
-    let required = body.get("required") == Some(&Value::Bool(true));
-    let description = body.get("description").and_then(Value::as_str);
-    let body = Body {
-        argument: String::new(),
-        required,
-        media,
-        form,
-    };
     Ok(Some(Read {
-        body,
-        description,
+        body: Body {
+            argument: String::new(),
+            required: body.get("required") == Some(&Value::Bool(true)),
+            media,
+            form,
+        },
+        description: body.get("description").and_then(Value::as_str),
         schema,
     }))
 }
 
-/// The place of a media type among those of a body: the first is sent.
-fn rank(media: &str) -> u8 {
+/// Place of a media type among those of a body: the first is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Json,
+    /// JSON by another name, such as `application/merge-patch+json`.
+    OtherJson,
+    Form,
+    Multipart,
+    Text,
+    /// `*/*`, which JSON fits.
+    Any,
+    Other,
+}
+
+fn rank(media: &str) -> Rank {
     match media {
-        "application/json" => 0,
-        _ if is_json(media) => 1,
-        "application/x-www-form-urlencoded" => 2,
-        "multipart/form-data" => 3,
-        _ if media.starts_with("text/") => 4,
-        "*/*" | "application/*" => 5,
-        _ => 6,
+        "application/json" => Rank::Json,
+        _ if is_json(media) => Rank::OtherJson,
+        "application/x-www-form-urlencoded" => Rank::Form,
+        "multipart/form-data" => Rank::Multipart,
+        _ if media.starts_with("text/") => Rank::Text,
+        "*/*" | "application/*" => Rank::Any,
+        _ => Rank::Other,
     }
+}
+
+/// Whether a media type that is not `text/…` is a text nevertheless.
+fn is_written_as_text(media: &str) -> bool {
+    media.ends_with("/xml") || media.ends_with("+xml") || media.contains("yaml")
 }
 
 /// A media type without its parameters, in lower case.
@@ -145,27 +156,36 @@ pub(crate) fn is_json(media: &str) -> bool {
 }
 
 /// How members of a form are written, as far as its media type says it.
-fn encodings(media: &Value) -> BTreeMap<String, PairStyle> {
+fn encodings(media: &Value) -> BTreeMap<String, Spelling> {
     let all = media.get("encoding").and_then(Value::as_object);
     let mut read = BTreeMap::new();
     for (name, value) in all.into_iter().flatten().take(ENCODINGS_MAX) {
-        let media = value.get("contentType").and_then(Value::as_str);
-        let style = match value
-            .get("style")
-            .and_then(|style| ParameterStyle::deserialize(style).ok())
-        {
-            Some(ParameterStyle::DeepObject) => Style::Deep,
-            Some(ParameterStyle::SpaceDelimited) => Style::Space,
-            Some(ParameterStyle::PipeDelimited) => Style::Pipe,
-            Some(_) => Style::Form,
-            None if media.is_some_and(|media| is_json(&essence(media))) => Style::Json,
-            None => continue,
+        let Some(style) = style_of(value) else {
+            continue;
         };
-        let said = value.get("explode").and_then(Value::as_bool);
-        let explode = said.unwrap_or(style == Style::Form);
-        read.insert(name.clone(), PairStyle { style, explode });
+        let explode = value.get("explode").and_then(Value::as_bool);
+        let spelling = Spelling {
+            style,
+            explode: explode.unwrap_or(style == Style::Form),
+        };
+        read.insert(name.clone(), spelling);
     }
     read
+}
+
+/// The style of a member by its encoding; `None` if that does not say it.
+fn style_of(encoding: &Value) -> Option<Style> {
+    let style = encoding.get("style");
+    match style.and_then(|style| ParameterStyle::deserialize(style).ok()) {
+        Some(ParameterStyle::DeepObject) => Some(Style::Deep),
+        Some(ParameterStyle::SpaceDelimited) => Some(Style::Space),
+        Some(ParameterStyle::PipeDelimited) => Some(Style::Pipe),
+        Some(_) => Some(Style::Form),
+        None => {
+            let media = encoding.get("contentType")?.as_str()?;
+            is_json(&essence(media)).then_some(Style::Json)
+        }
+    }
 }
 
 /// The members of a form whose texts are bytes as base64.
@@ -203,47 +223,21 @@ impl Body {
     /// # Errors
     /// Why the value cannot be the body, in words for the caller.
     pub(crate) fn written(&self, value: &Value) -> Result<(String, Vec<u8>), String> {
-        let media = self.media.clone();
         let mut written = Written::new("its body", REQUEST_BODY_BYTES_MAX);
-        let media = match &self.form {
-            BodyForm::Json => {
-                written.push(&value.to_string())?;
-                media
-            }
+        let mut media = self.media.clone();
+        match &self.form {
+            BodyForm::Json => written.push(&value.to_string())?,
             BodyForm::Text => {
                 written.push(&plain(value))?;
-                format!("{media}; charset=utf-8")
+                media.push_str("; charset=utf-8");
             }
-            BodyForm::Bytes => {
-                written.extend(&bytes(&self.argument, value)?)?;
-                media
-            }
-            BodyForm::Form(encodings) => {
-                let mut all = Pairs::new("&", written);
-                for (name, value) in self.object(value)? {
-                    if value.is_null() {
-                        continue;
-                    }
-                    // As OpenAPI says for members without an encoding.
-                    let standard = PairStyle {
-                        style: if value.is_object() {
-                            Style::Json
-                        } else {
-                            Style::Form
-                        },
-                        explode: !value.is_object(),
-                    };
-                    let how = encodings.get(name).copied().unwrap_or(standard);
-                    // All of a body is one argument: none of its members is preset alone.
-                    pairs(&mut all, name, value, how, &Others::default())?;
-                }
-                written = all.written;
-                media
-            }
+            BodyForm::Bytes => written.extend(&bytes(&self.argument, value)?)?,
+            BodyForm::Form(encodings) => written = form(written, self.object(value)?, encodings)?,
             BodyForm::Multipart(binaries) => {
-                multipart(&mut written, self.object(value)?, binaries)?
+                let boundary = multipart(&mut written, self.object(value)?, binaries)?;
+                media = format!("multipart/form-data; boundary={boundary}");
             }
-        };
+        }
         Ok((media, written.into_bytes()))
     }
 
@@ -258,6 +252,43 @@ impl Body {
 fn bytes(argument: &str, value: &Value) -> Result<Vec<u8>, String> {
     let text = value.as_str().and_then(|text| STANDARD.decode(text).ok());
     text.ok_or_else(|| format!("`{argument}` must be bytes in base64"))
+}
+
+/// Writes the members of an object as pairs of a form.
+fn form(
+    out: Written,
+    members: &Map<String, Value>,
+    encodings: &BTreeMap<String, Spelling>,
+) -> Result<Written, String> {
+    let mut all = Pairs::new("&", out);
+    for (name, value) in members {
+        if value.is_null() {
+            continue;
+        }
+        let spelling = match encodings.get(name) {
+            Some(spelling) => *spelling,
+            None => without_encoding(value),
+        };
+        // All of a body is one argument: none of its members is preset alone.
+        pairs(&mut all, name, value, spelling, &Others::default())?;
+    }
+    Ok(all.written)
+}
+
+/// How a member is written whose encoding the description does not give (OpenAPI, "Encoding
+/// Object").
+fn without_encoding(value: &Value) -> Spelling {
+    if value.is_object() {
+        Spelling {
+            style: Style::Json,
+            explode: false,
+        }
+    } else {
+        Spelling {
+            style: Style::Form,
+            explode: true,
+        }
+    }
 }
 
 /// A part of a form.
@@ -275,43 +306,35 @@ enum PartKind {
     File,
 }
 
-/// Writes the members of an object as the parts of a form, and gives its content type.
+impl<'v> Part<'v> {
+    fn new(name: &'v str, value: &'v Value, is_binary: bool) -> Result<Self, String> {
+        if is_binary {
+            return Ok(Self {
+                name,
+                bytes: Cow::Owned(bytes(name, value)?),
+                kind: PartKind::File,
+            });
+        }
+        let text = plain(value);
+        let kind = match value {
+            Value::Object(_) | Value::Array(_) => PartKind::Json,
+            _ => PartKind::Text,
+        };
+        let bytes = match text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        Ok(Self { name, bytes, kind })
+    }
+}
+
+/// Writes the members of an object as the parts of a form, and gives the boundary between them.
 fn multipart(
     out: &mut Written,
     members: &Map<String, Value>,
     binaries: &BTreeSet<String>,
 ) -> Result<String, String> {
-    let mut parts = Vec::new();
-    let mut spent = 0;
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        if name.contains(['"', '\\']) || name.contains(char::is_control) {
-            let shown: String = name.chars().take(64).collect();
-            return Err(format!(
-                "`{}` cannot be the name of a part",
-                shown.escape_debug()
-            ));
-        }
-        let values = value
-            .as_array()
-            .map_or(std::slice::from_ref(value), Vec::as_slice);
-        for value in values {
-            let (bytes, kind) = if binaries.contains(name) {
-                (Cow::Owned(bytes(name, value)?), PartKind::File)
-            } else if value.is_object() || value.is_array() {
-                (Cow::Owned(value.to_string().into_bytes()), PartKind::Json)
-            } else {
-                let bytes = match plain(value) {
-                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-                };
-                (bytes, PartKind::Text)
-            };
-            // A file has its name twice.
-            spent += 2 * name.len() + bytes.len() + PART_BYTES;
-            out.spare(spent)?;
-            parts.push(Part { name, bytes, kind });
-        }
-    }
+    let parts = parts(out, members, binaries)?;
     let boundary = boundary(&parts);
     for Part { name, bytes, kind } in &parts {
         out.push(&format!(
@@ -331,7 +354,43 @@ fn multipart(
         out.push("\r\n")?;
     }
     out.push(&format!("--{boundary}--\r\n"))?;
-    Ok(format!("multipart/form-data; boundary={boundary}"))
+    Ok(boundary)
+}
+
+/// The parts of a form. No more are made than `out` has room for.
+fn parts<'v>(
+    out: &Written,
+    members: &'v Map<String, Value>,
+    binaries: &BTreeSet<String>,
+) -> Result<Vec<Part<'v>>, String> {
+    let mut parts = Vec::new();
+    let mut spent = 0;
+    for (name, value) in members {
+        if value.is_null() {
+            continue;
+        }
+        // It stands in quotes in a line of its part's head.
+        if name.contains(['"', '\\']) || name.contains(char::is_control) {
+            let shown: String = name.chars().take(64).collect();
+            return Err(format!(
+                "`{}` cannot be the name of a part",
+                shown.escape_debug()
+            ));
+        }
+        // A list is one part for each item.
+        let values = match value {
+            Value::Array(items) => items.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        for value in values {
+            let part = Part::new(name, value, binaries.contains(name))?;
+            // A file has its name twice.
+            spent += 2 * name.len() + part.bytes.len() + PART_BYTES;
+            out.spare(spent)?;
+            parts.push(part);
+        }
+    }
+    Ok(parts)
 }
 
 /// A line that is in none of the parts. Each number that is in one takes bytes of it, so this ends.
@@ -339,18 +398,13 @@ fn boundary(parts: &[Part<'_>]) -> String {
     const START: &[u8] = b"portmoot-part-";
     let mut numbers = BTreeSet::new();
     for part in parts {
-        for at in part
-            .bytes
-            .windows(START.len())
-            .enumerate()
-            .filter(|(_, text)| *text == START)
-        {
-            let digits = part
-                .bytes
-                .iter()
-                .skip(at.0 + START.len())
-                .take_while(|byte| byte.is_ascii_digit());
-            let number = digits.take(20).fold(0_u64, |number, digit| {
+        for (at, text) in part.bytes.windows(START.len()).enumerate() {
+            if text != START {
+                continue;
+            }
+            let after = part.bytes.iter().skip(at + START.len());
+            let digits = after.take_while(|byte| byte.is_ascii_digit()).take(20);
+            let number = digits.fold(0_u64, |number, digit| {
                 number
                     .saturating_mul(10)
                     .saturating_add(u64::from(digit - b'0'))

@@ -1,5 +1,7 @@
 //! A description as it was read: bounds, version, and where its API is.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use url::Url;
 
@@ -41,11 +43,12 @@ impl Document {
             return Err(DescriptionError::TooLarge);
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let no_text = |_| DescriptionError::Syntax {
-            line: 1,
-            why: "it is not UTF-8".to_owned(),
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Err(DescriptionError::Syntax {
+                line: 1,
+                why: "it is not UTF-8".to_owned(),
+            });
         };
-        let text = std::str::from_utf8(text).map_err(no_text)?;
         let root = if text.trim_start().starts_with('{') {
             json(text)?
         } else {
@@ -127,32 +130,44 @@ fn server_url(server: &Value) -> Option<String> {
     let mut rest = server.get("url")?.as_str()?;
     let variables = server.get("variables");
     let mut url = String::new();
-    let mut push = |text: &str| {
-        url.push_str(text.get(..SERVER_URL_BYTES_MAX + 1).unwrap_or(text));
-        url.len() <= SERVER_URL_BYTES_MAX
-    };
     while let Some((text, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
             break;
         };
+        if !add(&mut url, text) {
+            return Some(NOWHERE.to_owned());
+        }
         let fits = match variables.and_then(|variables| variables.get(name)) {
-            Some(variable) => {
-                let default = variable
-                    .get("default")
-                    .filter(|value| value.is_string() || value.is_number());
-                push(text) && push(&plain(default?))
-            }
-            None => [text, "{", name, "}"].into_iter().all(&mut push),
+            Some(variable) => add(&mut url, &default_of(variable)?),
+            // A variable that is not declared stays as it is written.
+            None => add(&mut url, "{") && add(&mut url, name) && add(&mut url, "}"),
         };
         if !fits {
             return Some(NOWHERE.to_owned());
         }
         rest = after;
     }
-    if push(rest) {
+    if add(&mut url, rest) {
         Some(url)
     } else {
         Some(NOWHERE.to_owned())
+    }
+}
+
+/// Adds a text to the URL of a server, unless it would be too long then. False if it would.
+fn add(url: &mut String, text: &str) -> bool {
+    let fits = url.len() + text.len() <= SERVER_URL_BYTES_MAX;
+    if fits {
+        url.push_str(text);
+    }
+    fits
+}
+
+/// The default of a variable; `None` if it has none that is a text or a number.
+fn default_of(variable: &Value) -> Option<Cow<'_, str>> {
+    match variable.get("default")? {
+        default @ (Value::String(_) | Value::Number(_)) => Some(plain(default)),
+        _ => None,
     }
 }
 
@@ -170,11 +185,11 @@ pub(crate) fn resolved(server: &str, from: Option<&Url>) -> Option<Url> {
 }
 
 fn json(text: &str) -> Result<Value, DescriptionError> {
-    let (values, depth) = extent(text.as_bytes());
-    if values > VALUES_MAX {
+    let extent = extent(text.as_bytes());
+    if extent.values > VALUES_MAX {
         return Err(DescriptionError::TooManyValues);
     }
-    if depth > DEPTH_MAX {
+    if extent.depth > DEPTH_MAX {
         return Err(DescriptionError::TooDeep);
     }
     serde_json::from_str(text).map_err(|error| DescriptionError::Syntax {
@@ -183,23 +198,23 @@ fn json(text: &str) -> Result<Value, DescriptionError> {
     })
 }
 
-/// How many values a JSON text has at most, and how deep it is, before any of it is kept.
-fn extent(text: &[u8]) -> (usize, usize) {
+/// Size of a JSON text before any of it is kept.
+struct Extent {
+    /// The most values that it can have.
+    values: usize,
+    /// The deepest nesting of lists and objects.
+    depth: usize,
+}
+
+/// Measures a JSON text by its brackets and commas outside of texts.
+fn extent(text: &[u8]) -> Extent {
     let mut values = 1;
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
         match byte {
-            b'"' => {
-                while let Some(byte) = bytes.next() {
-                    match byte {
-                        b'\\' => _ = bytes.next(),
-                        b'"' => break,
-                        _ => {}
-                    }
-                }
-            }
+            b'"' => skip_text(&mut bytes),
             b',' => values += 1,
             b'{' | b'[' => {
                 values += 1;
@@ -210,7 +225,22 @@ fn extent(text: &[u8]) -> (usize, usize) {
             _ => {}
         }
     }
-    (values, deepest)
+    Extent {
+        values,
+        depth: deepest,
+    }
+}
+
+/// Skips the rest of a text in quotes, its closing quote included.
+fn skip_text(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            // The next one is escaped, and ends nothing.
+            b'\\' => _ = bytes.next(),
+            b'"' => return,
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod refs;
 mod request;
 mod schema;
 mod security;
+mod style;
 mod written;
 mod yaml;
 

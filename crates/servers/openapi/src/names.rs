@@ -9,12 +9,12 @@ pub const TOOL_NAME_CHARS_MAX: usize = 64;
 /// Characters of a wanted name that are looked at.
 const WANTED_CHARS_MAX: usize = 1024;
 
-/// A name of ASCII letters, digits, `_`, `-` and, where wanted, `.`. Other characters become one
-/// `_` for each run of them.
-fn fitting(wanted: &str, allows: fn(char) -> bool) -> String {
+/// A name of ASCII letters, digits, `_`, `-` and `.`. Other characters become one `_` for each run
+/// of them.
+fn fitting(wanted: &str) -> String {
     let mut name = String::new();
     for c in wanted.chars().take(WANTED_CHARS_MAX) {
-        if allows(c) {
+        if c.is_ascii_alphanumeric() || "_-.".contains(c) {
             name.push(c);
         } else if !name.ends_with('_') {
             name.push('_');
@@ -57,30 +57,30 @@ impl Taken {
 
 /// The name of an operation: its id, else its method and path.
 pub(crate) fn of_tool(id: Option<&str>, method: &str, path: &str, taken: &mut Taken) -> String {
-    let allows = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let by_id = id
-        .map(|id| fitting(id, allows))
-        .filter(|name| !name.is_empty());
-    let name = by_id.unwrap_or_else(|| fitting(&format!("{method}_{path}"), allows));
-    taken.free(&name)
+    let by_id = fitting(id.unwrap_or_default());
+    if by_id.is_empty() {
+        return taken.free(&fitting(&format!("{method}_{path}")));
+    }
+    taken.free(&by_id)
 }
 
 /// The name of an argument: its parameter's, or with the place before it where two parameters have
 /// one name.
 pub(crate) fn of_argument(name: &str, place: &str, taken: &mut Taken) -> String {
-    let allows = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let fits = Some(fitting(name, allows)).filter(|name| !name.is_empty());
-    let fits = fits.unwrap_or_else(|| place.to_owned());
-    if taken.names.contains(&fits) {
-        return taken.free(&fitting(&format!("{place}_{fits}"), allows));
+    let mut argument = fitting(name);
+    if argument.is_empty() {
+        argument = place.to_owned();
     }
-    taken.free(&fits)
+    if taken.names.contains(&argument) {
+        argument = fitting(&format!("{place}_{argument}"));
+    }
+    taken.free(&argument)
 }
 
 /// The name of a definition in `$defs`.
 pub(crate) fn of_definition(pointer: &str, taken: &mut Taken) -> String {
     let last = pointer.rsplit('/').next().unwrap_or_default();
-    let name = fitting(last, |c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    let name = fitting(last);
     taken.free(if name.is_empty() { "schema" } else { &name })
 }
 

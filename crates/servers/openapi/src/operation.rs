@@ -1,7 +1,7 @@
 //! Operations of a description as tools: names, schemas and annotations, and what is needed to
 //! build their requests.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -216,7 +216,7 @@ impl<'d> Reader<'d> {
         item: &'d Value,
         operation: &'d Value,
     ) -> Result<Operation, Unusable> {
-        let at = self.place(item, operation)?;
+        let base = self.place(item, operation)?;
         let reads = self.parameters(item, operation)?;
         let body = body::read(self.document, operation)?;
         let mut schemas = Schemas::new(self.document, Direction::Input);
@@ -228,14 +228,13 @@ impl<'d> Reader<'d> {
             parameters,
             body,
         } = input?;
-        let path_parameters = parameters
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| one.place == Place::Path);
-        let path_parameters = path_parameters
-            .map(|(at, one)| (one.name.as_str(), at))
-            .collect();
-        let parts = template(at.path(), path, &path_parameters)?;
+        let mut path_parameters = BTreeMap::new();
+        for (index, parameter) in parameters.iter().enumerate() {
+            if parameter.place == Place::Path {
+                path_parameters.insert(parameter.name.as_str(), index);
+            }
+        }
+        let parts = template(base.path(), path, &path_parameters)?;
         let output = self.output(operation);
         let promises_object = output.is_some();
         let definition = definition(name, method, path, operation, schema, output);
@@ -245,7 +244,7 @@ impl<'d> Reader<'d> {
             promises_object,
             method,
             path: parts,
-            query: at.query().map(str::to_owned),
+            query: base.query().map(str::to_owned),
             configured_query: Arc::clone(&self.configured_query),
             parameters,
             body,
@@ -254,27 +253,31 @@ impl<'d> Reader<'d> {
 
     /// Where an operation is: at the base, or at a server of its own on the base's origin.
     fn place(&mut self, item: &Value, operation: &Value) -> Result<Url, Unusable> {
-        let own = [operation, item]
-            .map(servers)
-            .into_iter()
-            .find(|own| !own.is_empty());
-        let Some(own) = own else {
-            return Ok(self.base.clone());
-        };
-        self.work += own.iter().map(String::len).sum::<usize>();
-        if own.iter().any(|server| self.servers.contains(server)) {
+        // The nearest list counts: the operation's, then its path's, then the whole description's.
+        let mut listed = servers(operation);
+        if listed.is_empty() {
+            listed = servers(item);
+        }
+        if listed.is_empty() {
             return Ok(self.base.clone());
         }
-        let here = own
-            .iter()
-            .filter_map(|server| resolved(server, Some(self.base)));
-        let here = here
-            .into_iter()
-            .find(|url| url.origin() == self.base.origin());
+        self.work += listed.iter().map(String::len).sum::<usize>();
+        // The operator may have configured another base than the description names: what is at a
+        // server of the whole description is there.
+        if listed.iter().any(|server| self.servers.contains(server)) {
+            return Ok(self.base.clone());
+        }
+        for server in &listed {
+            if let Some(url) = resolved(server, Some(self.base))
+                && url.origin() == self.base.origin()
+            {
+                return Ok(url);
+            }
+        }
         // Callers may read the words: they name no server.
-        here.ok_or_else(|| {
-            Unusable::because("it is at another origin than the API, to which all requests go")
-        })
+        Err(Unusable::because(
+            "it is at another origin than the API, to which all requests go",
+        ))
     }
 
     /// The parameters of an operation and its path; those of the operation count where both have
@@ -311,63 +314,71 @@ impl<'d> Reader<'d> {
     /// Whether the operator has configured a parameter for every request: then it is no argument.
     fn is_configured(&self, parameter: &Parameter) -> bool {
         match parameter.place {
-            Place::Header => self
-                .configured
-                .headers
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(&parameter.name)),
+            Place::Header => self.has_header(&parameter.name),
             Place::Query => self.configured.query.contains(&parameter.name),
             // All cookies are one header.
-            Place::Cookie => self
-                .configured
-                .headers
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case("cookie")),
+            Place::Cookie => self.has_header("cookie"),
             Place::Path => false,
         }
+    }
+
+    /// Whether the operator has configured a header.
+    fn has_header(&self, name: &str) -> bool {
+        let mut headers = self.configured.headers.iter();
+        headers.any(|header| header.eq_ignore_ascii_case(name))
     }
 
     /// The output schema, if all successful answers are one JSON object. A description that does
     /// not serve for that is no fault.
     fn output(&mut self, operation: &'d Value) -> Option<Value> {
-        let responses = operation.get("responses")?.as_object()?;
-        let mut good = responses
-            .iter()
-            .filter(|(status, _)| status.starts_with('2'));
-        let ((_, response), None) = (good.next()?, good.next()) else {
-            return None;
-        };
-        let content = refs::object(&self.document.root, response)
-            .ok()?
-            .get("content")?
-            .as_object()?;
-        let ((media, described), 1) = (content.iter().next()?, content.len()) else {
-            return None;
-        };
-        if !is_json(&essence(media)) {
-            return None;
-        }
-        let schema = refs::object(&self.document.root, described.get("schema")?).ok()?;
-        let is_object = schema.get("type").and_then(Value::as_str) == Some("object")
-            || schema.get("type").is_none() && schema.get("properties").is_some();
-        let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
-        if !is_object || is_nullable {
-            return None;
-        }
+        let schema = answer_schema(self.document, operation)?;
         let mut schemas = Schemas::new(self.document, Direction::Output);
-        let output = schemas.convert(schema).and_then(|mut output| {
-            let definitions = schemas.definitions()?;
-            if let Some(members) = output.as_object_mut() {
-                members.insert("type".to_owned(), "object".into());
-                if !definitions.is_empty() {
-                    members.insert("$defs".to_owned(), definitions.into());
-                }
-            }
-            Ok(output)
-        });
+        let output = output(&mut schemas, schema);
         self.work += schemas.spent();
         output.ok()
     }
+}
+
+/// The schema of successful answers, if there is one kind of them, and it is a JSON object.
+fn answer_schema<'d>(document: &'d Document, operation: &'d Value) -> Option<&'d Value> {
+    let responses = operation.get("responses")?.as_object()?;
+    let mut successes = responses
+        .iter()
+        .filter(|(status, _)| status.starts_with('2'));
+    let (_, response) = successes.next()?;
+    if successes.next().is_some() {
+        return None;
+    }
+    let response = refs::object(&document.root, response).ok()?;
+    let content = response.get("content")?.as_object()?;
+    if content.len() != 1 {
+        return None;
+    }
+    let (media, described) = content.iter().next()?;
+    if !is_json(&essence(media)) {
+        return None;
+    }
+    let schema = refs::object(&document.root, described.get("schema")?).ok()?;
+    let is_object = match schema.get("type") {
+        Some(name) => name == "object",
+        None => schema.get("properties").is_some(),
+    };
+    let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
+    (is_object && !is_nullable).then_some(schema)
+}
+
+/// The output schema of a tool: its type is an object alone, without the `null` that schemas of
+/// answers admit.
+fn output(schemas: &mut Schemas<'_>, schema: &Value) -> Result<Value, Unusable> {
+    let mut output = schemas.convert(schema)?;
+    let definitions = schemas.definitions()?;
+    if let Some(members) = output.as_object_mut() {
+        members.insert("type".to_owned(), "object".into());
+        if !definitions.is_empty() {
+            members.insert("$defs".to_owned(), definitions.into());
+        }
+    }
+    Ok(output)
 }
 
 /// The arguments of a tool: their schema, and the parts of the request that they become.

@@ -1,6 +1,6 @@
-//! Parameters of operations: where each goes, how it is written, and its text in a request.
+//! Parameters of operations: where each goes, how it is written, and whether an argument may be its
+//! value.
 
-use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::path::{Parameter as Described, ParameterIn, ParameterStyle};
@@ -8,7 +8,8 @@ use utoipa::openapi::{Deprecated, Required};
 
 use crate::document::Document;
 use crate::refs::{self, Unusable};
-use crate::written::{Others, Pairs, Put, UNRESERVED, Written, plain};
+use crate::style::{self, Spelling, Style};
+use crate::written::{Others, Pairs, Written};
 
 /// The most schemas that are looked at to see whether a parameter's allows an object. Beyond them
 /// it does not.
@@ -60,41 +61,18 @@ impl Place {
     }
 }
 
-/// How lists and objects are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    Matrix,
-    Label,
-    Form,
-    Simple,
-    Space,
-    Pipe,
-    Deep,
-    /// As JSON.
-    Json,
-}
-
 /// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameter {
-    /// The argument that has its value.
+    /// The argument that has its value; empty until the operation's arguments have their names.
     pub(crate) argument: String,
     /// Its own name.
     pub(crate) name: String,
     pub(crate) place: Place,
-    pub(crate) style: Style,
-    pub(crate) explode: bool,
+    pub(crate) spelling: Spelling,
     pub(crate) required: bool,
     /// Whether its schema allows objects: only then are keys of one sent as names.
     pub(crate) takes_objects: bool,
-}
-
-/// How a value becomes pairs of names and values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PairStyle {
-    pub(crate) style: Style,
-    /// Whether each item or member is a pair of its own.
-    pub(crate) explode: bool,
 }
 
 /// A parameter as the description has it.
@@ -111,29 +89,8 @@ pub(crate) fn read<'d>(
     value: &'d Value,
 ) -> Result<Option<Read<'d>>, Unusable> {
     let value = refs::object(&document.root, value)?;
-    // Without its schema, which the types would not keep as it is, and without its examples.
-    let mut parts = Map::from_iter([("required".to_owned(), false.into())]);
-    for key in ["in", "required", "deprecated", "style", "explode"] {
-        let Some(part) = value.get(key) else { continue };
-        if part.is_array()
-            || part.is_object()
-            || part
-                .as_str()
-                .is_some_and(|text| text.len() > NAME_BYTES_MAX)
-        {
-            return Err(wrong(&format!("has a `{key}` that cannot be read")));
-        }
-        parts.insert(key.to_owned(), part.clone());
-    }
-    let name = value
-        .get("name")
-        .and_then(Value::as_str)
-        .filter(|name| name.len() <= NAME_BYTES_MAX);
-    let name = name.ok_or_else(|| wrong("has no name, or one that is too long"))?;
-    parts.insert("name".to_owned(), name.into());
-    let described = Described::deserialize(Value::from(parts));
-    let described =
-        described.map_err(|_| wrong(&format!("cannot be read: `{}`", name.escape_debug())))?;
+    let described = described(value)?;
+    let name = described.name.as_str();
     let place = match described.parameter_in {
         ParameterIn::Path => Place::Path,
         ParameterIn::Query => Place::Query,
@@ -141,10 +98,7 @@ pub(crate) fn read<'d>(
         ParameterIn::Cookie => Place::Cookie,
         ParameterIn::QueryString => return Err(wrong("is a whole query, which is not supported")),
     };
-    let lower = name.to_ascii_lowercase();
-    if place == Place::Header
-        && (RESERVED_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-"))
-    {
+    if place == Place::Header && is_reserved(name) {
         return Ok(None);
     }
     if matches!(place, Place::Header | Place::Cookie) && !is_token(name) {
@@ -153,34 +107,31 @@ pub(crate) fn read<'d>(
             place.name()
         )));
     }
-    let content = value
+    // A parameter has either a schema and a style, or a media type; of several the first counts.
+    let media = value
         .get("content")
         .and_then(Value::as_object)
-        .and_then(|content| content.iter().next());
-    let style = match described.style {
-        _ if content.is_some() => Style::Json,
-        Some(ParameterStyle::Matrix) => Style::Matrix,
-        Some(ParameterStyle::Label) => Style::Label,
-        Some(ParameterStyle::Form) => Style::Form,
-        Some(ParameterStyle::Simple) => Style::Simple,
-        Some(ParameterStyle::SpaceDelimited) => Style::Space,
-        Some(ParameterStyle::PipeDelimited) => Style::Pipe,
-        Some(ParameterStyle::DeepObject) => Style::Deep,
-        Some(ParameterStyle::Cookie) => Style::Form,
-        None if matches!(place, Place::Path | Place::Header) => Style::Simple,
-        None => Style::Form,
+        .and_then(|content| content.values().next());
+    let (style, schema) = match media {
+        Some(media) => (Style::Json, media.get("schema")),
+        None => (style_of(described.style, place), value.get("schema")),
     };
     let description = value.get("description").and_then(Value::as_str);
-    let schema = content.map_or_else(|| value.get("schema"), |(_, media)| media.get("schema"));
     let mut left = ALTERNATIVES_MAX;
-    let takes_objects = schema.is_none_or(|schema| allows_objects(document, schema, &mut left));
+    let takes_objects = match schema {
+        Some(schema) => allows_objects(document, schema, &mut left),
+        None => true,
+    };
     Ok(Some(Read {
         parameter: Parameter {
             argument: String::new(),
             name: name.to_owned(),
             place,
-            style,
-            explode: described.explode.unwrap_or(style == Style::Form),
+            spelling: Spelling {
+                style,
+                explode: described.explode.unwrap_or(style == Style::Form),
+            },
+            // A path without one of its parts would be another path.
             required: described.required == Required::True || place == Place::Path,
             takes_objects,
         },
@@ -188,6 +139,62 @@ pub(crate) fn read<'d>(
         deprecated: described.deprecated == Some(Deprecated::True),
         schema,
     }))
+}
+
+/// The name of a described parameter.
+fn name_of(value: &Value) -> Result<&str, Unusable> {
+    match value.get("name").and_then(Value::as_str) {
+        Some(name) if name.len() <= NAME_BYTES_MAX => Ok(name),
+        _ => Err(wrong("has no name, or one that is too long")),
+    }
+}
+
+/// The members that say where and how a parameter is written. They are picked out: its schema would
+/// not stay as it is in the types, and its examples may be large.
+fn described(value: &Value) -> Result<Described, Unusable> {
+    // The type demands `required`; in a description it may be absent.
+    let mut members = Map::from_iter([("required".to_owned(), false.into())]);
+    for key in ["in", "required", "deprecated", "style", "explode"] {
+        let Some(member) = value.get(key) else {
+            continue;
+        };
+        let is_short = match member {
+            Value::String(text) => text.len() <= NAME_BYTES_MAX,
+            Value::Array(_) | Value::Object(_) => false,
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        };
+        if !is_short {
+            return Err(wrong(&format!("has a `{key}` that cannot be read")));
+        }
+        members.insert(key.to_owned(), member.clone());
+    }
+    let name = name_of(value)?;
+    members.insert("name".to_owned(), name.into());
+    Described::deserialize(Value::from(members))
+        .map_err(|_| wrong(&format!("cannot be read: `{}`", name.escape_debug())))
+}
+
+/// The style of a parameter that is no media type; without one, the default of its place.
+fn style_of(described: Option<ParameterStyle>, place: Place) -> Style {
+    match described {
+        Some(ParameterStyle::Matrix) => Style::Matrix,
+        Some(ParameterStyle::Label) => Style::Label,
+        Some(ParameterStyle::Form | ParameterStyle::Cookie) => Style::Form,
+        Some(ParameterStyle::Simple) => Style::Simple,
+        Some(ParameterStyle::SpaceDelimited) => Style::Space,
+        Some(ParameterStyle::PipeDelimited) => Style::Pipe,
+        Some(ParameterStyle::DeepObject) => Style::Deep,
+        None => match place {
+            Place::Path | Place::Header => Style::Simple,
+            Place::Query | Place::Cookie => Style::Form,
+        },
+    }
+}
+
+/// Whether a header is never an argument.
+fn is_reserved(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    RESERVED_HEADERS.contains(&name.as_str()) || name.starts_with("proxy-")
 }
 
 /// The reason why an operation with such a parameter is left out.
@@ -210,8 +217,10 @@ pub(crate) fn undeclared<'d>(name: String) -> Read<'d> {
         argument: String::new(),
         name,
         place: Place::Path,
-        style: Style::Simple,
-        explode: false,
+        spelling: Spelling {
+            style: Style::Simple,
+            explode: false,
+        },
         required: true,
         takes_objects: true,
     };
@@ -221,11 +230,6 @@ pub(crate) fn undeclared<'d>(name: String) -> Read<'d> {
         deprecated: false,
         schema: None,
     }
-}
-
-/// A text, percent-encoded: none of its characters means anything in a URL.
-pub(crate) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 /// Whether a schema allows objects. `left` is how many schemas may still be looked at.
@@ -240,28 +244,46 @@ fn allows_objects(document: &Document, schema: &Value, left: &mut usize) -> bool
     if let Value::Bool(accepts) = schema {
         return *accepts;
     }
-    let list = |key: &str| schema.get(key).and_then(Value::as_array);
-    let is_object = |name: &Value| name == "object";
-    let of_type = match schema.get("type") {
-        Some(Value::Array(names)) => names.iter().any(is_object),
-        Some(name) => is_object(name),
+    let is_of_type = match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        Some(name) => name == "object",
         None => true,
     };
-    of_type
-        && schema.get("const").is_none_or(Value::is_object)
-        && list("enum").is_none_or(|values| values.iter().any(Value::is_object))
-        && list("allOf").is_none_or(|all| all.iter().all(|one| allows_objects(document, one, left)))
-        && list("anyOf").is_none_or(|any| any.iter().any(|one| allows_objects(document, one, left)))
-        && list("oneOf").is_none_or(|any| any.iter().any(|one| allows_objects(document, one, left)))
+    if !is_of_type {
+        return false;
+    }
+    if schema.get("const").is_some_and(|value| !value.is_object()) {
+        return false;
+    }
+    if let Some(Value::Array(values)) = schema.get("enum")
+        && !values.iter().any(Value::is_object)
+    {
+        return false;
+    }
+    if let Some(Value::Array(all)) = schema.get("allOf")
+        && !all.iter().all(|one| allows_objects(document, one, left))
+    {
+        return false;
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(alternatives)) = schema.get(key)
+            && !alternatives
+                .iter()
+                .any(|one| allows_objects(document, one, left))
+        {
+            return false;
+        }
+    }
+    true
 }
 
 impl Parameter {
     /// Whether the keys of this value would be sent as names.
     pub(crate) fn sends_keys(&self, value: &Value) -> bool {
-        match self.style {
+        match self.spelling.style {
             Style::Json => false,
             Style::Deep => value.is_object() || value.is_array(),
-            _ => self.explode && value.is_object(),
+            _ => self.spelling.explode && value.is_object(),
         }
     }
 
@@ -280,11 +302,7 @@ impl Parameter {
         value: &Value,
         others: &Others,
     ) -> Result<(), String> {
-        let how = PairStyle {
-            style: self.style,
-            explode: self.explode,
-        };
-        pairs(out, &self.name, value, how, others)
+        style::pairs(out, &self.name, value, self.spelling, others)
     }
 
     /// Writes its text into a path, encoded.
@@ -294,176 +312,13 @@ impl Parameter {
         value: &Value,
         others: &Others,
     ) -> Result<(), String> {
-        match self.style {
-            Style::Label => {
-                out.push(".")?;
-                let by = if self.explode { "." } else { "," };
-                joined(out, value, by, self.explode, Written::encoded)
-            }
-            Style::Matrix => match value {
-                Value::Array(items) if self.explode => {
-                    for item in items {
-                        matrix_pair(out, &self.name, &plain(item).into())?;
-                    }
-                    Ok(())
-                }
-                Value::Object(members) if self.explode => {
-                    for (key, value) in members {
-                        others.refuse(key)?;
-                        matrix_pair(out, key, &plain(value).into())?;
-                    }
-                    Ok(())
-                }
-                _ => matrix_pair(out, &self.name, value),
-            },
-            Style::Json => out.encoded(&value.to_string()),
-            Style::Form | Style::Simple | Style::Space | Style::Pipe | Style::Deep => {
-                joined(out, value, ",", self.explode, Written::encoded)
-            }
-        }
+        style::in_path(out, &self.name, value, self.spelling, others)
     }
 
     /// Writes its text for a header, as it is.
     pub(crate) fn in_header(&self, out: &mut Written, value: &Value) -> Result<(), String> {
-        match self.style {
-            Style::Json => out.push(&value.to_string()),
-            _ => joined(out, value, ",", self.explode, Written::push),
-        }
+        style::in_header(out, value, self.spelling)
     }
-}
-
-/// Writes `;name=value` into a path.
-fn matrix_pair(out: &mut Written, name: &str, value: &Value) -> Result<(), String> {
-    out.push(";")?;
-    out.encoded(name)?;
-    out.push("=")?;
-    joined(out, value, ",", false, Written::encoded)
-}
-
-/// Writes the items of a list, or the members of an object, as one text.
-fn joined(
-    out: &mut Written,
-    value: &Value,
-    by: &str,
-    explode: bool,
-    write: Put,
-) -> Result<(), String> {
-    match value {
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(by)?;
-                }
-                write(out, &plain(item))?;
-            }
-            Ok(())
-        }
-        Value::Object(members) => {
-            for (at, (key, value)) in members.iter().enumerate() {
-                if at > 0 {
-                    out.push(by)?;
-                }
-                write(out, key)?;
-                out.push(if explode { "=" } else { by })?;
-                write(out, &plain(value))?;
-            }
-            Ok(())
-        }
-        _ => write(out, &plain(value)),
-    }
-}
-
-/// Adds the pairs of a value to a query, a form or cookies.
-///
-/// # Errors
-/// They would be too long, or a key is the name of another parameter; in words for the caller.
-pub(crate) fn pairs(
-    out: &mut Pairs,
-    name: &str,
-    value: &Value,
-    PairStyle { style, explode }: PairStyle,
-    others: &Others,
-) -> Result<(), String> {
-    match (value, style) {
-        (_, Style::Json) => out.pair(name, &value.to_string()),
-        (Value::Object(_) | Value::Array(_), Style::Deep) => {
-            deep(out, &mut name.to_owned(), name.len(), value, others)
-        }
-        (Value::Array(items), _) if explode => {
-            for item in items {
-                out.pair(name, &plain(item))?;
-            }
-            Ok(())
-        }
-        (Value::Object(members), _) if explode => {
-            for (key, value) in members {
-                others.refuse(key)?;
-                out.pair(key, &plain(value))?;
-            }
-            Ok(())
-        }
-        (Value::Array(_) | Value::Object(_), _) => {
-            let by = match style {
-                Style::Space => "%20",
-                Style::Pipe => "%7C",
-                _ => ",",
-            };
-            joined(out.name(name)?, value, by, false, Written::encoded)
-        }
-        _ => out.pair(name, &plain(value)),
-    }
-}
-
-/// `name[key]=value`, for objects in objects too; a list repeats its name. `name` has the keys on
-/// the way, after the first `own_bytes`, which are the parameter's own name.
-fn deep(
-    out: &mut Pairs,
-    name: &mut String,
-    own_bytes: usize,
-    value: &Value,
-    others: &Others,
-) -> Result<(), String> {
-    let here = name.len();
-    match value {
-        Value::Object(members) => {
-            for (key, value) in members {
-                for piece in ["[", key, "]"] {
-                    name.push_str(piece);
-                }
-                deep(out, name, own_bytes, value, others)?;
-                name.truncate(here);
-            }
-            Ok(())
-        }
-        Value::Array(items) => {
-            for item in items {
-                if item.is_object() || item.is_array() {
-                    name.push_str("[]");
-                    deep(out, name, own_bytes, item, others)?;
-                    name.truncate(here);
-                } else {
-                    deep_pair(out, name, own_bytes, item, others)?;
-                }
-            }
-            Ok(())
-        }
-        _ => deep_pair(out, name, own_bytes, value, others),
-    }
-}
-
-/// One pair of a deep value. A name with keys of the caller's must not be that of another
-/// parameter.
-fn deep_pair(
-    out: &mut Pairs,
-    name: &str,
-    own_bytes: usize,
-    value: &Value,
-    others: &Others,
-) -> Result<(), String> {
-    if name.len() > own_bytes {
-        others.refuse(name)?;
-    }
-    out.pair(name, &plain(value))
 }
 
 #[cfg(test)]
@@ -471,179 +326,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn of(place: Place, style: Style, explode: bool) -> Parameter {
-        let argument = "color".to_owned();
-        let required = true;
-        let takes_objects = true;
-        Parameter {
-            name: argument.clone(),
-            argument,
-            place,
-            style,
-            explode,
-            required,
-            takes_objects,
-        }
-    }
-
-    fn query(parameter: &Parameter, value: &Value) -> Result<String, String> {
-        let mut out = Pairs::new("&", Written::new("its URL", 1024));
-        parameter.pairs(&mut out, value, &Others::new(["hidden"].into_iter()))?;
-        Ok(out.written.text().to_owned())
-    }
-
-    fn path(parameter: &Parameter, value: &Value) -> Result<String, String> {
-        let mut out = Written::new("its URL", 1024);
-        parameter.in_path(&mut out, value, &Others::new(["hidden"].into_iter()))?;
-        Ok(out.text().to_owned())
-    }
-
-    /// The examples of the specification ("Style Examples").
-    #[test]
-    fn every_style_writes_texts_lists_and_objects() {
-        let values = [
-            json!("blue"),
-            json!(["blue", "black"]),
-            json!({ "B": 150, "R": 100 }),
-        ];
-        for (style, explode, expected) in [
-            (
-                Style::Matrix,
-                false,
-                [";color=blue", ";color=blue,black", ";color=B,150,R,100"],
-            ),
-            (
-                Style::Matrix,
-                true,
-                [";color=blue", ";color=blue;color=black", ";B=150;R=100"],
-            ),
-            (
-                Style::Label,
-                false,
-                [".blue", ".blue,black", ".B,150,R,100"],
-            ),
-            (Style::Label, true, [".blue", ".blue.black", ".B=150.R=100"]),
-            (Style::Simple, false, ["blue", "blue,black", "B,150,R,100"]),
-            (Style::Simple, true, ["blue", "blue,black", "B=150,R=100"]),
-        ] {
-            let parameter = of(Place::Path, style, explode);
-            let written = values
-                .clone()
-                .map(|value| path(&parameter, &value).unwrap());
-            assert_eq!(written, expected, "{style:?} {explode}");
-        }
-        for (style, explode, expected) in [
-            (
-                Style::Form,
-                false,
-                ["color=blue", "color=blue,black", "color=B,150,R,100"],
-            ),
-            (
-                Style::Form,
-                true,
-                ["color=blue", "color=blue&color=black", "B=150&R=100"],
-            ),
-            (
-                Style::Space,
-                false,
-                [
-                    "color=blue",
-                    "color=blue%20black",
-                    "color=B%20150%20R%20100",
-                ],
-            ),
-            (
-                Style::Pipe,
-                false,
-                [
-                    "color=blue",
-                    "color=blue%7Cblack",
-                    "color=B%7C150%7CR%7C100",
-                ],
-            ),
-            (
-                Style::Deep,
-                true,
-                [
-                    "color=blue",
-                    "color=blue&color=black",
-                    "color%5BB%5D=150&color%5BR%5D=100",
-                ],
-            ),
-            (
-                Style::Json,
-                false,
-                [
-                    "color=%22blue%22",
-                    "color=%5B%22blue%22%2C%22black%22%5D",
-                    "color=%7B%22B%22%3A150%2C%22R%22%3A100%7D",
-                ],
-            ),
-        ] {
-            let parameter = of(Place::Query, style, explode);
-            let written = values
-                .clone()
-                .map(|value| query(&parameter, &value).unwrap());
-            assert_eq!(written, expected, "{style:?} {explode}");
-        }
-        let header = of(Place::Header, Style::Simple, true);
-        let written = values.map(|value| {
-            let mut out = Written::new("a header", 1024);
-            header.in_header(&mut out, &value).unwrap();
-            out.text().to_owned()
-        });
-        assert_eq!(written, ["blue", "blue,black", "B=150,R=100"]);
-    }
-
-    #[test]
-    fn nested_values_have_their_way_in_brackets() {
-        let value = json!({ "a": { "b c": [1, 2] }, "d": [{ "e": true }] });
-        assert_eq!(
-            query(&of(Place::Query, Style::Deep, true), &value).unwrap(),
-            "color%5Ba%5D%5Bb%20c%5D=1&color%5Ba%5D%5Bb%20c%5D=2&color%5Bd%5D%5B%5D%5Be%5D=true"
-        );
-    }
-
-    #[test]
-    fn no_key_is_sent_as_the_name_of_another_parameter() {
-        let value = json!({ "hidden": "mine" });
-        for (place, style) in [(Place::Query, Style::Form), (Place::Cookie, Style::Form)] {
-            assert!(
-                query(&of(place, style, true), &value)
-                    .unwrap_err()
-                    .contains("another parameter")
-            );
-            assert_eq!(
-                query(&of(place, style, false), &value).unwrap(),
-                "color=hidden,mine"
-            );
-        }
-        assert!(
-            path(&of(Place::Path, Style::Matrix, true), &value)
-                .unwrap_err()
-                .contains("another parameter")
-        );
-        let mut deep = of(Place::Query, Style::Deep, true);
-        assert_eq!(query(&deep, &value).unwrap(), "color%5Bhidden%5D=mine");
-        deep.name = "hid".to_owned();
-        assert_eq!(
-            query(&deep, &json!({ "den": 1 })).unwrap(),
-            "hid%5Bden%5D=1"
-        );
-    }
-
-    /// A long key, and many empty lists below it: nothing is written of them, and nothing is made
-    /// of their names.
-    #[test]
-    fn long_keys_are_not_repeated_for_what_is_not_sent() {
-        let items = vec![json!([]); 200_000];
-        let value = json!({ "k".repeat(1 << 20): items });
-        assert_eq!(
-            query(&of(Place::Query, Style::Deep, true), &value).unwrap(),
-            ""
-        );
-    }
 
     #[test]
     fn only_a_schema_that_allows_objects_has_its_keys_sent_as_names() {

@@ -43,23 +43,23 @@ fn shown(reference: &str) -> String {
 
 /// The value that a reference of this description names, which may be a reference itself.
 pub(crate) fn target<'d>(root: &'d Value, reference: &str) -> Result<&'d Value, Unusable> {
-    let pointer = reference.strip_prefix('#');
-    let pointer = pointer.ok_or(Unusable::because(
-        "it refers to another document, which is not followed",
-    ))?;
-    if pointer.len() > REFERENCE_BYTES_MAX {
+    let Some(fragment) = reference.strip_prefix('#') else {
+        return Err(Unusable::because(
+            "it refers to another document, which is not followed",
+        ));
+    };
+    if fragment.len() > REFERENCE_BYTES_MAX {
         return Err(Unusable::because("it has a reference that is too long"));
     }
-    let pointer = percent_encoding::percent_decode_str(pointer)
-        .decode_utf8()
-        .ok();
-    let found = pointer.and_then(|pointer| root.pointer(&pointer));
-    found.ok_or_else(|| {
-        Unusable::Because(format!(
-            "its reference `{}` leads to nothing",
-            shown(reference)
-        ))
-    })
+    if let Ok(pointer) = percent_encoding::percent_decode_str(fragment).decode_utf8()
+        && let Some(target) = root.pointer(&pointer)
+    {
+        return Ok(target);
+    }
+    Err(Unusable::Because(format!(
+        "its reference `{}` leads to nothing",
+        shown(reference)
+    )))
 }
 
 /// An object, behind the references that lead to it.

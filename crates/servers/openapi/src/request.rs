@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use crate::operation::Operation;
-use crate::parameter::{Parameter, Place, encoded};
+use crate::parameter::{Parameter, Place};
 use crate::path::{Part, has_steps};
-use crate::written::{Others, Pairs, Written};
+use crate::written::{Others, Pairs, Written, encoded};
 
 /// The longest path with its query, in bytes.
 const TARGET_BYTES_MAX: usize = 32 << 10;

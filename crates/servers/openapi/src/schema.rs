@@ -53,15 +53,12 @@ impl<'d> Schemas<'d> {
             Direction::Input => INPUT_SCHEMA_BYTES_MAX,
             Direction::Output => OUTPUT_SCHEMA_BYTES_MAX,
         };
-        let named = BTreeMap::new();
-        let taken = Taken::default();
-        let waiting = VecDeque::new();
         Self {
             document,
             direction,
-            named,
-            taken,
-            waiting,
+            named: BTreeMap::new(),
+            taken: Taken::default(),
+            waiting: VecDeque::new(),
             left,
         }
     }
@@ -70,6 +67,7 @@ impl<'d> Schemas<'d> {
         self.direction == Direction::Input
     }
 
+    /// Counts a value that is written, with the bytes of its texts.
     fn spend(&mut self, bytes: usize) -> Result<(), Unusable> {
         self.left = self
             .left
@@ -100,18 +98,14 @@ impl<'d> Schemas<'d> {
             ));
         }
         for (key, value) in members {
-            if let Some(value) = self.member(key, value)? {
-                self.spend(key.len())?;
-                out.insert(
-                    if key == "items" && value.is_array() {
-                        "prefixItems"
-                    } else {
-                        key
-                    }
-                    .to_owned(),
-                    value,
-                );
-            }
+            let Some(value) = self.member(key, value)? else {
+                continue;
+            };
+            self.spend(key.len())?;
+            // JSON Schema 2020-12 has another name for a list of items than for all items' schema.
+            let is_tuple = key == "items" && value.is_array();
+            let key = if is_tuple { "prefixItems" } else { key };
+            out.insert(key.to_owned(), value);
         }
         self.upgrade(members, &mut out)?;
         Ok(out.into())
@@ -120,30 +114,24 @@ impl<'d> Schemas<'d> {
     /// The value of one keyword; `None` for one that says nothing here, or that is not what JSON
     /// Schema has under its name.
     fn member(&mut self, key: &str, value: &Value) -> Result<Option<Value>, Unusable> {
-        Ok(match key {
-            "properties" | "patternProperties" | "dependentSchemas" => {
-                let Value::Object(schemas) = value else {
-                    return Ok(None);
-                };
-                let mut out = Map::new();
-                for (name, schema) in schemas {
-                    if self.is_of_other_way(schema) {
-                        continue;
-                    }
-                    self.spend(name.len())?;
-                    out.insert(name.clone(), self.convert(schema)?);
-                }
-                Some(out.into())
-            }
-            "items" if value.is_array() => self.list(value)?,
-            "items" | "contentSchema" => Some(self.convert(value)?),
+        match key {
+            "properties" | "patternProperties" | "dependentSchemas" => self.properties(value),
+            "items" if value.is_array() => self.list(value),
+            "items" | "contentSchema" => self.convert(value).map(Some),
             "additionalProperties" if self.is_input() || value.is_object() => {
-                Some(self.convert(value)?)
+                self.convert(value).map(Some)
             }
-            "allOf" | "anyOf" | "prefixItems" => self.list(value)?,
-            "type" => types(value),
-            "title" | "description" => self.text(value)?,
-            _ if !self.is_input() => None,
+            "allOf" | "anyOf" | "prefixItems" => self.list(value),
+            "type" => Ok(types(value)),
+            "title" | "description" => self.text(value),
+            _ if self.is_input() => self.input_member(key, value),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value of a keyword that demands something, which only schemas of arguments keep.
+    fn input_member(&mut self, key: &str, value: &Value) -> Result<Option<Value>, Unusable> {
+        match key {
             "not"
             | "contains"
             | "propertyNames"
@@ -151,38 +139,50 @@ impl<'d> Schemas<'d> {
             | "then"
             | "else"
             | "unevaluatedItems"
-            | "unevaluatedProperties" => Some(self.convert(value)?),
-            "oneOf" => self.list(value)?,
-            "format" | "pattern" | "contentEncoding" | "contentMediaType" => self.text(value)?,
+            | "unevaluatedProperties" => self.convert(value).map(Some),
+            "oneOf" => self.list(value),
+            "format" | "pattern" | "contentEncoding" | "contentMediaType" => self.text(value),
             "enum" => match value {
-                Value::Array(values) if !values.is_empty() => Some(self.whole(value)?),
-                _ => None,
+                Value::Array(values) if !values.is_empty() => self.whole(value).map(Some),
+                _ => Ok(None),
             },
-            "const" | "default" => Some(self.whole(value)?),
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-                value.is_number().then(|| value.clone())
+            "const" | "default" => self.whole(value).map(Some),
+            "dependentRequired" => {
+                let whole = self.whole(value)?;
+                Ok(is_dependent_required(&whole).then_some(whole))
             }
-            "multipleOf" => value
-                .as_f64()
-                .is_some_and(|number| number > 0.0)
-                .then(|| value.clone()),
-            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
-            | "maxProperties" | "minContains" | "maxContains" => {
-                value.is_u64().then(|| value.clone())
-            }
-            "uniqueItems" | "deprecated" => value.is_boolean().then(|| value.clone()),
-            "dependentRequired" => Some(self.whole(value)?).filter(is_dependent_required),
-            _ => None,
-        })
+            _ if is_number_or_flag(key, value) => Ok(Some(value.clone())),
+            _ => Ok(None),
+        }
     }
 
-    fn list(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
-        let Some(schemas) = value.as_array().filter(|schemas| !schemas.is_empty()) else {
+    /// Schemas by name, without those of the other way.
+    fn properties(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
+        let Value::Object(schemas) = value else {
             return Ok(None);
         };
-        let converted: Result<Vec<_>, _> =
-            schemas.iter().map(|schema| self.convert(schema)).collect();
-        Ok(Some(converted?.into()))
+        let mut out = Map::new();
+        for (name, schema) in schemas {
+            if self.is_of_other_way(schema) {
+                continue;
+            }
+            self.spend(name.len())?;
+            out.insert(name.clone(), self.convert(schema)?);
+        }
+        Ok(Some(out.into()))
+    }
+
+    /// A list of schemas, which JSON Schema does not allow to be empty.
+    fn list(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
+        let schemas = match value {
+            Value::Array(schemas) if !schemas.is_empty() => schemas,
+            _ => return Ok(None),
+        };
+        let mut converted = Vec::with_capacity(schemas.len());
+        for schema in schemas {
+            converted.push(self.convert(schema)?);
+        }
+        Ok(Some(converted.into()))
     }
 
     fn text(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
@@ -220,50 +220,53 @@ impl<'d> Schemas<'d> {
         from: &Map<String, Value>,
         out: &mut Map<String, Value>,
     ) -> Result<(), Unusable> {
-        let is = |key: &str| from.get(key) == Some(&Value::Bool(true));
-        if !self.is_input() {
-            // Alternatives need not exclude each other.
-            if let Some(alternatives) = from.get("oneOf").filter(|_| !out.contains_key("anyOf")) {
-                out.extend(
-                    self.list(alternatives)?
-                        .map(|list| ("anyOf".to_owned(), list)),
-                );
-            }
-            if out.contains_key("type") {
-                admit_null(out);
-            }
-            return Ok(());
+        if self.is_input() {
+            self.upgrade_input(from, out)
+        } else {
+            self.upgrade_output(from, out)
         }
+    }
+
+    fn upgrade_output(
+        &mut self,
+        from: &Map<String, Value>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), Unusable> {
+        // `oneOf` demands that only one alternative fits. A schema that has `anyOf` too keeps that.
+        if let Some(alternatives) = from.get("oneOf")
+            && !out.contains_key("anyOf")
+            && let Some(list) = self.list(alternatives)?
+        {
+            out.insert("anyOf".to_owned(), list);
+        }
+        if out.contains_key("type") {
+            admit_null(out);
+        }
+        Ok(())
+    }
+
+    fn upgrade_input(
+        &mut self,
+        from: &Map<String, Value>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), Unusable> {
         if let Some(Value::Array(names)) = from.get("required") {
-            self.spend(names.len())?;
-            let hidden = |name: &str| {
-                let property = from
-                    .get("properties")
-                    .and_then(|properties| properties.get(name));
-                property.is_some_and(|property| self.is_of_other_way(property))
-            };
-            let mut needed: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-            needed.retain(|name| !hidden(name));
-            needed.sort_unstable();
-            needed.dedup();
-            if !needed.is_empty() {
-                out.insert("required".to_owned(), json!(needed));
-                self.spend(needed.iter().map(|name| name.len() + 4).sum())?;
-            }
+            self.require(names, from.get("properties"), out)?;
         }
+        // In 3.0 these are flags beside the bound, in JSON Schema the bound itself.
         for (exclusive, bound) in [
             ("exclusiveMinimum", "minimum"),
             ("exclusiveMaximum", "maximum"),
         ] {
-            if is(exclusive)
+            if is_set(from, exclusive)
                 && let Some(value) = out.remove(bound)
             {
                 out.insert(exclusive.to_owned(), value);
             }
         }
-        if let Some(example) = from
-            .get("example")
-            .filter(|example| !example.is_object() && !example.is_array())
+        if let Some(example) = from.get("example")
+            && !example.is_object()
+            && !example.is_array()
         {
             let example = self.whole(example)?;
             out.insert("examples".to_owned(), json!([example]));
@@ -272,10 +275,35 @@ impl<'d> Schemas<'d> {
             out.remove("format");
             out.insert("contentEncoding".to_owned(), "base64".into());
         }
-        if self.document.dialect == Dialect::V30 && is("nullable") {
+        if self.document.dialect == Dialect::V30 && is_set(from, "nullable") {
             admit_null(out);
         }
         Ok(())
+    }
+
+    /// Writes `required`, without the properties that are left out.
+    fn require(
+        &mut self,
+        names: &[Value],
+        properties: Option<&Value>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), Unusable> {
+        self.spend(names.len())?;
+        let mut needed: Vec<&str> = Vec::new();
+        for name in names.iter().filter_map(Value::as_str) {
+            let property = properties.and_then(|properties| properties.get(name));
+            if !property.is_some_and(|property| self.is_of_other_way(property)) {
+                needed.push(name);
+            }
+        }
+        // JSON Schema demands that they are unique.
+        needed.sort_unstable();
+        needed.dedup();
+        if needed.is_empty() {
+            return Ok(());
+        }
+        out.insert("required".to_owned(), json!(needed));
+        self.spend(needed.iter().map(|name| name.len() + 4).sum())
     }
 
     /// Whether a property is only for the other way: `readOnly` ones are in answers, `writeOnly`
@@ -305,8 +333,10 @@ impl<'d> Schemas<'d> {
         let Some(members) = schema.as_object_mut() else {
             return Ok(());
         };
-        if let Some(Value::String(own)) = members.get("description").filter(|own| **own != words) {
-            words = format!("{words} {own}");
+        if let Some(Value::String(described)) = members.get("description")
+            && *described != words
+        {
+            words = format!("{words} {described}");
         }
         members.insert("description".to_owned(), words.into());
         Ok(())
@@ -361,6 +391,23 @@ impl<'d> Schemas<'d> {
     }
 }
 
+/// Whether a schema has a flag of OpenAPI, and it is set.
+fn is_set(schema: &Map<String, Value>, flag: &str) -> bool {
+    schema.get(flag) == Some(&Value::Bool(true))
+}
+
+/// Whether a keyword is a bound, a count or a flag, and its value what JSON Schema has for it.
+fn is_number_or_flag(key: &str, value: &Value) -> bool {
+    match key {
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
+        "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+        | "minContains" | "maxContains" => value.is_u64(),
+        "uniqueItems" | "deprecated" => value.is_boolean(),
+        _ => false,
+    }
+}
+
 /// Whether a schema is one of bytes, which JSON has no text for.
 pub(crate) fn is_binary(schema: &Map<String, Value>) -> bool {
     schema.get("format").and_then(Value::as_str) == Some("binary")
@@ -370,38 +417,40 @@ pub(crate) fn is_binary(schema: &Map<String, Value>) -> bool {
 
 /// The types that JSON Schema has.
 fn types(value: &Value) -> Option<Value> {
-    let known = |name: &&str| TYPES.contains(name);
     match value {
-        Value::String(name) => known(&name.as_str()).then(|| value.clone()),
+        Value::String(name) if TYPES.contains(&name.as_str()) => Some(value.clone()),
         Value::Array(names) if names.len() <= TYPES.len() => {
-            let mut names: Vec<&str> = names
-                .iter()
-                .filter_map(Value::as_str)
-                .filter(known)
-                .collect();
-            names.sort_unstable();
-            names.dedup();
-            (!names.is_empty()).then(|| json!(names))
+            let mut known: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+            known.retain(|name| TYPES.contains(name));
+            known.sort_unstable();
+            known.dedup();
+            if known.is_empty() {
+                return None;
+            }
+            Some(json!(known))
         }
         _ => None,
     }
 }
 
+/// Whether a value is one of `dependentRequired`: lists of names, by name.
 fn is_dependent_required(value: &Value) -> bool {
-    let is_list = |value: &Value| {
-        let names = value
-            .as_array()
-            .map(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
-        names.flatten().is_some_and(|mut names| {
-            let count = names.len();
-            names.sort_unstable();
-            names.dedup();
-            names.len() == count
-        })
+    match value {
+        Value::Object(members) => members.values().all(is_list_of_names),
+        _ => false,
+    }
+}
+
+/// Whether a value is a list of texts, each of which is in it once.
+fn is_list_of_names(value: &Value) -> bool {
+    let Value::Array(items) = value else {
+        return false;
     };
-    value
-        .as_object()
-        .is_some_and(|members| members.values().all(is_list))
+    let mut names: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    // Shorter if an item is no text, or is there twice.
+    names.len() == items.len()
 }
 
 /// Has a schema accept `null` too.

@@ -1,7 +1,7 @@
 //! Credentials that an API asks for: what the operator configures for it.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::openapi::security::{ApiKey, SecurityScheme};
 
 use crate::document::Document;
@@ -56,16 +56,15 @@ impl ApiCredential {
     /// key.
     #[must_use]
     pub fn sent(&self, key: &str) -> Option<Sent> {
-        let header = |name: &str, value: String| Some(Sent::Header(name.to_owned(), value));
-        match self {
-            Self::Header(name) => header(name, key.to_owned()),
-            Self::Query(name) => Some(Sent::Query(name.clone(), key.to_owned())),
-            Self::Cookie(name) => header("Cookie", format!("{name}={key}")),
+        Some(match self {
+            Self::Header(name) => Sent::Header(name.clone(), key.to_owned()),
+            Self::Query(name) => Sent::Query(name.clone(), key.to_owned()),
+            Self::Cookie(name) => Sent::Header("Cookie".to_owned(), format!("{name}={key}")),
             Self::Authorization(scheme) if scheme.eq_ignore_ascii_case("bearer") => {
-                header("Authorization", format!("Bearer {key}"))
+                Sent::Header("Authorization".to_owned(), format!("Bearer {key}"))
             }
-            Self::Authorization(_) | Self::OAuth | Self::Certificate => None,
-        }
+            Self::Authorization(_) | Self::OAuth | Self::Certificate => return None,
+        })
     }
 }
 
@@ -78,18 +77,18 @@ impl Document {
             .root
             .pointer("/components/securitySchemes")
             .and_then(Value::as_object);
-        let read = schemes
-            .into_iter()
-            .flatten()
-            .take(SCHEMES_MAX)
-            .filter_map(|(_, scheme)| {
-                let scheme = refs::object(&self.root, scheme).ok()?;
-                credential(scheme)
-            });
-        read.collect()
+        let mut credentials = Vec::new();
+        for scheme in schemes.into_iter().flat_map(Map::values).take(SCHEMES_MAX) {
+            let Ok(scheme) = refs::object(&self.root, scheme) else {
+                continue;
+            };
+            credentials.extend(credential(scheme));
+        }
+        credentials
     }
 }
 
+/// The credential of a security scheme; `None` if the scheme cannot be read.
 fn credential(scheme: &Value) -> Option<ApiCredential> {
     // What flows of OAuth say is found with the server itself; incomplete ones are common.
     match scheme.get("type").and_then(Value::as_str)? {
@@ -97,13 +96,6 @@ fn credential(scheme: &Value) -> Option<ApiCredential> {
         "mutualTLS" => return Some(ApiCredential::Certificate),
         _ => {}
     }
-    let shown = |name: &str| {
-        name.chars()
-            .take(64)
-            .collect::<String>()
-            .escape_debug()
-            .to_string()
-    };
     // Names of schemes are read in letters of any case (RFC 9110, 11.1).
     if let Some(http) = scheme.get("scheme").and_then(Value::as_str) {
         return Some(ApiCredential::Authorization(shown(http)));
@@ -116,6 +108,12 @@ fn credential(scheme: &Value) -> Option<ApiCredential> {
         SecurityScheme::OAuth2(_) | SecurityScheme::OpenIdConnect(_) => ApiCredential::OAuth,
         SecurityScheme::MutualTls { .. } => ApiCredential::Certificate,
     })
+}
+
+/// A name of a description as operators read it: one line, not too long.
+fn shown(name: &str) -> String {
+    let start: String = name.chars().take(64).collect();
+    start.escape_debug().to_string()
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::error::{DEPTH_MAX, DescriptionError, EXPANDED_BYTES_MAX, VALUES_MAX};
 
+/// The parser's number of the anchor of a value that has none.
+const NO_ANCHOR: usize = 0;
+
 /// Reads the first document of a text.
 pub(crate) fn read(text: &str) -> Result<Value, DescriptionError> {
     let mut reader = Reader {
@@ -54,6 +57,12 @@ struct Counted {
     depth: usize,
 }
 
+/// A value, and the number of lists and objects in it that lie inside each other.
+struct Nested {
+    value: Value,
+    depth: usize,
+}
+
 impl<'t> Reader<'t> {
     fn next(&mut self) -> Result<(Event<'t>, Span), DescriptionError> {
         let next = self
@@ -86,16 +95,14 @@ impl<'t> Reader<'t> {
         })
     }
 
+    /// The value that begins with an event, which lies in so many lists and objects.
     fn value(
         &mut self,
         event: Event<'t>,
         span: Span,
         depth: usize,
     ) -> Result<Counted, DescriptionError> {
-        let wrong = |why: &str| DescriptionError::Syntax {
-            line: span.start.line(),
-            why: why.to_owned(),
-        };
+        let line = span.start.line();
         if depth > DEPTH_MAX {
             return Err(DescriptionError::TooDeep);
         }
@@ -104,90 +111,120 @@ impl<'t> Reader<'t> {
             values: 1,
             bytes: 0,
         })?;
-        let mut below = 0;
-        let (value, anchor) = match event {
-            Event::Alias(id) => {
-                let known = self
-                    .anchors
-                    .get(&id)
-                    .map(|known| (known.extent, known.depth));
-                let (extent, inside) = known.ok_or_else(|| wrong("an alias has no anchor"))?;
-                if depth + inside > DEPTH_MAX {
-                    return Err(DescriptionError::TooDeep);
-                }
-                // Counted before it is copied.
-                self.count(extent)?;
-                return self
-                    .anchors
-                    .get(&id)
-                    .cloned()
-                    .ok_or_else(|| wrong("an alias has no anchor"));
-            }
-            Event::Scalar(text, style, anchor, tag) => {
+        let anchor = match event {
+            Event::Scalar(_, _, anchor, _)
+            | Event::SequenceStart(anchor, _)
+            | Event::MappingStart(anchor, _) => anchor,
+            _ => NO_ANCHOR,
+        };
+        let nested = match event {
+            Event::Alias(id) => return self.repeated(id, line, depth),
+            Event::Scalar(text, style, _, tag) => {
                 self.count_text(&text)?;
                 let is_plain = style == ScalarStyle::Plain && tag.is_none();
-                (
-                    if is_plain {
-                        scalar(&text)
-                    } else {
-                        Value::String(text.into_owned())
-                    },
-                    anchor,
-                )
+                let value = if is_plain {
+                    scalar(&text)
+                } else {
+                    Value::String(text.into_owned())
+                };
+                Nested { value, depth: 0 }
             }
-            Event::SequenceStart(anchor, _) => {
-                let mut items = Vec::new();
-                loop {
-                    let (event, span) = self.next()?;
-                    if matches!(event, Event::SequenceEnd) {
-                        break;
-                    }
-                    let item = self.value(event, span, depth + 1)?;
-                    below = below.max(item.depth + 1);
-                    items.push(item.value);
-                }
-                (Value::Array(items), anchor)
-            }
-            Event::MappingStart(anchor, _) => {
-                let mut members = Map::new();
-                loop {
-                    let (event, _) = self.next()?;
-                    // A key is its text: the status 200 and "200" are one.
-                    let key = match event {
-                        Event::MappingEnd => break,
-                        Event::Scalar(text, ..) => text.into_owned(),
-                        _ => return Err(wrong("a key is not a text")),
-                    };
-                    self.count_text(&key)?;
-                    let (event, span) = self.next()?;
-                    let member = self.value(event, span, depth + 1)?;
-                    below = below.max(member.depth + 1);
-                    members.insert(key, member.value);
-                }
-                (Value::Object(members), anchor)
-            }
+            Event::SequenceStart(..) => self.items(depth + 1)?,
+            Event::MappingStart(..) => self.members(line, depth + 1)?,
             Event::Nothing
             | Event::StreamStart
             | Event::StreamEnd
             | Event::DocumentStart(_)
             | Event::DocumentEnd
             | Event::SequenceEnd
-            | Event::MappingEnd => return Err(wrong("a value is missing")),
+            | Event::MappingEnd => return Err(syntax(line, "a value is missing")),
         };
         let extent = Extent {
             values: self.read.values - before.values,
             bytes: self.read.bytes - before.bytes,
         };
         let read = Counted {
-            value,
+            value: nested.value,
             extent,
-            depth: below,
+            depth: nested.depth,
         };
-        if anchor > 0 {
+        // Kept for its aliases: a copy, which counts like the value itself.
+        if anchor != NO_ANCHOR {
             self.count(extent)?;
             self.anchors.insert(anchor, read.clone());
         }
         Ok(read)
+    }
+
+    /// A copy of the value that an alias names.
+    fn repeated(
+        &mut self,
+        id: usize,
+        line: usize,
+        depth: usize,
+    ) -> Result<Counted, DescriptionError> {
+        let Some(known) = self.anchors.get(&id) else {
+            return Err(syntax(line, "an alias has no anchor"));
+        };
+        if depth + known.depth > DEPTH_MAX {
+            return Err(DescriptionError::TooDeep);
+        }
+        // Before it is copied: aliases of aliases grow by the power.
+        self.count(known.extent)?;
+        match self.anchors.get(&id) {
+            Some(known) => Ok(known.clone()),
+            None => Err(syntax(line, "an alias has no anchor")),
+        }
+    }
+
+    /// A list whose items lie in so many lists and objects.
+    fn items(&mut self, depth: usize) -> Result<Nested, DescriptionError> {
+        let mut items = Vec::new();
+        let mut below = 0;
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                break;
+            }
+            let item = self.value(event, span, depth)?;
+            below = below.max(item.depth + 1);
+            items.push(item.value);
+        }
+        Ok(Nested {
+            value: Value::Array(items),
+            depth: below,
+        })
+    }
+
+    /// An object whose members lie in so many lists and objects.
+    fn members(&mut self, line: usize, depth: usize) -> Result<Nested, DescriptionError> {
+        let mut members = Map::new();
+        let mut below = 0;
+        loop {
+            let (event, _) = self.next()?;
+            // A key is its text: the status 200 and "200" are one.
+            let key = match event {
+                Event::MappingEnd => break,
+                Event::Scalar(text, ..) => text.into_owned(),
+                _ => return Err(syntax(line, "a key is not a text")),
+            };
+            self.count_text(&key)?;
+            let (event, span) = self.next()?;
+            let member = self.value(event, span, depth)?;
+            below = below.max(member.depth + 1);
+            members.insert(key, member.value);
+        }
+        Ok(Nested {
+            value: Value::Object(members),
+            depth: below,
+        })
+    }
+}
+
+fn syntax(line: usize, why: &str) -> DescriptionError {
+    DescriptionError::Syntax {
+        line,
+        why: why.to_owned(),
     }
 }
 
@@ -199,19 +236,25 @@ fn scalar(text: &str) -> Value {
         "false" | "False" | "FALSE" => return Value::Bool(false),
         _ => {}
     }
-    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c));
-    let number = is_number.then(|| {
-        let whole = text.parse::<i64>().map(Value::from).ok();
-        whole
-            .or_else(|| text.parse::<u64>().map(Value::from).ok())
-            .or_else(|| {
-                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-                number.map(Value::from)
-            })
-    });
-    number
-        .flatten()
-        .unwrap_or_else(|| Value::String(text.to_owned()))
+    number(text).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// A number; `None` if a text is none, or one that JSON cannot write.
+fn number(text: &str) -> Option<Value> {
+    // Rust reads `inf` and `nan` as numbers too.
+    if !text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) {
+        return None;
+    }
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(whole.into());
+    }
+    if let Ok(whole) = text.parse::<u64>() {
+        return Some(whole.into());
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Some(number.into()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -44,11 +44,10 @@ impl Commit {
     /// The commit of the module that all others depend on.
     pub(crate) fn validate() -> Arc<Self> {
         static COMMIT: OnceLock<Arc<Commit>> = OnceLock::new();
-        let make = || {
+        Arc::clone(COMMIT.get_or_init(|| {
             let files = Files::from([(VALIDATE_PROTO.to_owned(), VALIDATE_TEXT.into())]);
             Arc::new(Self::with(VALIDATE_MODULE, files, Vec::new(), 0))
-        };
-        Arc::clone(COMMIT.get_or_init(make))
+        }))
     }
 
     fn with(module: &str, files: Files, dependencies: Vec<Arc<Self>>, made_ms: u64) -> Self {

@@ -175,16 +175,16 @@ impl Shelf {
             ));
         }
         let commit = self.find(&request.resource_ref.clone().unwrap_or_default(), viewer)?;
-        let missing = || {
-            ConnectError::new(
-                Code::InvalidArgument,
-                "the module has not all of these types",
-            )
-        };
         let file_descriptor_set =
             descriptors(&commit, &request.include_types, request.exclude_imports)?;
+        let Some(file_descriptor_set) = file_descriptor_set else {
+            return Err(ConnectError::new(
+                Code::InvalidArgument,
+                "the module has not all of these types",
+            ));
+        };
         Ok(module::GetFileDescriptorSetResponse {
-            file_descriptor_set: file_descriptor_set.ok_or_else(missing)?,
+            file_descriptor_set,
             commit: Some(commit.message()),
         })
     }
@@ -194,11 +194,14 @@ impl Shelf {
         request: &reflect::GetFileDescriptorSetRequest,
         viewer: &Viewer<'_>,
     ) -> Result<reflect::GetFileDescriptorSetResponse, ConnectError> {
-        let wrong =
-            || ConnectError::new(Code::InvalidArgument, "a module is named host/owner/name");
         let mut parts = request.module.split('/');
-        let (_, owner, module) =
-            (|| Some((parts.next()?, parts.next()?, parts.next()?)))().ok_or_else(wrong)?;
+        let (Some(_host), Some(owner), Some(module)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(ConnectError::new(
+                Code::InvalidArgument,
+                "a module is named host/owner/name",
+            ));
+        };
         let name = module::ResourceName {
             owner: owner.to_owned(),
             module: module.to_owned(),
@@ -212,14 +215,12 @@ impl Shelf {
             },
             viewer,
         )?;
-        let missing = || {
-            ConnectError::new(
+        let Some(file_descriptor_set) = descriptors(&commit, &request.symbols, false)? else {
+            return Err(ConnectError::new(
                 Code::FailedPrecondition,
                 "the module has not all of these symbols",
-            )
+            ));
         };
-        let file_descriptor_set =
-            descriptors(&commit, &request.symbols, false)?.ok_or_else(missing)?;
         Ok(reflect::GetFileDescriptorSetResponse {
             file_descriptor_set,
             version: commit.id.clone(),

@@ -114,9 +114,9 @@ impl Curation {
         arguments: Option<&[u8]>,
         by: Author,
     ) -> Result<Option<Vec<u8>>, Refusal> {
-        match self.tools.get(own).filter(|tool| tool.cuts()) {
-            Some(tool) => tool.complete(arguments, by),
-            None => Ok(None),
+        match self.tools.get(own) {
+            Some(tool) if tool.cuts() => tool.complete(arguments, by),
+            Some(_) | None => Ok(None),
         }
     }
 
@@ -132,58 +132,62 @@ impl Curation {
             notes: self.notes(server, &list.items),
             ..Curated::default()
         };
-        let is_listed = |own: &str| list.items.iter().any(|item| item.key == own);
-        let given = self
-            .tools
-            .iter()
-            .filter(|(own, _)| self.shows(own) && is_listed(own));
-        let given: HashMap<&str, &str> = given
-            .filter_map(|(own, tool)| Some((tool.name.as_deref()?, &**own)))
-            .collect();
+        let given = self.given_names(&list.items);
         let mut items = Vec::with_capacity(list.items.len());
         for item in list.items {
             let own = item.key.as_str();
-            let taken_by = given
-                .get(self.name(own))
-                .filter(|taken_by| **taken_by != own);
             if !self.shows(own) {
                 curated.hidden.push(item.key);
-            } else if let Some(taken_by) = taken_by {
+                continue;
+            }
+            // The configuration gives the name to another tool.
+            if let Some(taken_by) = given.get(self.name(own))
+                && *taken_by != own
+            {
                 let note = format!(
                     "`{own}` is not offered: [servers.{server}.tool.{taken_by}] has its name"
                 );
                 curated.notes.push(note);
                 curated.hidden.push(item.key);
-            } else {
-                match self
-                    .tools
-                    .get(own)
-                    .map_or(Ok(None), |tool| tool.alter(&item))
-                {
-                    Ok(None) => items.push(item),
-                    Ok(Some((shown, is_cut))) => {
-                        items.push(shown);
-                        curated.altered.insert(
-                            item.key.clone(),
-                            Altered {
-                                original: item,
-                                is_cut,
-                            },
-                        );
-                    }
-                    Err(why) => {
-                        let reason =
-                            format!("its definition cannot be changed as configured: {why}");
-                        curated.unusable.push(QuarantinedTool {
-                            name: item.key,
-                            reason,
-                        });
-                    }
+                continue;
+            }
+            let Some(tool) = self.tools.get(own) else {
+                items.push(item);
+                continue;
+            };
+            match tool.alter(&item) {
+                Ok(None) => items.push(item),
+                Ok(Some(shown)) => {
+                    items.push(shown);
+                    let name = item.key.clone();
+                    let altered = Altered {
+                        original: item,
+                        is_cut: tool.cuts(),
+                    };
+                    curated.altered.insert(name, altered);
                 }
+                Err(why) => curated.unusable.push(QuarantinedTool {
+                    name: item.key,
+                    reason: format!("its definition cannot be changed as configured: {why}"),
+                }),
             }
         }
         curated.tools = List { items, ..list };
         curated
+    }
+
+    /// The names that it gives to those of these tools that callers see, with the tools' own names.
+    fn given_names(&self, items: &[Item]) -> HashMap<&str, &str> {
+        let mut given = HashMap::new();
+        for (own, tool) in &self.tools {
+            let Some(name) = tool.name.as_deref() else {
+                continue;
+            };
+            if self.shows(own) && items.iter().any(|item| item.key == **own) {
+                given.insert(name, &**own);
+            }
+        }
+        given
     }
 
     /// Notes on curation that has no effect on these tools, or another one than it seems.
@@ -193,14 +197,12 @@ impl Curation {
         if tools.is_empty() {
             return notes;
         }
-        for pattern in self
-            .filter
-            .patterns()
-            .filter(|one| !tools.iter().any(|tool| one.matches(&tool.key)))
-        {
-            notes.push(format!(
-                "no tool of the server matches `{pattern}` in `tools` or `hide`"
-            ));
+        for pattern in self.filter.patterns() {
+            if !tools.iter().any(|tool| pattern.matches(&tool.key)) {
+                notes.push(format!(
+                    "no tool of the server matches `{pattern}` in `tools` or `hide`"
+                ));
+            }
         }
         for (own, curated) in &self.tools {
             let table = format!("[servers.{server}.tool.{own}]");
@@ -220,60 +222,51 @@ impl Curation {
 }
 
 impl CuratedTool {
-    /// The tool as callers see it, and whether arguments were cut from its schema; `None` if it
-    /// stays as it is.
-    fn alter(&self, item: &Item) -> Result<Option<(Item, bool)>, String> {
-        let cut = match item.get("inputSchema").filter(|_| self.cuts()) {
-            Some(schema) => {
-                let is_preset = |name: &str| {
-                    self.preset
-                        .iter()
-                        .any(|(preset, _)| folded(preset) == folded(name))
-                };
-                let hidden = definition::Hidden {
-                    argument: &|name| self.hides(name),
-                    preset: &is_preset,
-                };
-                definition::cut(&schema, hidden).map_err(|error| error.to_string())?
-            }
-            None => None,
-        };
+    /// The tool as callers see it; `None` if it stays as it is.
+    fn alter(&self, item: &Item) -> Result<Option<Item>, String> {
+        let mut cut = None;
+        if self.cuts()
+            && let Some(schema) = item.get("inputSchema")
+        {
+            let hidden = definition::Hidden {
+                argument: &|name| self.hides(name),
+                preset: &|name| self.has_preset(name),
+            };
+            cut = definition::cut(&schema, hidden).map_err(|error| error.to_string())?;
+        }
         let raw =
             definition::rewritten(item, self, cut.as_deref()).map_err(|error| error.to_string())?;
-        raw.map(|raw| Ok((Item::read(ListKind::Tools, raw)?, self.cuts())))
-            .transpose()
+        match raw {
+            Some(raw) => Item::read(ListKind::Tools, raw).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether an argument has a preset, in any spelling of its name that servers may take for it.
+    fn has_preset(&self, name: &str) -> bool {
+        let name = folded(name);
+        self.preset.iter().any(|(preset, _)| folded(preset) == name)
     }
 
     fn complete(&self, arguments: Option<&[u8]>, by: Author) -> Result<Option<Vec<u8>>, Refusal> {
-        let arguments = arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}");
-        let refused = |why: String| Refusal::new(RefusalCode::SchemaViolation, why);
+        let arguments = match arguments {
+            None | Some(b"null") => b"{}",
+            Some(arguments) => arguments,
+        };
         let members = json::members(arguments, json::Span::all(arguments)).map_err(|error| {
             refused(format!(
                 "the arguments of this tool must be a JSON object: {error}"
             ))
         })?;
-        for (name, member) in members.iter().filter(|(name, _)| self.hides(name)) {
-            let preset = self.preset.iter().find(|(preset, _)| preset == name);
-            match preset.filter(|_| by == Author::Reviewer) {
-                Some((_, value)) if is_same(member.raw, value.as_bytes()) => {}
-                Some((_, value)) => {
-                    return Err(refused(format!(
-                        "the argument `{name}` is set to {value} {BY_CONFIGURATION}"
-                    )));
-                }
-                None => {
-                    let name = name.escape_debug();
-                    return Err(refused(format!(
-                        "this tool takes no argument `{name}`, {NOT_CALLED}"
-                    )));
-                }
+        for (name, member) in members.iter() {
+            if self.hides(name) {
+                self.check_hidden(name, member.raw, by)?;
             }
         }
-        let missing = self
+        let missing: Vec<_> = self
             .preset
             .iter()
-            .filter(|(name, _)| members.get(name).is_none());
-        let missing: Vec<_> = missing
+            .filter(|(name, _)| members.get(name).is_none())
             .map(|(name, value)| (name.as_str(), Some(value.as_bytes())))
             .collect();
         if missing.is_empty() {
@@ -282,6 +275,25 @@ impl CuratedTool {
         json::edited(arguments, &missing)
             .map(Some)
             .map_err(|error| refused(error.to_string()))
+    }
+
+    /// Refuses an argument that is preset or hidden, unless a reviewer leaves its preset as it is.
+    fn check_hidden(&self, name: &str, value: &[u8], by: Author) -> Result<(), Refusal> {
+        if by == Author::Reviewer
+            && let Some((_, preset)) = self.preset.iter().find(|(preset, _)| preset == name)
+        {
+            if is_same(value, preset.as_bytes()) {
+                return Ok(());
+            }
+            return Err(refused(format!(
+                "the argument `{name}` is set to {preset} {BY_CONFIGURATION}"
+            )));
+        }
+        // A caller does not learn whether there is a preset.
+        let name = name.escape_debug();
+        Err(refused(format!(
+            "this tool takes no argument `{name}`, {NOT_CALLED}"
+        )))
     }
 
     /// Notes on curation of one tool that has another effect than it seems.
@@ -293,31 +305,36 @@ impl CuratedTool {
             return Vec::new();
         };
         let mut notes = Vec::new();
-        for name in self
-            .withheld()
-            .filter(|name| !known.iter().any(|argument| argument.name == **name))
-        {
-            notes.push(format!("the tool has no argument `{name}`"));
+        for name in self.withheld() {
+            if !known.iter().any(|argument| argument.name == *name) {
+                notes.push(format!("the tool has no argument `{name}`"));
+            }
         }
-        let is_needed = |name: &&String| {
-            known
+        for name in &self.hidden_arguments {
+            let is_required = known
                 .iter()
-                .any(|argument| argument.is_required && argument.name == **name)
-        };
-        for name in self.hidden_arguments.iter().filter(is_needed) {
-            notes.push(format!(
-                "the tool requires the argument `{name}`, which no call can have: write a preset"
-            ));
+                .any(|argument| argument.is_required && argument.name == *name);
+            if is_required {
+                notes.push(format!(
+                    "the tool requires the argument `{name}`, which no call can have: write a preset"
+                ));
+            }
         }
         notes
     }
 }
 
+fn refused(why: String) -> Refusal {
+    Refusal::new(RefusalCode::SchemaViolation, why)
+}
+
 /// Whether two values are the same, however they are written.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one == other
-        || json::canonical(one)
-            .ok()
-            .zip(json::canonical(other).ok())
-            .is_some_and(|(one, other)| one == other)
+    if one == other {
+        return true;
+    }
+    match (json::canonical(one), json::canonical(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }

@@ -54,37 +54,36 @@ impl FieldNumbers {
         let mut packages = self.packages.lock();
         let known = packages.get(package).cloned().unwrap_or_default();
         let module = Module::new(package, tools, &known);
-        let others = packages
-            .iter()
-            .filter(|(name, _)| *name != package)
-            .map(|(_, one)| one.count());
-        match kept(&known, module.numbers(), others.sum()) {
-            None => {
-                tracing::warn!(
-                    package,
-                    "there are too many fields: the numbers of new ones are not remembered"
-                );
-            }
-            Some(all) => {
-                if let Some(keeper) = &self.keeper {
-                    keeper.keep(package, &all);
-                }
-                packages.insert(package.to_owned(), all);
-            }
+        let others = packages.iter().filter(|(name, _)| *name != package);
+        let others_count = others.map(|(_, numbers)| numbers.count()).sum();
+        let Some(remembered) = remembered(&known, module.numbers(), others_count) else {
+            tracing::warn!(
+                package,
+                "there are too many fields: the numbers of new ones are not remembered"
+            );
+            return module;
+        };
+        if let Some(keeper) = &self.keeper {
+            keeper.keep(package, &remembered);
         }
+        packages.insert(package.to_owned(), remembered);
         module
     }
 }
 
 /// Numbers of a server that are remembered from now on: those that it had and has, or those that it
-/// has; `None` if there is no room for them beside the `others`.
-fn kept(known: &FieldNumbering, own: FieldNumbering, others: usize) -> Option<FieldNumbering> {
-    let mut all = known.clone().followed_by(own.clone());
+/// has; `None` if there is no room for them beside so many of other servers.
+fn remembered(
+    known: &FieldNumbering,
+    present: FieldNumbering,
+    others_count: usize,
+) -> Option<FieldNumbering> {
+    let mut all = known.clone().followed_by(present.clone());
     if all.count() > SERVER_NUMBERS_MAX {
-        all = own;
+        all = present;
     }
-    let has_room =
-        all.count() <= SERVER_NUMBERS_MAX && others.saturating_add(all.count()) <= NUMBERS_MAX;
+    let has_room = all.count() <= SERVER_NUMBERS_MAX
+        && others_count.saturating_add(all.count()) <= NUMBERS_MAX;
     has_room.then_some(all)
 }
 
@@ -137,7 +136,7 @@ mod tests {
         const SERVER: usize = SERVER_NUMBERS_MAX;
         const ALL: usize = NUMBERS_MAX;
         let count = |known, own, others| {
-            kept(&many("Gone", known), many("Own", own), others).map(|all| all.count())
+            remembered(&many("Gone", known), many("Own", own), others).map(|all| all.count())
         };
         for (known, own, others, expected) in [
             (0, SERVER, 0, Some(SERVER)),

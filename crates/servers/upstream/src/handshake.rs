@@ -29,89 +29,10 @@ use crate::{
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first. The
 /// supervisor bounds the time.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
-    let setup = &session.setup;
-    let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
-    let transport = &setup.spec.config.transport;
-    let key = session.callers_key()?;
-    let key = key.as_ref().map(|key| key.as_str());
-    let link = match transport {
-        Transport::Stdio(stdio) => {
-            let guard = setup.environment.guard.clone();
-            let log = Arc::clone(&setup.environment.stderr);
-            ServerLink::stdio(
-                &setup.spec.stdio(stdio, Framing::Lines, key)?,
-                inbox(),
-                guard,
-                log,
-            )
-            .map_err(|error| LinkError::Unreachable(not_started(stdio, &error)))?
-        }
-        Transport::Proto(ProtoConfig::Child { child, .. }) => {
-            let guard = setup.environment.guard.clone();
-            let log = Arc::clone(&setup.environment.stderr);
-            let started = match session.coding() {
-                Coding::Json => ServerLink::stdio(
-                    &setup.spec.stdio(child, Framing::Lines, key)?,
-                    inbox(),
-                    guard,
-                    log,
-                ),
-                Coding::Proto => {
-                    let (link, inbox) = ProtoLink::new(session);
-                    let spec = setup.spec.stdio(child, Framing::Frames, key)?;
-                    ServerLink::stdio(&spec, inbox, guard, log).map(|frames| link.over(frames))
-                }
-            };
-            started.map_err(|error| LinkError::Unreachable(not_started(child, &error)))?
-        }
-        Transport::Proto(ProtoConfig::Tcp(at)) => {
-            let (link, inbox) = ProtoLink::new(session);
-            link.over(
-                ServerLink::framed(
-                    &setup.spec.socket(at, key)?,
-                    false,
-                    setup.spec.limits.queue_len_max,
-                    inbox,
-                )
-                .await?,
-            )
-        }
-        Transport::Proto(ProtoConfig::WebSocket(at)) => {
-            let (link, inbox) = ProtoLink::new(session);
-            link.over(
-                ServerLink::framed(
-                    &setup.spec.socket(at, key)?,
-                    true,
-                    setup.spec.limits.queue_len_max,
-                    inbox,
-                )
-                .await?,
-            )
-        }
-        Transport::Proto(ProtoConfig::Grpc(at)) => {
-            let (link, inbox) = ProtoLink::new(session);
-            link.over(ServerLink::grpc(&setup.spec.http(at, key)?, inbox).await?)
-        }
-        Transport::Http(http) if !setup.http_sse => {
-            ServerLink::http(&session.http(http)?, inbox())?
-        }
-        Transport::Http(http) | Transport::Sse(http) => {
-            ServerLink::sse(&session.http(http)?, inbox()).await?
-        }
-        Transport::OpenApi(api) => openapi::open(session, api, inbox()).await?,
-        Transport::Demo => ServerLink::custom(Arc::new(DemoLink(inbox()))),
-        Transport::Participant => {
-            let dial_in = setup
-                .environment
-                .dial_in
-                .as_ref()
-                .ok_or(LinkError::NotConnected)?;
-            dial_in.dial(inbox())?
-        }
-        Transport::Unusable { why, .. } => return Err(Fault::Unusable(why.clone())),
-    };
+    let link = dial(session).await?;
     // A second link is dropped, which closes it.
     let _ = session.link.set(link);
+    let transport = &session.setup.spec.config.transport;
     match era {
         Some(Era::Modern) => {
             let answer = session
@@ -121,7 +42,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         }
         Some(Era::Legacy) => initialize(session, None).await?,
         None => match transport {
-            Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
+            Transport::Http(_) if session.setup.http_sse => initialize(session, None).await?,
             Transport::Sse(_) | Transport::Proto(_) => initialize(session, None).await?,
             Transport::Stdio(_) | Transport::OpenApi(_) | Transport::Demo => {
                 probe(session, true).await?
@@ -134,17 +55,93 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     Ok(())
 }
 
+/// Opens the link to the server.
+async fn dial(session: &Arc<Session>) -> Result<ServerLink, Fault> {
+    let setup = &session.setup;
+    let inbox = Arc::new(SessionInbox(Arc::downgrade(session)));
+    let key = session.callers_key()?;
+    let key = key.as_ref().map(|key| key.as_str());
+    Ok(match &setup.spec.config.transport {
+        Transport::Stdio(child) => start(session, child, inbox, key)?,
+        Transport::Proto(proto) => dial_proto(session, proto, inbox, key).await?,
+        Transport::Http(http) if !setup.http_sse => ServerLink::http(&session.http(http)?, inbox)?,
+        Transport::Http(http) | Transport::Sse(http) => {
+            ServerLink::sse(&session.http(http)?, inbox).await?
+        }
+        Transport::OpenApi(api) => openapi::open(session, api, inbox).await?,
+        Transport::Demo => ServerLink::custom(Arc::new(DemoLink(inbox))),
+        Transport::Participant => match &setup.environment.dial_in {
+            Some(dial_in) => dial_in.dial(inbox)?,
+            None => return Err(LinkError::NotConnected.into()),
+        },
+        Transport::Unusable { why, .. } => return Err(Fault::Unusable(why.clone())),
+    })
+}
+
+/// Opens the link to a server that is configured to speak proto-mcp. Its child may speak JSON-RPC
+/// instead.
+async fn dial_proto(
+    session: &Arc<Session>,
+    proto: &ProtoConfig,
+    inbox: Arc<SessionInbox>,
+    key: Option<&str>,
+) -> Result<ServerLink, Fault> {
+    let setup = &session.setup;
+    if let ProtoConfig::Child { child, .. } = proto
+        && session.coding() == Coding::Json
+    {
+        return start(session, child, inbox, key);
+    }
+    let (link, inbox) = ProtoLink::new(session);
+    let queue_len_max = setup.spec.limits.queue_len_max;
+    let frames = match proto {
+        ProtoConfig::Child { child, .. } => {
+            let guard = setup.environment.guard.clone();
+            let log = Arc::clone(&setup.environment.stderr);
+            let spec = setup.spec.stdio(child, Framing::Frames, key)?;
+            ServerLink::stdio(&spec, inbox, guard, log)
+                .map_err(|error| LinkError::Unreachable(not_started(child, &error)))?
+        }
+        ProtoConfig::Tcp(at) => {
+            let socket = setup.spec.socket(at, key)?;
+            ServerLink::framed(&socket, false, queue_len_max, inbox).await?
+        }
+        ProtoConfig::WebSocket(at) => {
+            let socket = setup.spec.socket(at, key)?;
+            ServerLink::framed(&socket, true, queue_len_max, inbox).await?
+        }
+        ProtoConfig::Grpc(at) => ServerLink::grpc(&setup.spec.http(at, key)?, inbox).await?,
+    };
+    Ok(link.over(frames))
+}
+
+/// Starts a child that speaks JSON-RPC.
+fn start(
+    session: &Session,
+    child: &StdioConfig,
+    inbox: Arc<SessionInbox>,
+    key: Option<&str>,
+) -> Result<ServerLink, Fault> {
+    let setup = &session.setup;
+    let guard = setup.environment.guard.clone();
+    let log = Arc::clone(&setup.environment.stderr);
+    let spec = setup.spec.stdio(child, Framing::Lines, key)?;
+    let started = ServerLink::stdio(&spec, inbox, guard, log);
+    Ok(started.map_err(|error| LinkError::Unreachable(not_started(child, &error)))?)
+}
+
 /// Why a child cannot be started. Names the program without its directory, and no arguments.
 fn not_started(stdio: &StdioConfig, error: &std::io::Error) -> String {
-    let absent = error.kind() == std::io::ErrorKind::NotFound;
-    let what = match stdio.cwd.as_ref().is_some_and(|dir| !dir.is_dir()) {
-        true if absent => "the working directory does not exist",
-        _ if absent => "was not found",
-        _ => "cannot be started",
-    };
-    if what.starts_with("the ") {
-        return format!("{what}: {error}");
+    let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+    // The system says the same of an absent program and an absent directory.
+    if is_absent && stdio.cwd.as_ref().is_some_and(|dir| !dir.is_dir()) {
+        return format!("the working directory does not exist: {error}");
     }
+    let what = if is_absent {
+        "was not found"
+    } else {
+        "cannot be started"
+    };
     let name = Path::new(&stdio.command)
         .file_name()
         .unwrap_or_default()
@@ -194,28 +191,26 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
 /// The second answer of a server that rejects the revision of its first request and names it in the
 /// list of those that it supports; else the first answer.
 async fn retried(session: &Arc<Session>, first: Result<Message, Fault>) -> Result<Message, Fault> {
-    let rejects = |message: &&Message| {
-        message
-            .error_object()
-            .is_some_and(|error| error.code == code::UNSUPPORTED_VERSION)
+    let names_another = match &first {
+        Ok(answer) => rejects_version(answer) && modern_error(answer).is_some(),
+        Err(_) => false,
     };
-    if first
-        .as_ref()
-        .ok()
-        .filter(rejects)
-        .and_then(modern_error)
-        .is_none()
-    {
+    if !names_another {
         return first;
     }
-    let patience = START_MAX;
-    match session
-        .ask(Era::Modern, "server/discover", &[], patience)
-        .await
-    {
+    let second = session
+        .ask(Era::Modern, "server/discover", &[], START_MAX)
+        .await;
+    match second {
         Ok(second) if second.shape() == MessageKind::Result => Ok(second),
         _ => first,
     }
+}
+
+fn rejects_version(answer: &Message) -> bool {
+    answer
+        .error_object()
+        .is_some_and(|error| error.code == code::UNSUPPORTED_VERSION)
 }
 
 /// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The
@@ -272,61 +267,25 @@ pub(crate) async fn initialize(
     session: &Arc<Session>,
     probe: Option<PendingAnswer>,
 ) -> Result<(), Fault> {
-    let setup = &session.setup;
-    let client = setup.owner.as_ref().map(|owner| &owner.client);
-    let version = client.map_or(Version::NEWEST_LEGACY, |client| {
-        Version::answer_to(client.version.as_str())
-    });
-    let capabilities = match client {
-        Some(client) => permitted(&client.capabilities, &setup.spec.config.capabilities),
-        None => Bytes::from(json::object(|able| {
-            able.raw("extensions", &extensions::of_all_callers());
-        })),
+    let client = session.setup.owner.as_ref().map(|owner| &owner.client);
+    let version = match client {
+        Some(client) => Version::answer_to(client.version.as_str()),
+        None => Version::NEWEST_LEGACY,
     };
-    let info = client
-        .and_then(|client| client.client_info.clone())
-        .unwrap_or_else(|| setup.environment.identity.clone());
-    let ask = |version: Version| {
-        let params: [(&str, &[u8]); 3] = [
-            ("protocolVersion", &quote(version.as_str()).into_bytes()),
-            ("capabilities", &capabilities),
-            ("clientInfo", &info),
-        ];
-        session.request(Era::Legacy, "initialize", &params, Some(START_MAX))
-    };
-    let mut initialize = ask(version)?;
+    let hello = Hello::of(session);
+    let mut initialize = hello.send(session, version)?;
     let mut answer = match probe {
         None => initialize.answer().await?,
-        Some(mut probe) => {
-            let (answer, late) = tokio::select! {
-                // If both are there, the probe counts.
-                biased;
-                late = probe.answer() => (None, Some(late)),
-                answer = initialize.answer() => (Some(answer?), None),
-            };
-            // A modern server answers both, `initialize` with an error.
-            let late = match (&answer, late) {
-                (Some(answer), _) if answer.shape() == MessageKind::Result => None,
-                (Some(_), _) => Some(probe.answer().await),
-                (None, late) => late,
-            };
-            let late = match late {
-                Some(late) => judge(retried(session, late).await)?,
-                None => None,
-            };
-            if let Some(handshake) = late {
+        Some(probe) => match first_to_succeed(session, initialize, probe).await? {
+            First::Modern(handshake) => {
                 session.set_handshake(handshake);
                 return Ok(());
             }
-            match answer {
-                Some(answer) => answer,
-                None => initialize.answer().await?,
-            }
-        }
+            First::Legacy(answer) => *answer,
+        },
     };
     // Versions of proto-mcp are not these.
-    let is_json = session.coding() == Coding::Json;
-    let older = if is_json {
+    let older = if session.coding() == Coding::Json {
         older_revisions(&answer, version)
     } else {
         Vec::new()
@@ -340,19 +299,16 @@ pub(crate) async fn initialize(
         if let Some(link) = session.link.get() {
             link.forget_session();
         }
-        answer = ask(older)?.answer().await?;
+        answer = hello.send(session, older)?.answer().await?;
         if answer.shape() == MessageKind::Result {
             break;
         }
     }
     let raw = result(&answer).map_err(|fault| of_version(session, &answer, fault))?;
     let chosen = json::at(&raw, &["protocolVersion"]).and_then(text);
-    let version = chosen
-        .as_deref()
-        .and_then(Version::parse)
-        .filter(|version| version.era() == Era::Legacy);
-    let Some(version) = version else {
-        return Err(Fault::Answer("no legacy revision in common".to_owned()));
+    let version = match chosen.as_deref().and_then(Version::parse) {
+        Some(version) if version.era() == Era::Legacy => version,
+        _ => return Err(Fault::Answer("no legacy revision in common".to_owned())),
     };
     session.set_handshake(Handshake::of(version, raw, false));
     if let Some(link) = session.link.get() {
@@ -368,6 +324,79 @@ pub(crate) async fn initialize(
     Ok(())
 }
 
+/// The client that a session shows a legacy server.
+struct Hello {
+    /// Its `ClientCapabilities`, raw.
+    capabilities: Bytes,
+    /// Its `Implementation`, raw.
+    info: Bytes,
+}
+
+impl Hello {
+    /// The owner of the session; the gateway itself in the shared one.
+    fn of(session: &Session) -> Self {
+        let setup = &session.setup;
+        let client = setup.owner.as_ref().map(|owner| &owner.client);
+        let capabilities = match client {
+            Some(client) => permitted(&client.capabilities, &setup.spec.config.capabilities),
+            None => Bytes::from(json::object(|able| {
+                able.raw("extensions", &extensions::of_all_callers());
+            })),
+        };
+        let info = client.and_then(|client| client.client_info.clone());
+        Self {
+            capabilities,
+            info: info.unwrap_or_else(|| setup.environment.identity.clone()),
+        }
+    }
+
+    /// Sends `initialize` with a revision.
+    fn send(&self, session: &Session, version: Version) -> Result<PendingAnswer, Fault> {
+        let params: [(&str, &[u8]); 3] = [
+            ("protocolVersion", &quote(version.as_str()).into_bytes()),
+            ("capabilities", &self.capabilities),
+            ("clientInfo", &self.info),
+        ];
+        session.request(Era::Legacy, "initialize", &params, Some(START_MAX))
+    }
+}
+
+/// Outcome of a probe and a handshake that are both pending.
+enum First {
+    /// The late success of the probe.
+    Modern(Handshake),
+    /// The answer to `initialize`.
+    Legacy(Box<Message>),
+}
+
+/// Waits for a probe and `initialize`, whichever succeeds.
+async fn first_to_succeed(
+    session: &Arc<Session>,
+    mut initialize: PendingAnswer,
+    mut probe: PendingAnswer,
+) -> Result<First, Fault> {
+    let (answer, late) = tokio::select! {
+        // If both are there, the probe counts.
+        biased;
+        late = probe.answer() => (None, late),
+        answer = initialize.answer() => {
+            let answer = answer?;
+            if answer.shape() == MessageKind::Result {
+                return Ok(First::Legacy(Box::new(answer)));
+            }
+            // A modern server answers both, `initialize` with an error.
+            (Some(answer), probe.answer().await)
+        }
+    };
+    if let Some(handshake) = judge(retried(session, late).await)? {
+        return Ok(First::Modern(handshake));
+    }
+    match answer {
+        Some(answer) => Ok(First::Legacy(Box::new(answer))),
+        None => Ok(First::Legacy(Box::new(initialize.answer().await?))),
+    }
+}
+
 /// The revisions to ask a server for that refused this one, the newest first: those that its error
 /// names ("Lifecycle", "Version Negotiation"), or all older ones where it names none and its words
 /// are about the version.
@@ -380,17 +409,17 @@ fn older_revisions(answer: &Message, refused: Version) -> Vec<Version> {
         .and_then(|data| json::at(data, &["supported"]))
         .map(versions);
     let words = error.message.to_lowercase();
-    let is_of_version = named.is_some() || words.contains("version") || words.contains("revision");
-    let is_older = |version: &Version| {
-        *version < refused
-            && version.era() == Era::Legacy
-            && named.as_ref().is_none_or(|named| named.contains(version))
-    };
+    if named.is_none() && !words.contains("version") && !words.contains("revision") {
+        return Vec::new();
+    }
     let mut older: Vec<Version> = Version::ALL
         .iter()
         .copied()
-        .filter(|version| is_of_version && is_older(version))
+        .filter(|version| *version < refused && version.era() == Era::Legacy)
         .collect();
+    if let Some(named) = named {
+        older.retain(|version| named.contains(version));
+    }
     older.sort_unstable_by(|one, other| other.cmp(one));
     older
 }
@@ -410,14 +439,16 @@ fn of_version(session: &Session, answer: &Message, fault: Fault) -> Fault {
 /// only what it may use. Each request that it then sends is judged by itself. The tasks of a legacy
 /// server are no extension.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
-    let may_send =
-        |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
-    let gone = QUESTIONS
-        .into_iter()
-        .filter(|(_, method)| !may_send(method))
-        .map(|(key, _)| (key, None));
+    let mut gone = Vec::new();
+    for (capability, method) in QUESTIONS {
+        let may_send =
+            KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
+        if !may_send {
+            gone.push((capability, None));
+        }
+    }
     let capabilities =
         extensions::without_tasks(capabilities).map_or(capabilities.clone(), Bytes::from);
-    let permitted = json::edited(&capabilities, &gone.collect::<Vec<_>>());
+    let permitted = json::edited(&capabilities, &gone);
     permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

@@ -24,29 +24,26 @@ pub(crate) fn judge_list(
         ListKind::Templates => Part::Template,
         ListKind::Skills => Part::Skill,
     };
-    let definitions = || {
+    let withheld = judge(origin, part, || {
         list.items
             .iter()
             .map(|item| PartDefinition::of(part, &item.key, &item.raw))
             .collect()
-    };
-    let withheld = judge(origin, part, definitions);
+    });
     for one in &withheld {
         let pinned = one
             .pinned
             .as_ref()
             .and_then(|text| Item::read(kind, text.clone().into()).ok());
-        match (
-            list.items.iter().position(|item| item.key == one.name),
-            pinned,
-        ) {
-            (Some(at), Some(pinned)) => list
-                .items
-                .get_mut(at)
-                .into_iter()
-                .for_each(|item| *item = pinned.clone()),
-            (Some(at), None) => drop(list.items.remove(at)),
-            (None, _) => {}
+        let Some(index) = list.items.iter().position(|item| item.key == one.name) else {
+            continue;
+        };
+        let Some(pinned) = pinned else {
+            list.items.remove(index);
+            continue;
+        };
+        if let Some(item) = list.items.get_mut(index) {
+            *item = pinned;
         }
     }
     manifest.withheld.retain(|one| one.part != part);
@@ -60,30 +57,28 @@ pub(crate) fn judge_instructions(
     handshake: &Handshake,
 ) {
     let text = json::at(&handshake.result, &["instructions"]).and_then(json::text);
-    let definitions = || {
+    let withheld = judge(origin, Part::Instructions, || {
         text.iter()
             .map(|text| PartDefinition::of_instructions(text))
             .collect()
-    };
-    let withheld = judge(origin, Part::Instructions, definitions);
+    });
     manifest
         .withheld
         .retain(|one| one.part != Part::Instructions);
     manifest.withheld.extend(withheld);
 }
 
+/// The definitions that are kept from callers. They are only made if something is judged.
 fn judge(
     origin: &Origin<'_>,
     part: Part,
     definitions: impl FnOnce() -> Vec<PartDefinition>,
 ) -> Vec<Withheld> {
     let server = &origin.spec.config;
-    let is_shared = origin.is_shared;
-    let pins = origin
-        .environment
-        .pins
-        .as_ref()
-        .filter(|pins| pins.wants(server, is_shared));
-    pins.map(|pins| pins.judge(server, part, definitions(), is_shared))
-        .unwrap_or_default()
+    match &origin.environment.pins {
+        Some(pins) if pins.wants(server, origin.is_shared) => {
+            pins.judge(server, part, definitions(), origin.is_shared)
+        }
+        Some(_) | None => Vec::new(),
+    }
 }

@@ -87,13 +87,8 @@ pub(crate) async fn refresh(
             continue;
         }
         if !extensions::lists(&handshake.capabilities, kind) {
-            add(
-                &origin,
-                &mut manifest,
-                kind,
-                List::default(),
-                Verdicts::default(),
-            );
+            let empty = List::default();
+            add(&origin, &mut manifest, kind, empty, Verdicts::default());
             session.written.lock().set(kind, List::default());
             if kind == ListKind::Tools && stale == ALL {
                 manifest.quarantined = undeclared(session, handshake).await;
@@ -101,43 +96,7 @@ pub(crate) async fn refresh(
             continue;
         }
         match fetch(session, kind).await {
-            Ok((mut list, bad)) => {
-                if let Some(named) = named_gateways(&mut list) {
-                    if let Some(fault) = Fault::of_gateways(&named, &origin.environment.instance) {
-                        return Err(fault);
-                    }
-                    manifest.gateways = named;
-                }
-                if kind == ListKind::Tools && session.coding() == Coding::Proto {
-                    let sent = session.sent_schemas.take();
-                    let server = (
-                        session.upstream(),
-                        session.setup.environment.resolve.as_ref(),
-                    );
-                    let read = sent::read(server, sent, &mut list.items).await;
-                    (manifest.sent, manifest.untyped) = (read.tools, read.unusable);
-                    if session
-                        .unresolved
-                        .swap(read.is_unresolved, Ordering::SeqCst)
-                        || read.is_unresolved
-                    {
-                        // The next attempt is planned.
-                        session.upkeep.notify_one();
-                    }
-                }
-                // As the server wrote it, before it is judged: the operator may decide otherwise
-                // later.
-                session.written.lock().set(kind, list.clone());
-                judge_list(&origin, &mut manifest, kind, &mut list);
-                let verdicts = Verdicts::of_all(&origin, kind, &list).await;
-                add(&origin, &mut manifest, kind, list, verdicts);
-                if kind == ListKind::Tools {
-                    manifest.quarantined.extend(bad);
-                    manifest
-                        .quarantined
-                        .extend(session.left_out.get().into_iter().flatten().cloned());
-                }
-            }
+            Ok(fetched) => add_fetched(session, &origin, &mut manifest, kind, fetched).await?,
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
                 // Many servers declare resources and do not implement templates; an extension
@@ -148,9 +107,10 @@ pub(crate) async fn refresh(
             }
         }
     }
-    let is_same_tool =
-        |one: &Manifest, other: &Manifest| one.tools == other.tools && one.altered == other.altered;
-    if !is_same_tool(&before, &manifest) || before.sent != manifest.sent {
+    let has_same_tools = before.tools == manifest.tools
+        && before.altered == manifest.altered
+        && before.sent == manifest.sent;
+    if !has_same_tools {
         manifest.compiled = Compiled::with(&session.setup.environment.fields);
         manifest.checks = Checks::default();
     }
@@ -160,14 +120,67 @@ pub(crate) async fn refresh(
     outcome
 }
 
+/// Adds a list that was fetched to the manifest.
+///
+/// # Errors
+/// The list came through this gateway: its server is this gateway itself.
+async fn add_fetched(
+    session: &Session,
+    origin: &Origin<'_>,
+    manifest: &mut Manifest,
+    kind: ListKind,
+    fetched: Fetched,
+) -> Result<(), Fault> {
+    let mut list = fetched.list;
+    if let Some(gateways) = named_gateways(&mut list) {
+        if let Some(fault) = Fault::of_gateways(&gateways, &origin.environment.instance) {
+            return Err(fault);
+        }
+        manifest.gateways = gateways;
+    }
+    if kind == ListKind::Tools && session.coding() == Coding::Proto {
+        read_sent(session, manifest, &mut list.items).await;
+    }
+    // As the server wrote it, before it is judged: the operator may decide otherwise later.
+    session.written.lock().set(kind, list.clone());
+    judge_list(origin, manifest, kind, &mut list);
+    let verdicts = Verdicts::of_all(origin, kind, &list).await;
+    add(origin, manifest, kind, list, verdicts);
+    // After `add`, which empties the quarantine for the new list.
+    if kind == ListKind::Tools {
+        manifest.quarantined.extend(fetched.invalid);
+        manifest
+            .quarantined
+            .extend(session.left_out.get().into_iter().flatten().cloned());
+    }
+    Ok(())
+}
+
+/// Reads the messages that a server of proto-mcp sent with its tools.
+async fn read_sent(session: &Session, manifest: &mut Manifest, tools: &mut [Item]) {
+    let sent = session.sent_schemas.take();
+    let resolve = session.setup.environment.resolve.as_ref();
+    let read = sent::read(session.upstream(), resolve, sent, tools).await;
+    manifest.sent = read.tools;
+    manifest.untyped = read.unusable;
+    let was_unresolved = session
+        .unresolved
+        .swap(read.is_unresolved, Ordering::SeqCst);
+    if was_unresolved || read.is_unresolved {
+        // `keep` plans the next attempt, or none.
+        session.upkeep.notify_one();
+    }
+}
+
 /// Takes out of a list which gateways it came through, if its server is one.
 fn named_gateways(list: &mut List) -> Option<Vec<String>> {
-    let at = list.extras.iter().position(|(key, _)| key == "_meta")?;
-    let (_, meta) = list.extras.get_mut(at)?;
+    let index = list.extras.iter().position(|(key, _)| key == "_meta")?;
+    let (_, meta) = list.extras.get_mut(index)?;
     let named = gateways::read_in(meta)?;
-    match gateways::removed(meta).filter(|rest| rest.as_slice() != b"{}") {
-        Some(rest) => *meta = rest.into(),
-        None => drop(list.extras.remove(at)),
+    match gateways::removed(meta) {
+        Some(rest) if rest.as_slice() != b"{}" => *meta = rest.into(),
+        // Nothing else is in it.
+        Some(_) | None => drop(list.extras.remove(index)),
     }
     Some(named)
 }
@@ -186,32 +199,34 @@ async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<Quarantined
         return Vec::new();
     };
     let page = split(ListKind::Tools, &answer).unwrap_or_default();
-    let reason = "its server does not declare `tools` among its capabilities, as servers that have some must";
-    page.items
-        .into_iter()
-        .map(|tool| QuarantinedTool {
+    let mut left_out = Vec::with_capacity(page.items.len());
+    for tool in page.items {
+        left_out.push(QuarantinedTool {
             name: tool.key,
-            reason: reason.to_owned(),
-        })
-        .collect()
+            reason: "its server does not declare `tools` among its capabilities, as servers that have some must".to_owned(),
+        });
+    }
+    left_out
 }
 
-/// Fetches all pages of one list, and names those of its items that cannot be offered.
-async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<QuarantinedTool>), Fault> {
+/// All pages of a list, and its items that cannot be offered.
+struct Fetched {
+    list: List,
+    /// Items that cannot be read, as far as they have names.
+    invalid: Vec<QuarantinedTool>,
+}
+
+/// Fetches all pages of one list.
+async fn fetch(session: &Session, kind: ListKind) -> Result<Fetched, Fault> {
     let limits = session.setup.spec.limits;
-    let warn = |what: &str| {
-        tracing::warn!(
-            server = session.upstream(),
-            method = ListNames::of(kind).method,
-            "{what}"
-        )
-    };
-    let mut list = List {
-        public: true,
-        ..List::default()
-    };
-    let mut left_out = Vec::new();
     let patience = session.setup.spec.timeout(None);
+    let mut fetched = Fetched {
+        list: List {
+            public: true,
+            ..List::default()
+        },
+        invalid: Vec::new(),
+    };
     let mut cursor: Option<String> = None;
     for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
@@ -224,42 +239,62 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantin
             .is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
         if is_unknown && number == 0 {
             // Many servers declare a list, and do not implement it: it is empty.
-            warn("the server declares this list, and does not have the method");
-            return Ok((List::default(), left_out));
+            warn(
+                session,
+                kind,
+                "the server declares this list, and does not have the method",
+            );
+            fetched.list = List::default();
+            return Ok(fetched);
         }
         result(&message)?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for BadItem { at, key, why } in page.bad {
             let name = key.clone().unwrap_or_else(|| format!("number {at}"));
-            warn(&format!(
-                "left out an invalid item: {}, {why}",
-                name.escape_debug()
-            ));
-            left_out.extend(key.map(|name| QuarantinedTool { name, reason: why }));
+            let what = format!("left out an invalid item: {}, {why}", name.escape_debug());
+            warn(session, kind, &what);
+            if let Some(name) = key {
+                fetched.invalid.push(QuarantinedTool { name, reason: why });
+            }
         }
+        let list = &mut fetched.list;
         if number == 0 {
             list.extras = page.extras;
             list.ttl_ms = page.ttl_ms;
         }
-        list.ttl_ms = list
-            .ttl_ms
-            .zip(page.ttl_ms)
-            .map(|(one, other)| one.min(other));
+        // The shortest of all pages; one page without a time makes the list one without.
+        list.ttl_ms = match (list.ttl_ms, page.ttl_ms) {
+            (Some(so_far), Some(of_page)) => Some(so_far.min(of_page)),
+            _ => None,
+        };
         list.public &= page.public;
         list.items.extend(page.items);
         if list.items.len() > limits.items_max {
             list.items.truncate(limits.items_max);
-            warn("the list is too long; the rest is left out");
-            return Ok((list, left_out));
+            warn(session, kind, "the list is too long; the rest is left out");
+            return Ok(fetched);
         }
         match page.next_cursor {
             // A repeated cursor would loop.
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            Some(_) | None => return Ok((list, left_out)),
+            Some(_) | None => return Ok(fetched),
         }
     }
-    warn("the list has too many pages; the rest is left out");
-    Ok((list, left_out))
+    warn(
+        session,
+        kind,
+        "the list has too many pages; the rest is left out",
+    );
+    Ok(fetched)
+}
+
+/// Logs what is wrong with a list of a server.
+fn warn(session: &Session, kind: ListKind, what: &str) {
+    tracing::warn!(
+        server = session.upstream(),
+        method = ListNames::of(kind).method,
+        "{what}"
+    );
 }
 
 /// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
@@ -268,46 +303,55 @@ fn add(
     manifest: &mut Manifest,
     kind: ListKind,
     mut list: List,
+    verdicts: Verdicts,
+) {
+    if kind == ListKind::Tools {
+        return add_tools(origin, manifest, list, verdicts);
+    }
+    list.items
+        .retain(|item| !item.key.contains(char::is_control));
+    manifest.set(kind, list);
+}
+
+fn add_tools(
+    origin: &Origin<'_>,
+    manifest: &mut Manifest,
+    mut tools: List,
     mut verdicts: Verdicts,
 ) {
-    if kind != ListKind::Tools {
-        list.items
-            .retain(|item| !item.key.contains(char::is_control));
-    } else {
-        manifest.quarantined.clear();
-        manifest.annotations.clear();
-        list.items
-            .retain(|tool| match check(origin, tool, manifest, &mut verdicts) {
-                Ok(()) => true,
-                Err(reason) => {
-                    tracing::warn!(
-                        server = origin.server(),
-                        tool = tool.key,
-                        reason,
-                        "a tool is not listed: its schema cannot be used"
-                    );
-                    manifest.quarantined.push(QuarantinedTool {
-                        name: tool.key.clone(),
-                        reason,
-                    });
-                    false
-                }
-            });
-        let serves = origin.era == Era::Legacy && task::serves_calls(&manifest.capabilities);
-        let tools = list
-            .items
-            .iter()
-            .filter(|_| serves)
-            .map(|tool| (tool, task::support_of(&tool.raw)));
-        let able = tools.filter(|(_, support)| *support != task::TaskSupport::None);
-        manifest.tasks = able
-            .map(|(tool, support)| (tool.key.clone(), support))
-            .collect();
-        list = curate(origin, manifest, list);
-        let tools = list.items.iter().map(|tool| tool.key.as_str());
-        origin.environment.kept.note_listed(origin.server(), tools);
+    manifest.quarantined.clear();
+    manifest.annotations.clear();
+    tools.items.retain(|tool| {
+        let Err(reason) = check(origin, tool, manifest, &mut verdicts) else {
+            return true;
+        };
+        tracing::warn!(
+            server = origin.server(),
+            tool = tool.key,
+            reason,
+            "a tool is not listed: its schema cannot be used"
+        );
+        manifest.quarantined.push(QuarantinedTool {
+            name: tool.key.clone(),
+            reason,
+        });
+        false
+    });
+    manifest.tasks.clear();
+    // Later revisions do not say it of a tool.
+    if origin.era == Era::Legacy && task::serves_calls(&manifest.capabilities) {
+        for tool in &tools.items {
+            let support = task::support_of(&tool.raw);
+            if support != task::TaskSupport::None {
+                manifest.tasks.insert(tool.key.clone(), support);
+            }
+        }
     }
-    manifest.set(kind, list);
+    // Last: what a tool can do stands in its server's definition.
+    let tools = curate(origin, manifest, tools);
+    let names = tools.items.iter().map(|tool| tool.key.as_str());
+    origin.environment.kept.note_listed(origin.server(), names);
+    manifest.set(ListKind::Tools, tools);
 }
 
 /// The tools as callers see them. What is withheld and hidden is hidden.
@@ -326,7 +370,9 @@ fn curate(origin: &Origin<'_>, manifest: &mut Manifest, tools: List) -> List {
         .withheld
         .retain(|one| one.part != Part::Tool || curation.shows(&one.name));
     manifest.quarantined.extend(unusable);
-    (manifest.altered, manifest.hidden, manifest.notes) = (altered, hidden, notes);
+    manifest.altered = altered;
+    manifest.hidden = hidden;
+    manifest.notes = notes;
     tools
 }
 
@@ -382,6 +428,10 @@ impl Verdicts {
     }
 }
 
+/// Whether a tool can be offered; notes its arguments that are mirrored in headers.
+///
+/// # Errors
+/// Why it cannot, in words for operators.
 fn check(
     origin: &Origin<'_>,
     tool: &Item,
@@ -411,33 +461,42 @@ pub(crate) async fn keep(
     upkeep: Arc<Notify>,
     resolve: Option<Arc<dyn Resolve>>,
 ) {
-    let first = resolve.map(|resolve| resolve.retry()).unwrap_or_default();
+    let first_pause = resolve.map(|resolve| resolve.retry()).unwrap_or_default();
     let mut retry = Retry::default();
-    let mut next = None;
+    // When tools are listed again whose references had no answer.
+    let mut next_retry = None;
     let mut quiet = Quiet::default();
     loop {
         tokio::select! {
             () = upkeep.notified() => {}
-            () = at(next) => {
-                next = None;
+            () = at(next_retry) => {
+                next_retry = None;
                 let Some(session) = session.upgrade() else { return };
                 session.stale.fetch_or(bit(ListKind::Tools), Ordering::SeqCst);
             }
         }
         tokio::time::sleep(COALESCE).await;
         quiet.wait(&session, &upkeep).await;
-        let Some(session) = session.upgrade().filter(|session| session.is_open()) else {
+        let Some(session) = session.upgrade() else {
             return;
         };
+        if !session.is_open() {
+            return;
+        }
         // Before the fetch, so that what changes meanwhile is fetched again.
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let is_unresolved = session.unresolved.load(Ordering::SeqCst);
-        if stale == 0 && (next.is_none() || !is_unresolved) {
-            next = retry
-                .pause(is_unresolved, first)
-                .map(|pause| Instant::now() + pause);
+        if stale == 0 {
+            // `refresh` may have woken this task because of references: some have no answer, or now all
+            // have one.
+            if next_retry.is_none() || !is_unresolved {
+                next_retry = retry
+                    .pause(is_unresolved, first_pause)
+                    .map(|pause| Instant::now() + pause);
+            }
+            continue;
         }
-        let Some(handshake) = session.handshake().filter(|_| stale != 0) else {
+        let Some(handshake) = session.handshake() else {
             continue;
         };
         if stale == ALL && session.era() == Era::Legacy {
@@ -477,7 +536,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of
+    /// Notes the outcome of a refresh, and returns the announcements that clients get: those of
     /// changes, and of each list the first few without one, for a server may know of changes that
     /// its list does not show.
     fn refreshed(
@@ -499,22 +558,21 @@ impl Quiet {
         }
         let (changed, same): (Vec<ListKind>, Vec<ListKind>) =
             announced.iter().partition(|kind| is_changed(**kind));
-        let is_barren = changed.is_empty() && !same.is_empty();
-        self.barren = if is_barren {
-            self.barren.saturating_add(1)
+        if changed.is_empty() && !same.is_empty() {
+            self.barren = self.barren.saturating_add(1);
+            self.until = Some(now + pause(self.barren));
         } else {
-            0
-        };
-        self.until = is_barren.then(|| now + pause(self.barren));
+            self.barren = 0;
+            self.until = None;
+        }
         let mut passed_on = changed;
         for kind in same {
-            if self
+            let times = self
                 .passed_on
                 .iter()
                 .filter(|other| **other == kind)
-                .count()
-                < UNCHANGED_MAX
-            {
+                .count();
+            if times < UNCHANGED_MAX {
                 self.passed_on.push(kind);
                 passed_on.push(kind);
             }
@@ -534,11 +592,7 @@ impl Quiet {
             return;
         };
         loop {
-            let is_announced = session.upgrade().is_some_and(|session| {
-                session.stale.load(Ordering::SeqCst) & !session.announced.load(Ordering::SeqCst)
-                    == 0
-            });
-            if !is_announced || Instant::now() >= until {
+            if Instant::now() >= until || wants_a_list(session) {
                 return;
             }
             tokio::select! {
@@ -547,6 +601,17 @@ impl Quiet {
             }
         }
     }
+}
+
+/// Whether something else than the server's announcements wants a list to be fetched, or the
+/// session is gone.
+fn wants_a_list(session: &Weak<Session>) -> bool {
+    let Some(session) = session.upgrade() else {
+        return true;
+    };
+    let stale = session.stale.load(Ordering::SeqCst);
+    let announced = session.announced.load(Ordering::SeqCst);
+    stale & !announced != 0
 }
 
 /// The pause after so many refreshes in a row that have brought nothing new.

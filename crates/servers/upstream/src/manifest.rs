@@ -132,7 +132,7 @@ impl Written {
         }
     }
 
-    /// Takes a list that was fetched.
+    /// Replaces one of the lists by a fetched one.
     pub(crate) fn set(&mut self, kind: ListKind, list: List) {
         let [tools, resources, templates, prompts, skills] = &mut self.0;
         match kind {
@@ -170,24 +170,34 @@ impl Manifest {
     /// A tool as its server defines it: what pins, checks and reviewers go by.
     #[must_use]
     pub fn original(&self, tool: &str) -> Option<&Item> {
-        let listed = || self.tools.items.iter().find(|item| item.key == tool);
-        self.altered
-            .get(tool)
-            .map(|altered| &altered.original)
-            .or_else(listed)
+        match self.altered.get(tool) {
+            Some(altered) => Some(&altered.original),
+            None => self.listed(tool),
+        }
+    }
+
+    /// A tool as callers see it.
+    fn listed(&self, tool: &str) -> Option<&Item> {
+        self.tools.items.iter().find(|item| item.key == tool)
     }
 
     /// The messages that the server sent with a tool, unless callers see fewer arguments than these
     /// have.
     #[must_use]
     pub fn sent_to_callers(&self, tool: &str) -> Option<&SentTool> {
-        self.sent.get(tool).filter(|_| !self.is_cut(tool))
+        if self.is_cut(tool) {
+            return None;
+        }
+        self.sent.get(tool)
     }
 
     /// The reference to a tool's schema as the server wrote it, unless callers see fewer arguments.
     #[must_use]
     pub fn reference(&self, tool: &str) -> Option<&str> {
-        self.sent.reference(tool).filter(|_| !self.is_cut(tool))
+        if self.is_cut(tool) {
+            return None;
+        }
+        self.sent.reference(tool)
     }
 
     /// Whether callers cannot pass some arguments of a tool.
@@ -199,19 +209,15 @@ impl Manifest {
     /// The arguments that callers of a tool mirror in HTTP headers.
     #[must_use]
     pub fn mirrored_by_callers(&self, tool: &str) -> Vec<HeaderParam> {
-        let schema = || {
-            self.tools
-                .items
-                .iter()
-                .find(|item| item.key == tool)?
-                .get("inputSchema")
-        };
-        if self.is_cut(tool) {
-            schema()
-                .and_then(|schema| header::annotations(&schema).ok())
-                .unwrap_or_default()
-        } else {
-            self.annotations.get(tool).cloned().unwrap_or_default()
+        if !self.is_cut(tool) {
+            return self.annotations.get(tool).cloned().unwrap_or_default();
+        }
+        // The annotations are those of the server's schema, which has arguments that callers do not
+        // see.
+        let schema = self.listed(tool).and_then(|item| item.get("inputSchema"));
+        match schema {
+            Some(schema) => header::annotations(&schema).unwrap_or_default(),
+            None => Vec::new(),
         }
     }
 
@@ -233,15 +239,22 @@ impl Manifest {
     /// [`RefusalCode::SchemaViolation`], and [`RefusalCode::Malformed`] for arguments that are no
     /// such message.
     pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), Refusal> {
-        match (self.coding, self.sent.get(tool)) {
-            (Coding::Json, _) => self.check_json(tool, arguments).map_err(|violations| {
+        match self.coding {
+            Coding::Json => self.check_json(tool, arguments).map_err(|violations| {
                 let why = format!("{UNFIT}:\n{violations}");
                 Refusal::new(RefusalCode::SchemaViolation, why)
             }),
-            (Coding::Proto, Some(sent)) => sent
-                .check(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))
-                .map_err(by_line),
-            (Coding::Proto, None) => Ok(()),
+            Coding::Proto => {
+                let Some(sent) = self.sent.get(tool) else {
+                    return Ok(());
+                };
+                // `null` is how some callers write that there are none; a message has no such value.
+                let arguments = match arguments {
+                    None | Some(b"null") => b"{}",
+                    Some(arguments) => arguments,
+                };
+                sent.check(arguments).map_err(by_line)
+            }
         }
     }
 
@@ -256,9 +269,10 @@ impl Manifest {
         call: &Bytes,
         checked: Option<&ToolSchema>,
     ) -> Result<(), Refusal> {
-        self.sent
-            .get(tool)
-            .map_or(Ok(()), |sent| sent.check_message(call, checked))
+        match self.sent.get(tool) {
+            Some(sent) => sent.check_message(call, checked),
+            None => Ok(()),
+        }
     }
 
     /// Check of arguments in JSON; its error has a line for each violation.
@@ -281,31 +295,12 @@ impl Manifest {
     /// compiled once, about 20 microseconds a tool.
     pub fn module(&self, server: &str) -> &Module {
         self.compiled.module.get_or_init(|| {
-            let items = self
-                .tools
-                .items
-                .iter()
-                .filter(|item| self.sent_to_callers(&item.key).is_none());
-            let read = |item: &Item| {
-                let description = item
-                    .get("description")
-                    .and_then(|raw| Some(json::text(&raw)?.into_owned()));
-                (
-                    description,
-                    item.get("inputSchema"),
-                    item.get("outputSchema"),
-                )
-            };
-            let items: Vec<_> = items.map(|item| (item, read(item))).collect();
-            let tools = items
-                .iter()
-                .map(|(item, (description, input, output))| ListedTool {
-                    name: &item.key,
-                    description: description.as_deref(),
-                    input: input.as_deref().unwrap_or(b"{}"),
-                    output: output.as_deref(),
-                });
-            let tools: Vec<_> = tools.collect();
+            let items = self.tools.items.iter();
+            let untyped: Vec<Untyped<'_>> = items
+                .filter(|item| self.sent_to_callers(&item.key).is_none())
+                .map(Untyped::of)
+                .collect();
+            let tools: Vec<ListedTool<'_>> = untyped.iter().map(Untyped::listed).collect();
             self.compiled
                 .numbers
                 .module(&schema::package_of(server), &tools)
@@ -315,9 +310,13 @@ impl Manifest {
     /// Whether it has a tool of this name that is defined like this, as pins compare definitions.
     #[must_use]
     pub fn defines(&self, tool: &str, definition: &[u8]) -> bool {
-        let of = |raw: &[u8]| PartDefinition::of(Part::Tool, tool, raw);
-        self.original(tool)
-            .is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
+        let Some(item) = self.original(tool) else {
+            return false;
+        };
+        // The same bytes are the same definition: only others are read.
+        *item.raw == *definition
+            || PartDefinition::of(Part::Tool, tool, &item.raw)
+                == PartDefinition::of(Part::Tool, tool, definition)
     }
 
     /// Whether requests for an entry of this list are refused, whatever the caller may do.
@@ -347,10 +346,12 @@ impl Manifest {
             .withheld
             .iter()
             .find(|one| one.part == Part::Instructions)?;
-        let pinned = withheld.pinned.as_ref().and_then(|text| {
-            Some(json::text(json::at(text.as_bytes(), &["instructions"])?)?.into_owned())
-        });
-        Some(pinned.unwrap_or_default())
+        let approved = withheld
+            .pinned
+            .as_ref()
+            .and_then(|pinned| json::at(pinned.as_bytes(), &["instructions"]))
+            .and_then(json::text);
+        Some(approved.unwrap_or_default().into_owned())
     }
 
     pub(crate) fn set(&mut self, kind: ListKind, list: List) {
@@ -374,20 +375,53 @@ impl Manifest {
         version: Version,
     ) -> HeaderMap {
         let mut mirrored = header::standard(version, method, target);
-        let tool = target.filter(|_| method == "tools/call");
-        if let Some(annotations) = tool.and_then(|tool| self.annotations.get(tool))
+        if method == "tools/call"
+            && let Some(tool) = target
+            && let Some(annotations) = self.annotations.get(tool)
             && let Ok(message) = Message::read(frame.clone())
             && let Ok(params) = Params::read(&message)
         {
             mirrored.extend(header::compute(&params, annotations).unwrap_or_default());
         }
-        let valid = |(name, value): (String, String)| {
-            Some((
-                HeaderName::try_from(name).ok()?,
-                HeaderValue::try_from(value).ok()?,
-            ))
-        };
-        mirrored.into_iter().filter_map(valid).collect()
+        let mut headers = HeaderMap::new();
+        for (name, value) in mirrored {
+            // What no header can have is left out.
+            if let Ok(name) = HeaderName::try_from(name)
+                && let Ok(value) = HeaderValue::try_from(value)
+            {
+                headers.append(name, value);
+            }
+        }
+        headers
+    }
+}
+
+/// A tool that came without a message, with the members that one is made of.
+struct Untyped<'m> {
+    name: &'m str,
+    description: Option<String>,
+    input: Option<Bytes>,
+    output: Option<Bytes>,
+}
+
+impl<'m> Untyped<'m> {
+    fn of(item: &'m Item) -> Self {
+        let description = item.get("description");
+        Self {
+            name: &item.key,
+            description: description.and_then(|raw| Some(json::text(&raw)?.into_owned())),
+            input: item.get("inputSchema"),
+            output: item.get("outputSchema"),
+        }
+    }
+
+    fn listed(&self) -> ListedTool<'_> {
+        ListedTool {
+            name: self.name,
+            description: self.description.as_deref(),
+            input: self.input.as_deref().unwrap_or(b"{}"),
+            output: self.output.as_deref(),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::task::AbortHandle;
 use url::Url;
 use wire::mcp::{Params, Version};
 use wire::rpc::code::INVALID_PARAMS;
-use wire::rpc::{self, Message, MessageKind};
+use wire::rpc::{self, Id, Message, MessageKind};
 
 use crate::config::{Description, HttpConfig, OpenApiConfig};
 use crate::fault::Fault;
@@ -61,22 +61,19 @@ pub(crate) async fn open(
     });
     let _ = session.left_out.set(left_out.collect());
     let spec = session.http(&config.http)?;
-    let accept = spec.headers.get(ACCEPT).cloned().unwrap_or(JSON_FIRST);
     let query = config
         .query
         .iter()
         .map(|(name, value)| (name.clone(), value.expose().to_owned()))
         .collect();
-    let calls_max = spec.limits.requests_max;
-    let client = ApiClient::new(&spec)?;
     let state = State {
         server: session.upstream().to_string(),
         inbox,
         operations,
-        client,
-        accept,
+        client: ApiClient::new(&spec)?,
+        accept: spec.headers.get(ACCEPT).cloned().unwrap_or(JSON_FIRST),
         query,
-        calls_max,
+        calls_max: spec.limits.requests_max,
         calls: Mutex::default(),
         is_refused: AtomicBool::new(false),
     };
@@ -92,24 +89,54 @@ pub fn configured(http: &HttpConfig, query: &[(String, crate::config::SecretText
     }
 }
 
-/// Fetches a description. Headers, parameters, the certificate and accounts of the server go with
-/// the request only if it is on the server's origin, and so does the API that it describes: a
-/// description does not choose who gets credentials.
+/// Fetches a description, and reads its operations.
 async fn fetched(
     session: &Session,
     config: &OpenApiConfig,
     url: &str,
 ) -> Result<Operations, Fault> {
-    let unusable = |why: String| Fault::Unusable(why);
-    let from = Url::parse(url)
-        .map_err(|_| unusable("the URL of its description cannot be read".to_owned()))?;
+    let from =
+        Url::parse(url).map_err(|_| unusable("the URL of its description cannot be read"))?;
     let base = Url::parse(config.http.url.expose());
-    let base = base.map_err(|_| unusable("its URL cannot be read".to_owned()))?;
+    let base = base.map_err(|_| unusable("its URL cannot be read"))?;
+    let is_same_origin = from.origin() == base.origin();
+    let text = fetched_text(session, config, url, &from, is_same_origin).await?;
+    let presets = configured(&config.http, &config.query);
+    let is_base_configured = config.is_base;
+    // Large ones take a while to read.
+    let reading = tokio::task::spawn_blocking(move || {
+        let document = Document::read(&text).map_err(|why| unusable(&why.to_string()))?;
+        if is_base_configured {
+            return Ok(document.operations(&base, &presets));
+        }
+        let Some(base) = document.base(Some(&from)) else {
+            return Err(unusable(NO_SERVER));
+        };
+        // A description does not choose who gets credentials.
+        if base.origin() != from.origin() {
+            return Err(unusable(OTHER_ORIGIN));
+        }
+        Ok(document.operations(&base, &presets))
+    });
+    match reading.await {
+        Ok(read) => read,
+        Err(_) => Err(unusable("its description cannot be read")),
+    }
+}
+
+/// The text of a description. Headers, parameters, the certificate and accounts of the server go
+/// with the request only if it is on the server's origin: else another site would get them.
+async fn fetched_text(
+    session: &Session,
+    config: &OpenApiConfig,
+    url: &str,
+    from: &Url,
+    is_same_origin: bool,
+) -> Result<Bytes, Fault> {
     let mut http = HttpConfig {
         url: crate::config::SecretText::new(url),
         ..config.http.clone()
     };
-    let is_same_origin = from.origin() == base.origin();
     if !is_same_origin {
         http.headers.clear();
         http.tls = http.tls.without_identity();
@@ -128,56 +155,39 @@ async fn fetched(
         headers: Vec::new(),
         body: None,
     };
-    let has = |name: &str| from.query_pairs().any(|(own, _)| own == name);
-    for (name, value) in config
-        .query
-        .iter()
-        .filter(|(name, _)| is_same_origin && !has(name))
-    {
-        request.add_query(name, value.expose());
+    if is_same_origin {
+        for (name, value) in &config.query {
+            // What the description's own URL says counts.
+            if from.query_pairs().all(|(written, _)| written != *name) {
+                request.add_query(name, value.expose());
+            }
+        }
     }
-    let headers = HeaderMap::from_iter([(ACCEPT, DESCRIPTION)]);
     let request = ApiRequest {
         method: Method::GET,
         target: request.target,
-        headers,
+        headers: HeaderMap::from_iter([(ACCEPT, DESCRIPTION)]),
         body: Bytes::new(),
     };
-    let answer = match ApiClient::new(&spec)?
-        .ask(&request, DOCUMENT_BYTES_MAX)
-        .await
-    {
+    let client = ApiClient::new(&spec)?;
+    let answer = match client.ask(&request, DOCUMENT_BYTES_MAX).await {
         Err(LinkError::TooLarge) => {
-            return Err(unusable(::openapi::DescriptionError::TooLarge.to_string()));
+            let why = ::openapi::DescriptionError::TooLarge.to_string();
+            return Err(unusable(&why));
         }
         answer => answer?,
     };
     if !answer.status.is_success() {
-        return Err(unusable(format!(
+        return Err(unusable(&format!(
             "its description was answered with HTTP status {}",
             answer.status.as_u16()
         )));
     }
-    let named = configured(&config.http, &config.query);
-    let is_configured = config.is_base;
-    // Large ones take a while to read.
-    let reading = tokio::task::spawn_blocking(move || {
-        let document = Document::read(&answer.body).map_err(|why| why.to_string())?;
-        let base = if is_configured {
-            Some(base)
-        } else {
-            document.base(Some(&from))
-        };
-        let base = base.ok_or_else(|| NO_SERVER.to_owned())?;
-        if !is_configured && base.origin() != from.origin() {
-            return Err(OTHER_ORIGIN.to_owned());
-        }
-        Ok(document.operations(&base, &named))
-    });
-    let read: Result<Operations, String> = reading
-        .await
-        .map_err(|_| unusable("its description cannot be read".to_owned()))?;
-    read.map_err(unusable)
+    Ok(answer.body)
+}
+
+fn unusable(why: &str) -> Fault {
+    Fault::Unusable(why.to_owned())
 }
 
 /// Why a fetched description does not say where its API is. Operators read it; it names no server.
@@ -217,49 +227,31 @@ struct OpenApiLink(Arc<State>);
 impl LinkTransport for OpenApiLink {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let state = &self.0;
-        // Notifications need no answer, and what cannot be read was never sent by a session.
+        // What cannot be read was never sent by a session.
         let Ok(message) = Message::read(frame) else {
             return Ok(());
         };
-        let is_request = message.shape() == MessageKind::Request;
-        let (true, Some(id), Some(number)) = (is_request, message.id(), meta.request) else {
-            return Ok(());
-        };
-        let read = Params::read(&message);
-        let modern = read.as_ref().is_ok_and(|params| params.is_modern());
-        let call = (message.method() == "tools/call").then(|| {
-            let params = read
-                .as_ref()
-                .map_err(|malformed| (INVALID_PARAMS, malformed.to_string()))?;
-            state.named(params)
-        });
-        if let Some(Ok(call)) = call {
-            // Held until the call is entered: its task may end at once.
-            let mut calls = state.calls.lock();
-            if calls.len() >= state.calls_max {
-                return Err(SendError::Busy);
-            }
-            let state = Arc::clone(state);
-            let id = id.clone();
-            let task = tokio::spawn(async move {
-                let outcome = state.call(&call).await;
-                state.calls.lock().remove(&number);
-                match outcome {
-                    Ok(result) => {
-                        _ = state
-                            .inbox
-                            .frame(rpc::result(&id, &finished(result, modern)), Some(number))
-                    }
-                    Err(failure) => state.inbox.failed(number, failure),
-                }
-            });
-            calls.insert(number, task.abort_handle());
+        // Notifications need no answer.
+        if message.shape() != MessageKind::Request {
             return Ok(());
         }
-        let answer = match call {
-            Some(Err(error)) => Err(error),
-            _ => value_of(message.params())
-                .and_then(|params| state.answer(message.method(), &params, modern)),
+        let (Some(id), Some(number)) = (message.id(), meta.request) else {
+            return Ok(());
+        };
+        let params = Params::read(&message);
+        let is_modern = params.as_ref().is_ok_and(|params| params.is_modern());
+        let answer = if message.method() == "tools/call" {
+            let call = match &params {
+                Ok(params) => state.read_call(params),
+                Err(malformed) => Err((INVALID_PARAMS, malformed.to_string())),
+            };
+            match call {
+                Ok(call) => return state.begin(call, id.clone(), number, is_modern),
+                Err(error) => Err(error),
+            }
+        } else {
+            value_of(message.params())
+                .and_then(|params| state.answer(message.method(), &params, is_modern))
         };
         let answer = match answer {
             Ok(result) => rpc::result(id, &result),
@@ -303,21 +295,50 @@ impl State {
         }
     }
 
-    /// The call that a request makes.
-    fn named(&self, params: &Params<'_>) -> Result<Call, RpcError> {
-        let wrong = |why: &str| (INVALID_PARAMS, why.to_owned());
+    /// Begins a call: its task sends the answer.
+    fn begin(
+        self: &Arc<Self>,
+        call: Call,
+        id: Id,
+        number: u64,
+        is_modern: bool,
+    ) -> Result<(), SendError> {
+        // Locked until the call is entered: its task may end at once.
+        let mut calls = self.calls.lock();
+        if calls.len() >= self.calls_max {
+            return Err(SendError::Busy);
+        }
+        let state = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            let outcome = state.call(&call).await;
+            state.calls.lock().remove(&number);
+            match outcome {
+                Ok(result) => {
+                    let answer = rpc::result(&id, &finished(result, is_modern));
+                    state.inbox.frame(answer, Some(number));
+                }
+                Err(failure) => state.inbox.failed(number, failure),
+            }
+        });
+        calls.insert(number, task.abort_handle());
+        Ok(())
+    }
+
+    /// The call that the params of a request ask for.
+    fn read_call(&self, params: &Params<'_>) -> Result<Call, RpcError> {
         let name = params.get("name").and_then(|name| name.text());
-        let tool = name
-            .and_then(|name| self.operations.get(&name))
-            .ok_or_else(|| wrong("unknown tool"))?;
-        let arguments = match params
-            .get("arguments")
-            .map(|arguments| exact::read(arguments.raw))
-        {
-            None | Some(Ok(Value::Null)) => Map::new(),
-            Some(Ok(Value::Object(arguments))) => arguments,
-            Some(Ok(_)) => return Err(wrong("`arguments` must be an object")),
-            Some(Err(why)) => return Err((INVALID_PARAMS, format!("wrong arguments: {why}"))),
+        let Some(tool) = name.and_then(|name| self.operations.get(&name)) else {
+            return Err((INVALID_PARAMS, "unknown tool".to_owned()));
+        };
+        let arguments = match params.get("arguments") {
+            None => Value::Null,
+            Some(arguments) => exact::read(arguments.raw)
+                .map_err(|why| (INVALID_PARAMS, format!("wrong arguments: {why}")))?,
+        };
+        let arguments = match arguments {
+            Value::Null => Map::new(),
+            Value::Object(arguments) => arguments,
+            _ => return Err((INVALID_PARAMS, "`arguments` must be an object".to_owned())),
         };
         Ok(Call {
             tool: tool.name.clone(),
@@ -334,31 +355,24 @@ impl State {
             "tools/list" => return self.page(params, modern),
             _ => return Err((-32601, format!("method not found: {method}"))),
         };
-        Ok(match result {
-            Value::Object(members) if modern => {
-                let mut members = members;
-                members.insert("ttlMs".into(), LIST_TTL_MS.into());
-                members.insert("cacheScope".into(), "public".into());
-                members.insert(
-                    "_meta".into(),
-                    json!({ "io.modelcontextprotocol/serverInfo": self.info() }),
-                );
-                finished(members.into(), modern)
-            }
-            result => finished(result, modern),
-        })
+        let mut result = result;
+        if modern && let Some(members) = result.as_object_mut() {
+            members.insert("ttlMs".into(), LIST_TTL_MS.into());
+            members.insert("cacheScope".into(), "public".into());
+            members.insert(
+                "_meta".into(),
+                json!({ "io.modelcontextprotocol/serverInfo": self.info() }),
+            );
+        }
+        Ok(finished(result, modern))
     }
 
+    /// The implementation as the handshake names it: a name and a version are never empty.
     fn info(&self) -> Value {
-        let named = |text: &str, other: &str| {
-            if text.is_empty() {
-                other.to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
         let Operations { title, version, .. } = &*self.operations;
-        json!({ "name": named(title, "openapi"), "version": named(version, "0") })
+        let name = if title.is_empty() { "openapi" } else { title };
+        let version = if version.is_empty() { "0" } else { version };
+        json!({ "name": name, "version": version })
     }
 
     fn initialize(&self, params: &Value) -> Value {
@@ -372,20 +386,19 @@ impl State {
 
     /// A page of tools. Its cursor is the place of the first one.
     fn page(&self, params: &Value, modern: bool) -> Result<Vec<u8>, RpcError> {
-        let first = match params.get("cursor").and_then(Value::as_str) {
+        let cursor = params.get("cursor").and_then(Value::as_str);
+        let first = match cursor.map(str::parse::<usize>) {
             None => 0,
-            Some(cursor) => cursor
-                .parse::<usize>()
-                .map_err(|_| (INVALID_PARAMS, "unknown cursor".to_owned()))?,
+            Some(Ok(place)) => place,
+            Some(Err(_)) => return Err((INVALID_PARAMS, "unknown cursor".to_owned())),
         };
-        let rest = self
-            .operations
-            .operations
-            .get(first..)
-            .ok_or((INVALID_PARAMS, "unknown cursor".to_owned()))?;
+        let Some(rest) = self.operations.operations.get(first..) else {
+            return Err((INVALID_PARAMS, "unknown cursor".to_owned()));
+        };
         let mut tools = String::new();
         let mut count = 0;
         for operation in rest {
+            // The first one may be longer than a page: else the list would not go on.
             if count > 0 && tools.len() + operation.definition.len() > PAGE_BYTES {
                 break;
             }
@@ -395,20 +408,18 @@ impl State {
             tools.push_str(&operation.definition);
             count += 1;
         }
-        let next = (count < rest.len()).then(|| format!(r#","nextCursor":"{}""#, first + count));
-        let modern = if modern {
+        let mut page = format!(r#"{{"tools":[{tools}]"#);
+        if count < rest.len() {
+            page.push_str(&format!(r#","nextCursor":"{}""#, first + count));
+        }
+        if modern {
             let meta = json!({ "io.modelcontextprotocol/serverInfo": self.info() });
-            format!(
+            page.push_str(&format!(
                 r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"public","_meta":{meta}"#
-            )
-        } else {
-            String::new()
-        };
-        Ok(format!(
-            r#"{{"tools":[{tools}]{}{modern}}}"#,
-            next.unwrap_or_default()
-        )
-        .into_bytes())
+            ));
+        }
+        page.push('}');
+        Ok(page.into_bytes())
     }
 
     /// Makes the request of a call. What is wrong with its arguments, and what the API answers, is
@@ -433,6 +444,8 @@ impl State {
         }
     }
 
+    /// A request with what the configuration adds to every one; `None` if a header cannot be
+    /// written.
     fn request(&self, mut request: ::openapi::OperationRequest) -> Option<ApiRequest> {
         for (name, value) in &self.query {
             request.add_query(name, value);
@@ -460,36 +473,37 @@ impl State {
     }
 
     fn result(&self, operation: &Operation, answer: &ApiAnswer) -> Value {
-        let text = |name: HeaderName| {
-            answer
-                .headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-        };
-        let status = answer.status.as_u16();
         let answer = OperationAnswer {
-            status,
-            media: text(CONTENT_TYPE),
-            location: text(LOCATION),
+            status: answer.status.as_u16(),
+            media: text_of(&answer.headers, &CONTENT_TYPE),
+            location: text_of(&answer.headers, &LOCATION),
             body: &answer.body,
         };
-        if answer.refuses_credentials() && !self.is_refused.swap(true, Ordering::Relaxed) {
-            let advice: Vec<String> = self
-                .operations
-                .credentials
-                .iter()
-                .map(|one| one.advice())
-                .collect();
-            let asks_for = advice.join(", or ");
-            tracing::warn!(
-                server = self.server,
-                status,
-                asks_for,
-                "the API refused the gateway's credentials; later refusals are not logged until it connects anew"
-            );
+        if answer.refuses_credentials() {
+            self.note_refusal(answer.status);
         }
         answer.result(operation)
     }
+
+    /// Logs once that the API refused the gateway's credentials, and which ones it asks for.
+    fn note_refusal(&self, status: u16) {
+        if self.is_refused.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let credentials = self.operations.credentials.iter();
+        let advice: Vec<String> = credentials.map(|one| one.advice()).collect();
+        tracing::warn!(
+            server = self.server,
+            status,
+            asks_for = advice.join(", or "),
+            "the API refused the gateway's credentials; later refusals are not logged until it connects anew"
+        );
+    }
+}
+
+/// A header as a text; `None` if there is none, or one that is no text.
+fn text_of<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// Params of a request as a value; `null` if it has none.
@@ -518,7 +532,7 @@ fn failed(why: &str) -> Value {
 
 /// A result as it is sent in its era.
 fn finished(mut result: Value, modern: bool) -> Vec<u8> {
-    if let (true, Some(members)) = (modern, result.as_object_mut()) {
+    if modern && let Some(members) = result.as_object_mut() {
         members.insert("resultType".into(), "complete".into());
     }
     result.to_string().into_bytes()

@@ -123,97 +123,80 @@ impl State {
     /// A request of JSON-RPC as a payload field, empty for a ping; or its answer, if no server has
     /// another one.
     fn translated(&self, frame: Bytes, number: u64) -> Result<(Asked, Bytes), Bytes> {
-        let error = |code, why: &str| rpc::error(Some(&rpc::Id::number(number)), code, why, None);
-        let invalid = |why: &str| error(code::INVALID_PARAMS, why);
-        let request = Message::read(frame).map_err(|error| invalid(&error.message))?;
+        let id = rpc::Id::number(number);
+        let request = Message::read(frame)
+            .map_err(|error| rpc::error(Some(&id), code::INVALID_PARAMS, &error.message, None))?;
         let params = request.params().unwrap_or(b"{}");
-        let text = |path: &[&str]| {
-            json::at(params, path)
-                .and_then(json::text)
-                .unwrap_or_default()
-                .into_owned()
-        };
         let mut tool = None;
-        let (wanted, field) = match request.method() {
+        let wanted;
+        let field;
+        match request.method() {
             "ping" => return Ok((Asked::Ping, Bytes::new())),
             "initialize" => {
-                let mut identity = [
-                    text(&["clientInfo", "name"]),
-                    text(&["clientInfo", "version"]),
-                ];
-                identity
-                    .iter_mut()
-                    .for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
-                let [name, version] = &identity;
-                let session = self.session.upgrade();
-                let resolves =
-                    session.is_some_and(|session| session.setup.environment.resolve.is_some());
-                let hello = handshake::request(name, version, resolves);
-                (
-                    PayloadKind::InitializeResponse,
-                    PayloadKind::InitializeRequest.field_of(&hello),
-                )
+                wanted = PayloadKind::InitializeResponse;
+                field = self.hello(params);
             }
             "tools/list" => {
                 let list = ListToolsRequest {
                     include_schemas: true,
-                    cursor: text(&["cursor"]),
+                    cursor: text_at(params, &["cursor"]),
                     ..ListToolsRequest::default()
                 };
+                // The first page of a new list: the schemas of an earlier one are out of date.
                 if list.cursor.is_empty()
                     && let Some(session) = self.session.upgrade()
                 {
                     session.sent_schemas.clear();
                 }
-                (
-                    PayloadKind::ListToolsResponse,
-                    PayloadKind::ListToolsRequest.field_of(&list),
-                )
+                wanted = PayloadKind::ListToolsResponse;
+                field = PayloadKind::ListToolsRequest.field_of(&list);
             }
             "resources/list" => {
                 let list = ListResourcesRequest {
-                    cursor: text(&["cursor"]),
+                    cursor: text_at(params, &["cursor"]),
                 };
-                (
-                    PayloadKind::ListResourcesResponse,
-                    PayloadKind::ListResourcesRequest.field_of(&list),
-                )
+                wanted = PayloadKind::ListResourcesResponse;
+                field = PayloadKind::ListResourcesRequest.field_of(&list);
             }
             // proto-mcp 1.0 has none.
             "resources/templates/list" => {
-                return Err(rpc::result(
-                    &rpc::Id::number(number),
-                    br#"{"resourceTemplates":[]}"#,
-                ));
+                return Err(rpc::result(&id, br#"{"resourceTemplates":[]}"#));
             }
             "resources/read" => {
                 let read = ReadResourceRequest {
-                    uri: text(&["uri"]),
+                    uri: text_at(params, &["uri"]),
                 };
-                (
-                    PayloadKind::ReadResourceResponse,
-                    PayloadKind::ReadResourceRequest.field_of(&read),
-                )
+                wanted = PayloadKind::ReadResourceResponse;
+                field = PayloadKind::ReadResourceRequest.field_of(&read);
             }
             "tools/call" => {
-                let manifest = self
-                    .session
-                    .upgrade()
-                    .map(|session| session.manifest())
-                    .unwrap_or_default();
-                tool = manifest.sent.get(&text(&["name"])).cloned();
-                let call = call::request(params, tool.as_ref())
-                    .map_err(|error| invalid(&error.to_string()))?;
-                (PayloadKind::CallToolResponse, call)
+                tool = self.sent_tool(&text_at(params, &["name"]));
+                wanted = PayloadKind::CallToolResponse;
+                field = call::request(params, tool.as_ref()).map_err(|error| {
+                    rpc::error(Some(&id), code::INVALID_PARAMS, &error.to_string(), None)
+                })?;
             }
             method => {
-                return Err(error(
-                    code::METHOD_NOT_FOUND,
-                    &format!("proto-mcp 1.0 has no `{method}`"),
-                ));
+                let why = format!("proto-mcp 1.0 has no `{method}`");
+                return Err(rpc::error(Some(&id), code::METHOD_NOT_FOUND, &why, None));
             }
-        };
+        }
         Ok((Asked::Json(wanted, tool.map(Box::new)), field))
+    }
+
+    /// The handshake as a payload field.
+    fn hello(&self, params: &[u8]) -> Bytes {
+        let name = identity_at(params, &["clientInfo", "name"]);
+        let version = identity_at(params, &["clientInfo", "version"]);
+        let session = self.session.upgrade();
+        let resolves = session.is_some_and(|session| session.setup.environment.resolve.is_some());
+        PayloadKind::InitializeRequest.field_of(&handshake::request(&name, &version, resolves))
+    }
+
+    /// The messages of a tool, if its server sent some.
+    fn sent_tool(&self, name: &str) -> Option<SentTool> {
+        let session = self.session.upgrade()?;
+        session.manifest().sent.get(name).cloned()
     }
 
     /// The session as it receives JSON-RPC.
@@ -229,12 +212,30 @@ impl State {
             return;
         };
         match (asked, content) {
-            (
-                Asked::Relayed,
-                Content::Payload(
-                    PayloadKind::CallToolResponse | PayloadKind::ReadResourceResponse,
-                    field,
-                ),
+            (Asked::Relayed, content) => self.relayed(id, content),
+            // Whatever it answers, it lives.
+            (Asked::Ping, _) => {
+                let pong = rpc::result(&rpc::Id::number(id), b"{}");
+                let _ = self.inbox().frame(pong, Some(id));
+            }
+            (Asked::Json(wanted, tool), content) => {
+                let Some(session) = self.session.upgrade() else {
+                    return;
+                };
+                match answer::to_json(&session, id, wanted, tool.as_deref(), content) {
+                    Ok(frame) => drop(self.inbox().frame(frame, Some(id))),
+                    Err(why) => self.inbox().failed(id, LinkError::Malformed(why)),
+                }
+            }
+        }
+    }
+
+    /// Handles the answer to a request of a caller that reads protobuf: a call or a resource.
+    fn relayed(&self, id: u64, content: Content) {
+        match content {
+            Content::Payload(
+                PayloadKind::CallToolResponse | PayloadKind::ReadResourceResponse,
+                field,
             ) => {
                 let outcome = if proto::call::failed(&field) {
                     Outcome::Error
@@ -243,28 +244,12 @@ impl State {
                 };
                 self.relay(id, outcome, field);
             }
-            (Asked::Relayed, Content::Payload(PayloadKind::ErrorResponse, field)) => {
-                self.relay(id, Outcome::Error, field)
+            Content::Payload(PayloadKind::ErrorResponse, field) => {
+                self.relay(id, Outcome::Error, field);
             }
-            (Asked::Relayed, _) => {
-                self.inbox().failed(
-                    id,
-                    LinkError::Malformed("it answers another request".to_owned()),
-                );
-            }
-            // Whatever it answers, it lives.
-            (Asked::Ping, _) => drop(
-                self.inbox()
-                    .frame(rpc::result(&rpc::Id::number(id), b"{}"), Some(id)),
-            ),
-            (Asked::Json(wanted, tool), content) => {
-                let Some(session) = self.session.upgrade() else {
-                    return;
-                };
-                match answer::to_json(&session, id, (wanted, tool.as_deref()), content) {
-                    Ok(frame) => drop(self.inbox().frame(frame, Some(id))),
-                    Err(why) => self.inbox().failed(id, LinkError::Malformed(why)),
-                }
+            _ => {
+                let why = "it answers another request".to_owned();
+                self.inbox().failed(id, LinkError::Malformed(why));
             }
         }
     }
@@ -289,6 +274,22 @@ impl State {
         };
         let _ = self.inbox().frame(notification(method, None), None);
     }
+}
+
+/// A text in params; empty if there is none.
+fn text_at(params: &[u8], path: &[&str]) -> String {
+    json::at(params, path)
+        .and_then(json::text)
+        .unwrap_or_default()
+        .into_owned()
+}
+
+/// A text of a client's identity, no longer than a handshake repeats it.
+fn identity_at(params: &[u8], path: &[&str]) -> String {
+    text_at(params, path)
+        .chars()
+        .take(IDENTITY_BYTES_MAX)
+        .collect()
 }
 
 impl LinkInbox for ProtoInbox {

@@ -27,7 +27,14 @@ pub const RETRY_MAX: Duration = Duration::from_secs(600);
 
 /// The schemas of a list of which not all pages are there yet.
 #[derive(Debug, Default)]
-pub(crate) struct SentSchemas(Mutex<(Vec<SentSchema>, usize)>);
+pub(crate) struct SentSchemas(Mutex<Gathered>);
+
+#[derive(Debug, Default)]
+struct Gathered {
+    schemas: Vec<SentSchema>,
+    /// Their bytes, with those of schemas for which there was no room.
+    bytes: usize,
+}
 
 impl SentSchemas {
     /// Forgets those of an earlier list.
@@ -37,25 +44,26 @@ impl SentSchemas {
 
     /// Adds those of a page, as far as there is room.
     pub(crate) fn add(&self, page: Vec<SentSchema>) {
-        let (all, bytes) = &mut *self.0.lock();
+        let mut gathered = self.0.lock();
         for sent in page {
-            *bytes = bytes.saturating_add(match &sent.source {
+            let bytes = match &sent.source {
                 DescriptorSource::Inline(set) => set.len(),
                 DescriptorSource::Reference(reference) => reference.len(),
-            });
-            if *bytes > SENT_BYTES_MAX {
+            };
+            gathered.bytes = gathered.bytes.saturating_add(bytes);
+            if gathered.bytes > SENT_BYTES_MAX {
                 tracing::warn!(
                     tool = sent.tool,
                     "the server's schemas are too long: this one is not read"
                 );
                 continue;
             }
-            all.push(sent);
+            gathered.schemas.push(sent);
         }
     }
 
     pub(crate) fn take(&self) -> Vec<SentSchema> {
-        std::mem::take(&mut self.0.lock().0)
+        std::mem::take(&mut self.0.lock().schemas)
     }
 }
 
@@ -106,17 +114,21 @@ pub trait Resolve: Send + Sync {
 /// describes the tools by them. A tool whose schema cannot be used stays without one: why is
 /// returned too.
 pub(crate) async fn read(
-    (server, resolve): (&str, Option<&Arc<dyn Resolve>>),
+    server: &str,
+    resolve: Option<&Arc<dyn Resolve>>,
     sent: Vec<SentSchema>,
     tools: &mut [Item],
 ) -> Read {
     let mut unusable = Vec::new();
     let mut references: HashMap<_, _> = sent.iter().filter_map(SentSchema::far).collect();
-    let sent = inline(resolve, sent, &mut unusable).await;
+    let complete = inline(resolve, sent, &mut unusable).await;
+    // So far only references have failed. Without a registry that is allowed no later attempt can
+    // do better.
     let is_unresolved = resolve.is_some() && !unusable.is_empty();
-    let mut found = HashMap::with_capacity(sent.len());
-    if !sent.is_empty() {
-        let read = tokio::task::spawn_blocking(move || schemas::read(&sent))
+    let mut found = HashMap::with_capacity(complete.len());
+    if !complete.is_empty() {
+        // A thread of its own: to read many takes long. If there is none, the tools have no schemas.
+        let read = tokio::task::spawn_blocking(move || schemas::read(&complete))
             .await
             .unwrap_or_default();
         for (tool, messages) in read {
@@ -135,20 +147,21 @@ pub(crate) async fn read(
         );
     }
     for item in tools {
-        let described = found
-            .get(&item.key)
-            .and_then(|messages| messages.described(&item.raw));
-        if let Some(Ok(described)) = described.map(|raw| Item::read(ListKind::Tools, raw.into())) {
+        let Some(messages) = found.get(&item.key) else {
+            continue;
+        };
+        if let Some(raw) = messages.described(&item.raw)
+            && let Ok(described) = Item::read(ListKind::Tools, raw.into())
+        {
             *item = described;
         }
     }
     references.retain(|tool, _| !found.contains_key(tool));
-    let sent = Sent {
-        tools: found,
-        unresolved: references,
-    };
     Read {
-        tools: SentTools(Arc::new(sent)),
+        tools: SentTools(Arc::new(Sent {
+            tools: found,
+            unresolved: references,
+        })),
         unusable,
         is_unresolved,
     }
@@ -170,27 +183,36 @@ pub(crate) struct Retry(Option<Duration>);
 impl Retry {
     /// The pause before the next attempt; `None` if all references have answers.
     pub(crate) fn pause(&mut self, is_unresolved: bool, first: Duration) -> Option<Duration> {
-        let longest = RETRY_MAX.max(first);
-        self.0 = is_unresolved.then(|| self.0.map_or(first, |pause| (pause * 2).min(longest)));
+        self.0 = match self.0 {
+            _ if !is_unresolved => None,
+            None => Some(first),
+            Some(pause) => Some((pause * 2).min(RETRY_MAX.max(first))),
+        };
         self.0
     }
 }
 
 /// The schemas with their descriptors: those that are in a registry are resolved, some at a time
-/// and all within a time.
+/// and all within a time. Those that cannot be are added to the unusable ones.
 async fn inline(
     resolve: Option<&Arc<dyn Resolve>>,
     sent: Vec<SentSchema>,
     unusable: &mut Vec<QuarantinedTool>,
 ) -> Vec<SentSchema> {
-    let (mut here, far): (Vec<_>, Vec<_>) = sent
-        .into_iter()
-        .partition(|one| matches!(one.source, DescriptorSource::Inline(_)));
-    let mut failed = |sent: SentSchema, reason: String| {
-        unusable.push(QuarantinedTool {
-            name: sent.tool,
-            reason,
-        });
+    let mut complete = Vec::with_capacity(sent.len());
+    let mut far = Vec::new();
+    for one in sent {
+        match one.source.clone() {
+            DescriptorSource::Inline(_) => complete.push(one),
+            DescriptorSource::Reference(reference) => far.push((one, reference)),
+        }
+    }
+    let Some(resolve) = resolve else {
+        for (sent, reference) in far {
+            let reason = format!("`{reference}` is in a registry, and none is allowed");
+            unusable.push(without_schema(sent, reason));
+        }
+        return complete;
     };
     let mut asked = HashMap::new();
     let mut open = JoinSet::new();
@@ -199,21 +221,10 @@ async fn inline(
     let mut bytes = 0_usize;
     loop {
         while open.len() < RESOLVED_AT_ONCE_MAX
-            && let Some(sent) = far.next()
+            && let Some((sent, reference)) = far.next()
         {
-            let DescriptorSource::Reference(reference) = sent.source.clone() else {
-                continue;
-            };
-            match resolve {
-                None => failed(
-                    sent,
-                    format!("`{reference}` is in a registry, and none is allowed"),
-                ),
-                Some(resolve) => {
-                    let id = open.spawn(Arc::clone(resolve).resolve(reference)).id();
-                    asked.insert(id, sent);
-                }
-            }
+            let id = open.spawn(Arc::clone(resolve).resolve(reference)).id();
+            asked.insert(id, sent);
         }
         let answer = timeout_at(until, open.join_next_with_id()).await;
         let Ok(Some(answer)) = answer else { break };
@@ -227,26 +238,30 @@ async fn inline(
         match answer {
             Ok(set) if bytes.saturating_add(set.len()) <= SENT_BYTES_MAX => {
                 bytes += set.len();
-                here.push(sent.resolved(set));
+                complete.push(sent.resolved(set));
             }
-            Ok(_) => failed(
-                sent,
-                "the server's schemas are too long together".to_owned(),
-            ),
-            Err(why) => failed(sent, why),
+            Ok(_) => {
+                let reason = "the server's schemas are too long together".to_owned();
+                unusable.push(without_schema(sent, reason));
+            }
+            Err(why) => unusable.push(without_schema(sent, why)),
         }
     }
-    // The time is over.
-    for sent in asked.into_values().chain(far) {
-        failed(
-            sent,
-            format!(
-                "its registry did not answer within {} s",
-                RESOLVING.as_secs()
-            ),
-        );
+    // What is left here had no answer when the time was over.
+    let seconds = RESOLVING.as_secs();
+    for sent in asked.into_values().chain(far.map(|(sent, _)| sent)) {
+        let reason = format!("its registry did not answer within {seconds} s");
+        unusable.push(without_schema(sent, reason));
     }
-    here
+    complete
+}
+
+/// A tool whose schema cannot be used, for this reason.
+fn without_schema(sent: SentSchema, reason: String) -> QuarantinedTool {
+    QuarantinedTool {
+        name: sent.tool,
+        reason,
+    }
 }
 
 #[cfg(test)]

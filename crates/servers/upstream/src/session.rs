@@ -200,7 +200,7 @@ pub struct Session {
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
     /// Bytes that wait for their child process, with a share for each participant.
-    unsent: Arc<Shares>,
+    queue_shares: Arc<Shares>,
     /// The log level that was sent to the server last.
     passed_level: Mutex<Option<LogLevel>>,
     /// Wakes the task that expires requests.
@@ -274,7 +274,7 @@ impl Session {
             listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.
-            unsent: Shares::new(usize::MAX, client::PARTICIPANT_CHILD_QUEUE_BYTES_MAX),
+            queue_shares: Shares::new(usize::MAX, client::PARTICIPANT_CHILD_QUEUE_BYTES_MAX),
             passed_level: Mutex::default(),
             timer: Arc::default(),
             upkeep: Arc::default(),
@@ -561,13 +561,13 @@ impl Session {
         self.ended.send_replace(true);
         self.wake_tasks();
         // Not under the lock: the receiver of an end may send its next request at once.
-        for (request, unsent) in open {
-            let fault = if unsent {
+        for unfinished in open {
+            let fault = if unfinished.is_unsent {
                 Fault::Unsent(client::SendError::Closed)
             } else {
                 fault.clone()
             };
-            self.deliver(request, Err(fault));
+            self.deliver(unfinished.request, Err(fault));
         }
         self.emit(SessionEvent::Ended);
     }

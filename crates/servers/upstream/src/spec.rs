@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use client::{AccountFault, Framing, HttpLimits, HttpSpec, LinkError, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::{HttpConfig, SecretText, ServerConfig, ServerLimits, StdioConfig};
+use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig};
 use crate::fault::Fault;
 
 /// Requests of a session itself that may be open beside those of callers.
@@ -77,15 +77,11 @@ impl UpstreamSpec {
         framing: Framing,
         key: Option<&str>,
     ) -> Result<StdioSpec, Fault> {
-        let variable = |(name, value): &(String, SecretText)| {
-            Some((name.clone(), value.with_key(key)?.into_owned()))
-        };
-        let env = config
-            .env
-            .iter()
-            .map(variable)
-            .collect::<Option<_>>()
-            .ok_or_else(no_key)?;
+        let mut env = Vec::with_capacity(config.env.len());
+        for (name, value) in &config.env {
+            let value = value.with_key(key).ok_or_else(no_key)?;
+            env.push((name.clone(), value.into_owned()));
+        }
         Ok(StdioSpec {
             name: Arc::from(self.name()),
             command: config.command.clone(),

@@ -63,13 +63,6 @@ fn names_error(line: &str) -> bool {
         let rest = rest.trim_start();
         return !rest.is_empty() && !NPM_ASIDES.iter().any(|aside| rest.starts_with(aside));
     }
-    let ends_word = |at: usize, word: &str| {
-        let after = lower
-            .get(at + word.len()..)
-            .and_then(|rest| rest.chars().next());
-        after.is_none_or(|next| !next.is_alphanumeric() && next != '_')
-    };
-    let has = |word: &str| lower.match_indices(word).any(|(at, _)| ends_word(at, word));
     [
         "error",
         "err!",
@@ -80,7 +73,18 @@ fn names_error(line: &str) -> bool {
         "×",
     ]
     .into_iter()
-    .any(has)
+    .any(|word| has_end_of_word(&lower, word))
+}
+
+/// Whether a word of a line ends with this text.
+fn has_end_of_word(line: &str, end: &str) -> bool {
+    let mut places = line.match_indices(end);
+    places.any(|(at, _)| {
+        let after = line
+            .get(at + end.len()..)
+            .and_then(|rest| rest.chars().next());
+        after.is_none_or(|next| !next.is_alphanumeric() && next != '_')
+    })
 }
 
 #[cfg(test)]

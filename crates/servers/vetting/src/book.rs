@@ -162,6 +162,40 @@ impl Server {
         self.pins.len() < PINS_MAX && self.bytes + definition.text.len() <= PINS_BYTES_MAX
     }
 
+    /// Replaces the definitions of a part that its shared sessions list, and returns those that are
+    /// pinned and not listed any more.
+    fn relisted(&mut self, part: Part, listed: BTreeSet<Key>) -> Vec<Key> {
+        let mut gone = Vec::new();
+        for key in &self.listed {
+            if key.0 == part && !listed.contains(key) && self.pins.contains_key(key) {
+                gone.push(key.clone());
+            }
+        }
+        self.waiting
+            .retain(|key, _| key.0 != part || listed.contains(key));
+        self.listed.retain(|key| key.0 != part);
+        self.listed.extend(listed);
+        gone
+    }
+
+    /// A definition with what is known of it.
+    fn known(&self, key: &Key) -> KnownDefinition {
+        let pin = self.pins.get(key).cloned();
+        let waiting = self.waiting.get(key).cloned();
+        let standing = match (&pin, &waiting) {
+            (Some(_), Some(_)) => PinState::Changed,
+            (None, _) => PinState::New,
+            (Some(_), None) if self.listed.contains(key) => PinState::Pinned,
+            (Some(_), None) => PinState::Gone,
+        };
+        KnownDefinition {
+            key: key.clone(),
+            standing,
+            pin,
+            waiting,
+        }
+    }
+
     /// Whether something was not said before. What cannot be remembered is not said.
     fn is_news(&mut self, key: &Key, digest: &str) -> bool {
         self.said.len() < 2 * PINS_MAX && self.said.insert((key.clone(), digest.to_owned()))
@@ -220,18 +254,19 @@ impl Book {
                 definition,
                 digest: digest.clone(),
             };
-            let news = match (&pinned, policy.first) {
-                (Some(_), _) => News::Changed,
-                (None, FirstUse::Trust) if has_room => {
-                    server.pin(new.clone());
-                    found.pinned.push(new);
-                    if !is_first && server.is_news(&key, &digest) {
-                        found.news.push((News::New, key));
-                    }
-                    continue;
+            if pinned.is_none() && policy.first == FirstUse::Trust && has_room {
+                server.pin(new.clone());
+                found.pinned.push(new);
+                // What a server lists at first is no news.
+                if !is_first && server.is_news(&key, &digest) {
+                    found.news.push((News::New, key));
                 }
-                (None, FirstUse::Trust) => News::NoRoom,
-                (None, FirstUse::Ask) => News::Waits,
+                continue;
+            }
+            let news = match policy.first {
+                _ if pinned.is_some() => News::Changed,
+                FirstUse::Trust => News::NoRoom,
+                FirstUse::Ask => News::Waits,
             };
             if server.waiting.len() < PINS_MAX || server.waiting.contains_key(&key) {
                 server.waiting.insert(key.clone(), new);
@@ -249,22 +284,10 @@ impl Book {
             }
         }
         if is_shared {
-            let gone: Vec<Key> = server
-                .listed
-                .iter()
-                .filter(|key| {
-                    key.0 == part && !listed.contains(*key) && server.pins.contains_key(*key)
-                })
-                .cloned()
-                .collect();
+            let gone = server.relisted(part, listed);
             found
                 .news
                 .extend(gone.into_iter().map(|key| (News::Gone, key)));
-            server
-                .waiting
-                .retain(|key, _| key.0 != part || listed.contains(key));
-            server.listed.retain(|key| key.0 != part);
-            server.listed.extend(listed);
         }
         found
     }
@@ -276,23 +299,7 @@ impl Book {
             return Vec::new();
         };
         let keys: BTreeSet<&Key> = server.pins.keys().chain(server.waiting.keys()).collect();
-        let row = |key: &Key| {
-            let pin = server.pins.get(key).cloned();
-            let waiting = server.waiting.get(key).cloned();
-            let standing = match (&pin, &waiting) {
-                (Some(_), Some(_)) => PinState::Changed,
-                (None, _) => PinState::New,
-                (Some(_), None) if server.listed.contains(key) => PinState::Pinned,
-                (Some(_), None) => PinState::Gone,
-            };
-            KnownDefinition {
-                key: key.clone(),
-                standing,
-                pin,
-                waiting,
-            }
-        };
-        keys.into_iter().map(row).collect()
+        keys.into_iter().map(|key| server.known(key)).collect()
     }
 
     /// The names of servers of which anything is known.

@@ -30,31 +30,26 @@ const DESCRIPTION_CHARS_MAX: usize = 200;
 /// metadata. It is public: neither `Host` nor `Origin` matters, and every topic has it, whether it
 /// exists or not.
 pub(super) fn metadata(config: &Config, method: &Method, path: &str) -> Option<Response<Body>> {
-    let url = config
-        .identity
-        .public_url
-        .as_ref()
-        .filter(|_| !config.identity.authorization_servers().is_empty())?;
+    let url = config.identity.public_url.as_ref()?;
+    if config.identity.authorization_servers().is_empty() {
+        return None;
+    }
     let resource = resource_of(url, path, config.doors.legacy_sse)?;
     let mut response = match *method {
         Method::GET | Method::HEAD => {
             let body = json::object(|document| {
                 document.text("resource", &url.at(&resource));
                 document.array("authorization_servers", |all| {
-                    config
-                        .identity
-                        .authorization_servers()
-                        .into_iter()
-                        .for_each(|one| {
-                            all.text(one);
-                        });
+                    for server in config.identity.authorization_servers() {
+                        all.text(server);
+                    }
                 });
                 let baseline: Vec<&str> = config.identity.baseline_scopes().collect();
                 if !baseline.is_empty() {
                     document.array("scopes_supported", |all| {
-                        baseline.iter().for_each(|one| {
-                            all.text(one);
-                        });
+                        for scope in &baseline {
+                            all.text(scope);
+                        }
                     });
                 }
                 document.array("bearer_methods_supported", |all| {
@@ -108,22 +103,25 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
         "/.well-known/oauth-authorization-server",
         "/.well-known/openid-configuration",
     ];
-    let is_document = |document: &&str| {
-        path.strip_prefix(*document)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let is_endpoint = [
+    const ENDPOINTS: [&str; 5] = [
         "/oauth/authorize",
         "/oauth/consent",
         "/oauth/token",
         "/oauth/register",
         "/oauth/revoke",
-    ]
-    .contains(&path);
-    let is_connect =
-        path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path);
-    is_connect
-        || config.identity.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
+    ];
+    if path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path) {
+        return true;
+    }
+    if config.identity.login.is_none() {
+        return false;
+    }
+    let is_document = DOCUMENTS.iter().any(|document| {
+        // The path of the issuer may follow (RFC 8414, section 3.1).
+        path.strip_prefix(document)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    is_document || ENDPOINTS.contains(&path)
 }
 
 /// Whether a path has a document that describes the gateway as a client of authorization servers.
@@ -174,13 +172,12 @@ pub(super) async fn admit(
     head: &Head<'_>,
 ) -> Result<(), Refusal> {
     let registry = &connection.links.registry;
-    match head
-        .bearer()
-        .filter(|_| !config.identity.issuers.is_empty())
-    {
+    match head.bearer() {
         // Few requests wait here, so its memory is on the heap.
-        Some(token) => Box::pin(registry.admit(token, connection.peer)).await,
-        None => Ok(()),
+        Some(token) if !config.identity.issuers.is_empty() => {
+            Box::pin(registry.admit(token, connection.peer)).await
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

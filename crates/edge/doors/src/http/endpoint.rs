@@ -32,8 +32,11 @@ use crate::slot::{Opener, Slot};
 use crate::{legacy, modern};
 
 const SSE: &str = "text/event-stream";
-/// The code that SDKs use for it; the status shows it already.
+/// The code of an error about a session that is not known, as SDKs write it. The status says it
+/// too.
 const UNKNOWN_SESSION: i64 = -32001;
+/// A value that agrees with nothing, in place of a header that has no one value that is a text.
+const NO_VALUE: &str = "\u{fffd}";
 static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -42,10 +45,17 @@ pub(crate) async fn serve(
     connection: &Connection,
     config: &Config,
     visit: &Visit,
-    (parts, head, body): (&Parts, &Head<'_>, Incoming),
+    parts: &Parts,
+    head: &Head<'_>,
+    body: Incoming,
 ) -> Response<Body> {
-    // Before 1.1 there are no chunks: the end of the connection is the end of the body.
-    let handover = Some(&connection.handover).filter(|_| parts.version == http::Version::HTTP_11);
+    // Before 1.1 there are no chunks: the end of the connection is the end of the body. In 2 the
+    // connection is not this stream's alone.
+    let handover = if parts.version == http::Version::HTTP_11 {
+        Some(&connection.handover)
+    } else {
+        None
+    };
     let exchange = Exchange {
         connection,
         config,
@@ -140,16 +150,15 @@ impl Exchange<'_> {
         }
     }
 
-    /// The value of a header, if it is text.
+    /// The value of a header. It agrees with nothing in the body if the header is repeated, or no
+    /// text.
     fn value(&self, name: impl AsHeaderName) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
-        let first = values.next()?.to_str().unwrap_or("\u{fffd}");
-        // A repeated header has no one value that could agree with the body.
-        Some(if values.next().is_some() {
-            "\u{fffd}"
-        } else {
-            first
-        })
+        let first = values.next()?;
+        if values.next().is_some() {
+            return Some(NO_VALUE);
+        }
+        Some(first.to_str().unwrap_or(NO_VALUE))
     }
 
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
@@ -164,9 +173,10 @@ impl Exchange<'_> {
         let incoming =
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         let by = link.requester(self.caller());
+        // Before its headers are checked: which arguments they mirror stands in the tool's listing.
         dispatch.wait_for_target(by, &incoming.request).await;
-        if let ("tools/call", Some(Target::Tool(name))) =
-            (params.method(), &incoming.request.target)
+        if params.method() == "tools/call"
+            && let Some(Target::Tool(name)) = &incoming.request.target
         {
             let mirrored: Vec<HeaderParam> = manifests::mirrored_params(dispatch, link, name);
             header::check_params(|name| self.header(name), params, &mirrored)
@@ -211,7 +221,7 @@ impl Exchange<'_> {
             .map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
         let visitor = &self.visit.visitor;
         let version = client.version;
-        // What is listed by then is no change for this client.
+        // Before it joins: from then on it is notified of each server that begins to list.
         visitor.dispatch.wait_for_servers_before(&client).await;
         let session_id = self.connection.links.open_session(visitor, client);
         let session_id = session_id.map_err(|refusal| Box::new(refused(&refusal)))?;
@@ -236,6 +246,7 @@ impl Exchange<'_> {
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         let by = link.requester(self.caller());
         dispatch.wait_for_target(by, &incoming.request).await;
+        // The session was seen just now, with this request: that is the time of the stream.
         let opener = Opener::Session(
             Arc::clone(&session),
             session.joined.home.liveness.last_seen_ms(),
@@ -263,43 +274,42 @@ impl Exchange<'_> {
         }
         let messages = rpc::read_batch(body, self.config.limits.batch_len_max);
         let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
-        let is_answered = |message: &Result<Message, _>| {
-            message
-                .as_ref()
-                .map_or(true, |m| m.shape() == MessageKind::Request)
-        };
-        let answers = messages
-            .iter()
-            .filter(|message| is_answered(message))
-            .count();
+        let mut answers = 0_u32;
+        for message in &messages {
+            match message {
+                Ok(message) if message.shape() != MessageKind::Request => {}
+                // One that cannot be read is answered with its error.
+                Ok(_) | Err(_) => answers = answers.saturating_add(1),
+            }
+        }
         if answers == 0 {
-            let silent = messages
-                .iter()
-                .flatten()
-                .filter(|message| message.method() != "initialize");
-            silent
-                .filter_map(|message| Params::read(message).ok())
-                .for_each(|params| {
+            for message in messages.iter().flatten() {
+                if message.method() != "initialize"
+                    && let Ok(params) = Params::read(message)
+                {
                     legacy::take(dispatch, link, &params);
-                });
+                }
+            }
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
-        let answers = u32::try_from(answers).unwrap_or(u32::MAX);
         let out = session.open_stream(answers, session.joined.home.liveness.last_seen_ms());
-        let reader = out.as_ref().and_then(|out| out.read(None));
-        let (out, reader) = out
-            .zip(reader)
-            .ok_or_else(|| Box::new(refused(&no_stream())))?;
-        let by = link.requester(self.caller());
-        let received = |message: Result<Message, rpc::Malformed>| match message {
-            Ok(message) if message.method() == "initialize" => {
-                let why = "initialize must not be part of a batch";
-                out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
-            }
-            Ok(message) => legacy::receive(dispatch, by, &message, &out),
-            Err(malformed) => out.answer(malformed.answer()),
+        let Some(out) = out else {
+            return Err(Box::new(refused(&no_stream())));
         };
-        messages.into_iter().for_each(received);
+        let Some(reader) = out.read(None) else {
+            return Err(Box::new(refused(&no_stream())));
+        };
+        let by = link.requester(self.caller());
+        for message in messages {
+            match message {
+                Ok(message) if message.method() == "initialize" => {
+                    let why = "initialize must not be part of a batch";
+                    out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
+                }
+                Ok(message) => legacy::receive(dispatch, by, &message, &out),
+                Err(malformed) => out.answer(malformed.answer()),
+            }
+        }
         Ok(response::events(Events::new(
             reader,
             true,
@@ -313,8 +323,9 @@ impl Exchange<'_> {
         &self.visit.visitor.participant
     }
 
-    /// A response, with status and challenge if its request was refused because the token has too
-    /// little scope for it.
+    /// A response; if its request was refused because the token has too little scope for it, with
+    /// the status and challenge by which a client gets one with more: "step-up authorization" (MCP
+    /// 2025-11-25, "Authorization").
     fn stepping_up(
         &self,
         dispatch: &Dispatch,
@@ -331,17 +342,16 @@ impl Exchange<'_> {
 
     /// The session that the request names.
     fn session(&self) -> Answered<Arc<Session>> {
-        let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
-        let modern = |version: &str| {
-            Version::parse(version).is_none_or(|version| version.era() == Era::Modern)
-        };
-        if self.head.version.text().is_some_and(modern) {
-            return Err(bad_request(
-                "this MCP-Protocol-Version is not supported in a session",
-            ));
+        if let Some(version) = self.head.version.text()
+            && Version::parse(version).is_none_or(|version| version.era() == Era::Modern)
+        {
+            let why = "this MCP-Protocol-Version is not supported in a session";
+            return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
         }
-        let id = self.head.session.text();
-        let id = id.ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
+        let Some(id) = self.head.session.text() else {
+            let why = "Mcp-Session-Id is missing; initialize first";
+            return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
+        };
         self.connection.session(self.visit, id).ok_or_else(|| {
             error(
                 StatusCode::NOT_FOUND,

@@ -230,19 +230,11 @@ async fn begin(
             .out
             .answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
     }
-    let dispatch = Arc::clone(&pair.dispatch);
-    let participant = Arc::clone(participant);
-    match legacy::join(
-        links,
-        &Visitor {
-            dispatch,
-            participant,
-        },
-        client,
-        (id, &pair.out),
-    )
-    .await
-    {
+    let visitor = Visitor {
+        dispatch: Arc::clone(&pair.dispatch),
+        participant: Arc::clone(participant),
+    };
+    match legacy::join(links, &visitor, client, id, &pair.out).await {
         Some(link) => {
             pairs.enter(id_of_pair, pair, Arc::clone(&link));
             pair.out.answer(legacy::welcome(&pair.dispatch, &link, id));

@@ -190,52 +190,47 @@ pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
 
 /// The answer to the client's key (RFC 6455, section 4.2).
 pub(super) fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
-    let has = |name: HeaderName, token: &str| {
-        let values = headers.get_all(name);
-        let mut texts = values.iter().filter_map(|value| value.to_str().ok());
-        texts.any(|text| {
-            text.split(',')
-                .any(|part| part.trim().eq_ignore_ascii_case(token))
-        })
-    };
-    let required = |why: &str, name: HeaderName, value: &'static str| {
-        let mut response = response::plain(StatusCode::UPGRADE_REQUIRED, why);
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
-        Err(Box::new(response))
-    };
-    if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {
-        return required(
-            "this is a WebSocket; connect with one\n",
-            UPGRADE,
-            "websocket",
-        );
+    if !has_token(headers, CONNECTION, "upgrade") || !has_token(headers, UPGRADE, "websocket") {
+        let why = "this is a WebSocket; connect with one\n";
+        return Err(upgrade_required(why, UPGRADE, "websocket"));
     }
-    if !has(SEC_WEBSOCKET_VERSION, "13") {
-        return required(
-            "WebSocket version 13 is spoken here\n",
-            SEC_WEBSOCKET_VERSION,
-            "13",
-        );
+    if !has_token(headers, SEC_WEBSOCKET_VERSION, "13") {
+        let why = "WebSocket version 13 is spoken here\n";
+        return Err(upgrade_required(why, SEC_WEBSOCKET_VERSION, "13"));
     }
     let key = headers
         .get(SEC_WEBSOCKET_KEY)
         .map(HeaderValue::as_bytes)
         .unwrap_or_default();
-    let wrong = || {
-        Box::new(response::plain(
-            StatusCode::BAD_REQUEST,
-            "Sec-WebSocket-Key is missing or wrong\n",
-        ))
-    };
-    if !STANDARD
+    let is_key = STANDARD
         .decode(key)
-        .is_ok_and(|bytes| bytes.len() == KEY_BYTES)
-    {
-        return Err(wrong());
+        .is_ok_and(|bytes| bytes.len() == KEY_BYTES);
+    if is_key && let Ok(answer) = HeaderValue::from_str(&derive_accept_key(key)) {
+        return Ok(answer);
     }
-    HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| wrong())
+    Err(Box::new(response::plain(
+        StatusCode::BAD_REQUEST,
+        "Sec-WebSocket-Key is missing or wrong\n",
+    )))
+}
+
+/// Whether a header lists a token, in any case.
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+    let values = headers.get_all(name);
+    let mut texts = values.iter().filter_map(|value| value.to_str().ok());
+    texts.any(|text| {
+        text.split(',')
+            .any(|part| part.trim().eq_ignore_ascii_case(token))
+    })
+}
+
+/// The answer to a request that would have to be an upgrade with this header.
+fn upgrade_required(why: &str, name: HeaderName, value: &'static str) -> Box<Response<Body>> {
+    let mut response = response::plain(StatusCode::UPGRADE_REQUIRED, why);
+    response
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
+    Box::new(response)
 }
 
 async fn begin(upgrade: OnUpgrade, accepted: Accepted) {

@@ -53,7 +53,8 @@ impl Client {
     /// Why the topic rejects it.
     pub(crate) fn join(
         links: &ClientLinks,
-        (visitor, host): (Visitor, Option<Arc<str>>),
+        visitor: Visitor,
+        host: Option<Arc<str>>,
         outlet: Arc<dyn Outlet>,
     ) -> Result<Self, Refusal> {
         let id = links.registry.context.link();
@@ -105,8 +106,9 @@ impl Client {
         kind: PayloadKind,
         field: Bytes,
     ) -> Result<Disposition, Refusal> {
-        let malformed = || Refusal::new(RefusalCode::Malformed, "the message cannot be read");
-        let (_, message) = PayloadKind::split(&field).ok_or_else(malformed)?;
+        let Some((_, message)) = PayloadKind::split(&field) else {
+            return Err(malformed("the message cannot be read"));
+        };
         let tag = id.map(|id| Tag::of_client(Id::number(id)));
         match kind {
             PayloadKind::InitializeRequest => {
@@ -120,31 +122,21 @@ impl Client {
             }
             PayloadKind::ListToolsRequest | PayloadKind::ListResourcesRequest => {
                 let (params, wanted) = list_params(kind, &message)?;
-                let Declared {
-                    references,
-                    json_schemas,
-                    full_descriptors,
-                    ..
-                } = self.declared;
-                let references = references && wanted.references;
+                let declared = self.declared;
                 let wanted = Wanted {
-                    references,
-                    json_schemas,
-                    full_descriptors,
+                    references: declared.references && wanted.references,
+                    json_schemas: declared.json_schemas,
+                    full_descriptors: declared.full_descriptors,
                     ..wanted
                 };
-                let method = Method::Known(kind.method().unwrap_or_default());
-                let payload = Payload::body(Form::Legacy, params);
                 let request = Request {
-                    method,
+                    method: Method::Known(kind.method().unwrap_or_default()),
                     target: None,
                     progress: None,
-                    payload,
+                    payload: Payload::body(Form::Legacy, params),
                 };
-                Ok(Disposition::Request(
-                    Box::new(Incoming::plain(request, tag)),
-                    wanted,
-                ))
+                let incoming = Incoming::plain(request, tag);
+                Ok(Disposition::Request(Box::new(incoming), wanted))
             }
             PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest => {
                 let (request, schema) = self.named(kind, &field).await?;
@@ -192,35 +184,40 @@ impl Client {
         kind: PayloadKind,
         field: &Bytes,
     ) -> Result<(Request, Option<ToolSchema>), Refusal> {
-        let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
         let named =
             call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
-        let ProtoRequest { request, token } =
-            named.ok_or_else(|| malformed("the message names no target"))?;
+        let Some(ProtoRequest { request, token }) = named else {
+            return Err(malformed("the message names no target"));
+        };
         if let Some(token) = token {
             self.owns(&token)?;
         }
         let dispatch = &self.visitor.dispatch;
         let asking = (&*self.link, self.visitor.participant.narrowing());
         dispatch.wait_for_target(self.requester(), &request).await;
-        let (_, message) = PayloadKind::split(&request.payload.bytes)
-            .ok_or_else(|| malformed("the message is empty"))?;
-        let coding = |target| manifests::coding_of(dispatch, &self.link, target);
-        let relays = request.target.as_ref().map(coding) == Some(Coding::Proto);
+        let Some((_, message)) = PayloadKind::split(&request.payload.bytes) else {
+            return Err(malformed("the message is empty"));
+        };
+        let relays = match &request.target {
+            Some(target) => manifests::coding_of(dispatch, &self.link, target) == Coding::Proto,
+            None => false,
+        };
         let params = match &request.target {
             Some(model::Target::Tool(tool)) => {
                 match modules::tool_schema(dispatch, asking, tool) {
                     Some(schema) if relays && is_own(&message, &schema)? => {
                         return Ok((request, Some(schema)));
                     }
-                    Some(schema) => call_params(&message, &schema).map_err(|refusal| {
-                        let untyped = || modules::is_untyped(dispatch, asking, tool);
-                        if is_foreign(&message, &schema) && untyped() {
-                            unresolved()
-                        } else {
-                            refusal
+                    Some(schema) => match call_params(&message, &schema) {
+                        Ok(params) => params,
+                        Err(_)
+                            if is_foreign(&message, &schema)
+                                && modules::is_untyped(dispatch, asking, tool) =>
+                        {
+                            return Err(unresolved());
                         }
-                    })?,
+                        Err(refusal) => return Err(refusal),
+                    },
                     // A server without a prefix may have it unlisted. Else the topic refuses it,
                     // whatever its arguments are.
                     None => open_params(&message).unwrap_or_else(|_| {
@@ -241,6 +238,10 @@ impl Client {
             None,
         ))
     }
+}
+
+fn malformed(what: &'static str) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, what)
 }
 
 /// The refusal of a tool's own message whose schema is not known.

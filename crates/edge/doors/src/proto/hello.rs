@@ -37,13 +37,11 @@ pub(crate) fn read(message: &Bytes) -> Result<(Declared, String), Refusal> {
             "the request is no InitializeRequest",
         )
     })?;
-    let version = agreed(&asked.protocol_version).ok_or_else(|| {
-        Refusal::new(
-            RefusalCode::UnsupportedProtocol,
-            "unsupported protocol version",
-        )
-        .hint(format!("use {VERSION}"))
-    })?;
+    let Some(version) = agreed(&asked.protocol_version) else {
+        let what = "unsupported protocol version";
+        let refusal = Refusal::new(RefusalCode::UnsupportedProtocol, what);
+        return Err(refusal.hint(format!("use {VERSION}")));
+    };
     let capabilities = asked.capabilities.unwrap_or_default();
     let encodings = &capabilities.encodings;
     if !encodings.is_empty() && !encodings.iter().any(|one| one == PROTOBUF) {
@@ -52,18 +50,12 @@ pub(crate) fn read(message: &Bytes) -> Result<(Declared, String), Refusal> {
             "declare the encoding `{PROTOBUF}`, or speak JSON-RPC"
         )));
     }
-    let wants = |key: &str| {
-        capabilities
-            .experimental
-            .get(key)
-            .copied()
-            .unwrap_or_default()
-    };
+    let experimental = &capabilities.experimental;
     let declared = Declared {
         references: capabilities.supports_bsr_refs,
-        list_changed: wants("mcp.list_changed"),
-        json_schemas: wants("mcp.json_schema"),
-        full_descriptors: wants("mcp.full_descriptors"),
+        list_changed: experimental.get("mcp.list_changed") == Some(&true),
+        json_schemas: experimental.get("mcp.json_schema") == Some(&true),
+        full_descriptors: experimental.get("mcp.full_descriptors") == Some(&true),
     };
     Ok((declared, version))
 }
@@ -71,21 +63,34 @@ pub(crate) fn read(message: &Bytes) -> Result<(Declared, String), Refusal> {
 /// The version that both sides speak: of one major version the lower minor one. No version is
 /// 1.0.0.
 fn agreed(asked: &str) -> Option<String> {
-    let parts = |version: &str| {
-        let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
-        let all = (numbers.next()??, numbers.next()??, numbers.next()??);
-        numbers.next().is_none().then_some(all)
-    };
     let asked = if asked.is_empty() { VERSION } else { asked };
-    let theirs = parts(asked)?;
-    let ours = parts(VERSION)?;
-    (theirs.0 == ours.0).then(|| {
-        if theirs < ours {
-            asked.to_owned()
-        } else {
-            VERSION.to_owned()
-        }
-    })
+    let theirs = Numbers::read(asked)?;
+    let ours = Numbers::read(VERSION)?;
+    if theirs.major != ours.major {
+        return None;
+    }
+    let lower = if theirs < ours { asked } else { VERSION };
+    Some(lower.to_owned())
+}
+
+/// A version, in the order of its parts.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Numbers {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl Numbers {
+    fn read(version: &str) -> Option<Self> {
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+        let numbers = Self {
+            major: parts.next()??,
+            minor: parts.next()??,
+            patch: parts.next()??,
+        };
+        parts.next().is_none().then_some(numbers)
+    }
 }
 
 /// The payload field of the answer.

@@ -33,7 +33,7 @@ impl Session {
         let outlet = Arc::new(FrameOutlet::new(out));
         // What is listed by then is no change for it.
         visitor.dispatch.wait_for_servers().await;
-        match Client::join(links, (visitor, host), Arc::<FrameOutlet>::clone(&outlet)) {
+        match Client::join(links, visitor, host, Arc::<FrameOutlet>::clone(&outlet)) {
             Ok(client) => Some(Self {
                 client,
                 out: Arc::clone(out),

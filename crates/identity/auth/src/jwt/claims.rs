@@ -126,7 +126,10 @@ impl Claims {
                 .cloned();
             all.insert("sub".to_owned(), name.ok_or(TokenFault::NoSubject)?);
         }
-        if let (true, false, Some(client)) = (audience_of_client, all.contains_key("aud"), client) {
+        if audience_of_client
+            && !all.contains_key("aud")
+            && let Some(client) = client
+        {
             all.insert("aud".to_owned(), client);
         }
         Ok(Self {
@@ -136,40 +139,30 @@ impl Claims {
     }
 
     fn read(all: Map<String, Value>, skew_secs: u64, now_ms: u64) -> Result<Self, TokenFault> {
-        let time = |name: &str| match all.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => value
-                .as_f64()
-                .and_then(unix_ms)
-                .map(Some)
-                .ok_or(TokenFault::Malformed),
-        };
-        let expires_ms = time("exp")?;
+        let expires_ms = time_ms(&all, "exp")?;
         let skew_ms = skew_secs.saturating_mul(1000);
         if expires_ms.is_some_and(|end| end.saturating_add(skew_ms) <= now_ms) {
             return Err(TokenFault::Expired);
         }
         let latest = now_ms.saturating_add(skew_ms);
-        if time("nbf")?.is_some_and(|from| from > latest)
-            || time("iat")?.is_some_and(|at| at > latest)
+        if time_ms(&all, "nbf")?.is_some_and(|from| from > latest)
+            || time_ms(&all, "iat")?.is_some_and(|at| at > latest)
         {
             return Err(TokenFault::NotYet);
         }
         if all.contains_key("cnf") {
             return Err(TokenFault::Bound);
         }
-        let subject = all
-            .get("sub")
-            .and_then(Value::as_str)
-            .filter(|subject| !subject.is_empty());
-        let subject = subject.ok_or(TokenFault::NoSubject)?.to_owned();
-        let audiences = texts(all.get("aud"), false);
-        let scopes = ["scope", "scp"].into_iter().find_map(|name| all.get(name));
-        let named_by = SubjectClaim::Sub;
+        let subject = match all.get("sub").and_then(Value::as_str) {
+            Some(subject) if !subject.is_empty() => subject.to_owned(),
+            _ => return Err(TokenFault::NoSubject),
+        };
+        // Some issuers write `scp` for it.
+        let scopes = all.get("scope").or_else(|| all.get("scp"));
         Ok(Self {
             subject,
-            named_by,
-            audiences,
+            named_by: SubjectClaim::Sub,
+            audiences: texts(all.get("aud"), false),
             scopes: texts(scopes, true),
             expires_ms,
             all,
@@ -187,16 +180,13 @@ impl Claims {
         if self.audiences.is_empty() {
             return Err(TokenFault::NoAudience);
         }
-        let is_own = |own: &str| {
-            self.audiences
-                .iter()
-                .any(|audience| is_same_audience(audience, own))
-        };
-        if own.into_iter().any(is_own) {
-            Ok(())
-        } else {
-            Err(TokenFault::Foreign)
+        for accepted in own {
+            let mut audiences = self.audiences.iter();
+            if audiences.any(|audience| is_same_audience(audience, accepted)) {
+                return Ok(());
+            }
         }
+        Err(TokenFault::Foreign)
     }
 
     /// The texts at a path of names with dots between them (`realm_access.roles`): one text, a
@@ -237,6 +227,18 @@ impl Claims {
         let mut names = path.split('.');
         let first = self.all.get(names.next()?)?;
         names.try_fold(first, |value, name| value.get(name))
+    }
+}
+
+/// The time in a claim, if there is one.
+fn time_ms(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, TokenFault> {
+    let value = match all.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => value,
+    };
+    match value.as_f64().and_then(unix_ms) {
+        Some(time_ms) => Ok(Some(time_ms)),
+        None => Err(TokenFault::Malformed),
     }
 }
 

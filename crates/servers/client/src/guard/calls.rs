@@ -35,13 +35,6 @@ fn program(arch: TargetArch) -> Result<BpfProgram, BackendError> {
 
 /// Refused calls: each with alternatives, each of which is a list of conditions.
 fn rules() -> Result<BTreeMap<i64, Vec<Rule>>, BackendError> {
-    let is = |argument, value| Condition::new(argument, Length::Dword, Compare::Eq, value);
-    // A process is named by 0 if it is the caller itself.
-    let others = |argument| Condition::new(argument, Length::Dword, Compare::Ne, 0);
-    let given = |argument| Condition::new(argument, Length::Qword, Compare::Ne, 0);
-    let any = |alternatives: Vec<Vec<Condition>>| -> Result<Vec<Rule>, BackendError> {
-        alternatives.into_iter().map(Rule::new).collect()
-    };
     Ok(BTreeMap::from([
         (libc::SYS_prlimit64, any(vec![vec![others(0)?, given(2)?]])?),
         (
@@ -56,6 +49,26 @@ fn rules() -> Result<BTreeMap<i64, Vec<Rule>>, BackendError> {
         (libc::SYS_sched_setparam, any(vec![vec![others(0)?]])?),
         (libc::SYS_sched_setattr, any(vec![vec![others(0)?]])?),
     ]))
+}
+
+/// Rules of which one is enough.
+fn any(alternatives: Vec<Vec<Condition>>) -> Result<Vec<Rule>, BackendError> {
+    alternatives.into_iter().map(Rule::new).collect()
+}
+
+/// The argument at this place has this value.
+fn is(argument: u8, value: u64) -> Result<Condition, BackendError> {
+    Condition::new(argument, Length::Dword, Compare::Eq, value)
+}
+
+/// The argument at this place names another process than the caller, whose name is 0.
+fn others(argument: u8) -> Result<Condition, BackendError> {
+    Condition::new(argument, Length::Dword, Compare::Ne, 0)
+}
+
+/// The argument at this place is a pointer to something.
+fn given(argument: u8) -> Result<Condition, BackendError> {
+    Condition::new(argument, Length::Qword, Compare::Ne, 0)
 }
 
 #[cfg(test)]

@@ -71,13 +71,13 @@ pub(crate) fn support() -> SandboxSupport {
             "this kernel has no Landlock (Linux 5.13, switched on at boot)",
         );
     }
-    let lacks = |abi: ABI| ruleset(abi).is_err();
-    SandboxSupport::Files(
-        GAPS.iter()
-            .filter(|(abi, _)| lacks(*abi))
-            .map(|(_, what)| *what)
-            .collect(),
-    )
+    let mut gaps = Vec::new();
+    for (abi, what) in GAPS {
+        if ruleset(abi).is_err() {
+            gaps.push(what);
+        }
+    }
+    SandboxSupport::Files(gaps)
 }
 
 /// An empty list of what is allowed, which holds all that this version of Landlock can hold.
@@ -105,12 +105,12 @@ pub(super) fn apply(confined: &Confined, temp: Option<&Path>) -> io::Result<()> 
             maximum: Some(0),
         },
     )?;
-    let own = capabilities(None)?;
+    let present = capabilities(None)?;
     set_capabilities(
         None,
         CapabilitySets {
-            effective: own.effective & KEPT,
-            permitted: own.permitted & KEPT,
+            effective: present.effective & KEPT,
+            permitted: present.permitted & KEPT,
             inheritable: CapabilitySet::empty(),
         },
     )?;
@@ -155,61 +155,39 @@ fn limit(limits: &ProcessLimits) -> io::Result<()> {
 
 /// Processes and threads of this process's user.
 fn tasks_of_user() -> u64 {
-    let own = getuid().as_raw();
-    let tasks = |entry: std::fs::DirEntry| {
-        let _: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let is_own = entry.metadata().ok()?.uid() == own;
-        let status =
-            is_own.then(|| std::fs::read_to_string(entry.path().join("status")).ok())??;
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("Threads:"))?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    };
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(tasks)
-        .sum()
+    let user = getuid().as_raw();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| tasks_of(&entry, user)).sum()
+}
+
+/// Threads of a process of a user; `None` for an entry that is none of them, or has just gone.
+fn tasks_of(entry: &std::fs::DirEntry, user: u32) -> Option<u64> {
+    let _: u32 = entry.file_name().to_str()?.parse().ok()?;
+    if entry.metadata().ok()?.uid() != user {
+        return None;
+    }
+    let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+    let threads = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"))?;
+    threads.trim().parse().ok()
 }
 
 fn restrict(files: &Files, temp: Option<&Path>) -> Result<(), String> {
-    let said = |why: landlock::RulesetError| format!("Landlock: {why}");
-    let made = || -> Result<RulesetCreated, landlock::RulesetError> {
-        Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(OLDEST))?
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(NEWEST))?
-            .scope(Scope::from_all(NEWEST))?
-            .create()
-    };
-    let mut ruleset = made().map_err(said)?;
+    let mut ruleset = strongest_ruleset().map_err(said)?;
+    let read = AccessFs::from_read(NEWEST);
     // No device of its own making leads around the lists.
     let write = AccessFs::from_all(NEWEST)
         & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
-    let own = PathBuf::from("/proc/self");
-    let read = files.read.iter().map(PathBuf::from).chain([own]);
-    let read = read.map(|path| (path, AccessFs::from_read(NEWEST)));
-    let written = files
-        .write
-        .iter()
-        .map(PathBuf::from)
-        .chain(temp.map(Path::to_owned));
-    for (path, access) in read.chain(written.map(|path| (path, write))) {
-        // It may have gone since it was found.
-        let Ok(place) = PathFd::new(&path) else {
-            continue;
-        };
-        let access = if path.is_dir() {
-            access
-        } else {
-            access & AccessFs::from_file(NEWEST)
-        };
-        ruleset = allow(ruleset, place, access).map_err(said)?;
+    for path in &files.read {
+        ruleset = allow(ruleset, Path::new(path), read)?;
+    }
+    ruleset = allow(ruleset, Path::new("/proc/self"), read)?;
+    for path in &files.write {
+        ruleset = allow(ruleset, Path::new(path), write)?;
+    }
+    if let Some(temp) = temp {
+        ruleset = allow(ruleset, temp, write)?;
     }
     let status = ruleset.restrict_self().map_err(said)?;
     match status.ruleset {
@@ -219,12 +197,38 @@ fn restrict(files: &Files, temp: Option<&Path>) -> Result<(), String> {
     }
 }
 
+/// An empty list of what is allowed. It holds what the oldest Landlock can hold, and of the rest
+/// what this kernel can.
+fn strongest_ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(OLDEST))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()
+}
+
+/// Allows access to a place; one that has gone since it was found is left out.
 fn allow(
     ruleset: RulesetCreated,
-    place: PathFd,
+    path: &Path,
     access: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, landlock::RulesetError> {
-    ruleset.add_rule(PathBeneath::new(place, access))
+) -> Result<RulesetCreated, String> {
+    let Ok(place) = PathFd::new(path) else {
+        return Ok(ruleset);
+    };
+    let access = if path.is_dir() {
+        access
+    } else {
+        access & AccessFs::from_file(NEWEST)
+    };
+    let rule = PathBeneath::new(place, access);
+    ruleset.add_rule(rule).map_err(said)
+}
+
+fn said(why: landlock::RulesetError) -> String {
+    format!("Landlock: {why}")
 }
 
 /// Makes the directory for temporary files of one child.

@@ -114,24 +114,22 @@ impl Order {
     pub(super) fn texts(&self) -> io::Result<Vec<u8>> {
         let mut texts = Vec::new();
         let head = OsString::from(Head::of(self).write());
-        let none = Files::default();
+        let no_files = Files::default();
         let files = self
             .confined
             .as_ref()
             .and_then(|confined| confined.files.as_ref())
-            .unwrap_or(&none);
-        let lists = [&files.temp]
-            .into_iter()
-            .chain(&files.read)
-            .chain(&files.write);
-        let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
-        let command = [&self.cwd, &self.program].into_iter().chain(&self.args);
-        for text in [&head]
-            .into_iter()
-            .chain(lists)
-            .chain(command)
-            .chain(variables)
-        {
+            .unwrap_or(&no_files);
+        // The order in which `read` takes them. Variables are last: their number is not in the head.
+        let mut all = vec![&head, &files.temp];
+        all.extend(&files.read);
+        all.extend(&files.write);
+        all.extend([&self.cwd, &self.program]);
+        all.extend(&self.args);
+        for (name, value) in &self.env {
+            all.extend([name, value]);
+        }
+        for text in all {
             if text.as_bytes().contains(&0) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
@@ -145,27 +143,39 @@ impl Order {
     }
 
     fn read(texts: &[u8]) -> Option<Self> {
-        let mut all = texts.strip_suffix(&[0])?.split(|byte| *byte == 0);
-        let mut next = || all.next().map(|text| OsString::from_vec(text.to_vec()));
-        let head = Head::read(next()?.to_str()?)?;
-        let temp = next()?;
-        let mut some =
-            |count: usize| -> Option<Vec<OsString>> { (0..count).map(|_| next()).collect() };
-        let read = some(head.reads)?;
-        let write = some(head.writes)?;
-        let [cwd, program] = some(2)?.try_into().ok()?;
-        let args = some(head.args)?;
-        let env = std::iter::from_fn(|| Some((next()?, next()?))).collect();
+        let mut texts = texts
+            .strip_suffix(&[0])?
+            .split(|byte| *byte == 0)
+            .map(|text| OsString::from_vec(text.to_vec()));
+        let head = Head::read(texts.next()?.to_str()?)?;
+        let temp = texts.next()?;
+        let read = take(&mut texts, head.reads)?;
+        let write = take(&mut texts, head.writes)?;
+        let cwd = texts.next()?;
+        let program = texts.next()?;
+        let args = take(&mut texts, head.args)?;
+        let mut env = Vec::new();
+        while let Some(name) = texts.next() {
+            let Some(value) = texts.next() else {
+                break;
+            };
+            env.push((name, value));
+        }
         let files = head.has_files.then_some(Files { read, write, temp });
-        let confined = head.limits.map(|limits| Confined { files, limits });
         Some(Self {
             program,
             args,
             env,
             cwd,
-            confined,
+            confined: head.limits.map(|limits| Confined { files, limits }),
         })
     }
+}
+
+/// So many of the texts; `None` if there are fewer.
+fn take(texts: &mut impl Iterator<Item = OsString>, count: usize) -> Option<Vec<OsString>> {
+    let taken: Vec<OsString> = texts.take(count).collect();
+    (taken.len() == count).then_some(taken)
 }
 
 /// The numbers before the texts of an order.
@@ -216,34 +226,35 @@ impl Head {
 
     fn read(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split(' ').collect();
-        let (numbers, limits) = parts.split_at_checked(4)?;
-        let number = |at: usize| numbers.get(at)?.parse::<usize>().ok();
-        let limit = |text: &&str| {
-            if *text == "-" {
-                Some(None)
-            } else {
-                text.parse::<u64>().ok().map(Some)
-            }
+        let [args, reads, writes, has_files, limits @ ..] = parts.as_slice() else {
+            return None;
         };
-        let limits = match limits.iter().map(limit).collect::<Option<Vec<_>>>()?[..] {
+        let limits = match limits {
             [] => None,
-            [memory_bytes_max, processes_max, open_files_max, seconds] => Some(ProcessLimits {
-                memory_bytes_max,
-                processes_max,
-                open_files_max,
-                cpu_time_max: seconds.map(Duration::from_secs),
+            [memory_bytes, processes, open_files, seconds] => Some(ProcessLimits {
+                memory_bytes_max: read_limit(memory_bytes)?,
+                processes_max: read_limit(processes)?,
+                open_files_max: read_limit(open_files)?,
+                cpu_time_max: read_limit(seconds)?.map(Duration::from_secs),
             }),
             _ => return None,
         };
-        let has_files = number(3)? == 1;
         Some(Self {
-            args: number(0)?,
-            reads: number(1)?,
-            writes: number(2)?,
-            has_files,
+            args: args.parse().ok()?,
+            reads: reads.parse().ok()?,
+            writes: writes.parse().ok()?,
+            has_files: has_files.parse::<usize>().ok()? == 1,
             limits,
         })
     }
+}
+
+/// A limit as a head has it: a number, or `-` for none. `None` if it is neither.
+fn read_limit(text: &str) -> Option<Option<u64>> {
+    if text == "-" {
+        return Some(None);
+    }
+    text.parse().ok().map(Some)
 }
 
 /// Sends the texts of an order with the pipes of the program and the one where its keeper writes

@@ -48,7 +48,9 @@ pub(super) fn descendants(root: i32) -> Vec<Process> {
 pub(super) fn count_below(root: i32, bound: u64) -> u64 {
     let mut open = vec![root];
     let mut count = 0;
-    while let Some(pid) = open.pop().filter(|_| count <= bound) {
+    while count <= bound
+        && let Some(pid) = open.pop()
+    {
         let threads = fs::read_dir(format!("/proc/{pid}/task"))
             .into_iter()
             .flatten()

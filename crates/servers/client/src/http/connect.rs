@@ -42,7 +42,10 @@ impl Proxy {
             || host
                 .parse::<IpAddr>()
                 .is_ok_and(|address| address.is_loopback());
-        PROXIES.intercept(url).filter(|_| !is_local)
+        if is_local {
+            return None;
+        }
+        PROXIES.intercept(url)
     }
 }
 

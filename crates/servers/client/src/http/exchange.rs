@@ -52,12 +52,10 @@ async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkEr
         return Box::pin(follow(link, number, reply)).await;
     }
     let body = link.peer.collect(reply.body).await?;
-    let settled = !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled;
-    if settled {
-        Ok(())
-    } else {
-        Err(LinkError::Malformed("no answer in the body".to_owned()))
+    if !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled {
+        return Ok(());
     }
+    Err(LinkError::Malformed("no answer in the body".to_owned()))
 }
 
 /// Reads an answer that is an event stream, and resumes the stream when it breaks.

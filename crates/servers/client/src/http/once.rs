@@ -90,24 +90,27 @@ pub async fn post(request: Post, tls: ClientTls) -> Result<ApiAnswer, LinkError>
 }
 
 async fn post_within(post: Post, tls: &ClientTls) -> Result<ApiAnswer, LinkError> {
-    let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
     let url = endpoint::parse(&post.url).map_err(unusable)?;
     let host = url
         .authority()
         .and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+    let Some(host) = host else {
+        return Err(unusable("the host is not a valid name"));
+    };
     let mut request = Request::new(post.body);
     *request.method_mut() = Method::POST;
     *request.headers_mut() = post.headers;
-    request.headers_mut().insert(
-        HOST,
-        host.ok_or_else(|| unusable("the host is not a valid name"))?,
-    );
+    request.headers_mut().insert(HOST, host);
     let path = url.path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path
         .parse()
         .map_err(|_| unusable("the path cannot be read"))?;
     let socket = Connector::new(url, tls, post.limit).connect().await?;
     exchange_on(socket, request, post.bytes_max).await
+}
+
+fn unusable(why: &str) -> LinkError {
+    LinkError::Unreachable(why.to_owned())
 }
 
 async fn exchange_on(

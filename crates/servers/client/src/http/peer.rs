@@ -48,9 +48,11 @@ pub(crate) struct Peer {
     pub(crate) limits: HttpLimits,
     /// As configured.
     url: Uri,
-    /// Whether requests name their server: a proxy passes them on.
+    /// Whether the target of a request is the whole URL, as a proxy needs it that passes requests
+    /// on (RFC 9112, 3.2.2).
     names_server: bool,
     client: Client<Connector, Full<Bytes>>,
+    /// What the next request is made of: answers change it.
     next: Mutex<RequestTemplate>,
     authorize: Option<Arc<dyn Authorize>>,
     /// Whether the configured headers authorize the requests.
@@ -73,8 +75,7 @@ struct RequestTemplate {
 /// A response whose body is not read yet.
 pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
-    /// Origin of the reply: the endpoint of the request, or the address to which redirects have led
-    /// from it.
+    /// Address that replied: the endpoint of the request, or where redirects have led from it.
     pub(crate) at: Arc<Uri>,
     status: StatusCode,
     headers: HeaderMap,
@@ -85,16 +86,14 @@ pub(crate) struct HttpReply {
 impl HttpReply {
     /// Whether the body is an event stream.
     pub(crate) fn is_stream(&self) -> bool {
-        let media = self
-            .headers
-            .get(CONTENT_TYPE)
-            .map_or(&b""[..], HeaderValue::as_bytes);
-        media
-            .split_at_checked(EVENT_STREAM.len())
-            .is_some_and(|(media, rest)| {
-                media.eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
-                    && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
-            })
+        let Some(media) = self.headers.get(CONTENT_TYPE) else {
+            return false;
+        };
+        let Some((media, rest)) = media.as_bytes().split_at_checked(EVENT_STREAM.len()) else {
+            return false;
+        };
+        media.eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
+            && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
     }
 
     /// Address on the same origin to which it leads; with `reads` also by a status that may change
@@ -105,24 +104,48 @@ impl HttpReply {
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => reads,
             _ => false,
         };
-        leads_on.then_some(())?;
+        if !leads_on {
+            return None;
+        }
         endpoint::join(&self.at, self.headers.get(LOCATION)?.to_str().ok()?)
+    }
+}
+
+/// How often one request was sent again.
+#[derive(Default)]
+struct Repeats {
+    /// Because of redirects.
+    redirects: usize,
+    /// Because the server refused its header.
+    refusals: usize,
+}
+
+impl Repeats {
+    /// Where to send the request again, unless it was redirected too often.
+    fn redirected_to(&mut self, endpoint: Option<Uri>) -> Option<Uri> {
+        if self.redirects == REDIRECTS_MAX {
+            return None;
+        }
+        let endpoint = endpoint?;
+        self.redirects += 1;
+        Some(endpoint)
     }
 }
 
 impl Peer {
     /// Connects to nothing yet.
     pub(crate) fn new(spec: &HttpSpec) -> Result<Self, LinkError> {
-        let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
-        let url = endpoint::parse(&spec.url).map_err(unusable)?;
+        let url =
+            endpoint::parse(&spec.url).map_err(|why| LinkError::Unreachable(why.to_owned()))?;
         let host = url
             .authority()
             .and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+        let Some(host) = host else {
+            let why = "the host is not a valid name".to_owned();
+            return Err(LinkError::Unreachable(why));
+        };
         let mut headers = spec.headers.clone();
-        headers.insert(
-            HOST,
-            host.ok_or_else(|| unusable("the host is not a valid name"))?,
-        );
+        headers.insert(HOST, host);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON_OR_STREAM);
         let connector =
@@ -147,8 +170,6 @@ impl Peer {
             endpoint: Arc::new(url.clone()),
             uri,
         });
-        let authorize = spec.authorize.clone();
-        let stamp = AtomicU64::new(0);
         Ok(Self {
             name: Arc::clone(&spec.name),
             limits: spec.limits,
@@ -156,9 +177,9 @@ impl Peer {
             names_server,
             client,
             next,
-            authorize,
+            authorize: spec.authorize.clone(),
             has_own_header: spec.headers.contains_key(AUTHORIZATION),
-            stamp,
+            stamp: AtomicU64::new(0),
         })
     }
 
@@ -183,12 +204,11 @@ impl Peer {
     /// Sends later messages to this reference, relative to `base`; false when it leads to another
     /// origin.
     pub(crate) fn redirect(&self, base: &Uri, reference: &str) -> bool {
-        let endpoint = endpoint::join(base, reference);
-        let is_on_origin = endpoint.is_some();
-        if let Some(endpoint) = endpoint {
-            self.send_to(endpoint);
-        }
-        is_on_origin
+        let Some(endpoint) = endpoint::join(base, reference) else {
+            return false;
+        };
+        self.send_to(endpoint);
+        true
     }
 
     /// Sends later messages to the configured URL.
@@ -199,7 +219,8 @@ impl Peer {
     fn send_to(&self, endpoint: Uri) {
         let uri = self.uri_of(&endpoint);
         let mut next = self.next.lock();
-        (next.endpoint, next.uri) = (Arc::new(endpoint), uri);
+        next.endpoint = Arc::new(endpoint);
+        next.uri = uri;
     }
 
     /// An endpoint as a request names it.
@@ -211,14 +232,14 @@ impl Peer {
         }
     }
 
-    /// POSTs one message; a status that is no success is an error.
+    /// POSTs one message; a status that is no success is an error. It waits for as long as the
+    /// server takes: how long an answer may take is for the session to say.
     pub(crate) async fn post(
         &self,
         frame: Bytes,
         headers: Option<&HeaderMap>,
     ) -> Result<HttpReply, LinkError> {
-        let mut redirects = 0;
-        let mut refusals = 0;
+        let mut repeats = Repeats::default();
         loop {
             let stamp = self.authorized().await?;
             let mut request = self.request(Method::POST, frame.clone());
@@ -226,17 +247,12 @@ impl Peer {
                 request.headers_mut().insert(name, value.clone());
             }
             let reply = self.send(request).await?;
-            if redirects < REDIRECTS_MAX
-                && let Some(endpoint) = redirected(&reply)
-            {
-                redirects += 1;
+            if let Some(endpoint) = repeats.redirected_to(redirected(&reply)) {
+                // Later messages go there too.
                 self.send_to(endpoint);
                 continue;
             }
-            if !self
-                .is_authorized_again(stamp, &mut refusals, &reply)
-                .await?
-            {
+            if !self.renew_if_refused(stamp, &mut repeats, &reply).await? {
                 return self.success(reply).await;
             }
         }
@@ -250,12 +266,11 @@ impl Peer {
         request: &ApiRequest,
         bytes_max: usize,
     ) -> Result<ApiAnswer, LinkError> {
-        let unusable = || LinkError::Unreachable("the path cannot be read".to_owned());
-        let mut parts = self.url.clone().into_parts();
-        parts.path_and_query = Some(request.target.parse().map_err(|_| unusable())?);
-        let mut at = Arc::new(Uri::from_parts(parts).map_err(|_| unusable())?);
-        let mut redirects = 0;
-        let mut refusals = 0;
+        let Some(url) = self.on_origin(&request.target) else {
+            return Err(LinkError::Unreachable("the path cannot be read".to_owned()));
+        };
+        let mut at = Arc::new(url);
+        let mut repeats = Repeats::default();
         loop {
             let stamp = self.authorized().await?;
             let mut outgoing = self.request(request.method.clone(), request.body.clone());
@@ -279,17 +294,13 @@ impl Peer {
                 headers,
                 session: None,
             };
-            if redirects < REDIRECTS_MAX
-                && let Some(endpoint) = reply.redirect(request.method.is_safe())
-            {
-                redirects += 1;
+            let endpoint = reply.redirect(request.method.is_safe());
+            if let Some(endpoint) = repeats.redirected_to(endpoint) {
+                // Only of this request: others have paths of their own.
                 at = Arc::new(endpoint);
                 continue;
             }
-            if self
-                .is_authorized_again(stamp, &mut refusals, &reply)
-                .await?
-            {
+            if self.renew_if_refused(stamp, &mut repeats, &reply).await? {
                 continue;
             }
             let body = collected(reply.body, bytes_max).await?;
@@ -301,14 +312,21 @@ impl Peer {
         }
     }
 
+    /// The URL of a path and query on the origin of the configured one.
+    fn on_origin(&self, target: &str) -> Option<Uri> {
+        let mut parts = self.url.clone().into_parts();
+        parts.path_and_query = Some(target.parse().ok()?);
+        Uri::from_parts(parts).ok()
+    }
+
     /// Has the next requests carry the header of the moment, and returns its stamp.
     async fn authorized(&self) -> Result<u64, LinkError> {
         let Some(authorize) = &self.authorize else {
             return Ok(0);
         };
         let last = self.stamp.load(Ordering::Acquire);
-        // The header of a sign-in that was replaced is the last one here: another one's would be
-        // for another session.
+        // Of a sign-in that was replaced this link keeps the last header: that of the next sign-in
+        // is for another session.
         if last != 0 && (authorize.stamp() == last || authorize.is_void()) {
             return Ok(last);
         }
@@ -334,12 +352,13 @@ impl Peer {
             .is_some_and(|authorize| authorize.is_void())
     }
 
-    /// Whether a refused request is to be sent again: the account has another token for it. A
-    /// server that refuses a request by its status has not run it.
-    async fn is_authorized_again(
+    /// Has the account get another token if a reply refuses the one with this stamp, and returns
+    /// whether the request is to be sent again. A server that refuses a request by its status has
+    /// not run it.
+    async fn renew_if_refused(
         &self,
         stamp: u64,
-        refusals: &mut usize,
+        repeats: &mut Repeats,
         reply: &HttpReply,
     ) -> Result<bool, LinkError> {
         let Some(authorize) = &self.authorize else {
@@ -348,9 +367,11 @@ impl Peer {
         let Some(challenge) = Challenge::of(reply.status, &reply.headers) else {
             return Ok(false);
         };
-        authorize.refused(stamp, *refusals, challenge).await?;
-        *refusals += 1;
-        Ok(*refusals <= AUTHORIZATIONS_MAX)
+        authorize
+            .refused(stamp, repeats.refusals, challenge)
+            .await?;
+        repeats.refusals += 1;
+        Ok(repeats.refusals <= AUTHORIZATIONS_MAX)
     }
 
     /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is
@@ -359,8 +380,7 @@ impl Peer {
         &self,
         last_event_id: Option<&str>,
     ) -> Result<HttpReply, LinkError> {
-        let mut redirects = 0;
-        let mut refusals = 0;
+        let mut repeats = Repeats::default();
         // Messages are sent where they were: a page for people may be where the stream is not.
         let mut at: Option<Arc<Uri>> = None;
         let reply = loop {
@@ -381,17 +401,11 @@ impl Peer {
             if let Some(at) = &at {
                 reply.at = Arc::clone(at);
             }
-            if redirects < REDIRECTS_MAX
-                && let Some(endpoint) = redirected(&reply)
-            {
-                redirects += 1;
+            if let Some(endpoint) = repeats.redirected_to(redirected(&reply)) {
                 at = Some(Arc::new(endpoint));
                 continue;
             }
-            if !self
-                .is_authorized_again(stamp, &mut refusals, &reply)
-                .await?
-            {
+            if !self.renew_if_refused(stamp, &mut repeats, &reply).await? {
                 break self.success(reply).await?;
             }
         };

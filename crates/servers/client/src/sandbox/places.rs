@@ -135,38 +135,42 @@ pub(crate) fn resolve(files: &FileAccess, of: Of<'_>) -> Result<Lists, String> {
         .iter()
         .filter_map(|path| Path::new(path).canonicalize().ok())
         .collect();
-    let program = [Some(of.program.to_owned()), of.program.canonicalize().ok()];
-    let own = program
-        .iter()
-        .flatten()
-        .flat_map(|program| installation(program));
-    let own = own
-        .chain([of.cwd.to_owned()])
-        .filter_map(|path| path.canonicalize().ok());
-    read.extend(own.filter(|path| guarded.may_have_by_default(path)));
-    let listed = |paths: &[PathBuf]| {
-        let full = paths.iter().map(|path| lexical(&of.cwd.join(path)));
-        full.map(|path| guarded.listed(&path))
-            .collect::<Result<Vec<_>, _>>()
-    };
-    read.extend(listed(&files.read)?);
-    let mut write = listed(&files.write)?;
-    write.extend(
-        DEVICES
-            .iter()
-            .map(PathBuf::from)
-            .filter(|device| device.exists()),
-    );
+    // The program may be a link, as those of Python's environments are: the places beside the link
+    // and beside what it leads to both belong to it.
+    let mut by_default = installation(of.program);
+    if let Ok(real) = of.program.canonicalize() {
+        by_default.extend(installation(&real));
+    }
+    by_default.push(of.cwd.to_owned());
+    for path in by_default {
+        if let Ok(real) = path.canonicalize()
+            && guarded.may_have_by_default(&real)
+        {
+            read.push(real);
+        }
+    }
+    for path in &files.read {
+        read.push(guarded.listed(&lexical(&of.cwd.join(path)))?);
+    }
+    let mut write = Vec::new();
+    for path in &files.write {
+        write.push(guarded.listed(&lexical(&of.cwd.join(path)))?);
+    }
+    for device in DEVICES.iter().map(PathBuf::from) {
+        if device.exists() {
+            write.push(device);
+        }
+    }
     Ok(Lists { read, write })
 }
 
 /// A program and what belongs to it.
 fn installation(program: &Path) -> Vec<PathBuf> {
     let mut found = vec![program.to_owned()];
-    let bin = program
-        .parent()
-        .filter(|bin| bin.file_name().is_some_and(|name| name == "bin"));
-    if let Some(root) = bin.and_then(Path::parent) {
+    if let Some(dir) = program.parent()
+        && dir.file_name().is_some_and(|name| name == "bin")
+        && let Some(root) = dir.parent()
+    {
         found.extend(INSTALLATION.iter().map(|part| root.join(part)));
     }
     found
@@ -185,27 +189,30 @@ fn lexical(path: &Path) -> PathBuf {
     out
 }
 
-/// Places that are kept from children.
+/// Places that are kept from children. Each is there as it is written, and as it is without links.
 struct Guarded {
+    /// The gateway's own files.
     never: Vec<PathBuf>,
+    /// Keys of people and programs, below the home directory.
     secrets: Vec<PathBuf>,
     home: Option<PathBuf>,
 }
 
 impl Guarded {
     fn new(files: &FileAccess, home: Option<&Path>) -> Self {
-        // What does not exist yet may exist later: then its path as it is written counts.
-        let both = |path: PathBuf| {
-            let path = absolute(&path).unwrap_or(path);
-            let real = path.canonicalize().ok().filter(|real| *real != path);
-            [Some(lexical(&path)), real].into_iter().flatten()
-        };
-        let secrets = home
-            .into_iter()
-            .flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
+        let mut never = Vec::new();
+        for path in &files.never {
+            never.extend(spellings(path.clone()));
+        }
+        let mut secrets = Vec::new();
+        if let Some(home) = home {
+            for name in SECRETS {
+                secrets.extend(spellings(home.join(name)));
+            }
+        }
         Self {
-            never: files.never.iter().cloned().flat_map(both).collect(),
-            secrets: secrets.flat_map(both).collect(),
+            never,
+            secrets,
             home: home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned())),
         }
     }
@@ -216,8 +223,11 @@ impl Guarded {
             .home
             .as_ref()
             .is_some_and(|home| home.starts_with(path));
-        let meets = |kept: &PathBuf| kept.starts_with(path) || path.starts_with(kept);
-        path != Path::new("/") && !holds_home && !self.never.iter().chain(&self.secrets).any(meets)
+        if path == Path::new("/") || holds_home {
+            return false;
+        }
+        let mut guarded = self.never.iter().chain(&self.secrets);
+        !guarded.any(|guarded| overlap(guarded, path))
     }
 
     /// A place that the operator listed, without links.
@@ -227,20 +237,16 @@ impl Guarded {
             .canonicalize()
             .map_err(|why| format!("the sandbox lists `{shown}`: {why}"))?;
         for place in [path, &real] {
-            if self
-                .never
-                .iter()
-                .any(|kept| kept.starts_with(place) || place.starts_with(kept))
-            {
+            if self.never.iter().any(|never| overlap(never, place)) {
                 return Err(format!(
                     "the sandbox lists `{shown}`, where the gateway's own files are: list other directories"
                 ));
             }
-            if let Some(secret) = self
+            let wider_than = self
                 .secrets
                 .iter()
-                .find(|secret| secret.starts_with(place) && *secret != place)
-            {
+                .find(|secret| secret.starts_with(place) && *secret != place);
+            if let Some(secret) = wider_than {
                 return Err(format!(
                     "the sandbox lists `{shown}`, in which `{}` is: list the parts that the server needs",
                     secret.display()
@@ -248,8 +254,7 @@ impl Guarded {
             }
         }
         // A link that leads to a secret place does not name it.
-        let named = |place: &Path| self.secrets.iter().any(|secret| place.starts_with(secret));
-        if named(&real) && !named(path) {
+        if self.is_secret(&real) && !self.is_secret(path) {
             return Err(format!(
                 "the sandbox lists `{shown}`, a link to `{}`: list that itself if you mean it",
                 real.display()
@@ -257,6 +262,28 @@ impl Guarded {
         }
         Ok(real)
     }
+
+    fn is_secret(&self, place: &Path) -> bool {
+        self.secrets.iter().any(|secret| place.starts_with(secret))
+    }
+}
+
+/// A path as it is written, and without links where that differs. What does not exist yet may exist
+/// later: then its path as it is written counts.
+fn spellings(path: PathBuf) -> Vec<PathBuf> {
+    let path = absolute(&path).unwrap_or(path);
+    let mut spellings = vec![lexical(&path)];
+    if let Ok(real) = path.canonicalize()
+        && real != path
+    {
+        spellings.push(real);
+    }
+    spellings
+}
+
+/// Whether one of two places is within the other.
+fn overlap(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 #[cfg(test)]

@@ -21,9 +21,8 @@ pub fn find_program(command: &str, cwd: Option<&Path>) -> Option<PathBuf> {
 
 /// The absolute path of a file that can be run: the child's working directory may be another one.
 fn found(file: &Path) -> Option<PathBuf> {
-    let can_run = |file: &PathBuf| {
-        file.metadata()
-            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    absolute(file).ok().filter(can_run)
+    let file = absolute(file).ok()?;
+    let data = file.metadata().ok()?;
+    let can_run = data.is_file() && data.permissions().mode() & 0o111 != 0;
+    can_run.then_some(file)
 }

@@ -100,8 +100,11 @@ impl PerSecond {
 
     /// Starts again when the second is over, and returns the count of the last one.
     fn ended(&mut self) -> Option<usize> {
-        let over = self.since.elapsed() >= SECOND;
-        over.then(|| std::mem::replace(self, Self::new()).count)
+        if self.since.elapsed() < SECOND {
+            return None;
+        }
+        let last = std::mem::replace(self, Self::new());
+        Some(last.count)
     }
 
     /// Waits for the end of the second if the count has reached its limit.
@@ -137,13 +140,13 @@ pub(super) async fn stderr(
                 Line::Whole(text) => (text, ""),
                 Line::Overlong(head) => (head, "..."),
             };
-            let (admitted, omitted) = admit(&mut rate);
-            if let Some(omitted) = omitted {
+            if let Some(omitted) = omitted(&mut rate) {
                 let omitted = format!("{omitted} more lines omitted");
                 tracing::info!(target: "portmoot::stderr", server = &*name, "{omitted}");
                 log.push(pid, &omitted);
             }
-            if admitted {
+            rate.count += 1;
+            if rate.count <= STDERR_LINES_PER_SECOND {
                 let text = String::from_utf8_lossy(text);
                 log.push(pid, &format!("{text}{cut}"));
                 // Escaped, so that a server cannot write to the operator's terminal.
@@ -156,17 +159,10 @@ pub(super) async fn stderr(
     }
 }
 
-/// Counts a line of this second: whether it is to be logged, and how many of the last second were
-/// not.
-fn admit(lines: &mut PerSecond) -> (bool, Option<usize>) {
-    let omitted = lines
-        .ended()
-        .and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND));
-    lines.count += 1;
-    (
-        lines.count <= STDERR_LINES_PER_SECOND,
-        omitted.filter(|omitted| *omitted > 0),
-    )
+/// How many lines of a second that has just ended were not logged, if there are some.
+fn omitted(lines: &mut PerSecond) -> Option<usize> {
+    let omitted = lines.ended()?.checked_sub(STDERR_LINES_PER_SECOND)?;
+    (omitted > 0).then_some(omitted)
 }
 
 #[cfg(test)]

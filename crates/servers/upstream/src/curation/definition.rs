@@ -36,11 +36,14 @@ pub(super) fn arguments(schema: &[u8]) -> Option<Vec<Argument>> {
         .get("required")
         .map(|required| texts(required.raw))
         .unwrap_or_default();
-    let argument = |name: &str| Argument {
-        name: name.to_owned(),
-        is_required: required.iter().any(|one| one == name),
-    };
-    Some(properties.iter().map(|(name, _)| argument(name)).collect())
+    let mut arguments = Vec::new();
+    for (name, _) in properties.iter() {
+        arguments.push(Argument {
+            name: name.to_owned(),
+            is_required: required.iter().any(|one| one == name),
+        });
+    }
+    Some(arguments)
 }
 
 /// A definition with the texts of the configuration and this schema; `None` if it stays as it is.
@@ -157,13 +160,17 @@ fn without_texts(
     let Ok(elements) = json::elements(array, Span::all(array)) else {
         return Ok(None);
     };
-    let is_kept = |span: &Span| !json::text(span.of(array)).is_some_and(|text| is_hidden(&text));
-    let kept: Vec<&[u8]> = elements
-        .iter()
-        .filter(|span| is_kept(span))
-        .map(|span| span.of(array))
-        .collect();
-    Ok((kept.len() < elements.len()).then(|| array_of(&kept)))
+    let mut rest = Vec::with_capacity(elements.len());
+    for span in &elements {
+        let raw = span.of(array);
+        if !json::text(raw).is_some_and(|text| is_hidden(&text)) {
+            rest.push(raw);
+        }
+    }
+    if rest.len() == elements.len() {
+        return Ok(None);
+    }
+    Ok(Some(array_of(&rest)))
 }
 
 /// An object with other values; `None` if none changes.

@@ -20,7 +20,8 @@ use crate::session::Session;
 pub(super) fn to_json(
     session: &Session,
     number: u64,
-    (wanted, tool): (PayloadKind, Option<&SentTool>),
+    wanted: PayloadKind,
+    tool: Option<&SentTool>,
     content: Content,
 ) -> Result<Bytes, String> {
     let id = Id::number(number);

@@ -1,4 +1,8 @@
 //! Calls of callers: sent under the session's numbers, settled once, cancelled in the era's way.
+//!
+//! The end of a request has two steps. It is settled: it leaves the table, and the call that waited
+//! for it is sent. Then its end is delivered to who waits for it. `finish` does both; the others of
+//! these functions are for ends whose request, or whose answer, is looked at in between.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
@@ -6,10 +10,11 @@ use bytes::Bytes;
 use client::SendMeta;
 use model::{Answer, Refusal, RefusalCode, Target};
 use platform::{Full, millis};
-use wire::mcp::{Era, relay};
+use wire::mcp::Era;
+use wire::mcp::relay::{self, EncodedRequest};
 use wire::rpc::{Message, notification};
 
-use super::pending::{Deadlines, PendingRequest, PendingTable, SentRequest, Waiter};
+use super::pending::{Deadlines, DeferredCall, PendingRequest, PendingTable, SentRequest, Waiter};
 use super::{Session, rounds::Rounds};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
@@ -21,18 +26,9 @@ impl Session {
     /// A refusal when the server is busy or down, or the request cannot be converted to its era;
     /// `events` then receives nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
-        let Outgoing {
-            request,
-            own,
-            related_task,
-            client_info,
-            capabilities,
-            log_level,
-            tasks,
-            ..
-        } = call;
+        let request = call.request;
         if self.is_demo() {
-            events.done(Ok(demo::respond(request, own)));
+            events.done(Ok(demo::respond(request, call.own)));
             return Ok(());
         }
         let now = Instant::now();
@@ -40,50 +36,29 @@ impl Session {
             millis(now.saturating_duration_since(self.opened_at)),
             Ordering::Relaxed,
         );
-        let target = own.or_else(|| request.target.as_ref().map(Target::as_str));
-        let tool = target.filter(|_| request.method.as_str() == "tools/call");
+        let number = call.number.0;
+        let method = request.method.as_str();
+        let target = call
+            .own
+            .or_else(|| request.target.as_ref().map(Target::as_str));
         let longest = self.setup.spec.config.timeouts.max;
         // `tasks/result` takes as long as the task: only the hard maximum applies.
-        let waits_for_task = request.method.as_str() == "tasks/result";
+        let waits_for_task = method == "tasks/result";
         let patience = if waits_for_task {
             longest
+        } else if method == "tools/call" {
+            self.setup.spec.timeout(target)
         } else {
-            self.setup.spec.timeout(tool)
+            self.setup.spec.timeout(None)
         };
 
-        let number = call.number.0;
-        let outgoing = relay::OutgoingChanges {
-            form: self.era(),
-            number,
-            own,
-            client_info,
-            capabilities,
-            log_level,
-            related_task,
-            tasks,
-        };
-        let encoded = relay::encode_request(request, self.coding(), &outgoing);
-        let encoded = encoded.map_err(|malformed| {
-            tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
-            Refusal::new(
-                RefusalCode::Internal,
-                "the request cannot be converted to the server's protocol revision",
-            )
-        })?;
-        let headers = self.headers_of(
-            self.era(),
-            &encoded.frame,
-            (request.method.as_str(), target),
-            self.version(),
-        );
+        let encoded = self.encode(&call)?;
+        let headers = self.headers_of(self.era(), &encoded.frame, method, target, self.version());
+        let written = SentRequest { encoded, headers };
+        // A modern server asks by results, which a legacy caller does not know.
         let asks_by_result = self.era() == Era::Modern && request.payload.form == Era::Legacy;
         let events = if asks_by_result {
-            Rounds::of(
-                self,
-                (&call, events),
-                (&encoded.frame, headers.as_deref()),
-                now + longest,
-            )
+            Rounds::of(self, &call, events, &written, now + longest)
         } else {
             events
         };
@@ -93,29 +68,23 @@ impl Session {
             // Whatever has ended it: this call was not sent.
             return Err(self.refusal(&Fault::Unsent(client::SendError::Closed)));
         }
-        let pools = (&*self.setup.calls, &*self.unsent);
-        let (place, unsent) = pending
-            .place(pools, call.account)
+        let place = pending
+            .place(&self.setup.calls, &self.queue_shares, call.account)
             .map_err(|full| self.full(full))?;
-        let first = pending.requests.is_empty();
+        let is_first = pending.requests.is_empty();
         let in_turn = !waits_for_task;
         let defer = in_turn && self.must_wait_its_turn(&pending);
         // What waits for a session is kept in any case.
-        let keeps = pending.awaiting_reopen.is_some() || self.may_resend(request.method.as_str());
-        let written = SentRequest { encoded, headers };
-        let kept = keeps.then(|| written.clone());
-        let deadlines = Deadlines::new(now, patience, longest);
-        let waiter = Waiter::Call {
-            events,
-            progress: request.progress.clone(),
-            place,
-            in_turn,
-        };
-        let deadlines = Some(deadlines);
+        let keeps = pending.awaiting_reopen.is_some() || self.may_resend(method);
         let open = PendingRequest {
-            waiter,
-            deadlines,
-            sent: kept,
+            waiter: Waiter::Call {
+                events,
+                progress: request.progress.clone(),
+                place: place.call,
+                in_turn,
+            },
+            deadlines: Some(Deadlines::new(now, patience, longest)),
+            sent: keeps.then(|| written.clone()),
             questions: 0,
             garbled: false,
         };
@@ -124,34 +93,55 @@ impl Session {
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);
         } else if defer {
-            pending.deferred.push_back((number, written));
+            pending.deferred.push_back(DeferredCall {
+                number,
+                sent: written,
+            });
         } else {
+            // Not under the lock: the link may deliver something at once, which takes it.
             drop(pending);
-            let from = self
-                .link
-                .get()
-                .is_some_and(|link| link.names_senders())
-                .then(|| call.from.into());
-            let SentRequest { encoded, headers } = written;
-            if let Err(unsent) = self.send(
-                encoded.frame,
-                SendMeta {
-                    request: Some(number),
-                    coding: encoded.coding,
-                    headers,
-                    from,
-                    unsent: Some(unsent),
-                },
-            ) {
+            let names_sender = self.link.get().is_some_and(|link| link.names_senders());
+            let meta = SendMeta {
+                request: Some(number),
+                coding: written.encoded.coding,
+                headers: written.headers,
+                from: names_sender.then(|| call.from.into()),
+                unsent: Some(place.queue_share),
+            };
+            if let Err(error) = self.send(written.encoded.frame, meta) {
                 // A call that was deferred behind it meanwhile has its turn.
                 self.settle(number);
-                return Err(self.refusal(&Fault::Unsent(unsent)));
+                return Err(self.refusal(&Fault::Unsent(error)));
             }
         }
-        if first {
+        // The timer goes on by itself while a request is pending.
+        if is_first {
             self.timer.notify_one();
         }
         Ok(())
+    }
+
+    /// A call as the server reads it: in its era, under the session's number. It is in protobuf
+    /// only if both the server and the caller write that: a server of proto-mcp gets another one as
+    /// JSON-RPC, which its link translates.
+    fn encode(&self, call: &Outgoing<'_>) -> Result<EncodedRequest, Refusal> {
+        let changes = relay::OutgoingChanges {
+            form: self.era(),
+            number: call.number.0,
+            own: call.own,
+            client_info: call.client_info,
+            capabilities: call.capabilities,
+            log_level: call.log_level,
+            related_task: call.related_task,
+            tasks: call.tasks,
+        };
+        relay::encode_request(call.request, self.coding(), &changes).map_err(|malformed| {
+            tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
+            Refusal::new(
+                RefusalCode::Internal,
+                "the request cannot be converted to the server's protocol revision",
+            )
+        })
     }
 
     /// Whether a call has to wait until another one that runs alone has ended.
@@ -159,6 +149,7 @@ impl Session {
         self.is_serial() && pending.has_turn()
     }
 
+    /// The refusal of a call for which there is no place.
     pub(super) fn full(&self, full: Full) -> Refusal {
         match full {
             Full::Share => {
@@ -180,12 +171,9 @@ impl Session {
     /// Cancels a call: the server gets its era's cancellation, and the call's events receive
     /// nothing more.
     pub fn cancel(&self, call: CallNumber, reason: &str) {
-        let number = self
-            .pending
-            .lock()
-            .retried
-            .remove(&call.0)
-            .unwrap_or(call.0);
+        // A call that was sent again with answers has another number than at first.
+        let again = self.pending.lock().retried.remove(&call.0);
+        let number = again.unwrap_or(call.0);
         if self.settle(number).is_some() {
             self.send_cancellation(number, reason);
             self.close_if_done();
@@ -203,11 +191,11 @@ impl Session {
 
     /// Removes a request from the table and sends the call that was deferred behind it.
     pub(super) fn settle(&self, number: u64) -> Option<PendingRequest> {
-        let (settled, next) = self.pending.lock().settle(number);
-        if let Some((number, request)) = next {
-            self.send_kept(number, request);
+        let settled = self.pending.lock().settle(number);
+        if let Some(next) = settled.next {
+            self.send_kept(next.number, next.sent);
         }
-        settled
+        settled.request
     }
 
     /// Sends a request whose frame was kept: deferred, or to be sent again.
@@ -270,7 +258,7 @@ impl Session {
         link.cancel(number);
     }
 
-    /// Lets the session end with its calls.
+    /// Has the session close when its last call has ended: no further one is sent in it.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::Relaxed);
         self.close_if_done();

@@ -4,14 +4,13 @@
 use client::SendError;
 
 use super::Session;
-use super::pending::{PendingRequest, SentRequest};
+use super::pending::{DeferredCall, PendingRequest};
 use crate::{fault::Fault, session_api::CallNumber};
 
 /// A call that a session took and has not sent.
 pub struct UnsentCall {
-    number: u64,
     request: PendingRequest,
-    sent: SentRequest,
+    deferred: DeferredCall,
 }
 
 impl Session {
@@ -31,36 +30,30 @@ impl Session {
     /// Takes out a call that waits for its turn; `None` if it has been sent, or has ended.
     #[must_use]
     pub fn take_unsent(&self, call: CallNumber) -> Option<UnsentCall> {
-        let (request, sent) = self.pending.lock().take_deferred(call.0)?;
-        Some(UnsentCall {
-            number: call.0,
-            request,
-            sent,
-        })
+        let (request, deferred) = self.pending.lock().take_deferred(call.0)?;
+        Some(UnsentCall { request, deferred })
     }
 
     /// Sends a call that a session of the same caller has not sent.
     pub fn adopt(&self, call: UnsentCall) {
-        let UnsentCall {
-            number,
-            request,
-            sent,
-        } = call;
+        let UnsentCall { request, deferred } = call;
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {
+            // Not under the lock: the caller may send its next call at once.
             drop(pending);
             return self.deliver(request, Err(Fault::Unsent(SendError::Closed)));
         }
-        let first = pending.requests.is_empty();
+        let is_first = pending.requests.is_empty();
         let defer = self.must_wait_its_turn(&pending);
-        pending.requests.insert(number, request);
+        pending.requests.insert(deferred.number, request);
         if defer {
-            pending.deferred.push_back((number, sent));
+            pending.deferred.push_back(deferred);
         } else {
             drop(pending);
-            self.send_kept(number, sent);
+            self.send_kept(deferred.number, deferred.sent);
         }
-        if first {
+        // The timer goes on by itself while a request is pending.
+        if is_first {
             self.timer.notify_one();
         }
     }

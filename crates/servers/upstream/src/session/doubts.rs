@@ -57,9 +57,11 @@ impl Refused {
 
     /// Statuses that are about time, size or load say nothing about the session.
     fn of_status(status: u16) -> Option<Self> {
-        matches!(status, 400..=500).then_some(())?;
-        (!matches!(status, 405 | 408 | 413 | 414 | 415 | 425 | 429 | 431))
-            .then_some(Self::Status(status))
+        match status {
+            405 | 408 | 413 | 414 | 415 | 425 | 429 | 431 => None,
+            400..=500 => Some(Self::Status(status)),
+            _ => None,
+        }
     }
 
     /// Errors that are about the request say nothing about the session.
@@ -96,14 +98,14 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// Takes that the session is good: the server has answered in it.
+    /// Records that the session is good: the server has answered in it.
     pub(super) fn prove(&self) {
         if !self.proven.load(Ordering::Relaxed) {
             self.proven.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Takes that another session was opened.
+    /// Records that another session was opened.
     pub(super) fn renew(&self) {
         self.proven.store(false, Ordering::Relaxed);
         *self.cleared.lock() = None;

@@ -82,43 +82,57 @@ impl LinkInbox for SessionInbox {
 /// The request number of an answer that cannot be parsed: at its start, `{"jsonrpc":"2.0","id":7,`,
 /// or at its end, `,"id":7}`, in any spacing.
 fn answer_number(answer: &[u8]) -> Option<u64> {
-    let compact = |part: &[u8]| {
-        let text = String::from_utf8_lossy(part).into_owned();
-        text.chars()
-            .filter(|c| !c.is_whitespace())
-            .collect::<String>()
-    };
     let head = compact(answer.get(..ID_BYTES_MAX).unwrap_or(answer));
-    let at_start = head
+    let id = head
         .strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":")
-        .or_else(|| head.strip_prefix("{\"id\":"))
-        .and_then(leading_integer)
-        .and_then(|(number, rest)| rest.starts_with(',').then_some(number));
+        .or_else(|| head.strip_prefix("{\"id\":"));
+    if let Some(integer) = id.and_then(LeadingInteger::read)
+        && integer.rest.starts_with(',')
+    {
+        return Some(integer.number);
+    }
     // A request or notification has no answer's number, wherever it says what.
-    let tail = compact(
-        answer
-            .get(answer.len().saturating_sub(ID_BYTES_MAX)..)
-            .unwrap_or(answer),
-    );
     let is_answer =
         head.starts_with("{\"jsonrpc\":\"2.0\",\"result\":") || head.starts_with("{\"result\":");
-    let at_end = || {
-        let (_, rest) = tail.rsplit_once(",\"id\":").filter(|_| is_answer)?;
-        let (number, rest) = leading_integer(rest)?;
-        // A brace more, and it is the id of something inside of the answer.
-        matches!(rest, "}" | ",\"jsonrpc\":\"2.0\"}").then_some(number)
-    };
-    at_start.or_else(at_end)
+    if !is_answer {
+        return None;
+    }
+    let tail = answer.get(answer.len().saturating_sub(ID_BYTES_MAX)..);
+    let tail = compact(tail.unwrap_or(answer));
+    let (_, id) = tail.rsplit_once(",\"id\":")?;
+    let integer = LeadingInteger::read(id)?;
+    // A brace more, and it is the id of something inside of the answer.
+    match integer.rest {
+        "}" | ",\"jsonrpc\":\"2.0\"}" => Some(integer.number),
+        _ => None,
+    }
 }
 
-/// The integer at the start of a text, `7` or `7.0`, and what follows it.
-fn leading_integer(text: &str) -> Option<(u64, &str)> {
-    let digits = text.get(..text.find(|c: char| !c.is_ascii_digit())?)?;
-    let rest = text.get(digits.len()..)?;
-    let rest = rest
-        .strip_prefix('.')
-        .map_or(rest, |rest| rest.trim_start_matches('0'));
-    Some((digits.parse().ok()?, rest))
+/// A text without white space; bytes that are no UTF-8 are replaced.
+fn compact(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// The integer at the start of a text, `7` or `7.0`.
+struct LeadingInteger<'t> {
+    number: u64,
+    rest: &'t str,
+}
+
+impl<'t> LeadingInteger<'t> {
+    fn read(text: &'t str) -> Option<Self> {
+        let end = text.find(|c: char| !c.is_ascii_digit())?;
+        let (digits, rest) = text.split_at_checked(end)?;
+        let rest = match rest.strip_prefix('.') {
+            Some(fraction) => fraction.trim_start_matches('0'),
+            None => rest,
+        };
+        Some(Self {
+            number: digits.parse().ok()?,
+            rest,
+        })
+    }
 }
 
 impl Session {
@@ -130,6 +144,7 @@ impl Session {
         } else {
             frame
         };
+        // Written only if it changes: this is on the path of every message.
         if self.health.silent.load(Ordering::Relaxed) {
             self.health.silent.store(false, Ordering::Relaxed);
         }
@@ -182,29 +197,26 @@ impl Session {
 
     /// Ends a request with its answer.
     pub(super) fn settle_answer(&self, number: u64, message: Message) {
-        match self.settle(number) {
-            Some(request) => {
-                self.record_answer();
-                if message.shape() == MessageKind::Result {
-                    self.doubts.prove();
-                }
-                // The known header annotations are out of date.
-                if self.over_http()
-                    && message
-                        .error_object()
-                        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
-                {
-                    self.mark_stale(lists::bit(ListKind::Tools));
-                }
-                self.deliver(request, Ok(message));
-            }
-            None => {
-                tracing::debug!(
-                    server = self.upstream(),
-                    "dropped an answer without a pending request"
-                );
-            }
+        let Some(request) = self.settle(number) else {
+            tracing::debug!(
+                server = self.upstream(),
+                "dropped an answer without a pending request"
+            );
+            return;
+        };
+        self.record_answer();
+        if message.shape() == MessageKind::Result {
+            self.doubts.prove();
         }
+        // The known header annotations are out of date.
+        if self.over_http()
+            && message
+                .error_object()
+                .is_some_and(|error| error.code == code::HEADER_MISMATCH)
+        {
+            self.mark_stale(lists::bit(ListKind::Tools));
+        }
+        self.deliver(request, Ok(message));
     }
 
     /// Gives the caller of a request in protobuf its answer, a payload field.
@@ -342,43 +354,43 @@ impl Session {
         let Some(number) = params.progress_token().and_then(|token| token.as_number()) else {
             return;
         };
-        let (known, found) = {
-            let mut pending = self.pending.lock();
-            match pending
-                .extend(number, Instant::now())
-                .map(|request| &request.waiter)
-            {
-                Some(Waiter::Call {
-                    events,
-                    progress: Some(token),
-                    ..
-                }) => (true, Some((Arc::clone(events), token.clone()))),
-                Some(Waiter::Call { progress: None, .. } | Waiter::Own(_)) => (true, None),
-                None => (false, None),
+        let mut pending = self.pending.lock();
+        let Some(request) = pending.extend(number, Instant::now()) else {
+            drop(pending);
+            // A call that became a task keeps its progress token (2025-11-25, "Task Progress
+            // Notifications").
+            if self.tasks() > 0 {
+                self.notify_gateway(message);
             }
+            return;
         };
-        // A call that became a task keeps its progress token (2025-11-25, "Task Progress
-        // Notifications").
-        if !known && self.tasks() > 0 {
-            return self.notify_gateway(message);
-        }
-        if let Some((events, token)) = found
-            && let Some(id) = Id::read(&token)
-        {
-            let mut splice = Splice::new();
-            params.edit().set_progress_token(&id).finish(&mut splice);
-            let notice = relay::decode_notice(&params, self.era());
-            let payload = Payload {
-                bytes: message.edited(&splice),
-                marks: Marks::default(),
-                ..notice.payload
-            };
-            events.notice(Notice {
-                latest: Some(token),
-                payload,
-                ..notice
-            });
-        }
+        let Waiter::Call {
+            events,
+            progress: Some(token),
+            ..
+        } = &request.waiter
+        else {
+            return;
+        };
+        let events = Arc::clone(events);
+        let token = token.clone();
+        drop(pending);
+        let Some(id) = Id::read(&token) else {
+            return;
+        };
+        let mut splice = Splice::new();
+        params.edit().set_progress_token(&id).finish(&mut splice);
+        let notice = relay::decode_notice(&params, self.era());
+        let payload = Payload {
+            bytes: message.edited(&splice),
+            marks: Marks::default(),
+            ..notice.payload
+        };
+        events.notice(Notice {
+            latest: Some(token),
+            payload,
+            ..notice
+        });
     }
 
     /// Records that the server announced changes of these lists.

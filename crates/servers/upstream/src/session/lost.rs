@@ -86,12 +86,12 @@ impl Session {
             return false;
         };
         let mut pending = self.pending.lock();
-        let may_wait = |doubted: &Doubted| match self.keeps_calls {
+        let may_wait = match &doubted {
+            None => true,
             // One that was sent twice is not sent again.
-            true => pending.is_kept(doubted.number),
-            false => pending.is_call(doubted.number),
+            Some(doubted) if self.keeps_calls => pending.is_kept(doubted.number),
+            Some(doubted) => pending.is_call(doubted.number),
         };
-        let may_wait = doubted.as_ref().is_none_or(may_wait);
         if !may_wait || pending.ended.is_some() || pending.awaiting_reopen.is_some() {
             return false;
         }
@@ -135,28 +135,25 @@ impl Session {
         if !is_lost {
             self.doubts.clear(refused);
         }
-        let doubted = {
-            let mut pending = self.pending.lock();
-            let doubted = pending.awaiting_check.take().unwrap_or_default();
-            if is_lost && pending.ended.is_none() && pending.awaiting_reopen.is_none() {
-                pending.awaiting_reopen = Some(Vec::new());
-                let me = Arc::clone(&self);
-                tokio::spawn(async move { me.reopen().await });
+        // Under one lock until the reopening has begun: in between another refusal would begin a
+        // second check.
+        let mut pending = self.pending.lock();
+        let waiting = pending.awaiting_check.take().unwrap_or_default();
+        if is_lost && pending.ended.is_none() && pending.awaiting_reopen.is_none() {
+            pending.awaiting_reopen = Some(Vec::new());
+            let me = Arc::clone(&self);
+            tokio::spawn(async move { me.reopen().await });
+        }
+        drop(pending);
+        for doubted in waiting {
+            let number = doubted.number;
+            let is_unread = is_lost && doubted.refused == refused && refused.is_unread();
+            if is_unread && self.await_reopen(number, false) {
+                continue;
             }
-            doubted
-        };
-        for Doubted {
-            number,
-            refused: its,
-            end,
-        } in doubted
-        {
-            let is_unread = is_lost && its == refused && its.is_unread();
-            if !(is_unread && self.await_reopen(number, false)) {
-                match end {
-                    Ok(answer) => self.settle_answer(number, answer),
-                    Err(failure) => self.fail(number, failure),
-                }
+            match doubted.end {
+                Ok(answer) => self.settle_answer(number, answer),
+                Err(failure) => self.fail(number, failure),
             }
         }
     }

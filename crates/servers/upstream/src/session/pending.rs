@@ -27,6 +27,43 @@ pub(super) struct SentRequest {
     pub(super) headers: Option<Box<HeaderMap>>,
 }
 
+/// A call that waits for its turn (serial sessions).
+pub(super) struct DeferredCall {
+    pub(super) number: u64,
+    pub(super) sent: SentRequest,
+}
+
+/// A call whose headers the server refused.
+pub(super) struct HeadersRefused {
+    pub(super) number: u64,
+    /// The server's answer.
+    pub(super) answer: Message,
+}
+
+/// A call's share of what the calls of its account use at a server.
+pub(super) struct CallPlace {
+    /// Its place among the open calls.
+    pub(super) call: Taken,
+    /// The account's share of what waits for the session's child process.
+    pub(super) queue_share: Arc<Share>,
+}
+
+/// A request that has left the table.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// `None` if it was not in the table: it had ended already.
+    pub(super) request: Option<PendingRequest>,
+    /// The call whose turn it is now.
+    pub(super) next: Option<DeferredCall>,
+}
+
+/// A request that was pending when its session ended.
+pub(super) struct Unfinished {
+    pub(super) request: PendingRequest,
+    /// Whether the server is known not to have run it.
+    pub(super) is_unsent: bool,
+}
+
 /// The receiver of an answer.
 pub(super) enum Waiter {
     /// A caller, with the progress token that it chose, as it spelled it, and its place at the
@@ -95,15 +132,15 @@ pub(super) struct PendingTable {
     /// Open questions of the server to the session's owner.
     owner_questions: u32,
     /// Calls that wait for the end of the call before them (serial sessions).
-    pub(super) deferred: VecDeque<(u64, SentRequest)>,
+    pub(super) deferred: VecDeque<DeferredCall>,
     /// Requests that wait until the session is opened again on the same link; `None` while it is
     /// open.
     pub(super) awaiting_reopen: Option<Vec<u64>>,
     /// Refused requests that wait for the check of the session; `None` while it is not checked.
     pub(super) awaiting_check: Option<Vec<Doubted>>,
-    /// Calls whose headers the server refused, with its answers; they wait until its tools are
-    /// listed again.
-    pub(super) awaiting_headers: Option<Vec<(u64, Message)>>,
+    /// Calls whose headers the server refused; they wait until its tools are listed again. `None`
+    /// while these are not.
+    pub(super) awaiting_headers: Option<Vec<HeadersRefused>>,
     /// The present numbers of calls that were sent again with answers, by their first numbers.
     pub(super) retried: HashMap<u64, u64, RandomState>,
     /// Why the session ended; it accepts no further request.
@@ -116,29 +153,39 @@ pub(super) struct PendingTable {
 struct Account {
     calls: Arc<Share>,
     /// Of what waits for the session's child process.
-    unsent: Arc<Share>,
+    queue: Arc<Share>,
+}
+
+impl Account {
+    fn place(&self) -> Result<CallPlace, Full> {
+        Ok(CallPlace {
+            call: self.calls.take(1)?,
+            queue_share: Arc::clone(&self.queue),
+        })
+    }
 }
 
 impl PendingTable {
-    /// A place at the server for one more call on this account, and the account's share of what
-    /// waits for the server.
+    /// A place for one more call on this account, of the open calls at the server and of what waits
+    /// for the session's child process.
     pub(super) fn place(
         &mut self,
-        (calls, unsent): (&Shares, &Shares),
+        calls: &Shares,
+        queue: &Shares,
         account: &str,
-    ) -> Result<(Taken, Arc<Share>), Full> {
+    ) -> Result<CallPlace, Full> {
         if let Some(known) = self.accounts.get(account) {
-            return Ok((known.calls.take(1)?, Arc::clone(&known.unsent)));
+            return known.place();
         }
         if self.accounts.len() >= ACCOUNTS_MAX {
             self.accounts.clear();
         }
-        let own = Account {
+        let new = Account {
             calls: calls.of(account),
-            unsent: unsent.of(account),
+            queue: queue.of(account),
         };
-        let place = (own.calls.take(1)?, Arc::clone(&own.unsent));
-        self.accounts.insert(account.into(), own);
+        let place = new.place()?;
+        self.accounts.insert(account.into(), new);
         Ok(place)
     }
 
@@ -155,35 +202,34 @@ impl PendingTable {
         self.requests.values().any(PendingRequest::is_in_turn)
     }
 
-    /// Removes a request. Returns also the deferred call to send next.
-    pub(super) fn settle(
-        &mut self,
-        number: u64,
-    ) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
+    /// Removes a request, and with one that was sent in its turn the call whose turn is next.
+    pub(super) fn settle(&mut self, number: u64) -> Settled {
         let Some(request) = self.requests.remove(&number) else {
-            return (None, None);
+            return Settled::default();
         };
-        // One that was not sent has no turn to give on.
-        let deferred = self
-            .deferred
-            .iter()
-            .position(|(deferred, ..)| *deferred == number);
-        if let Some(at) = deferred {
-            self.deferred.remove(at);
-            return (Some(request), None);
+        let mut next = None;
+        if let Some(index) = self.place_in_line(number) {
+            // One that was not sent has no turn to give on.
+            self.deferred.remove(index);
+        } else if request.is_in_turn() {
+            next = self.deferred.pop_front();
         }
-        let next = request
-            .is_in_turn()
-            .then(|| self.deferred.pop_front())
-            .flatten();
-        (Some(request), next)
+        Settled {
+            request: Some(request),
+            next,
+        }
+    }
+
+    /// The place of a call among the deferred ones; `None` if it was sent.
+    fn place_in_line(&self, number: u64) -> Option<usize> {
+        self.deferred.iter().position(|call| call.number == number)
     }
 
     /// The receivers of events of the deferred calls.
     pub(super) fn deferred_events(&self) -> Vec<Arc<dyn CallEvents>> {
         let mut found = Vec::new();
-        for (number, _) in &self.deferred {
-            let request = self.requests.get(number);
+        for call in &self.deferred {
+            let request = self.requests.get(&call.number);
             if let Some(Waiter::Call { events, .. }) = request.map(|request| &request.waiter) {
                 found.push(Arc::clone(events));
             }
@@ -192,31 +238,26 @@ impl PendingTable {
     }
 
     /// Removes a deferred call, with what is to be sent for it.
-    pub(super) fn take_deferred(&mut self, number: u64) -> Option<(PendingRequest, SentRequest)> {
-        let at = self
-            .deferred
-            .iter()
-            .position(|(deferred, _)| *deferred == number)?;
-        let (_, sent) = self.deferred.remove(at)?;
+    pub(super) fn take_deferred(&mut self, number: u64) -> Option<(PendingRequest, DeferredCall)> {
+        let index = self.place_in_line(number)?;
+        let call = self.deferred.remove(index)?;
         let request = self.requests.remove(&number)?;
-        Some((request, sent))
+        Some((request, call))
     }
 
     /// The number of the call that was sent and is pending, if there is exactly one.
     pub(super) fn only_call(&self) -> Option<u64> {
-        let sent = |number: &u64| {
-            !self
-                .deferred
-                .iter()
-                .any(|(deferred, ..)| deferred == number)
-        };
-        let mut calls = self
-            .requests
-            .iter()
-            .filter(|(number, request)| request.is_in_turn() && sent(number))
-            .map(|(number, _)| *number);
-        let first = calls.next()?;
-        calls.next().is_none().then_some(first)
+        let mut only = None;
+        for (number, request) in &self.requests {
+            if !request.is_in_turn() || self.place_in_line(*number).is_some() {
+                continue;
+            }
+            if only.is_some() {
+                return None;
+            }
+            only = Some(*number);
+        }
+        only
     }
 
     /// Extends the deadline of a request that made progress, and returns the request.
@@ -266,13 +307,12 @@ impl PendingTable {
         let owner_asked = self.owner_questions > 0;
         let mut expired = Vec::new();
         for (number, request) in &mut self.requests {
-            let Some(deadlines) = request
-                .deadlines
-                .as_mut()
-                .filter(|deadlines| deadlines.next <= now)
-            else {
+            let Some(deadlines) = &mut request.deadlines else {
                 continue;
             };
+            if deadlines.next > now {
+                continue;
+            }
             if deadlines.hard > now && (owner_asked || request.questions > 0) {
                 deadlines.extend(now);
             } else {
@@ -282,28 +322,26 @@ impl PendingTable {
         expired
     }
 
-    /// Removes everything at the end of the session; true is a request that the server is known not
-    /// to have run.
-    pub(super) fn drain(&mut self) -> Vec<(PendingRequest, bool)> {
-        let deferred = std::mem::take(&mut self.deferred)
-            .into_iter()
-            .map(|(number, _)| number);
-        let refused = self
-            .awaiting_headers
-            .take()
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(number, _)| number);
-        let unsent = deferred
-            .chain(refused)
-            .chain(self.awaiting_reopen.take().unwrap_or_default());
-        let unsent: HashSet<u64> = unsent.collect();
+    /// Removes everything at the end of the session.
+    pub(super) fn drain(&mut self) -> Vec<Unfinished> {
+        let mut unsent = HashSet::new();
+        unsent.extend(self.deferred.drain(..).map(|call| call.number));
+        // The server has run none of those that it refused for their headers, or for a session
+        // that it does not know.
+        if let Some(refused) = self.awaiting_headers.take() {
+            unsent.extend(refused.iter().map(|call| call.number));
+        }
+        unsent.extend(self.awaiting_reopen.take().unwrap_or_default());
         self.awaiting_check = None;
         self.retried.clear();
-        self.requests
-            .drain()
-            .map(|(number, request)| (request, unsent.contains(&number)))
-            .collect()
+        let mut unfinished = Vec::with_capacity(self.requests.len());
+        for (number, request) in self.requests.drain() {
+            unfinished.push(Unfinished {
+                request,
+                is_unsent: unsent.contains(&number),
+            });
+        }
+        unfinished
     }
 
     /// Counts a question that begins or ends, of a call or of the session's owner.
@@ -315,11 +353,11 @@ impl PendingTable {
                 None => return,
             },
         };
-        *count = if begins {
-            *count + 1
+        if begins {
+            *count += 1;
         } else {
-            count.saturating_sub(1)
-        };
+            *count = count.saturating_sub(1);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use wire::rpc::{Message, error, result};
 use super::{Session, SessionEvent, pending::Waiter};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
-use crate::session_api::{CallEvents, ClientProfile, QUESTIONS, SessionKey};
+use crate::session_api::{CallEvents, QUESTIONS, SessionKey};
 
 /// The receiver of a question.
 enum Addressee {
@@ -106,10 +106,14 @@ impl Session {
         };
         let request = relay::decode_request(&params, self.era());
         let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(self) as Arc<dyn Asking>));
-        let question = |call| Question::new(asking, self.instance(), id, request, call);
+        let call = match &addressee {
+            Addressee::Call(number, _) => Some(*number),
+            Addressee::Owner => None,
+        };
+        let question = Question::new(asking, self.instance(), id, request, call);
         match addressee {
-            Addressee::Call(number, events) => events.question(question(Some(number))),
-            Addressee::Owner => self.emit(SessionEvent::Question(question(None))),
+            Addressee::Call(_, events) => events.question(question),
+            Addressee::Owner => self.emit(SessionEvent::Question(question)),
         }
     }
 
@@ -145,14 +149,13 @@ impl Session {
             (None, SessionKey::Shared) => return None,
             (None, SessionKey::Legacy { .. } | SessionKey::Principal { .. }) => pending.only_call(),
         };
-        let request = number.and_then(|number| pending.requests.get(&number));
-        match request.map(|request| (&request.waiter, number)) {
-            Some((Waiter::Call { events, .. }, Some(number))) => {
-                Some(Addressee::Call(number, Arc::clone(events)))
-            }
-            _ if self.setup.key.owner().is_some() => Some(Addressee::Owner),
-            _ => None,
+        if let Some(number) = number
+            && let Some(request) = pending.requests.get(&number)
+            && let Waiter::Call { events, .. } = &request.waiter
+        {
+            return Some(Addressee::Call(number, Arc::clone(events)));
         }
+        self.setup.key.owner().map(|_| Addressee::Owner)
     }
 
     /// Whether the client's declaration permits a question of this method. Whether the server may
@@ -160,16 +163,16 @@ impl Session {
     fn may_ask(&self, method: &str) -> bool {
         let capability = match method {
             // Tasks that a client runs for the server (2025-11-25).
-            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => Some("tasks"),
-            _ => QUESTIONS
-                .iter()
-                .find(|(_, asked)| *asked == method)
-                .map(|(name, _)| *name),
+            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => "tasks",
+            _ => match QUESTIONS.iter().find(|(_, asked)| *asked == method) {
+                Some((capability, _)) => capability,
+                None => return false,
+            },
         };
-        let client = self.setup.owner.as_ref().map(|owner| &owner.client);
-        let able =
-            |(client, name): (&ClientProfile, _)| json::at(&client.capabilities, &[name]).is_some();
-        client.zip(capability).is_some_and(able)
+        match &self.setup.owner {
+            Some(owner) => json::at(&owner.client.capabilities, &[capability]).is_some(),
+            None => false,
+        }
     }
 
     fn reply(&self, frame: Bytes) {

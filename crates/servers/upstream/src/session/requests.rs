@@ -45,6 +45,18 @@ impl PendingAnswer {
     }
 }
 
+/// A request of the session itself.
+struct OwnRequest<'a> {
+    era: Era,
+    method: &'a str,
+    /// The name, URI or task id in its params, if its method has one.
+    target: Option<&'a str>,
+    /// Members of its params, raw.
+    params: &'a [(&'a str, &'a [u8])],
+    /// Time that it waits for its answer; without, it stays open until it is cancelled.
+    patience: Option<Duration>,
+}
+
 impl Session {
     /// Sends a request in the given era. Without `patience` it stays open until it is cancelled.
     pub(crate) fn request(
@@ -54,7 +66,7 @@ impl Session {
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
     ) -> Result<PendingAnswer, Fault> {
-        self.request_about(era, (method, None), params, patience)
+        self.request_about(era, method, None, params, patience)
     }
 
     /// Sends a request without params that is not sent again, whatever becomes of the session.
@@ -64,43 +76,53 @@ impl Session {
         method: &str,
         patience: Duration,
     ) -> Result<PendingAnswer, Fault> {
-        self.open_request(era, (method, None), &[], (Some(patience), false))
+        let request = OwnRequest {
+            era,
+            method,
+            target: None,
+            params: &[],
+            patience: Some(patience),
+        };
+        self.open_request(request, false)
     }
 
     /// Sends a request with the target that its params name.
     pub(super) fn request_about(
         &self,
         era: Era,
-        (method, target): (&str, Option<&str>),
+        method: &str,
+        target: Option<&str>,
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
     ) -> Result<PendingAnswer, Fault> {
         let keeps = era == self.era() && self.may_resend(method);
-        self.open_request(era, (method, target), params, (patience, keeps))
+        let request = OwnRequest {
+            era,
+            method,
+            target,
+            params,
+            patience,
+        };
+        self.open_request(request, keeps)
     }
 
     /// Sends a request; it is kept to be sent again if `keeps`.
-    fn open_request(
-        &self,
-        era: Era,
-        (method, target): (&str, Option<&str>),
-        params: &[(&str, &[u8])],
-        (patience, keeps): (Option<Duration>, bool),
-    ) -> Result<PendingAnswer, Fault> {
+    fn open_request(&self, own: OwnRequest<'_>, keeps: bool) -> Result<PendingAnswer, Fault> {
         let mut pending = self.pending.lock();
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
         let number = self.setup.environment.numbers.next();
-        let frame = request(
-            &Id::number(number),
-            method,
-            Some(&self.params(era, method, params)),
-        );
-        let headers = self.headers_of(era, &frame, (method, target), Version::NEWEST);
-        let (waiter, answer) = oneshot::channel();
+        let params = self.params(own.era, own.method, own.params);
+        let frame = request(&Id::number(number), own.method, Some(&params));
+        let headers = self.headers_of(own.era, &frame, own.method, own.target, Version::NEWEST);
         let now = Instant::now();
-        let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
+        let (waiter, answer) = oneshot::channel();
+        let answer = PendingAnswer {
+            number,
+            answer,
+            received: None,
+        };
         let sent = keeps.then(|| SentRequest {
             encoded: EncodedRequest {
                 coding: Coding::Json,
@@ -108,44 +130,35 @@ impl Session {
             },
             headers: headers.clone(),
         });
-        let waiter = Waiter::Own(waiter);
         let open = PendingRequest {
-            waiter,
-            deadlines,
+            waiter: Waiter::Own(waiter),
+            deadlines: own
+                .patience
+                .map(|patience| Deadlines::new(now, patience, patience)),
             sent,
             questions: 0,
             garbled: false,
         };
         // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
-        // It is sent once the session is open again.
-        if let Some(requests) = pending.awaiting_reopen.as_mut().filter(|_| keeps) {
+        if keeps && let Some(requests) = &mut pending.awaiting_reopen {
+            // It is sent once the session is open again.
             requests.push(number);
-            self.timer.notify_one();
-            return Ok(PendingAnswer {
-                number,
-                answer,
-                received: None,
-            });
-        }
-        drop(pending);
-        if let Err(unsent) = self.send(
-            frame,
-            SendMeta {
+        } else {
+            // Not under the lock: the link may deliver something at once, which takes it.
+            drop(pending);
+            let meta = SendMeta {
                 request: Some(number),
                 headers,
                 ..SendMeta::default()
-            },
-        ) {
-            self.settle(number);
-            return Err(Fault::Unsent(unsent));
+            };
+            if let Err(unsent) = self.send(frame, meta) {
+                self.settle(number);
+                return Err(Fault::Unsent(unsent));
+            }
         }
         self.timer.notify_one();
-        Ok(PendingAnswer {
-            number,
-            answer,
-            received: None,
-        })
+        Ok(answer)
     }
 
     /// Sends a request and waits for its answer, which may be an error.
@@ -188,13 +201,13 @@ impl Session {
             && self
                 .handshake()
                 .is_some_and(|shaken| shaken.gateways.is_some());
-        let own = is_of_gateway.then_some(&*self.setup.environment.instance);
+        let instance = is_of_gateway.then_some(&*self.setup.environment.instance);
         json::object(|object| {
             for (key, raw) in params {
                 object.raw(key, raw);
             }
             if era == Era::Legacy && is_of_gateway {
-                object.raw("_meta", &gateways::added(None, own));
+                object.raw("_meta", &gateways::added(None, instance));
             }
             if era == Era::Modern {
                 object.object("_meta", |meta| {
@@ -206,7 +219,7 @@ impl Session {
                     });
                     meta.raw(meta::CLIENT_INFO, &self.setup.environment.identity);
                     if is_of_gateway {
-                        meta.texts(gateways::KEY, own);
+                        meta.texts(gateways::KEY, instance);
                     }
                 });
             }
@@ -218,30 +231,30 @@ impl Session {
         &self,
         era: Era,
         frame: &Bytes,
-        (method, target): (&str, Option<&str>),
+        method: &str,
+        target: Option<&str>,
         version: Version,
     ) -> Option<Box<HeaderMap>> {
-        let is_mirrored = era.is_stateless() && self.over_http();
-        is_mirrored.then(|| {
-            Box::new(
-                self.manifest()
-                    .mirror_headers(frame, method, target, version),
-            )
-        })
+        if !era.is_stateless() || !self.over_http() {
+            return None;
+        }
+        let manifest = self.manifest();
+        Some(Box::new(
+            manifest.mirror_headers(frame, method, target, version),
+        ))
     }
 }
 
 /// The raw result of an answer; an error answer is a fault.
 pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
-    match (answer.shape(), answer.body_span()) {
-        (MessageKind::Result, Some(span)) => Ok(answer.frame().slice(span.start..span.end)),
-        (_, _) => {
-            let what = answer
-                .error_object()
-                .map(|error| format!("error {}: {}", error.code, error.message));
-            Err(Fault::Answer(
-                what.unwrap_or_else(|| "no result".to_owned()),
-            ))
-        }
+    if answer.shape() == MessageKind::Result
+        && let Some(span) = answer.body_span()
+    {
+        return Ok(answer.frame().slice(span.start..span.end));
     }
+    let why = match answer.error_object() {
+        Some(error) => format!("error {}: {}", error.code, error.message),
+        None => "no result".to_owned(),
+    };
+    Err(Fault::Answer(why))
 }

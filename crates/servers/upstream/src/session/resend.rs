@@ -11,7 +11,7 @@ use model::Coding;
 use wire::mcp::{Era, Params, code};
 use wire::rpc::Message;
 
-use super::pending::SentRequest;
+use super::pending::{HeadersRefused, SentRequest};
 use super::{Session, SessionEvent};
 use crate::{fault::Fault, handshake, lists};
 
@@ -75,16 +75,17 @@ impl Session {
         // Lists, subscriptions and the log level belonged to the forgotten session.
         self.setup.interest.renew();
         self.mark_stale(lists::ALL);
-        let again = {
+        let mut again = Vec::new();
+        {
             let mut pending = self.pending.lock();
-            let requests = pending.awaiting_reopen.take().unwrap_or_default();
-            let again = requests
-                .into_iter()
-                .filter_map(|number| Some((number, pending.take_sent(number)?)));
-            again.collect::<Vec<_>>()
-        };
-        for (number, request) in again {
-            self.send_kept(number, request);
+            for number in pending.awaiting_reopen.take().unwrap_or_default() {
+                if let Some(sent) = pending.take_sent(number) {
+                    again.push((number, sent));
+                }
+            }
+        }
+        for (number, sent) in again {
+            self.send_kept(number, sent);
         }
     }
 
@@ -106,7 +107,10 @@ impl Session {
         if !is_refused || self.era() == Era::Legacy || !pending.is_kept(number) {
             return false;
         }
-        let waiting = (number, refused.clone());
+        let waiting = HeadersRefused {
+            number,
+            answer: refused.clone(),
+        };
         if let Some(requests) = &mut pending.awaiting_headers {
             requests.push(waiting);
         } else {
@@ -136,17 +140,18 @@ impl Session {
             .awaiting_headers
             .take()
             .unwrap_or_default();
-        for (number, refused) in waiting {
-            let kept = self.pending.lock().take_sent(number);
+        for call in waiting {
+            // None if the call has ended meanwhile.
+            let kept = self.pending.lock().take_sent(call.number);
             let Some(kept) = kept else {
                 continue;
             };
             let headers = self.headers_again(&kept.encoded.frame);
             if headers == kept.headers {
                 // Sent as it was, it would be refused again.
-                self.finish(number, Ok(refused));
+                self.finish(call.number, Ok(call.answer));
             } else {
-                self.send_kept(number, SentRequest { headers, ..kept });
+                self.send_kept(call.number, SentRequest { headers, ..kept });
             }
         }
     }
@@ -157,7 +162,8 @@ impl Session {
         self.headers_of(
             self.era(),
             frame,
-            (params.method(), params.target()),
+            params.method(),
+            params.target(),
             self.version(),
         )
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use model::{Answer, Coding, Form, Notice, Refusal, RefusalCode, Request};
+use model::{Answer, Coding, Form, Notice, Refusal, RefusalCode};
 use platform::Mutex;
 use wire::mcp::input::{self, Required};
 use wire::mcp::relay::{self, EncodedRequest};
@@ -68,16 +68,17 @@ impl Rounds {
     /// The events of a call at a modern server, for a caller that is asked in the legacy way.
     pub(super) fn of(
         session: &Session,
-        (call, events): (&Outgoing<'_>, Arc<dyn CallEvents>),
-        (frame, headers): (&Bytes, Option<&HeaderMap>),
+        call: &Outgoing<'_>,
+        events: Arc<dyn CallEvents>,
+        sent: &SentRequest,
         until: Instant,
     ) -> Arc<dyn CallEvents> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             session: Weak::clone(&session.me),
             events,
-            frame: frame.clone(),
-            headers: headers.cloned().map(Box::new),
+            frame: sent.encoded.frame.clone(),
+            headers: sent.headers.clone(),
             first: call.number.0,
             progress: call.request.progress.clone(),
             capabilities: Bytes::copy_from_slice(call.capabilities),
@@ -85,6 +86,27 @@ impl Rounds {
             until,
             round: Mutex::default(),
         })
+    }
+
+    /// Begins the next round if an answer asks for one; false if it is the end.
+    fn ask_what_is_required(&self, answer: &Answer) -> Result<bool, Refusal> {
+        // An id for each question without one.
+        let id = || {
+            let session = self.session.upgrade();
+            let number = session.map_or(0, |session| session.setup.environment.numbers.next());
+            format!("portmoot-{number}")
+        };
+        match input::read_required(answer, id) {
+            Ok(None) => Ok(false),
+            Ok(Some(required)) => {
+                self.ask(required)?;
+                Ok(true)
+            }
+            Err(unreadable) => Err(Refusal::new(
+                RefusalCode::UpstreamFailed,
+                unreadable.to_string(),
+            )),
+        }
     }
 
     /// Asks the caller what the server asks, or sends the request again if it asks nothing.
@@ -104,6 +126,7 @@ impl Rounds {
             answer: None,
         });
         let asked: Vec<Asked> = asked.collect();
+        let ids: Vec<u64> = asked.iter().map(|asked| asked.id).collect();
         {
             let mut round = self.round.lock();
             if round.number >= ROUNDS_MAX {
@@ -112,84 +135,82 @@ impl Rounds {
                     "the server asks again and again",
                 ));
             }
-            (round.number, round.request, round.state) =
-                (round.number + 1, request, required.state);
-            round.asked.clone_from(&asked);
+            *round = Round {
+                number: round.number + 1,
+                request,
+                state: required.state,
+                asked,
+            };
         }
         session.keep_open(request, &me)?;
+        if ids.is_empty() {
+            self.send_again(&session);
+            return Ok(());
+        }
         let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(&me) as Arc<dyn Asking>));
-        let question = |((_, question), asked): ((String, Request), &Asked)| {
-            let asking = Weak::clone(&asking);
-            let id = Id::number(asked.id);
-            Question::new(asking, session.instance(), id, question, Some(request))
-        };
-        let questions: Vec<Question> = required
-            .questions
-            .into_iter()
-            .zip(&asked)
-            .map(question)
-            .collect();
-        if questions.is_empty() {
-            self.send_again(&session)
-        } else {
-            questions
-                .into_iter()
-                .for_each(|question| self.events.question(question))
+        for ((_, question), id) in required.questions.into_iter().zip(ids) {
+            self.events.question(Question::new(
+                Weak::clone(&asking),
+                session.instance(),
+                Id::number(id),
+                question,
+                Some(request),
+            ));
         }
         Ok(())
     }
 
-    /// Takes the answer to one question, if the client gave one; with the last the request is sent
-    /// again.
-    fn take(&self, id: &Id, answer: Option<&Answer>) {
+    /// Receives the answer to one question, if the client gave one; with the last the request is
+    /// sent again.
+    fn receive(&self, id: &Id, answer: Option<&Answer>) {
         let Some(session) = self.session.upgrade() else {
             return;
         };
         let Some(id) = id.as_number() else {
             return;
         };
-        let (request, answered, complete) = {
-            let mut round = self.round.lock();
-            let request = round.request;
-            let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else {
-                return;
-            };
-            asked.answer = question::given(answer, asked.may_cancel);
-            let answered = asked.answer.is_some();
-            (
-                request,
-                answered,
-                round.asked.iter().all(|asked| asked.answer.is_some()),
-            )
+        let mut round = self.round.lock();
+        let request = round.request;
+        let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else {
+            return;
         };
-        match answered {
+        asked.answer = question::given(answer, asked.may_cancel);
+        let is_answered = asked.answer.is_some();
+        let is_complete = round.asked.iter().all(|asked| asked.answer.is_some());
+        drop(round);
+        if !is_answered {
             // The server could do nothing with an error: it wants an answer.
-            false => session.give_up(request, &question::unanswered()),
-            true if complete => self.send_again(&session),
-            true => {}
+            session.give_up(request, &question::unanswered());
+        } else if is_complete {
+            self.send_again(&session);
         }
     }
 
     /// Sends the request with the answers of this round.
     fn send_again(&self, session: &Session) {
-        let (request, frame) = {
-            let round = self.round.lock();
-            let answer = |asked: &Asked| Some((asked.key.clone(), asked.answer.clone()?));
-            let answers: Vec<_> = round.asked.iter().filter_map(answer).collect();
-            (
-                round.request,
-                input::retry(&self.frame, round.request, &answers, round.state.as_deref()),
-            )
-        };
-        match frame {
-            Some(frame) if session.is_pending(request) => {
-                let coding = Coding::Json;
-                let encoded = EncodedRequest { coding, frame };
-                let headers = self.headers.clone();
-                session.send_kept(request, SentRequest { encoded, headers });
+        let round = self.round.lock();
+        let request = round.request;
+        let mut answers = Vec::with_capacity(round.asked.len());
+        for asked in &round.asked {
+            if let Some(answer) = &asked.answer {
+                answers.push((asked.key.clone(), answer.clone()));
             }
-            Some(_) => {}
-            None => session.give_up(request, &question::unanswered()),
+        }
+        let frame = input::retry(&self.frame, request, &answers, round.state.as_deref());
+        drop(round);
+        let Some(frame) = frame else {
+            return session.give_up(request, &question::unanswered());
+        };
+        // Its caller may have cancelled it while it was asked.
+        if session.is_pending(request) {
+            let sent = SentRequest {
+                encoded: EncodedRequest {
+                    coding: Coding::Json,
+                    frame,
+                },
+                headers: self.headers.clone(),
+            };
+            session.send_kept(request, sent);
         }
     }
 }
@@ -204,28 +225,15 @@ impl CallEvents for Rounds {
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {
-        let session = self.session.upgrade();
-        let number = || {
-            session
-                .as_ref()
-                .map_or(0, |session| session.setup.environment.numbers.next())
-        };
-        let required = end.as_ref().map_or(Ok(None), |answer| {
-            input::read_required(answer, || format!("portmoot-{}", number()))
-        });
-        let asked = match required {
-            Ok(required) => required.map(|required| self.ask(required)).transpose(),
-            Err(unreadable) => Err(Refusal::new(
-                RefusalCode::UpstreamFailed,
-                unreadable.to_string(),
-            )),
-        };
-        let end = match asked {
-            Ok(Some(())) => return,
-            Ok(None) => end,
+        let end = match end {
+            Ok(answer) => match self.ask_what_is_required(&answer) {
+                Ok(true) => return,
+                Ok(false) => Ok(answer),
+                Err(refusal) => Err(refusal),
+            },
             Err(refusal) => Err(refusal),
         };
-        if let Some(session) = session {
+        if let Some(session) = self.session.upgrade() {
             session.pending.lock().retried.remove(&self.first);
         }
         self.events.done(end);
@@ -239,9 +247,10 @@ impl Asking for Rounds {
         given: Result<&Answer, &Refusal>,
     ) -> Result<(), Refusal> {
         let method = question.request().method.as_str();
-        let convert =
-            |answer: &Answer| relay::convert_answer(answer, method, Form::Legacy, &|_| None);
-        self.take(question.id(), given.ok().map(convert).as_ref());
+        let answer = given
+            .ok()
+            .map(|answer| relay::convert_answer(answer, method, Form::Legacy, &|_| None));
+        self.receive(question.id(), answer.as_ref());
         Ok(())
     }
 
@@ -263,31 +272,23 @@ impl Session {
         if pending.ended.is_some() {
             return Err(gone());
         }
-        let pools = (&*self.setup.calls, &*self.unsent);
-        let (place, _) = pending
-            .place(pools, &rounds.account)
+        let place = pending
+            .place(&self.setup.calls, &self.queue_shares, &rounds.account)
             .map_err(|full| self.full(full))?;
-        let waiter = Waiter::Call {
-            events,
-            progress: rounds.progress.clone(),
-            place,
-            in_turn: true,
-        };
-        let deadlines = Some(Deadlines::new(
-            now,
-            self.setup.spec.timeout(None).min(left),
-            left,
-        ));
-        pending.requests.insert(
-            number,
-            PendingRequest {
-                waiter,
-                deadlines,
-                sent: None,
-                questions: 0,
-                garbled: false,
+        let patience = self.setup.spec.timeout(None).min(left);
+        let open = PendingRequest {
+            waiter: Waiter::Call {
+                events,
+                progress: rounds.progress.clone(),
+                place: place.call,
+                in_turn: true,
             },
-        );
+            deadlines: Some(Deadlines::new(now, patience, left)),
+            sent: None,
+            questions: 0,
+            garbled: false,
+        };
+        pending.requests.insert(number, open);
         pending.retried.insert(rounds.first, number);
         drop(pending);
         self.timer.notify_one();

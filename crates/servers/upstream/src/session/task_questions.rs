@@ -61,15 +61,12 @@ impl TaskQuestions {
     /// The questions of a task to a client with these capabilities.
     #[must_use]
     pub fn new(task: &Arc<str>, capabilities: &Bytes) -> Arc<Self> {
-        let task = Arc::clone(task);
-        let capabilities = capabilities.clone();
-        let (asked, changed) = <_>::default();
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            task,
-            capabilities,
-            asked,
-            changed,
+            task: Arc::clone(task),
+            capabilities: capabilities.clone(),
+            asked: Mutex::default(),
+            changed: Notify::new(),
         })
     }
 
@@ -85,27 +82,31 @@ impl TaskQuestions {
     ) -> Result<(), Refusal> {
         let numbers = &session.setup.environment.numbers;
         let asked = input::of_task(task, &self.task, || format!("portmoot-{}", numbers.next()));
-        let mut questions =
-            asked.ok_or_else(|| failed("the server asks for something that cannot be read"))?;
-        let ids: Vec<u64> = {
+        let Some(mut questions) = asked else {
+            return Err(failed("the server asks for something that cannot be read"));
+        };
+        let mut ids = Vec::with_capacity(questions.len());
+        {
             let mut all = self.asked.lock();
             all.session = Arc::downgrade(session);
+            // A server repeats its questions until it has the answers.
             questions.retain(|(key, _)| all.questions.iter().all(|known| known.key != *key));
             question::check_declared(&self.capabilities, &questions)?;
             if all.questions.len() + questions.len() > TASK_QUESTIONS_MAX {
                 return Err(failed("the server asks again and again"));
             }
-            let asked = questions.iter().map(|(key, request)| Asked {
-                key: key.clone(),
-                id: numbers.next(),
-                may_cancel: question::may_cancel(request),
-                answered: false,
-            });
-            let asked: Vec<Asked> = asked.collect();
-            let ids = asked.iter().map(|asked| asked.id).collect();
-            all.questions.extend(asked);
-            ids
-        };
+            for (key, request) in &questions {
+                let id = numbers.next();
+                ids.push(id);
+                all.questions.push(Asked {
+                    key: key.clone(),
+                    id,
+                    may_cancel: question::may_cancel(request),
+                    answered: false,
+                });
+            }
+        }
+        // Not under the lock: an answer may come at once.
         let asking: Weak<dyn Asking> = Weak::<Self>::clone(&self.me);
         for ((_, request), id) in questions.into_iter().zip(ids) {
             let asking = Weak::clone(&asking);
@@ -135,26 +136,22 @@ impl TaskQuestions {
         self.changed.notify_one();
     }
 
-    /// Takes the answer to one question, if the client gave one.
-    fn take(&self, id: &Id, answer: Option<&Answer>) {
+    /// Receives the answer to one question, if the client gave one.
+    fn receive(&self, id: &Id, answer: Option<&Answer>) {
         let Some(id) = id.as_number() else {
             return;
         };
-        let (session, key, given) = {
-            let mut all = self.asked.lock();
-            let session = all.session.upgrade();
-            let open = all
-                .questions
-                .iter_mut()
-                .find(|asked| asked.id == id && !asked.answered);
-            let Some(asked) = open else { return };
-            asked.answered = true;
-            (
-                session,
-                asked.key.clone(),
-                question::given(answer, asked.may_cancel),
-            )
-        };
+        let mut all = self.asked.lock();
+        let session = all.session.upgrade();
+        let open = all
+            .questions
+            .iter_mut()
+            .find(|asked| asked.id == id && !asked.answered);
+        let Some(asked) = open else { return };
+        asked.answered = true;
+        let key = asked.key.clone();
+        let given = question::given(answer, asked.may_cancel);
+        drop(all);
         let (Some(session), Some(me)) = (session, self.me.upgrade()) else {
             return;
         };
@@ -178,17 +175,8 @@ impl Asking for TaskQuestions {
         given: Result<&Answer, &Refusal>,
     ) -> Result<(), Refusal> {
         let method = question.request().method.as_str();
-        let convert = |answer: &Answer| {
-            // The modern form has no messages that belong to a task.
-            let payload = task::unrelated(&answer.payload);
-            let payload = payload.unwrap_or_else(|| answer.payload.clone());
-            let plain = Answer {
-                payload,
-                outcome: answer.outcome,
-            };
-            relay::convert_answer(&plain, method, Form::Legacy, &|_| None)
-        };
-        self.take(question.id(), given.ok().map(convert).as_ref());
+        let answer = given.ok().map(|answer| plain(answer, method));
+        self.receive(question.id(), answer.as_ref());
         Ok(())
     }
 
@@ -198,6 +186,17 @@ impl Asking for TaskQuestions {
     }
 
     fn count_question(&self, _: Option<u64>, _: bool) {}
+}
+
+/// An answer as the server of the task reads it: the modern form has no messages that belong to a
+/// task.
+fn plain(answer: &Answer, method: &str) -> Answer {
+    let payload = task::unrelated(&answer.payload);
+    let unrelated = Answer {
+        payload: payload.unwrap_or_else(|| answer.payload.clone()),
+        outcome: answer.outcome,
+    };
+    relay::convert_answer(&unrelated, method, Form::Legacy, &|_| None)
 }
 
 fn failed(what: &'static str) -> Refusal {

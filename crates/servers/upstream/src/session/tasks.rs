@@ -159,7 +159,7 @@ impl Session {
             .into_iter()
             .chain(more)
             .collect();
-        self.request_about(self.era(), (method, Some(task)), &params, Some(patience))?
+        self.request_about(self.era(), method, Some(task), &params, Some(patience))?
             .answer()
             .await
     }

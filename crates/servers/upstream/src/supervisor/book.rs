@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc, sync::Weak};
 
 use client::LinkError;
 use model::{Coding, LinkId, ParticipantId};
-use platform::Taken;
+use platform::{Full, Share, Taken};
 use wire::mcp::Era;
 
 use crate::fault::Fault;
@@ -97,21 +97,22 @@ impl Book {
             .unwrap_or_default()
     }
 
-    /// Takes the lists of a shared session, and drops those of eras that the server no longer
-    /// speaks.
+    /// Noise on the stdout of the process that is starting, if there is some.
+    pub(super) fn noise(&self) -> Option<String> {
+        if self.starting == 0 {
+            return None;
+        }
+        self.opening.upgrade()?.noise()
+    }
+
+    /// Replaces the lists by those of a shared session, and drops those of eras that the server no
+    /// longer speaks.
     pub(super) fn take_lists(&mut self, session: &Session) {
         let era = session.era();
-        let of = session
-            .handshake()
-            .filter(|_| session.coding() == Coding::Json);
-        let of = of.map(|handshake| KeptLists {
-            handshake,
-            written: session.written.lock().clone(),
-        });
         let newer = Listed {
             era,
             manifest: session.manifest(),
-            of,
+            of: kept_lists(session),
         };
         match self.listed.iter_mut().find(|older| older.era == era) {
             Some(older) => *older = newer,
@@ -133,24 +134,23 @@ impl Book {
             .iter()
             .map(|listed| listed.of.clone())
             .collect::<Option<_>>()?;
-        let eras = self.eras.clone();
-        let legacy = self.legacy;
-        let dislikes_probe = self.dislikes_probe;
         Some(Kept {
-            eras,
-            legacy,
-            dislikes_probe,
+            eras: self.eras.clone(),
+            legacy: self.legacy,
+            dislikes_probe: self.dislikes_probe,
             lists,
         })
     }
 
     /// The era of the server's sessions for a caller of this one, if it is known.
     pub(super) fn spoken(&self, era: Era) -> Option<Era> {
-        match self.eras.contains(&era) {
-            true => Some(era),
-            false if self.must_ask(era) => None,
-            false => self.eras.first().copied(),
+        if self.eras.contains(&era) {
+            return Some(era);
         }
+        if self.must_ask(era) {
+            return None;
+        }
+        self.eras.first().copied()
     }
 
     /// Whether the server must be asked (`initialize`) before it is known if it speaks this era.
@@ -161,18 +161,22 @@ impl Book {
     /// Forgets what a failed start makes doubtful: the detected eras, unless a session in the other
     /// era is open.
     pub(super) fn doubt(&mut self, failed: Option<Era>) {
-        let is_open = |era| {
-            self.slots
-                .get(&(era, SessionKey::Shared))
-                .is_some_and(|slot| slot.open().is_some())
-        };
-        match (is_open(Era::Modern), is_open(Era::Legacy)) {
-            (false, false) => (self.eras, self.legacy) = <_>::default(),
-            (true, _) if failed == Some(Era::Legacy) => {
-                (self.eras, self.legacy) = (vec![Era::Modern], None)
-            }
-            (_, _) => {}
+        let is_modern = self.has_open(Era::Modern);
+        if !is_modern && !self.has_open(Era::Legacy) {
+            self.eras.clear();
+            self.legacy = None;
+        } else if is_modern && failed == Some(Era::Legacy) {
+            // The modern session shows that it speaks that era: only the other one is doubtful.
+            self.eras = vec![Era::Modern];
+            self.legacy = None;
         }
+    }
+
+    /// Whether the shared session in an era is open.
+    fn has_open(&self, era: Era) -> bool {
+        self.slots
+            .get(&(era, SessionKey::Shared))
+            .is_some_and(|slot| slot.open().is_some())
     }
 
     /// The open session at a place. `user` is the caller that is going to use it. A session whose
@@ -189,8 +193,10 @@ impl Book {
         if session.is_asking() || session.is_void() {
             slot.session = None;
             session.retire();
-            let taken = slot.taken.take();
-            self.single_call.extend(taken.map(|taken| (session, taken)));
+            // Only callers' own sessions have a place; a shared one is closed by its last call.
+            if let Some(taken) = slot.taken.take() {
+                self.single_call.push((session, taken));
+            }
             return None;
         }
         let is_first_use = slot.used_by(user);
@@ -204,13 +210,17 @@ impl Book {
     /// successor: detection may find another era, and `only` says that the server speaks no other
     /// than the new session's.
     pub(super) fn pass_on(&self, session: &Session, only: bool) {
-        let failed = self.slots.iter().filter(|((era, key), slot)| {
-            key == session.key() && slot.open().is_none() && (*era == session.era() || only)
-        });
-        let interests = failed.map(|(_, slot)| &slot.interest);
-        interests
-            .filter(|one| !Arc::ptr_eq(one, &session.setup.interest))
-            .for_each(|one| session.setup.interest.absorb(one));
+        let successor = &session.setup.interest;
+        for ((era, key), slot) in &self.slots {
+            let is_followed = key == session.key() && (*era == session.era() || only);
+            if !is_followed || slot.open().is_some() {
+                continue;
+            }
+            // The session may have been opened with its slot's own interest.
+            if !Arc::ptr_eq(&slot.interest, successor) {
+                successor.absorb(&slot.interest);
+            }
+        }
     }
 
     /// All sessions, also one that has ended just now.
@@ -221,7 +231,7 @@ impl Book {
             .chain(self.single_call.iter().map(|(session, _)| session))
     }
 
-    /// Takes that an attempt begins to open a session.
+    /// Records that an attempt begins to open a session.
     ///
     /// # Errors
     /// When the server has been closed: no process is to start for it.
@@ -269,19 +279,15 @@ impl Book {
     /// The era in which a shared session is missing: a client that used it is connected, or
     /// subscribed to something.
     pub(super) fn missing_era(&self) -> Option<Era> {
-        // An era that the server does not speak any more has a successor.
-        let known = |era| self.eras.is_empty() || self.eras.contains(era);
-        let mut shared = self
-            .slots
-            .iter()
-            .filter(|((era, key), _)| !key.is_own() && known(era));
-        let is_missing = |slot: &Slot| {
+        for ((era, key), slot) in &self.slots {
+            // An era that the server does not speak any more has a successor.
+            let is_spoken = self.eras.is_empty() || self.eras.contains(era);
             let is_needed = !slot.users.is_empty() || slot.interest.len() > 0;
-            is_needed && slot.open().is_none()
-        };
-        shared
-            .find(|(_, slot)| is_missing(slot))
-            .map(|((era, _), _)| *era)
+            if !key.is_own() && is_spoken && is_needed && slot.open().is_none() {
+                return Some(*era);
+            }
+        }
+        None
     }
 
     /// The links that keep sessions open which were unused for as long as `idle`.
@@ -322,11 +328,35 @@ impl Book {
     }
 }
 
+/// The lists of a session with all of what their manifest is made of; `None` if that cannot be kept,
+/// as those in protobuf cannot.
+fn kept_lists(session: &Session) -> Option<KeptLists> {
+    if session.coding() != Coding::Json {
+        return None;
+    }
+    let handshake = session.handshake()?;
+    let written = session.written.lock().clone();
+    Some(KeptLists { handshake, written })
+}
+
+/// State of a server, and its reason in words for callers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Condition {
+    pub(super) state: ServerState,
+    pub(super) reason: Option<String>,
+}
+
+impl Condition {
+    pub(super) fn new(state: ServerState, reason: Option<String>) -> Self {
+        Self { state, reason }
+    }
+}
+
 /// The states that were logged and reported last.
 #[derive(Default)]
 pub(super) struct Logged {
-    /// State and reason of the last status line.
-    pub(super) line: Option<(ServerState, Option<String>)>,
+    /// The condition of the last status line.
+    pub(super) line: Option<Condition>,
     /// Whether the server ran.
     pub(super) runs: Option<bool>,
 }
@@ -348,6 +378,14 @@ pub(super) struct Slot {
     pub(super) users: Users,
     /// The purpose for which its session was opened.
     pub(super) purpose: Purpose,
+}
+
+/// Rank of a session that can be closed for another one: the greatest goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RankToClose {
+    /// Whether nothing is lost with it; false if it has tasks.
+    is_idle: bool,
+    quiet: Duration,
 }
 
 /// The purpose of a session.
@@ -374,8 +412,8 @@ impl Slot {
     /// Notes a link that uses its sessions; true if it has not done so before.
     pub(super) fn used_by(&mut self, user: Option<&Caller<'_>>) -> bool {
         let Some(user) = user else { return false };
-        let is_expected = self.purpose == Purpose::Use;
-        if is_expected && self.users.contains_key(&user.link) {
+        // In a session that was opened for another purpose its users are only expected yet.
+        if self.purpose == Purpose::Use && self.users.contains_key(&user.link) {
             return false;
         }
         self.purpose = Purpose::Use;
@@ -413,8 +451,10 @@ impl Slot {
         } else {
             idle
         };
-        let is_unneeded = self.users.is_empty() && self.idle().is_some_and(|quiet| quiet >= idle);
-        is_unneeded.then(|| self.session.take()).flatten()
+        if !self.users.is_empty() || !self.is_quiet(idle) {
+            return None;
+        }
+        self.session.take()
     }
 
     /// Whether it has a session or one is being opened: a task that opens one shares its turn.
@@ -432,7 +472,10 @@ impl Slot {
     /// How long its session has been idle. `None` while it is being opened, has a call, a
     /// subscription or a task.
     pub(super) fn idle(&self) -> Option<Duration> {
-        self.quiet().filter(|_| !self.has_tasks())
+        if self.has_tasks() {
+            return None;
+        }
+        self.quiet()
     }
 
     /// Whether its session was idle for as long as this.
@@ -443,9 +486,26 @@ impl Slot {
     /// How long its session has been idle, whether or not it has tasks.
     pub(super) fn quiet(&self) -> Option<Duration> {
         let session = self.session.as_ref()?;
-        let used =
-            Arc::strong_count(&self.turn) > 1 || session.calls() > 0 || self.interest.len() > 0;
-        (!used).then(|| session.since_last_call())
+        let is_being_opened = Arc::strong_count(&self.turn) > 1;
+        if is_being_opened || session.calls() > 0 || self.interest.len() > 0 {
+            return None;
+        }
+        Some(session.since_last_call())
+    }
+
+    /// The rank of its session among those that can be closed to make room for one more of an
+    /// account. `None` if it must stay, or if its end makes no such room.
+    pub(super) fn rank_to_close(&self, account: &Arc<Share>, full: Full) -> Option<RankToClose> {
+        let taken = self.taken.as_ref()?;
+        match full {
+            Full::Pool => {}
+            Full::Share if taken.is_of(account) => {}
+            Full::Share => return None,
+        }
+        Some(RankToClose {
+            quiet: self.quiet()?,
+            is_idle: !self.has_tasks(),
+        })
     }
 
     /// Whether it can be removed without loss: it has neither a session nor subscriptions for the

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
-use super::book::{Book, Purpose, SessionPlace, Slot};
+use super::book::{Book, Purpose, SessionPlace};
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, ProtoConfig, SessionSharing, Transport};
@@ -24,6 +24,12 @@ use crate::{fault::Fault, handshake, interest::Interest, listen_stream, lists};
 const WAIT: Duration = Duration::from_secs(2);
 
 const RETRIED: &str = "the gateway retries by itself";
+
+/// A time in which no session is opened, and why.
+struct Pause {
+    remaining: Duration,
+    reason: Option<String>,
+}
 
 impl Upstream {
     /// The open session that is wanted; a new one where none is open.
@@ -42,17 +48,16 @@ impl Upstream {
         if let Some(fault) = self.blocked(owner.map(Caller::holder)) {
             return Err(fault.refusal(self.spec.name()));
         }
-        if let Some(owner) = owner.filter(|_| self.spec.config.sessions == SessionSharing::Call) {
-            let place = self.own_place(&mut self.book.lock(), owner)?;
-            let session = self.open(era, Some(owner), Arc::default(), entry).await?;
-            let mut book = self.book.lock();
-            book.single_call.retain(|(other, _)| other.is_open());
-            book.single_call.push((Arc::clone(&session), place));
-            return Ok(session);
+        if let Some(owner) = owner
+            && self.spec.config.sessions == SessionSharing::Call
+        {
+            return self.obtain_for_one_call(era, owner, entry).await;
         }
         // Before detection there is one slot, so that only one process is probed.
         let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
-        let (turn, failures) = {
+        let turn;
+        let failures_before;
+        {
             let mut book = self.book.lock();
             if book.closed {
                 return Err(self.down("was stopped"));
@@ -63,74 +68,99 @@ impl Upstream {
             let slot = book.slots.entry(place.clone()).or_default();
             slot.used_by(user);
             slot.participant = owner.map(|owner| owner.participant.clone());
-            (Arc::clone(&slot.turn), slot.backoff.total)
-        };
+            turn = Arc::clone(&slot.turn);
+            failures_before = slot.backoff.total;
+        }
         let _turn = turn.lock().await;
-        let (interest, taken) = {
+        let interest;
+        let mut taken = None;
+        {
             let mut book = self.book.lock();
             // A task that waited for another attempt shares its outcome, in whichever era it
             // succeeded.
-            let mut eras = [Era::Modern, Era::Legacy]
-                .into_iter()
-                .filter(|other| era.unwrap_or(*other) == *other);
-            if let Some(found) = eras.find_map(|era| book.open(&(era, place.1.clone()), user)) {
-                return Ok(found.session);
+            for other in [Era::Modern, Era::Legacy] {
+                let is_wanted = era.is_none_or(|era| era == other);
+                if is_wanted && let Some(found) = book.open(&(other, place.1.clone()), user) {
+                    return Ok(found.session);
+                }
             }
             let slot = book.slots.entry(place.clone()).or_default();
-            if let Some(reason) = slot
-                .backoff
-                .reason
-                .clone()
-                .filter(|_| slot.backoff.total > failures)
+            if slot.backoff.total > failures_before
+                && let Some(reason) = slot.backoff.reason.clone()
             {
                 return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
             }
-            let interest = Arc::clone(&slot.interest);
-            (
-                interest,
-                owner
-                    .map(|owner| self.own_place(&mut book, owner))
-                    .transpose()?,
-            )
-        };
-        self.await_backoff(&place).await?;
-        let opened = self.open(era, owner, interest, entry).await;
-        if let Some(session) = opened
-            .as_ref()
-            .ok()
-            .filter(|session| session.key().is_own())
-        {
-            // Its lists are known before calls find it: it would seem to list nothing.
-            if let Some(slot) = self.book.lock().slots.get(&place) {
-                slot.pass_users(session);
+            interest = Arc::clone(&slot.interest);
+            if let Some(owner) = owner {
+                taken = Some(self.own_place(&mut book, owner)?);
             }
-            session.emit(SessionEvent::Changed(&[]));
         }
-        let mut book = self.book.lock();
-        let session = match opened {
+        self.await_backoff(&place).await?;
+        let session = match self.open(era, owner, interest, entry).await {
             Ok(session) => session,
             Err(refusal) => {
-                if let Some(slot) = book.slots.get_mut(&place) {
-                    slot.backoff
-                        .failed(Instant::now(), refusal.message.clone().into_owned());
+                if let Some(slot) = self.book.lock().slots.get_mut(&place) {
+                    let reason = refusal.message.clone().into_owned();
+                    slot.backoff.failed(Instant::now(), reason);
                 }
                 return Err(refusal);
             }
         };
-        if book.closed || session.is_void() {
-            close_all(vec![session]);
-            let replaced = || {
-                Fault::Link(LinkError::Account(AccountFault::Replaced)).refusal(self.spec.name())
-            };
-            return Err(if book.closed {
-                self.down("was stopped")
-            } else {
-                replaced()
-            });
+        if session.key().is_own() {
+            // Its lists are known before calls find it: it would seem to list nothing.
+            if let Some(slot) = self.book.lock().slots.get(&place) {
+                slot.pass_users(&session);
+            }
+            session.emit(SessionEvent::Changed(&[]));
+        }
+        self.enter_session(&session, place, taken, purpose)?;
+        session.emit(SessionEvent::Changed(&[]));
+        // Tasks that wait for the first start find the lists complete.
+        self.log_status();
+        self.settled.send_replace(true);
+        Ok(session)
+    }
+
+    /// A new session that ends with the call for which it is opened.
+    async fn obtain_for_one_call(
+        &self,
+        era: Option<Era>,
+        owner: &Caller<'_>,
+        entry: Entry<'_>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let place = self.own_place(&mut self.book.lock(), owner)?;
+        let session = self.open(era, Some(owner), Arc::default(), entry).await?;
+        let mut book = self.book.lock();
+        book.single_call.retain(|(other, _)| other.is_open());
+        book.single_call.push((Arc::clone(&session), place));
+        Ok(session)
+    }
+
+    /// Puts a session that has opened into the slot for which it was opened.
+    ///
+    /// # Errors
+    /// The server was stopped, or the session's sign-in replaced, while it opened.
+    fn enter_session(
+        &self,
+        session: &Arc<Session>,
+        place: SessionPlace,
+        taken: Option<Taken>,
+        purpose: Purpose,
+    ) -> Result<(), Refusal> {
+        let mut book = self.book.lock();
+        if book.closed {
+            close_all(vec![Arc::clone(session)]);
+            return Err(self.down("was stopped"));
+        }
+        if session.is_void() {
+            close_all(vec![Arc::clone(session)]);
+            let fault = Fault::Link(LinkError::Account(AccountFault::Replaced));
+            return Err(fault.refusal(self.spec.name()));
         }
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();
-        (slot.session, slot.taken) = (Some(Arc::clone(&session)), taken);
+        slot.session = Some(Arc::clone(session));
+        slot.taken = taken;
         slot.interest = Arc::clone(&session.setup.interest);
         // A caller may have come to use it meanwhile.
         slot.purpose = if slot.users.is_empty() || purpose == Purpose::Warm {
@@ -138,15 +168,12 @@ impl Upstream {
         } else {
             Purpose::Use
         };
-        slot.pass_users(&session);
-        let replaced = book.slots.insert((session.era(), place.1), slot);
+        slot.pass_users(session);
+        // Under the era that it has: detection may have found another one than that of the place.
+        let (_, key) = place;
+        let replaced = book.slots.insert((session.era(), key), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
-        drop(book);
-        session.emit(SessionEvent::Changed(&[]));
-        // Tasks that wait for the first start find the lists complete.
-        self.log_status();
-        self.settled.send_replace(true);
-        Ok(session)
+        Ok(())
     }
 
     /// A place for one more session of a caller. If there is none, the session that was idle
@@ -159,57 +186,58 @@ impl Upstream {
                 Ok(taken) => return Ok(taken),
                 Err(full) => full,
             };
-            let counts = |slot: &Slot| match (&slot.taken, full) {
-                (None, _) => false,
-                (Some(_), Full::Pool) => true,
-                (Some(taken), Full::Share) => taken.is_of(&account),
+            let ranked = book
+                .slots
+                .iter()
+                .filter_map(|(place, slot)| Some((slot.rank_to_close(&account, full)?, place)));
+            let Some((_, place)) = ranked.max_by_key(|(rank, _)| *rank) else {
+                return Err(self.full_of_sessions(full));
             };
-            let slots = book.slots.iter().filter(|(_, slot)| counts(slot));
-            let quiet = slots.filter_map(|(place, slot)| {
-                Some(((slot.idle().is_some(), slot.quiet()?), place.clone()))
-            });
-            let Some((_, place)) = quiet.max_by_key(|(rank, _)| *rank) else {
-                let who = if full == Full::Share {
-                    "you have too many sessions at"
-                } else {
-                    "too many sessions are open at"
-                };
-                let what = format!("{who} the server `{}`", self.spec.name());
-                return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
-            };
-            close_all(
-                book.slots
-                    .remove(&place)
-                    .and_then(|slot| slot.session)
-                    .into_iter()
-                    .collect(),
-            );
+            let place = place.clone();
+            // Its end frees its place.
+            let slot = book.slots.remove(&place);
+            close_all(slot.and_then(|slot| slot.session).into_iter().collect());
         }
+    }
+
+    fn full_of_sessions(&self, full: Full) -> Refusal {
+        let who = match full {
+            Full::Share => "you have too many sessions at",
+            Full::Pool => "too many sessions are open at",
+        };
+        let what = format!("{who} the server `{}`", self.spec.name());
+        Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later")
     }
 
     /// Waits for the end of a short back-off; refuses during a long one.
     async fn await_backoff(&self, place: &SessionPlace) -> Result<(), Refusal> {
-        let now = Instant::now();
-        let (remaining, reason) = {
-            let book = self.book.lock();
-            let own = book.slots.get(place).map(|slot| &slot.backoff);
-            let own = own.filter(|own| own.remaining(now) > book.backoff.remaining(now));
-            let later = own.unwrap_or(&book.backoff);
-            (later.remaining(now), later.reason.clone())
+        let Some(pause) = self.pause(place) else {
+            return Ok(());
         };
-        match remaining {
-            None => Ok(()),
-            Some(remaining) if remaining <= WAIT => {
-                sleep(remaining).await;
-                Ok(())
-            }
-            Some(remaining) => {
-                let reason = reason.unwrap_or_else(|| "is not running".to_owned());
-                Err(Refusal::new(RefusalCode::UpstreamDown, reason)
-                    .hint(RETRIED)
-                    .retry_after_ms(millis(remaining)))
-            }
+        if pause.remaining <= WAIT {
+            sleep(pause.remaining).await;
+            return Ok(());
         }
+        let reason = pause.reason.unwrap_or_else(|| "is not running".to_owned());
+        Err(Refusal::new(RefusalCode::UpstreamDown, reason)
+            .hint(RETRIED)
+            .retry_after_ms(millis(pause.remaining)))
+    }
+
+    /// The back-off of the server or of a slot, whichever ends later.
+    fn pause(&self, place: &SessionPlace) -> Option<Pause> {
+        let now = Instant::now();
+        let book = self.book.lock();
+        let mut backoff = &book.backoff;
+        if let Some(slot) = book.slots.get(place)
+            && slot.backoff.remaining(now) > backoff.remaining(now)
+        {
+            backoff = &slot.backoff;
+        }
+        Some(Pause {
+            remaining: backoff.remaining(now)?,
+            reason: backoff.reason.clone(),
+        })
     }
 
     /// Why no session of this caller can open until a person acts; of the shared session without
@@ -229,15 +257,12 @@ impl Upstream {
 
     /// A caller as sessions here know it: by its access token only where that is exchanged.
     pub(super) fn known<'a>(&self, caller: &Caller<'a>) -> Caller<'a> {
-        let are_of_tokens = self
-            .environment
-            .accounts
-            .as_ref()
-            .is_some_and(|all| all.are_of_tokens());
-        Caller {
-            token: caller.token.filter(|_| are_of_tokens),
-            ..*caller
+        let mut known = *caller;
+        let accounts = self.environment.accounts.as_ref();
+        if !accounts.is_some_and(|accounts| accounts.are_of_tokens()) {
+            known.token = None;
         }
+        known
     }
 
     /// Whether every caller has an account of its own at the server, so that no session is shared.
@@ -270,66 +295,41 @@ impl Upstream {
             place = Some(self.enter(entry).await);
         }
         let place = &mut place;
-        let (asks, remembered) = {
+        let asks;
+        // Skips the probe for a server that was found to be spoiled by it.
+        let skips_probe;
+        {
             let mut book = self.book.lock();
             book.starting += 1;
-            let remembered = (era.is_none() && book.dislikes_probe).then_some(Era::Legacy);
-            (era.is_some_and(|era| book.must_ask(era)), remembered)
-        };
-        let era = era.or(remembered);
+            asks = era.is_some_and(|era| book.must_ask(era));
+            skips_probe = era.is_none() && book.dislikes_probe;
+        }
+        let era = if skips_probe { Some(Era::Legacy) } else { era };
         let mut outcome = self.attempt(era, owner, &interest, place).await;
-        if let Err(Fault::Link(LinkError::Http {
-            status: 400 | 404 | 405,
-            ..
-        })) = &outcome
-            && matches!(self.spec.config.transport, Transport::Http(_))
-            && era != Some(Era::Modern)
-            && !asks
-            && !self.book.lock().http_sse
-        {
+        if !asks && era != Some(Era::Modern) && self.may_speak_http_sse(&outcome) {
             // Servers of 2024-11-05 answer a POST like this; any other server fails again.
             self.book.lock().http_sse = true;
             let second = self
                 .attempt(Some(Era::Legacy), owner, &interest, place)
                 .await;
             self.book.lock().http_sse = second.is_ok();
-            outcome = if second.is_ok() { second } else { outcome };
+            outcome = second.or(outcome);
         }
-        if let Err(fault) = &outcome
-            && !matches!(
-                fault,
-                Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Itself(_)
-            )
-            && matches!(self.spec.config.transport, Transport::Stdio(_))
-            && era.is_none()
+        let spoiled = self.spoiled_by_probe(&outcome);
+        if era.is_none()
+            && let Some(only) = spoiled
         {
-            // The probe precedes the handshake. Some legacy servers end at it, or answer no
-            // handshake after it; some modern ones answer it late, and end at the handshake that
-            // has followed: a new process gets one of the two alone.
-            let only = if let Fault::Ended(era) = fault {
-                *era
-            } else {
-                Era::Legacy
-            };
             self.enter_again(place, entry).await;
             let second = self.attempt(Some(only), owner, &interest, place).await;
             if second.is_ok() {
                 self.book.lock().dislikes_probe = only == Era::Legacy;
                 outcome = second;
             }
-        } else if let Err(Fault::Answer(_)) = &outcome
-            && remembered.is_some()
-        {
+        } else if skips_probe && let Err(Fault::Answer(_)) = &outcome {
             // It answers the handshake with an error: another program may run in its place.
             self.book.lock().dislikes_probe = false;
         }
-        if let Err(fault) = &outcome
-            && matches!(
-                self.spec.config.transport,
-                Transport::Proto(ProtoConfig::Child { fallback: true, .. })
-            )
-            && fault.is_of_protocol()
-        {
+        if self.may_speak_other_coding(&outcome) {
             // It may speak JSON-RPC, or, if it did so before, proto-mcp now: a new process is
             // asked.
             let other = !self.book.lock().proto_fallback;
@@ -337,7 +337,7 @@ impl Upstream {
             self.enter_again(place, entry).await;
             let second = self.attempt(era, owner, &interest, place).await;
             self.book.lock().proto_fallback = other == second.is_ok();
-            outcome = if second.is_ok() { second } else { outcome };
+            outcome = second.or(outcome);
         }
         if asks {
             self.record_asked(outcome.as_ref().err());
@@ -349,6 +349,51 @@ impl Upstream {
             self.settled.send_replace(true);
         }
         outcome.map_err(|fault| fault.refusal(self.spec.name()))
+    }
+
+    /// Whether an attempt failed as it does at a server that only speaks HTTP+SSE, and that was not
+    /// tried yet.
+    fn may_speak_http_sse(&self, outcome: &Result<Arc<Session>, Fault>) -> bool {
+        let is_http = matches!(self.spec.config.transport, Transport::Http(_));
+        let is_refused = matches!(
+            outcome,
+            Err(Fault::Link(LinkError::Http {
+                status: 400 | 404 | 405,
+                ..
+            }))
+        );
+        is_http && is_refused && !self.book.lock().http_sse
+    }
+
+    /// The only era that a new process of the server is to be asked in, after an attempt that may
+    /// have failed because of the probe, which precedes the handshake. Some legacy servers end at
+    /// it, or answer no handshake after it; some modern ones answer it late, and end at the
+    /// handshake that has followed.
+    fn spoiled_by_probe(&self, outcome: &Result<Arc<Session>, Fault>) -> Option<Era> {
+        if !matches!(self.spec.config.transport, Transport::Stdio(_)) {
+            return None;
+        }
+        match outcome {
+            Ok(_)
+            | Err(Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Itself(_)) => {
+                None
+            }
+            Err(Fault::Ended(era)) => Some(*era),
+            Err(_) => Some(Era::Legacy),
+        }
+    }
+
+    /// Whether an attempt failed as it does at a server that speaks the other one of JSON-RPC and
+    /// proto-mcp, and the configuration allows either.
+    fn may_speak_other_coding(&self, outcome: &Result<Arc<Session>, Fault>) -> bool {
+        let may_be_either = matches!(
+            self.spec.config.transport,
+            Transport::Proto(ProtoConfig::Child { fallback: true, .. })
+        );
+        match outcome {
+            Ok(_) => false,
+            Err(fault) => may_be_either && fault.is_of_protocol(),
+        }
     }
 
     /// Waits for a place in the gate of starts.
@@ -373,7 +418,10 @@ impl Upstream {
         let mut book = self.book.lock();
         book.starting = book.starting.saturating_sub(1);
         match fault {
-            None => (book.eras, book.legacy) = (vec![Era::Modern, Era::Legacy], Some(true)),
+            None => {
+                book.eras = vec![Era::Modern, Era::Legacy];
+                book.legacy = Some(true);
+            }
             Some(
                 Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
                 | Fault::Unsent(_)
@@ -447,46 +495,11 @@ impl Upstream {
         place: &mut Option<Place>,
     ) -> Result<Arc<Session>, Fault> {
         let start = self.spec.config.timeouts.start;
-        let (http_sse, proto_fallback, patience) = {
-            let book = self.book.lock();
-            (
-                book.http_sse,
-                book.proto_fallback,
-                book.patience.unwrap_or(start),
-            )
-        };
-        let session = Session::new(SessionSetup {
-            spec: Arc::clone(&self.spec),
-            key: SessionKey::of(owner),
-            owner: owner.map(Into::into),
-            environment: self.environment.clone(),
-            interest: Arc::clone(interest),
-            single_call: self.spec.config.sessions == SessionSharing::Call && owner.is_some(),
-            http_sse,
-            proto_fallback,
-            calls: Arc::clone(&self.calls),
-        });
+        let patience = self.book.lock().patience.unwrap_or(start);
+        let session = self.new_session(owner, interest);
         self.book.lock().begin(&session)?;
         let began = Instant::now();
-        let watch = |sight: Sight, waited| {
-            // It does not start up with others any more: it waits.
-            *place = None;
-            if let Sight::Works(work) = sight {
-                self.book.lock().slow = Some(work.reason(waited));
-                self.log_status();
-            }
-        };
-        // Where another process runs, its program is installed, and what keeps a second one may be
-        // the first.
-        let runs = self.book.lock().sessions().any(|session| session.is_open());
-        let opening = handshake::open(&session, era);
-        let opened = if runs {
-            timeout(start, opening).await.unwrap_or(Err(Fault::Timeout))
-        } else {
-            startup::bounded(&session, patience, opening, watch).await
-        };
-        self.book.lock().slow = None;
-        if let Err(fault) = opened {
+        if let Err(fault) = self.shake_hands(&session, era, patience, place).await {
             session.close().await;
             let mut book = self.book.lock();
             if owner.is_none() {
@@ -521,13 +534,16 @@ impl Upstream {
             session.close().await;
             return Err(fault.clone());
         }
-        let complete = matches!(listed, Ok(Ok(())));
         if !session.is_open() {
             return Err(Fault::Ended(session.era()));
         }
         if owner.is_none() {
-            self.book.lock().incomplete = (!complete)
-                .then(|| "its lists are incomplete: some could not be fetched".to_owned());
+            let is_complete = matches!(listed, Ok(Ok(())));
+            self.book.lock().incomplete = if is_complete {
+                None
+            } else {
+                Some("its lists are incomplete: some could not be fetched".to_owned())
+            };
         }
         if session.era() == Era::Legacy {
             session.restore_interest().await;
@@ -545,5 +561,53 @@ impl Upstream {
             ));
         }
         Ok(session)
+    }
+
+    /// A session that has yet to open.
+    fn new_session(&self, owner: Option<&Caller<'_>>, interest: &Arc<Interest>) -> Arc<Session> {
+        let http_sse = self.book.lock().http_sse;
+        let proto_fallback = self.book.lock().proto_fallback;
+        Session::new(SessionSetup {
+            spec: Arc::clone(&self.spec),
+            key: SessionKey::of(owner),
+            owner: owner.map(Into::into),
+            environment: self.environment.clone(),
+            interest: Arc::clone(interest),
+            single_call: self.spec.config.sessions == SessionSharing::Call && owner.is_some(),
+            http_sse,
+            proto_fallback,
+            calls: Arc::clone(&self.calls),
+        })
+    }
+
+    /// Dials and shakes hands, within the time of a start. A process that waits for something else
+    /// than the processor gives its place in the gate of starts up.
+    async fn shake_hands(
+        &self,
+        session: &Arc<Session>,
+        era: Option<Era>,
+        patience: Duration,
+        place: &mut Option<Place>,
+    ) -> Result<(), Fault> {
+        // Where another process runs, its program is installed, and what keeps a second one may be
+        // the first.
+        let runs = self.book.lock().sessions().any(|session| session.is_open());
+        let opening = handshake::open(session, era);
+        let outcome = if runs {
+            let start = self.spec.config.timeouts.start;
+            timeout(start, opening).await.unwrap_or(Err(Fault::Timeout))
+        } else {
+            startup::bounded(session, patience, opening, |sight, waited| {
+                // It does not start up with others any more: it waits.
+                *place = None;
+                if let Sight::Works(work) = sight {
+                    self.book.lock().slow = Some(work.reason(waited));
+                    self.log_status();
+                }
+            })
+            .await
+        };
+        self.book.lock().slow = None;
+        outcome
     }
 }

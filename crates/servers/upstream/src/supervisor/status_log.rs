@@ -1,11 +1,15 @@
 //! Status of a server for listings and health checks, and its changes in the log.
 
-use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use platform::millis;
 
+use super::book::{Book, Condition};
 use super::{TARGET, Upstream};
 use crate::config::Transport;
+use crate::session::Session;
 use crate::status::{ServerState, ServerStatus};
 
 /// Failures in a row after which a server that is being started again is down.
@@ -18,10 +22,8 @@ fn without_number(cause: &str) -> String {
     let Some((before, after)) = cause.split_once(" (os error") else {
         return cause.to_owned();
     };
-    format!(
-        "{before}{}",
-        after.split_once(')').map_or("", |(_, rest)| rest)
-    )
+    let rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    format!("{before}{rest}")
 }
 
 impl Upstream {
@@ -29,7 +31,7 @@ impl Upstream {
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         let book = self.book.lock();
-        let sessions: Vec<_> = book
+        let sessions: Vec<&Arc<Session>> = book
             .sessions()
             .filter(|session| session.is_open())
             .collect();
@@ -37,88 +39,44 @@ impl Upstream {
         let shared = sessions
             .iter()
             .filter(|session| !session.key().is_own())
-            .max_by_key(|session| book.eras.first() == Some(&session.era()));
-        let failure = shared
-            .and_then(|session| session.failure())
-            .or_else(|| book.incomplete.clone());
-        let noise = book
-            .opening
-            .upgrade()
-            .filter(|_| book.starting > 0)
-            .and_then(|opening| opening.noise());
-        let blocked = (!book.closed).then(|| self.blocked(None)).flatten();
-        let (state, reason) = match (shared, failure) {
-            _ if blocked.is_some() => {
-                let reason = blocked
-                    .as_ref()
-                    .map(|fault| fault.refusal(self.spec.name()).to_string());
-                (ServerState::NeedsLogin, reason)
+            .max_by_key(|session| book.eras.first() == Some(&session.era()))
+            .copied();
+        let blocked = if book.closed {
+            None
+        } else {
+            self.blocked(None)
+        };
+        let noise = book.noise();
+        let condition = match &blocked {
+            Some(fault) => {
+                let reason = fault.refusal(self.spec.name()).to_string();
+                Condition::new(ServerState::NeedsLogin, Some(reason))
             }
-            (None, _) if self.has_callers_accounts() && !book.closed => (ServerState::Ready, None),
-            (Some(_), Some(failure)) => (ServerState::Degraded, Some(failure)),
-            (Some(_), None) => (ServerState::Ready, None),
-            // A caller's own session shows that it runs.
-            (None, _) if !sessions.is_empty() => (ServerState::Ready, None),
-            (None, _) if self.is_away() => (
-                ServerState::Down,
-                Some(self.away_refusal().message.into_owned()),
-            ),
-            // One that fails again and again is not about to run.
-            (None, _)
-                if book.starting > 0 && !book.closed && book.backoff.failures() >= FAILING =>
-            {
-                (ServerState::Down, book.backoff.reason.clone())
+            None => self.condition(&book, shared, !sessions.is_empty(), noise.is_some()),
+        };
+        let state = condition.state;
+        let has_failed = !state.is_ready() && !book.cause.is_empty();
+        let remaining = book.backoff.remaining(Instant::now());
+        let cause = match &blocked {
+            Some(fault) => Some(fault.cause()),
+            None if has_failed => {
+                Some(without_number(&book.cause) + &self.tries(&book, state, remaining))
             }
-            (None, _) if book.starting == 0 && book.queued > 0 && book.backoff.reason.is_none() => {
-                (ServerState::Starting, Some(QUEUED.to_owned()))
-            }
-            (None, _) if book.starting > 0 => {
-                let noisy = noise.as_ref().map(|_| "it has not answered yet".to_owned());
-                (
-                    ServerState::Starting,
-                    book.slow
-                        .clone()
-                        .or_else(|| book.backoff.reason.clone())
-                        .or(noisy),
-                )
-            }
-            (None, _) if book.closed => (ServerState::Down, Some("stopped".to_owned())),
-            (None, _) if book.backoff.reason.is_some() => {
-                (ServerState::Down, book.backoff.reason.clone())
-            }
-            (None, _) if self.spec.config.is_on_demand() && !book.listed.is_empty() => {
-                (ServerState::Idle, None)
-            }
-            (None, _) => (ServerState::Starting, None),
+            None => noise,
+        };
+        let last_words = if has_failed {
+            book.last_words.clone()
+        } else {
+            Vec::new()
         };
         let manifest = book.manifest();
-        let failed = !state.is_ready() && !book.cause.is_empty();
-        let remaining = book.backoff.remaining(Instant::now());
-        let tries = match (
-            book.backoff.failures(),
-            remaining.map(|left| left.as_secs()),
-        ) {
-            _ if matches!(self.spec.config.transport, Transport::Unusable { .. }) => String::new(),
-            (tries, _) if tries < FAILING || state != ServerState::Down => String::new(),
-            (tries, Some(left)) if left > 0 => format!("; {tries} tries, the next in {left} s"),
-            (tries, _) => format!("; {tries} tries"),
-        };
         ServerStatus {
-            cause: match &blocked {
-                Some(fault) => Some(fault.cause()),
-                None => failed
-                    .then(|| without_number(&book.cause) + &tries)
-                    .or(noise),
-            },
-            hint: (failed && !book.hint.is_empty()).then_some(book.hint),
-            last_words: if failed {
-                book.last_words.clone()
-            } else {
-                Vec::new()
-            },
+            cause,
+            hint: (has_failed && !book.hint.is_empty()).then_some(book.hint),
+            last_words,
             name: Arc::from(self.spec.name()),
             state,
-            reason,
+            reason: condition.reason,
             reachable: shared.is_none_or(|session| session.is_reachable()),
             eras: book.eras.clone(),
             version: shared.map(|session| session.version().as_str().to_owned()),
@@ -152,6 +110,69 @@ impl Upstream {
         }
     }
 
+    /// The condition of a server that waits for no person. The first that applies counts.
+    fn condition(
+        &self,
+        book: &Book,
+        shared: Option<&Arc<Session>>,
+        has_sessions: bool,
+        is_noisy: bool,
+    ) -> Condition {
+        if let Some(session) = shared {
+            let failure = session.failure().or_else(|| book.incomplete.clone());
+            return match failure {
+                Some(failure) => Condition::new(ServerState::Degraded, Some(failure)),
+                None => Condition::new(ServerState::Ready, None),
+            };
+        }
+        // A caller's own session shows that it runs. Where all are callers' own, it is ready for
+        // the first.
+        if has_sessions || self.has_callers_accounts() && !book.closed {
+            return Condition::new(ServerState::Ready, None);
+        }
+        if self.is_away() {
+            let reason = self.away_refusal().message.into_owned();
+            return Condition::new(ServerState::Down, Some(reason));
+        }
+        let failed = book.backoff.reason.clone();
+        if book.starting > 0 {
+            // One that fails again and again is not about to run.
+            if !book.closed && book.backoff.failures() >= FAILING {
+                return Condition::new(ServerState::Down, failed);
+            }
+            let silent = is_noisy.then(|| "it has not answered yet".to_owned());
+            let reason = book.slow.clone().or(failed).or(silent);
+            return Condition::new(ServerState::Starting, reason);
+        }
+        if book.queued > 0 && failed.is_none() {
+            return Condition::new(ServerState::Starting, Some(QUEUED.to_owned()));
+        }
+        if book.closed {
+            return Condition::new(ServerState::Down, Some("stopped".to_owned()));
+        }
+        if failed.is_some() {
+            return Condition::new(ServerState::Down, failed);
+        }
+        if self.spec.config.is_on_demand() && !book.listed.is_empty() {
+            return Condition::new(ServerState::Idle, None);
+        }
+        Condition::new(ServerState::Starting, None)
+    }
+
+    /// The failed tries of a server that is down and is started again, after the cause of the last
+    /// one; empty for any other.
+    fn tries(&self, book: &Book, state: ServerState, remaining: Option<Duration>) -> String {
+        let tries = book.backoff.failures();
+        let is_usable = !matches!(self.spec.config.transport, Transport::Unusable { .. });
+        if !is_usable || tries < FAILING || state != ServerState::Down {
+            return String::new();
+        }
+        match remaining.map(|left| left.as_secs()) {
+            Some(left) if left > 0 => format!("; {tries} tries, the next in {left} s"),
+            _ => format!("; {tries} tries"),
+        }
+    }
+
     /// Reports whether the server runs, unless that is not known yet; no change is reported
     /// meanwhile.
     pub fn report_available(&self, report: impl FnOnce(bool)) {
@@ -180,20 +201,27 @@ impl Upstream {
         let mut logged = self.logged.lock();
         let status = self.status();
         let runs = self.runs(&status);
-        if let Some(runs) = runs.filter(|_| runs != logged.runs) {
+        if let Some(runs) = runs
+            && logged.runs != Some(runs)
+        {
             logged.runs = Some(runs);
             self.environment.events.available(self.spec.name(), runs);
         }
         if status.state == ServerState::Starting {
             return;
         }
-        let now = (status.state, status.reason);
-        if logged.line.as_ref() == Some(&now) {
+        let condition = Condition::new(status.state, status.reason.clone());
+        if logged.line.as_ref() == Some(&condition) {
             return;
         }
+        self.log(&status);
+        logged.line = Some(condition);
+    }
+
+    fn log(&self, status: &ServerStatus) {
         let server = self.spec.name();
-        let reason = now.1.as_deref().unwrap_or_default();
-        match now.0 {
+        let reason = status.reason.as_deref().unwrap_or_default();
+        match status.state {
             ServerState::Starting => {}
             ServerState::Ready => tracing::info!(
                 target: TARGET,
@@ -228,6 +256,5 @@ impl Upstream {
                 tracing::warn!(target: TARGET, server, reason, cause, hint, "down");
             }
         }
-        logged.line = Some(now);
     }
 }

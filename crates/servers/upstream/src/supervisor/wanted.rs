@@ -9,9 +9,9 @@ use crate::starts::{Entry, Urgency};
 /// A session that is wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// Caller that owns the session; `None` is the shared one.
+    /// Its era; `None` before it is known which ones the server speaks.
     pub(super) era: Option<Era>,
-    /// Whose own it is; `None` is the shared one.
+    /// The caller whose own it is; `None` is the shared one.
     pub(super) owner: Option<&'a Caller<'a>>,
     /// The caller that uses it now.
     pub(super) user: Option<&'a Caller<'a>>,
