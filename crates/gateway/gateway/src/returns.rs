@@ -3,7 +3,7 @@
 
 use auth::Purpose;
 use model::{Answer, OperationId, ParticipantId, Refusal, RefusalCode, Request};
-use platform::unix_ms;
+use platform::{random, unix_ms};
 use wire::mcp::input;
 
 use crate::incoming::{Incoming, named};
