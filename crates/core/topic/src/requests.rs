@@ -544,6 +544,7 @@ impl<H: Handles> Topic<H> {
         self.mirror_end(id, outcome, answer);
         self.end_asks_about(id);
         self.forget_deadline(id);
+        // From here on nothing finds it, so nothing that follows can end it once more.
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(rare) = closed.rare.take() {

@@ -152,7 +152,7 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Result<(Listed, Ma
 
 /// Lists of a server to a caller now: those of its own session there, else those that the server
 /// sent last to all. `None` where each caller has an account, and this one has no session yet: only
-/// a session in its name says what it is listed. No process starts for it.
+/// a session in its name says what it is listed.
 fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
     let caller = call.caller();
     if let Some(callers) = &server.callers

@@ -378,9 +378,10 @@ impl Dispatch {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
-        // That clock began with the gateway, and so did its first servers.
-        let age = Duration::from_millis(self.context.now_ms());
-        self.wait_for_starts(|_| age).await;
+        // That clock began with the gateway, and so did its first servers. It is read for each of
+        // them, so that several that do not start are awaited no longer than one.
+        self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms()))
+            .await;
     }
 
     /// The same before a handshake of this client, unless it is a gateway, as its name shows: two
@@ -403,9 +404,20 @@ impl Dispatch {
             let left = self.settings.topic.list_wait.saturating_sub(age(server));
             let _ = tokio::time::timeout(left, server.upstream.settled()).await;
         }
-        if servers.iter().all(|server| server.upstream.has_settled()) {
-            self.settled.store(true, Ordering::Release);
+        if !self.all_have_settled() {
+            return;
         }
+        self.settled.store(true, Ordering::Release);
+        // Another configuration stores `false` once its servers are there: if that came before the
+        // line above, they are seen now.
+        if !self.all_have_settled() {
+            self.settled.store(false, Ordering::Release);
+        }
+    }
+
+    fn all_have_settled(&self) -> bool {
+        let servers = self.servers();
+        servers.iter().all(|server| server.upstream.has_settled())
     }
 
     /// Waits for the servers that have just been started, before a request for something that none

@@ -470,7 +470,8 @@ fn removed() -> Refusal {
 }
 
 /// Sends a call that waits in its session behind one whose server asks the caller by the caller's
-/// next session.
+/// next session. A call that runs with its proposer's account, or with another caller's, never waits
+/// so: no server may ask about it.
 pub(crate) fn send_elsewhere(dispatch: &Arc<Dispatch>, call: &Call) {
     let Some(from) = call.sessions.last().cloned() else {
         return;

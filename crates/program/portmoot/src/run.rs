@@ -51,6 +51,7 @@ pub(crate) async fn serve(
 ) -> Result<Exit, Failure> {
     survive_limits()?;
     tokio::spawn(give_back_memory());
+    // Before SIGHUP is listened for: this asks whether the process ignores it.
     let terminal = StartTerminal::of_process();
     let mut hangup = listen(SignalKind::hangup())?;
     let mut terminate = listen(SignalKind::terminate())?;

@@ -2,6 +2,18 @@
 //! may enter, and what it may do there.
 //!
 //! The one place where grants meet the configuration.
+//!
+//! | function | for | guests | a refusal is recorded |
+//! |---|---|---|---|
+//! | [`Registry::visitor`] | a client of a topic, over a wire | yes | yes |
+//! | [`Registry::member`] | a client of a topic that may be no guest; the API | no | yes |
+//! | [`Registry::asker`] | a request outside of topics | no | yes |
+//! | [`Registry::sender`] | a request that is answered to strangers too | no | no |
+//! | [`Registry::admit`] | an access token that its issuer must check first | no | yes |
+//! | [`Registry::enter`] | a participant that is known already | yes | no |
+//!
+//! A participant comes from one of these, which are asked in this order: the gateway's own sign-in,
+//! an issuer of access tokens, the configuration with the issued tokens.
 
 use std::{net::IpAddr, sync::Arc, sync::atomic::Ordering};
 
@@ -37,8 +49,27 @@ pub trait CallerLinks: Send + Sync {
     fn of(&self, visitor: &Visitor) -> Result<Arc<Link>, Refusal>;
 }
 
-/// Why access is refused, and to which participant, if that is known.
-type Denied = (Refusal, Option<Arc<Participant>>);
+/// A refused access.
+struct Denied {
+    refusal: Refusal,
+    /// The participant to which it is refused, if that is known.
+    to: Option<Arc<Participant>>,
+}
+
+impl Denied {
+    /// Access that is refused to a stranger.
+    fn to_stranger(refusal: Refusal) -> Self {
+        Self { refusal, to: None }
+    }
+
+    /// Access that is refused to a participant.
+    fn to(participant: Arc<Participant>, refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            to: Some(participant),
+        }
+    }
+}
 
 impl Registry {
     /// The participant of what a client presents, and the topic that it wants to enter. Without a
@@ -56,16 +87,18 @@ impl Registry {
         guests: &Guests,
     ) -> Result<Visitor, Refusal> {
         let presented = presented.into();
-        let entered = match self.entered(presented, topic, Some(wire)) {
-            Err((refusal, None)) if presented.bearer.is_none() => {
-                let guest = self.guest(topic, known, guests);
-                guest
-                    .unwrap_or(Err(refusal))
-                    .map_err(|refusal| (refusal, None))
-            }
-            entered => entered,
+        let denied = match self.entered(presented, topic, Some(wire)) {
+            Ok(visitor) => return Ok(visitor),
+            Err(denied) => denied,
         };
-        entered.map_err(|denied| self.denied(denied, &for_topic(topic)))
+        // A token that is refused makes its bearer no guest.
+        if denied.to.is_none()
+            && presented.bearer.is_none()
+            && let Some(guest) = self.guest(topic, known, guests)
+        {
+            return Ok(guest);
+        }
+        Err(self.denied(denied, &for_topic(topic)))
     }
 
     /// A visitor that is no guest, where guests may not come; without a wire, for the API.
@@ -92,7 +125,7 @@ impl Registry {
         what: &str,
     ) -> Result<Arc<Participant>, Refusal> {
         self.identify(presented.into(), None)
-            .map_err(|refusal| self.denied((refusal, None), what))
+            .map_err(|refusal| self.denied(Denied::to_stranger(refusal), what))
     }
 
     /// The sender of a request, if it is known; without a token the local user, while callers need
@@ -107,33 +140,39 @@ impl Registry {
         topic: Option<&str>,
     ) -> Result<Arc<Participant>, Refusal> {
         let now = self.now();
-        if presented
-            .bearer
-            .is_some_and(|token| token.starts_with(ACCESS_TOKEN_PREFIX))
+        let Some(token) = presented.bearer else {
+            return now.identities.identify(presented, unix_ms());
+        };
+        if token.starts_with(ACCESS_TOKEN_PREFIX)
             && let Some(signed_in) = now.sign_ins.identify(presented, topic, unix_ms())
         {
             return signed_in;
         }
-        let is_of_issuer = presented
-            .bearer
-            .is_some_and(|token| self.is_of_issuer(&now, token));
-        let of_issuer = is_of_issuer
-            .then(|| self.bearers.identify(presented, topic))
-            .flatten();
-        if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer)
-            && let Some(bearer) = participant.bearer.as_deref()
-            && let Some(hash) = bearer.token
+        if self.is_of_issuer(&now, token)
+            && let Some(of_issuer) = self.bearers.identify(presented, topic)
         {
-            // Of no other token is known that an authorization server elsewhere may see it.
-            let participant = participant.id.as_str();
+            if let Ok(participant) = &of_issuer {
+                self.note_checked(participant, token);
+            }
+            return of_issuer;
+        }
+        now.identities.identify(presented, unix_ms())
+    }
+
+    /// Notes for servers with token exchange that a participant came with this token of an issuer.
+    /// Of no other token is known that an authorization server elsewhere may see it.
+    fn note_checked(&self, participant: &Participant, token: &str) {
+        let Some(bearer) = participant.bearer.as_deref() else {
+            return;
+        };
+        if let Some(hash) = bearer.token {
             self.accounts.came(CheckedToken {
-                participant,
+                participant: participant.id.as_str(),
                 token,
                 hash,
                 ends_ms: bearer.ends_ms,
             });
         }
-        of_issuer.unwrap_or_else(|| now.identities.identify(presented, unix_ms()))
     }
 
     /// Whether a token is for the issuers to check: it is none of the gateway's own, nor of a
@@ -154,7 +193,7 @@ impl Registry {
         self.bearers.admit(token, from).await.map_err(|refusal| {
             // Its message names the issuer, and the subject of a token that is good.
             let what = format!("with an access token: {}", refusal.message);
-            self.denied((refusal, None), &what)
+            self.denied(Denied::to_stranger(refusal), &what)
         })
     }
 
@@ -166,33 +205,36 @@ impl Registry {
     ) -> Result<Visitor, Denied> {
         let participant = self
             .identify(presented, Some(topic))
-            .map_err(|refusal| (refusal, None))?;
+            .map_err(Denied::to_stranger)?;
         if wire.is_some_and(|wire| !participant.wires.contains(wire)) {
-            return Err((closed_wire(), Some(participant)));
+            return Err(Denied::to(participant, closed_wire()));
         }
         match self.enter(topic, &participant) {
             Ok(dispatch) => Ok((dispatch, participant)),
-            Err(refusal) => Err((refusal, Some(participant))),
+            Err(refusal) => Err(Denied::to(participant, refusal)),
         }
     }
 
     /// Records a refusal of access.
-    fn denied(&self, (refusal, participant): Denied, what: &str) -> Refusal {
-        let from = participant
-            .as_ref()
-            .map_or(UNKNOWN_PARTICIPANT, |participant| participant.id.as_str());
-        let why = format!("{}: {what}", refusal.code.as_str());
+    fn denied(&self, denied: Denied, what: &str) -> Refusal {
+        let from = match &denied.to {
+            Some(participant) => participant.id.as_str(),
+            None => UNKNOWN_PARTICIPANT,
+        };
+        let why = format!("{}: {what}", denied.refusal.code.as_str());
         self.audit
             .write_connection(None, from, RecordedVerdict::Refused, &why);
-        refusal
+        denied.refusal
     }
 
+    /// A guest of a topic: the one that is `known`, one of this connection, or another one. `None` if
+    /// the topic takes none.
     fn guest(
         &self,
         topic: &str,
         known: Option<Arc<Participant>>,
         guests: &Guests,
-    ) -> Option<Result<Visitor, Refusal>> {
+    ) -> Option<Visitor> {
         let name = TopicName::new(topic).ok()?;
         let now = self.now();
         let topic = now.topic(&name)?;
@@ -201,28 +243,22 @@ impl Registry {
         let dispatch = self.topic(&name)?;
         let known = known.filter(|guest| guest.id.is_guest() && guest.may_enter(&name));
         if let Some(known) = known.or_else(|| guests.of(&name)) {
-            return Some(Ok((dispatch, known)));
+            return Some((dispatch, known));
         }
         let number = self.guests.fetch_add(1, Ordering::Relaxed);
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
-        let capabilities = Arc::clone(allowed);
-        let topics = vec![name];
-        let rate = Some(rate);
-        let mode = DeliveryMode::default();
-        let wires = Wires::ALL;
-        let guest = Participant {
+        let guest = Arc::new(Participant {
             id,
-            capabilities,
-            topics,
-            rate,
-            mode,
-            wires,
+            capabilities: Arc::clone(allowed),
+            topics: vec![name],
+            rate: Some(rate),
+            mode: DeliveryMode::default(),
+            wires: Wires::ALL,
             expires_ms: None,
             bearer: None,
-        };
-        let guest = Arc::new(guest);
+        });
         guests.add(&guest);
-        Some(Ok((dispatch, guest)))
+        Some((dispatch, guest))
     }
 
     /// The topic of this name, if the participant may enter it. A private topic does not exist for
@@ -297,11 +333,21 @@ impl Registry {
     }
 
     fn known_by(&self, now: &InForce, id: &ParticipantId) -> Option<Arc<Participant>> {
-        let bearer = now.identities.participant(id, unix_ms());
-        let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
-        let bearer = bearer.or_else(|| self.bearers.participant(id));
-        let bearer = bearer.or_else(|| now.sign_ins.participant(id, unix_ms()));
-        bearer.or_else(|| is_local().then(|| local_user(&now.config.identity)))
+        if let Some(configured) = now.identities.participant(id, unix_ms()) {
+            return Some(configured);
+        }
+        if let Some(of_issuer) = self.bearers.participant(id) {
+            return Some(of_issuer);
+        }
+        if let Some(signed_in) = now.sign_ins.participant(id, unix_ms()) {
+            return Some(signed_in);
+        }
+        let is_local = id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
+        if is_local {
+            Some(local_user(&now.config.identity))
+        } else {
+            None
+        }
     }
 
     /// All participants that are known now, in a topic or not.

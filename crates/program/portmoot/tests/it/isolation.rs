@@ -178,6 +178,20 @@ fn a_slow_start_delays_the_first_list_up_to_a_limit() {
 }
 
 #[test]
+fn several_slow_starts_delay_the_first_list_no_longer_than_one() {
+    let home = Home::new();
+    let mute = ["a", "b", "c"]
+        .map(|name| format!("[servers.{name}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n"));
+    let config = mute.concat()
+        + &fixture("slow", &["--start-delay-ms", "1500"])
+        + "[topics.main]\nlist_wait = \"600ms\"\n";
+    let gateway = Gateway::start(&home, &config);
+    let client = Client::plain(&gateway);
+    // Would the list wait for each of the others in turn, the slow server were on it.
+    assert_eq!(own(&client.names("tools"), "slow"), 0);
+}
+
+#[test]
 fn a_server_that_never_starts_is_down_and_reveals_nothing_internal() {
     let home = Home::new();
     let config =
