@@ -98,6 +98,15 @@ impl Constant {
             .map_err(|error| ConstantError::Syntax(json::visible::line(&error.to_string())))?;
         let text = String::from_utf8(canonical)
             .map_err(|error| ConstantError::Syntax(error.to_string()))?;
+        Self::plain(text.into())
+    }
+
+    /// The constant that this canonical text is, if it can be one.
+    pub(crate) fn of_canonical(raw: &[u8]) -> Option<Self> {
+        Self::plain(std::str::from_utf8(raw).ok()?.into()).ok()
+    }
+
+    fn plain(text: Box<str>) -> Result<Self, ConstantError> {
         if text.len() > CONSTANT_BYTES_MAX {
             return Err(ConstantError::TooLong);
         }
@@ -112,7 +121,7 @@ impl Constant {
         });
         match odd {
             Some(why) => Err(ConstantError::Odd(why)),
-            None => Ok(Self(text.into())),
+            None => Ok(Self(text)),
         }
     }
 

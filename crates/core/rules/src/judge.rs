@@ -377,8 +377,7 @@ fn fits_in(counted: usize, max: u32) -> bool {
 
 /// The value at a member as a constant, if it can be one.
 pub(crate) fn kept_value(arguments: &Arguments, pointer: &Pointer) -> Option<Constant> {
-    let raw = std::str::from_utf8(arguments.get(pointer)?).ok()?;
-    Constant::parse(raw).ok()
+    Constant::of_canonical(arguments.get(pointer)?)
 }
 
 /// A value in canonical form for people: hidden characters visible, cut at

@@ -287,8 +287,7 @@ pub(crate) fn elements_of(constant: &Constant) -> Option<Vec<Constant>> {
     let ArgumentValue::Array(elements) = constant.value() else {
         return None;
     };
-    let parse = |raw: &&[u8]| Constant::parse(std::str::from_utf8(raw).ok()?).ok();
-    elements.iter().map(parse).collect()
+    elements.into_iter().map(Constant::of_canonical).collect()
 }
 
 /// All steps that cover these values, from the tightest to the widest. What is not there is never
@@ -348,7 +347,7 @@ impl Conditions {
     #[must_use]
     pub fn exactly(arguments: &Arguments) -> Option<Self> {
         let tests = arguments.leaves().map(|(pointer, raw)| {
-            let constant = Constant::parse(std::str::from_utf8(raw).ok()?).ok()?;
+            let constant = Constant::of_canonical(raw)?;
             Some((pointer.clone(), ValueTest::equals(constant)))
         });
         tests.collect()

@@ -4,6 +4,7 @@
 //! only decisions after that count for it. Rejections are hard constraints, of whichever proposer.
 
 mod group;
+mod thresholds;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,23 +17,19 @@ use crate::rule::{CallRule, RuleDecision};
 use crate::rule_set::RuleSet;
 use crate::window::DAY_MS;
 use group::Group;
+pub use thresholds::{
+    APPROVALS_MIN, GROUP_CANDIDATES_MAX, LearnerThresholds, REPEATS_MIN, SHADOW_DAYS_MIN,
+    SHADOW_MIN,
+};
 
-/// Approvals of one group that make a candidate.
-pub const APPROVALS_MIN: usize = 10;
-/// Approvals that a candidate must cover after it took its form.
-pub const SHADOW_MIN: u32 = 10;
-/// Days on which it must have covered them.
-pub const SHADOW_DAYS_MIN: usize = 2;
-/// Approvals of one and the same call that make a candidate for its repetition.
-pub const REPEATS_MIN: usize = 3;
 /// How long decisions are evidence: 90 days, in milliseconds.
 pub const EVIDENCE_MS: u64 = 90 * DAY_MS;
 /// The most decisions that are kept.
 pub const EVIDENCE_MAX: usize = 10_000;
 /// The most groups; those that were not used for longest make way.
 pub const GROUPS_MAX: usize = 1_000;
-/// The most candidates of one group.
-pub const GROUP_CANDIDATES_MAX: usize = 8;
+/// The most candidates that are remembered as declined; the oldest make way.
+pub const DECLINED_MAX: usize = 1_000;
 /// How long nothing is learned of a tool whose decisions are not a matter of its arguments: 30
 /// days, in milliseconds.
 pub const QUARANTINE_MS: u64 = 30 * DAY_MS;
@@ -59,30 +56,6 @@ pub enum LearnerNews {
     Frozen(RuleCandidate),
     /// A candidate has reached what an offer needs.
     Ready(RuleCandidate),
-}
-
-/// How many approvals are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LearnerThresholds {
-    /// As [`APPROVALS_MIN`].
-    pub approvals: usize,
-    /// As [`SHADOW_MIN`].
-    pub shadow: u32,
-    /// As [`SHADOW_DAYS_MIN`].
-    pub shadow_days: usize,
-    /// As [`REPEATS_MIN`].
-    pub repeats: usize,
-}
-
-impl Default for LearnerThresholds {
-    fn default() -> Self {
-        Self {
-            approvals: APPROVALS_MIN,
-            shadow: SHADOW_MIN,
-            shadow_days: SHADOW_DAYS_MIN,
-            repeats: REPEATS_MIN,
-        }
-    }
 }
 
 /// What was learned from decisions.
@@ -221,6 +194,9 @@ impl Learner {
         if let Some(group) = self.groups.get_mut(&candidate.group) {
             group.drop_inside(&candidate.when);
         }
+        if self.declined.len() == DECLINED_MAX {
+            self.declined.remove(0);
+        }
         self.declined.push(candidate.clone());
     }
 
@@ -262,6 +238,7 @@ impl Learner {
                 group.forget(&old);
             }
         }
+        self.quarantined.retain(|_, until_ms| now_ms < *until_ms);
         self.warnings.retain(|_, warnings| !warnings.is_empty());
         self.groups.retain(|_, group| !group.is_empty());
     }

@@ -74,9 +74,9 @@ pub use guards::{
 pub use judge::{ExplainedCheck, SHOWN_VALUE_CHARS_MAX};
 pub use lattice::{next_tighter, next_wider, steps};
 pub use learner::{
-    APPROVALS_MIN, EVIDENCE_MAX, EVIDENCE_MS, GROUP_CANDIDATES_MAX, GROUPS_MAX, Learner,
-    LearnerNews, LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN, SHADOW_DAYS_MIN,
-    SHADOW_MIN,
+    APPROVALS_MIN, DECLINED_MAX, EVIDENCE_MAX, EVIDENCE_MS, GROUP_CANDIDATES_MAX, GROUPS_MAX,
+    Learner, LearnerNews, LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN,
+    SHADOW_DAYS_MIN, SHADOW_MIN,
 };
 pub use licence::{
     DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, is_executed, licensed,
@@ -89,7 +89,7 @@ pub use made_up::{Extreme, made_up};
 pub use name::{NoRuleId, RULE_ID_BYTES_MAX, RuleId, RuleName};
 pub use offer::{
     DifferingFields, DifferingRow, MemberSteps, NEAREST_MAX, NearRejection, OPEN_OFFERS_MAX,
-    RuleOffer, TABLE_ROWS_MAX, offer, unlike_first,
+    RuleOffer, TABLE_ROWS_MAX, may_be_offered, offer, unlike_first,
 };
 pub use parse::{RULES_FILE_BYTES_MAX, RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules};
 pub use path::{ABSOLUTE_ROOT_SEGMENTS_MIN, PathError, PathRoot, ROOT_SEGMENTS_MAX};

@@ -11,7 +11,7 @@ use crate::candidate::{Acceptance, RuleCandidate};
 use crate::conditions::Conditions;
 use crate::constant::Constant;
 use crate::decimal::Decimal;
-use crate::evidence::RuleEvidence;
+use crate::evidence::{RuleEvidence, is_hurried};
 use crate::fit::Fit;
 use crate::judge::{kept_value, shown};
 use crate::lattice::{next_tighter, next_wider};
@@ -300,6 +300,13 @@ fn saved_a_day_tenths(times_ms: &[u64]) -> u32 {
     let days = (last / DAY_MS - first / DAY_MS) + 1;
     let calls = u64::try_from(times_ms.len()).unwrap_or(u64::MAX);
     u32::try_from(calls.saturating_mul(10) / days).unwrap_or(u32::MAX)
+}
+
+/// Whether a person may be offered one more rule: with fewer than [`OPEN_OFFERS_MAX`] open ones, and
+/// not in a hurry. `last_ms` says how long the person's last decisions took, in milliseconds.
+#[must_use]
+pub fn may_be_offered(open: usize, last_ms: &[u32]) -> bool {
+    open < OPEN_OFFERS_MAX && !is_hurried(last_ms)
 }
 
 /// The decisions among these that a renewal shows: uses of a rule, those that are least like the

@@ -177,6 +177,12 @@ fn scope(
     let (REQUEST, Some(method)) = (kind.head(), kind.method()) else {
         return Err(item.error("a rule is about requests", format_args!("write {example}")));
     };
+    if kind.context().is_some_and(|target| target.contains('*')) {
+        return Err(item.error(
+            "`*` is no wildcard here",
+            "name one tool, or, where the rule rejects or asks, none for all of them",
+        ));
+    }
     if kind.context().is_none() && !decision.tightens() {
         return Err(item.error(
             "an approving rule names one tool",

@@ -4,13 +4,14 @@ use json::visible::is_hidden;
 use unicode_normalization::{UnicodeNormalization, is_nfc, is_nfkc};
 use unicode_security::{MixedScript, skeleton};
 
-/// Why a text can be read in several ways; `None` if it cannot: no hidden character, in normal form
-/// NFC, letters of one script.
+/// Why a text can be read in several ways; `None` if it cannot: no hidden character but line feeds
+/// and tabs, in normal form NFC, letters of one script.
 pub(crate) fn oddity(text: &str) -> Option<&'static str> {
-    if text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_control()) {
+    let is_unseen = |symbol: char| is_hidden(symbol) && !matches!(symbol, '\n' | '\t');
+    if text.is_ascii() && !text.chars().any(is_unseen) {
         return None;
     }
-    if text.chars().any(is_hidden) {
+    if text.chars().any(is_unseen) {
         return Some("it holds a character that is not seen");
     }
     if !is_nfc(text) {
@@ -28,16 +29,20 @@ pub(crate) fn is_compatibility_form(text: &str) -> bool {
 }
 
 /// What a careless reader may take a text for: without hidden characters and blanks at its ends, in
-/// lower case, each character replaced by the one that it looks like. Equal for texts that some
+/// lower case, each character beyond ASCII replaced by the one that it looks like. Equal for texts that some
 /// reader takes for each other.
 pub(crate) fn likeness(text: &str) -> String {
     let seen: String = text.chars().filter(|symbol| !is_hidden(*symbol)).collect();
     let folded = seen.nfkc().collect::<String>().to_lowercase();
-    let shown: String = if folded.is_ascii() {
-        folded
-    } else {
-        skeleton(&folded).collect::<String>().to_lowercase()
-    };
+    let mut shown = String::with_capacity(folded.len());
+    for symbol in folded.chars() {
+        if symbol.is_ascii() {
+            shown.push(symbol);
+        } else {
+            let alone = symbol.to_string();
+            shown.extend(skeleton(&alone).flat_map(char::to_lowercase));
+        }
+    }
     shown
         .trim_matches(|symbol: char| symbol.is_whitespace() || symbol == '.')
         .to_owned()
@@ -78,7 +83,7 @@ mod tests {
         for odd in [
             "a\u{200b}b",
             "\u{202e}abc",
-            "tab\t",
+            "bell\u{7}",
             "e\u{301}",
             "pаypal",
             "\u{e0041}",

@@ -4,7 +4,7 @@
 //! restart. Calls that are still open count like those that are over, and an event that comes twice
 //! counts once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{OperationId, ParticipantId};
 
@@ -91,6 +91,8 @@ struct RuleSpent {
     uses: u32,
     last_use_ms: Option<u64>,
     charges: VecDeque<RuleCharge>,
+    /// The operations of the charges.
+    charged: BTreeSet<OperationId>,
     /// Outcomes of the last uses, the latest last: true if it failed.
     outcomes: VecDeque<(OperationId, bool)>,
     /// Until when a charge that made way counts, in milliseconds since 1970.
@@ -219,8 +221,8 @@ impl Spent {
 
 impl RuleSpent {
     fn charge(&mut self, charge: RuleCharge) {
-        let is_known = |known: &RuleCharge| known.operation == charge.operation;
-        if self.charges.iter().rev().any(is_known) || charge.rule.version < self.version {
+        let is_older = charge.rule.version < self.version;
+        if is_older || !self.charged.insert(charge.operation) {
             return;
         }
         if charge.rule.version > self.version {
@@ -238,17 +240,26 @@ impl RuleSpent {
         let is_old =
             |first: &RuleCharge| now_ms.saturating_sub(first.at_ms) > first.keep_ms.max(DAY_MS);
         while self.charges.front().is_some_and(is_old) {
-            self.charges.pop_front();
+            self.drop_first();
         }
         if self.charges.len() > RULE_CHARGES_MAX
-            && let Some(first) = self.charges.pop_front()
+            && let Some(first) = self.drop_first()
         {
             let counts_until_ms = first.at_ms.saturating_add(first.keep_ms);
             self.full_until_ms = self.full_until_ms.max(counts_until_ms);
         }
     }
 
+    fn drop_first(&mut self) -> Option<RuleCharge> {
+        let first = self.charges.pop_front()?;
+        self.charged.remove(&first.operation);
+        Some(first)
+    }
+
     fn give_back(&mut self, operation: OperationId) {
+        if !self.charged.remove(&operation) {
+            return;
+        }
         let at = self
             .charges
             .iter()

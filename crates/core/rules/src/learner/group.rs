@@ -15,17 +15,23 @@ use crate::pointer::Pointer;
 use crate::value_test::{CONSTANTS_MAX, ValueTest};
 use crate::window::DAY_MS;
 
-use super::{GROUP_CANDIDATES_MAX, LearnerThresholds};
+use super::thresholds::{GROUP_CANDIDATES_MAX, LearnerThresholds};
 
 /// The part of the approvals that a candidate must keep when a field is narrowed to exclude
 /// rejections: 80 of 100.
 const KEPT_PERCENT: usize = 80;
+
+/// After a try the next one waits for a tenth more approvals: a group that makes no rule, such as one
+/// with free texts, is not tried again at each of thousands.
+const RETRY_ONE_IN: usize = 10;
 
 /// The approvals of one group, and its candidates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     approved: Vec<Arc<RuleEvidence>>,
     candidates: Vec<RuleCandidate>,
+    /// The approvals at which a generalisation is tried next.
+    next_try: usize,
 }
 
 /// Whether a candidate has reached what an offer needs.
@@ -46,6 +52,7 @@ impl Group {
 
     pub(super) fn forget(&mut self, decision: &Arc<RuleEvidence>) {
         self.approved.retain(|one| !Arc::ptr_eq(one, decision));
+        self.next_try = 0;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -109,19 +116,24 @@ impl Group {
 
     /// The candidates that the latest approval may have made, if no candidate covers it yet.
     pub(super) fn candidates_of(
-        &self,
+        &mut self,
         key: &GroupKey,
         warnings: &[Arc<RuleEvidence>],
         thresholds: &LearnerThresholds,
         now_ms: u64,
     ) -> Vec<RuleCandidate> {
-        let Some(latest) = self.approved.last() else {
+        let Some(latest) = self.approved.last().map(Arc::clone) else {
             return Vec::new();
         };
         let mut covering = self.candidates.iter();
         let covers = |one: &RuleCandidate| one.when.fit_closed(&latest.arguments) == Fit::Held;
-        if covering.any(|one| covers(one) && one.sort == CandidateSort::General) {
+        if covering.any(|one| one.sort == CandidateSort::General && covers(one)) {
             return Vec::new();
+        }
+        let approvals = self.approved.len();
+        let is_due = approvals >= thresholds.approvals.max(self.next_try);
+        if is_due {
+            self.next_try = approvals + (approvals / RETRY_ONE_IN).max(1);
         }
         let candidate = |sort, when: Conditions| {
             let covered = self.approved.iter();
@@ -147,7 +159,7 @@ impl Group {
         {
             found.push(candidate(CandidateSort::Exact, when));
         }
-        if self.approved.len() >= thresholds.approvals {
+        if is_due {
             let general = self.generalised(key, warnings, thresholds);
             found.extend(
                 general
@@ -188,10 +200,7 @@ impl Group {
 }
 
 fn values(member: &Pointer, approved: &[&RuleEvidence]) -> Option<Vec<Constant>> {
-    let value = |one: &&RuleEvidence| {
-        let raw = std::str::from_utf8(one.arguments.get(member)?).ok()?;
-        Constant::parse(raw).ok()
-    };
+    let value = |one: &&RuleEvidence| Constant::of_canonical(one.arguments.get(member)?);
     approved.iter().map(value).collect()
 }
 

@@ -333,7 +333,7 @@ fn a_declined_candidate_is_not_offered_again() {
     story.pay((1..=10).chain(1..=10));
     assert_eq!(story.general(), [""; 0]);
     // A wider one is another matter.
-    story.pay([11]);
+    story.pay([11, 12, 13]);
     assert_eq!(story.general().len(), 1);
 }
 
@@ -368,6 +368,30 @@ fn groups_make_way_at_their_limit() {
             .keys()
             .any(|key| key.members[0].as_str() == "/m0")
     );
+}
+
+#[test]
+fn candidates_of_a_group_make_way_at_their_limit() {
+    let mut story = Story::new();
+    for at in 0..=GROUP_CANDIDATES_MAX {
+        for _ in 0..REPEATS_MIN {
+            story.approve(&format!("{{\"command\":\"make {at}\"}}"));
+        }
+    }
+    let shown: Vec<String> = story.learner.candidates().map(words).collect();
+    assert_eq!(shown.len(), GROUP_CANDIDATES_MAX);
+    assert_eq!(shown[0], "command is \"make 1\"");
+}
+
+#[test]
+fn declined_candidates_make_way_at_their_limit() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    let candidate = story.learner.candidates().next().unwrap().clone();
+    for _ in 0..=DECLINED_MAX {
+        story.learner.decline(&candidate);
+    }
+    assert_eq!(story.learner.declined.len(), DECLINED_MAX);
 }
 
 #[test]

@@ -145,3 +145,25 @@ fn a_renewal_shows_unlike_uses_first() {
     let many: Vec<Arguments> = (0..30).map(|at| read(&format!("{{\"a\":{at}}}"))).collect();
     assert_eq!(unlike_first(&many, &approved).len(), TABLE_ROWS_MAX);
 }
+
+#[test]
+fn a_person_has_few_offers_and_none_in_a_hurry() {
+    assert!(may_be_offered(OPEN_OFFERS_MAX - 1, &[]));
+    assert!(!may_be_offered(OPEN_OFFERS_MAX, &[]));
+    assert!(!may_be_offered(0, &[500; 20]));
+}
+
+#[test]
+fn an_offer_shows_so_many_rejections_and_rows() {
+    let rejected = PastVerdict::Rejected(RejectReason::Arguments);
+    let far = (0..30_u128).map(|at| {
+        let arguments = format!(r#"{{"amount":{},"to":"acme"}}"#, 5_000 + at);
+        decision(at, &arguments, rejected)
+    });
+    let far: Vec<RuleEvidence> = far.collect();
+    let far: Vec<&RuleEvidence> = far.iter().collect();
+    let (offer, _) = offered();
+    assert_eq!(nearest(&offer.rule.when, &far).len(), NEAREST_MAX);
+    let shown = differing(&far);
+    assert_eq!((shown.rows.len(), shown.different), (TABLE_ROWS_MAX, 30));
+}

@@ -299,44 +299,52 @@ fn variants(call: &Value) -> Vec<String> {
 
 #[test]
 fn rules_save_prompts_and_approve_nothing_false() {
-    for seed in [1, 7, 2026] {
-        let mut draw = Draw(seed);
-        let trace: Vec<Traced> = (0..CALLS).map(|_| traced(&mut draw)).collect();
-        let mut run = Run::new(false);
-        for (at, call) in (0..).zip(&trace) {
-            run.take(call, at);
-        }
-        let score = &run.score;
-        assert_eq!(score.wrong, 0, "seed {seed}: {score:?}");
-        assert!(score.saved * 100 >= CALLS * 50, "seed {seed}: {score:?}");
-        assert!(score.offers < 160, "seed {seed}: {score:?}");
-        // A button per tool approves what the policy rejects.
-        let mut pressed = BTreeSet::new();
-        let false_by_button = trace.iter().filter(|call| {
-            let is_pressed = pressed.contains(&(call.agent, call.tool));
-            if call.is_approved {
-                pressed.insert((call.agent, call.tool));
-            }
-            is_pressed && !call.is_approved
-        });
-        assert!(false_by_button.count() > 100);
-        // Exact repetition after three approvals saves less.
-        let mut repeated: BTreeMap<(&str, &str, String), u64> = BTreeMap::new();
-        let saved_by_repetition = trace.iter().filter(|call| {
-            let count = repeated
-                .entry((call.agent, call.tool, call.arguments.to_string()))
-                .or_default();
-            *count += u64::from(call.is_approved);
-            *count > 3
-        });
-        let saved_by_repetition = u64::try_from(saved_by_repetition.count()).unwrap();
-        assert!(
-            saved_by_repetition < score.saved,
-            "{saved_by_repetition} {score:?}"
-        );
-        let passed = attack_variants_passed(&run, &trace);
-        assert!(passed.is_empty(), "seed {seed}: {passed:?}");
+    evaluate(7);
+}
+
+#[test]
+fn rules_save_prompts_and_approve_nothing_false_on_another_trace() {
+    evaluate(2026);
+}
+
+/// Learns on the trace of a seed, and compares with the baselines.
+fn evaluate(seed: u64) {
+    let mut draw = Draw(seed);
+    let trace: Vec<Traced> = (0..CALLS).map(|_| traced(&mut draw)).collect();
+    let mut run = Run::new(false);
+    for (at, call) in (0..).zip(&trace) {
+        run.take(call, at);
     }
+    let score = &run.score;
+    assert_eq!(score.wrong, 0, "seed {seed}: {score:?}");
+    assert!(score.saved * 100 >= CALLS * 50, "seed {seed}: {score:?}");
+    assert!(score.offers < 160, "seed {seed}: {score:?}");
+    // A button per tool approves what the policy rejects.
+    let mut pressed = BTreeSet::new();
+    let false_by_button = trace.iter().filter(|call| {
+        let is_pressed = pressed.contains(&(call.agent, call.tool));
+        if call.is_approved {
+            pressed.insert((call.agent, call.tool));
+        }
+        is_pressed && !call.is_approved
+    });
+    assert!(false_by_button.count() > 100);
+    // Exact repetition after three approvals saves less.
+    let mut repeated: BTreeMap<(&str, &str, String), u64> = BTreeMap::new();
+    let saved_by_repetition = trace.iter().filter(|call| {
+        let count = repeated
+            .entry((call.agent, call.tool, call.arguments.to_string()))
+            .or_default();
+        *count += u64::from(call.is_approved);
+        *count > 3
+    });
+    let saved_by_repetition = u64::try_from(saved_by_repetition.count()).unwrap();
+    assert!(
+        saved_by_repetition < score.saved,
+        "{saved_by_repetition} {score:?}"
+    );
+    let passed = attack_variants_passed(&run, &trace);
+    assert!(passed.is_empty(), "seed {seed}: {passed:?}");
 }
 
 /// Variants of the last calls of the trace that a rule would approve.

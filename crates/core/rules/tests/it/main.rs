@@ -1,5 +1,7 @@
 //! Tests of the rules from outside: vectors, attacks on rules and learner, properties, evaluation.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)] // all of it is a test
+
 mod attacks;
 mod evaluation;
 mod properties;
