@@ -98,6 +98,33 @@ impl<'a> ArgumentValue<'a> {
             Some(_) | None => Self::Null,
         }
     }
+
+    /// The string, if it is one.
+    #[must_use]
+    pub fn into_text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object => None,
+        }
+    }
+
+    /// The number as it is spelled, if it is one.
+    #[must_use]
+    pub fn into_number(self) -> Option<&'a str> {
+        match self {
+            Self::Number(spelled) => Some(spelled),
+            Self::Null | Self::Bool(_) | Self::Text(_) | Self::Array(_) | Self::Object => None,
+        }
+    }
+
+    /// The elements in canonical form, if it is an array.
+    #[must_use]
+    pub fn into_elements(self) -> Option<Vec<&'a [u8]>> {
+        match self {
+            Self::Array(elements) => Some(elements),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Text(_) | Self::Object => None,
+        }
+    }
 }
 
 impl Arguments {

@@ -4,7 +4,9 @@
 //! characters, or a root. A join takes the tightest step that covers both sides, and nothing beyond
 //! what it has seen: no range grows past its extremes, no root rises above the shared directory.
 
-use crate::arguments::{ArgumentValue, Arguments};
+use std::borrow::Cow;
+
+use crate::arguments::Arguments;
 use crate::characters::{CharSet, IDENTIFIER_CHARS_MAX, Shape};
 use crate::conditions::Conditions;
 use crate::constant::{Constant, ValueType};
@@ -156,7 +158,21 @@ fn join_wide(own: &ValueTest, other: &ValueTest) -> Option<ValueTest> {
             };
             Some(Each(count.or(*other_count), test))
         }
-        _ => None,
+        (
+            Integer(..)
+            | Fraction(..)
+            | Under(_)
+            | Url(_)
+            | Chars(..)
+            | Shapes(..)
+            | Each(..)
+            | ValueTest::OneOf(_)
+            | ValueTest::Absent
+            | ValueTest::Type(_)
+            | ValueTest::Length(_)
+            | ValueTest::Some(_),
+            _,
+        ) => None,
     }
 }
 
@@ -211,14 +227,7 @@ pub(crate) fn widened(constants: &[Constant]) -> Option<ValueTest> {
 
 /// The text of a constant that is one.
 pub(crate) fn text_of(constant: &Constant) -> Option<String> {
-    match constant.value() {
-        ArgumentValue::Text(text) => Some(text.into_owned()),
-        ArgumentValue::Null
-        | ArgumentValue::Bool(_)
-        | ArgumentValue::Number(_)
-        | ArgumentValue::Array(_)
-        | ArgumentValue::Object => None,
-    }
+    constant.value().into_text().map(Cow::into_owned)
 }
 
 fn numbers(constants: &[Constant]) -> Option<ValueTest> {
@@ -284,9 +293,7 @@ fn arrays(constants: &[Constant]) -> Option<ValueTest> {
 
 /// The elements of an array.
 pub(crate) fn elements_of(constant: &Constant) -> Option<Vec<Constant>> {
-    let ArgumentValue::Array(elements) = constant.value() else {
-        return None;
-    };
+    let elements = constant.value().into_elements()?;
     elements.into_iter().map(Constant::of_canonical).collect()
 }
 

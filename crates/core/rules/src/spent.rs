@@ -1,4 +1,4 @@
-//! What rules have spent: uses, counted calls and answered calls, folded from events.
+//! Spending of rules: uses, counted calls and answered calls, folded from events.
 //!
 //! A value without a clock: the owner of the journal keeps the events, and folds them again after a
 //! restart. Calls that are still open count like those that are over, and an event that comes twice

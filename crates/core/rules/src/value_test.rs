@@ -1,7 +1,5 @@
 //! Test of one value: the kinds of conditions that a rule has for a member.
 
-use std::borrow::Cow;
-
 use crate::arguments::ArgumentValue;
 use crate::characters::{CharSet, Shape};
 use crate::constant::{Constant, ValueType};
@@ -97,20 +95,20 @@ impl ValueTest {
             Self::Shape(shapes, length) => on_text(raw, |text| {
                 Shape::fit_one(shapes, text).and(fit_length(*length, text))
             }),
-            Self::Each(count, test) => match ArgumentValue::of(raw) {
-                ArgumentValue::Array(elements) => fit_each(*count, test.as_deref(), &elements),
-                _ => Fit::Unclear,
+            Self::Each(count, test) => match ArgumentValue::of(raw).into_elements() {
+                Some(elements) => fit_each(*count, test.as_deref(), &elements),
+                None => Fit::Unclear,
             },
             Self::Absent => Fit::Failed,
             Self::Type(expected) => fit_type(*expected, raw),
             Self::Length(length) => on_text(raw, |text| fit_length(*length, text)),
-            Self::Some(test) => match ArgumentValue::of(raw) {
-                ArgumentValue::Array(elements) => {
+            Self::Some(test) => match ArgumentValue::of(raw).into_elements() {
+                Some(elements) => {
                     let fits = elements.iter().map(|element| test.fit(element));
                     fits.fold(Fit::Failed, Fit::or)
                 }
                 // Readers may take one element for an array of it.
-                _ => test.fit(raw).and(Fit::Unclear),
+                None => test.fit(raw).and(Fit::Unclear),
             },
         }
     }
@@ -195,22 +193,13 @@ fn fit_constants(constants: &[Constant], raw: &[u8]) -> Fit {
 /// Whether some reader could take a value for another one: after a conversion of its type, with
 /// another spelling of a number, or because a text looks like the other.
 fn reads_alike(constant: &[u8], raw: &[u8]) -> bool {
-    let number = |raw: &[u8]| match ArgumentValue::of(raw) {
-        ArgumentValue::Number(spelled) => Some(SpelledNumber::read(spelled)),
-        ArgumentValue::Text(text)
-            if text
-                .trim()
-                .starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
-        {
-            Some(SpelledNumber::read(text.trim()))
-        }
-        _ => None,
-    };
-    if let (Some(own), Some(other)) = (number(constant), number(raw)) {
+    if let (Some(own), Some(other)) = (read_as_number(constant), read_as_number(raw)) {
         let is_text = |raw: &[u8]| ValueType::of(raw) == ValueType::Text;
         return match (own.exact(), other.exact()) {
             (Some(own), Some(other)) => own == other,
-            _ => !(is_text(constant) && is_text(raw)) || like(constant) == like(raw),
+            (None, _) | (_, None) => {
+                !(is_text(constant) && is_text(raw)) || like(constant) == like(raw)
+            }
         };
     }
     let (own, other) = (ValueType::of(constant), ValueType::of(raw));
@@ -220,6 +209,17 @@ fn reads_alike(constant: &[u8], raw: &[u8]) -> bool {
         return own != other || own == ValueType::Object;
     }
     like(constant) == like(raw)
+}
+
+/// The number that a value spells, or that a text of it may be converted to.
+fn read_as_number(raw: &[u8]) -> Option<SpelledNumber> {
+    let text = match ArgumentValue::of(raw) {
+        ArgumentValue::Number(spelled) => return Some(SpelledNumber::read(spelled)),
+        value => value.into_text()?,
+    };
+    let text = text.trim();
+    let begins = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    begins.then(|| SpelledNumber::read(text))
 }
 
 /// A value as a careless reader sees it.
@@ -237,31 +237,24 @@ fn like(raw: &[u8]) -> String {
 
 fn fit_number(range: std::ops::RangeInclusive<Decimal>, raw: &[u8], is_whole: bool) -> Fit {
     let is_in = |number: Decimal| range.contains(&number);
-    match ArgumentValue::of(raw) {
-        ArgumentValue::Number(spelled) => match (SpelledNumber::read(spelled), is_whole) {
-            (SpelledNumber::Integer(number), true) | (SpelledNumber::Fraction(number), false) => {
-                Fit::of(is_in(number))
-            }
-            (SpelledNumber::Integer(number), false) | (SpelledNumber::Fraction(number), true) => {
-                if is_in(number) {
-                    Fit::Unclear
-                } else {
-                    Fit::Failed
-                }
-            }
-            (SpelledNumber::Odd, _) => Fit::Unclear,
-        },
+    let Some(spelled) = ArgumentValue::of(raw).into_number() else {
         // Readers may convert a text, take one element for its array, and nothing for zero.
-        _ => Fit::Unclear,
+        return Fit::Unclear;
+    };
+    match (SpelledNumber::read(spelled), is_whole) {
+        (SpelledNumber::Integer(number), true) | (SpelledNumber::Fraction(number), false) => {
+            Fit::of(is_in(number))
+        }
+        (SpelledNumber::Integer(number), false) | (SpelledNumber::Fraction(number), true) => {
+            Fit::of(is_in(number)).max(Fit::Unclear)
+        }
+        (SpelledNumber::Odd, _) => Fit::Unclear,
     }
 }
 
 fn on_text(raw: &[u8], fit: impl FnOnce(&str) -> Fit) -> Fit {
-    match ArgumentValue::of(raw) {
-        ArgumentValue::Text(Cow::Borrowed(text)) => fit(text),
-        ArgumentValue::Text(Cow::Owned(text)) => fit(&text),
-        _ => Fit::Unclear,
-    }
+    let text = ArgumentValue::of(raw).into_text();
+    text.map_or(Fit::Unclear, |text| fit(&text))
 }
 
 fn fit_length(length: CountRange, text: &str) -> Fit {

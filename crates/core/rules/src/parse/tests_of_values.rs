@@ -1,8 +1,10 @@
 //! Conditions as rules write them: `"/repo" = { one_of = [...] }`.
 
+use std::collections::BTreeSet;
+
 use crate::characters::{CharSet, IDENTIFIER_CHARS_MAX, Shape};
 use crate::conditions::{CONDITIONS_MAX, Conditions};
-use crate::constant::ValueType;
+use crate::constant::{Constant, ValueType};
 use crate::decimal::{Decimal, SpelledNumber};
 use crate::path::PathRoot;
 use crate::pointer::Pointer;
@@ -128,32 +130,30 @@ fn one_of(item: &ItemReader<'_>) -> Result<ValueTest, RuleFileError> {
     let mut types: Vec<ValueType> = constants.iter().map(|one| one.value_type()).collect();
     types.retain(|one| *one != ValueType::Null);
     types.dedup();
-    let count = constants.len();
-    let test = ValueTest::one_of(constants);
+    let different: BTreeSet<&Constant> = constants.iter().collect();
+    if different.len() < constants.len() {
+        return Err(item.error("a constant stands there twice", "write it once"));
+    }
     if types.len() > 1 {
         return Err(item.error(
             "the constants have several types",
             "write constants of one type, or null",
         ));
     }
-    match &test {
-        ValueTest::OneOf(different) if different.len() < count => {
-            Err(item.error("a constant stands there twice", "write it once"))
-        }
-        _ => Ok(test),
-    }
+    Ok(ValueTest::one_of(constants))
 }
 
 fn numbers(item: &ItemReader<'_>, is_whole: bool) -> Result<ValueTest, RuleFileError> {
     let [low, high] = item.pair()?;
     let read = |end: &ItemReader<'_>| -> Result<Decimal, RuleFileError> {
-        match (end.number()?, is_whole) {
-            (SpelledNumber::Fraction(_), true) => Err(end.error(
+        let has_fraction = matches!(end.number()?, SpelledNumber::Fraction(_));
+        if is_whole && has_fraction {
+            return Err(end.error(
                 "an integer has no fraction",
                 "write it without, or use `decimal`",
-            )),
-            _ => end.decimal(),
+            ));
         }
+        end.decimal()
     };
     let (low, high) = (read(&low)?, read(&high)?);
     if low > high {
