@@ -1,0 +1,285 @@
+//! Learner: groups of decisions, candidates that freeze, shadows, and what is ready to be offered.
+//!
+//! It has no model in it and enacts nothing. Only values that were approved shape a candidate, and
+//! only decisions after that count for it. Rejections are hard constraints, of whichever proposer.
+
+mod group;
+mod thresholds;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::candidate::{CandidateSort, GroupKey, RuleCandidate};
+use crate::evidence::{PastVerdict, RejectReason, RuleEvidence, RuledTool};
+use crate::fit::Fit;
+use crate::name::RuleName;
+use crate::rule::{CallRule, RuleDecision};
+use crate::rule_set::RuleSet;
+use crate::window::DAY_MS;
+use group::Group;
+pub use thresholds::{
+    APPROVALS_MIN, GROUP_CANDIDATES_MAX, LearnerThresholds, REPEATS_MIN, SHADOW_DAYS_MIN,
+    SHADOW_MIN,
+};
+
+/// How long decisions are evidence: 90 days, in milliseconds.
+pub const EVIDENCE_MS: u64 = 90 * DAY_MS;
+/// The most decisions that are kept.
+pub const EVIDENCE_MAX: usize = 10_000;
+/// The most groups; those that were not used for longest make way.
+pub const GROUPS_MAX: usize = 1_000;
+/// The most candidates that are remembered as declined; the oldest make way.
+pub const DECLINED_MAX: usize = 1_000;
+/// How long nothing is learned of a tool whose decisions are not a matter of its arguments: 30
+/// days, in milliseconds.
+pub const QUARANTINE_MS: u64 = 30 * DAY_MS;
+
+/// Why nothing is learned of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuarantineCause {
+    /// The same call was approved and rejected: the reason is not in the arguments.
+    DecidedBothWays,
+    /// A reviewer said that time or context was the reason.
+    Context,
+    /// A rejection that a candidate covers.
+    CandidateRefuted,
+}
+
+/// What follows from a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LearnerNews {
+    /// A rule in force covers a rejection: it is to be suspended before its next use.
+    Suspends(RuleName),
+    /// Nothing is learned of a tool for [`QUARANTINE_MS`].
+    Quarantined(RuledTool, QuarantineCause),
+    /// A candidate took its form.
+    Frozen(RuleCandidate),
+    /// A candidate has reached what an offer needs.
+    Ready(RuleCandidate),
+}
+
+/// What was learned from decisions.
+#[derive(Debug, Clone, Default)]
+pub struct Learner {
+    thresholds: LearnerThresholds,
+    /// All decisions, the oldest first.
+    evidence: VecDeque<Arc<RuleEvidence>>,
+    groups: BTreeMap<GroupKey, Group>,
+    /// Rejections by tool.
+    warnings: BTreeMap<RuledTool, Vec<Arc<RuleEvidence>>>,
+    /// Until when nothing is learned of a tool, in milliseconds since 1970.
+    quarantined: BTreeMap<RuledTool, u64>,
+    /// Conditions that persons do not want to be offered again.
+    declined: Vec<RuleCandidate>,
+}
+
+impl Learner {
+    /// A learner with other thresholds.
+    #[must_use]
+    pub fn with(thresholds: LearnerThresholds) -> Self {
+        Self {
+            thresholds,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a decision, after it is durable. `known` are the rules in force: what one of them
+    /// covers is not learned again, and one that covers a rejection is named.
+    pub fn take(&mut self, decision: RuleEvidence, known: &RuleSet) -> Vec<LearnerNews> {
+        let now_ms = decision.at_ms;
+        self.expire(now_ms);
+        let decision = Arc::new(decision);
+        self.evidence.push_back(Arc::clone(&decision));
+        if decision.warns() {
+            return self.take_rejection(&decision, known);
+        }
+        if !decision.teaches() || self.is_quarantined(&decision.tool, now_ms) {
+            return Vec::new();
+        }
+        let mut news = Vec::new();
+        let contradicts = |warning: &Arc<RuleEvidence>| {
+            warning.arguments == decision.arguments && warning.proposer == decision.proposer
+        };
+        let warnings = self.warnings.get(&decision.tool);
+        if warnings.is_some_and(|warnings| warnings.iter().any(contradicts)) {
+            return self.quarantine(&decision.tool, now_ms, QuarantineCause::DecidedBothWays);
+        }
+        let key = key_of(&decision);
+        self.make_room(&key);
+        let no_warnings = Vec::new();
+        let warnings = self.warnings.get(&decision.tool).unwrap_or(&no_warnings);
+        let group = self.groups.entry(key.clone()).or_default();
+        group.take(&decision);
+        for ready in group.shadow(&decision, &self.thresholds) {
+            news.push(LearnerNews::Ready(ready));
+        }
+        let is_known = |candidate: &RuleCandidate| {
+            let is_declined = |one: &RuleCandidate| {
+                one.group == candidate.group && one.when.includes(&candidate.when)
+            };
+            self.declined.iter().any(is_declined) || is_covered(candidate, known)
+        };
+        for candidate in group.candidates_of(&key, warnings, &self.thresholds, now_ms) {
+            if !is_known(&candidate) && group.freeze(candidate.clone()) {
+                let is_ready = candidate.sort == CandidateSort::Exact;
+                news.push(LearnerNews::Frozen(candidate.clone()));
+                news.extend(is_ready.then_some(LearnerNews::Ready(candidate)));
+            }
+        }
+        news
+    }
+
+    fn take_rejection(
+        &mut self,
+        decision: &Arc<RuleEvidence>,
+        known: &RuleSet,
+    ) -> Vec<LearnerNews> {
+        let tool = &decision.tool;
+        let is_covering = |rule: &&CallRule| {
+            rule.decision == RuleDecision::Approve && rule.covers(tool, &decision.arguments)
+        };
+        let covering = known.rules().iter().filter(is_covering);
+        let mut news: Vec<LearnerNews> = covering
+            .map(|rule| LearnerNews::Suspends(rule.name.clone()))
+            .collect();
+        let warnings = self.warnings.entry(tool.clone()).or_default();
+        warnings.push(Arc::clone(decision));
+        let was_approved = self.groups.iter().any(|(key, group)| {
+            key.tool == *tool && key.proposer == decision.proposer && group.has(&decision.arguments)
+        });
+        let refuted = self
+            .groups
+            .iter()
+            .filter(|(key, _)| key.tool == *tool)
+            .flat_map(|(_, group)| group.candidates())
+            .any(|one| one.when.fit_closed(&decision.arguments) != Fit::Failed);
+        let cause = if decision.verdict == PastVerdict::Rejected(RejectReason::Context) {
+            Some(QuarantineCause::Context)
+        } else if was_approved {
+            Some(QuarantineCause::DecidedBothWays)
+        } else if refuted {
+            Some(QuarantineCause::CandidateRefuted)
+        } else {
+            None
+        };
+        if let Some(cause) = cause {
+            news.extend(self.quarantine(tool, decision.at_ms, cause));
+        }
+        news
+    }
+
+    /// Ends all that was learned of a tool, and learns nothing of it for a while.
+    fn quarantine(
+        &mut self,
+        tool: &RuledTool,
+        now_ms: u64,
+        cause: QuarantineCause,
+    ) -> Vec<LearnerNews> {
+        self.quarantined
+            .insert(tool.clone(), now_ms.saturating_add(QUARANTINE_MS));
+        self.groups.retain(|key, _| key.tool != *tool);
+        vec![LearnerNews::Quarantined(tool.clone(), cause)]
+    }
+
+    /// Whether nothing is learned of a tool now.
+    #[must_use]
+    pub fn is_quarantined(&self, tool: &RuledTool, now_ms: u64) -> bool {
+        self.quarantined
+            .get(tool)
+            .is_some_and(|until_ms| now_ms < *until_ms)
+    }
+
+    /// Takes that a person does not want a candidate, or anything inside of it, to be offered again.
+    pub fn decline(&mut self, candidate: &RuleCandidate) {
+        if let Some(group) = self.groups.get_mut(&candidate.group) {
+            group.drop_inside(&candidate.when);
+        }
+        if self.declined.len() == DECLINED_MAX {
+            self.declined.remove(0);
+        }
+        self.declined.push(candidate.clone());
+    }
+
+    /// Takes that a candidate has become a rule.
+    pub fn accept(&mut self, candidate: &RuleCandidate) {
+        if let Some(group) = self.groups.get_mut(&candidate.group) {
+            group.drop_inside(&candidate.when);
+        }
+    }
+
+    /// The candidates that have reached what an offer needs.
+    pub fn ready(&self) -> impl Iterator<Item = &RuleCandidate> {
+        let all = self.groups.values().flat_map(Group::candidates);
+        all.filter(|one| group::is_ready(one, &self.thresholds))
+    }
+
+    /// All candidates.
+    pub fn candidates(&self) -> impl Iterator<Item = &RuleCandidate> {
+        self.groups.values().flat_map(Group::candidates)
+    }
+
+    /// All decisions that are kept, the oldest first.
+    pub fn evidence(&self) -> impl Iterator<Item = &RuleEvidence> {
+        self.evidence.iter().map(AsRef::as_ref)
+    }
+
+    fn expire(&mut self, now_ms: u64) {
+        let is_old = |one: &RuleEvidence| now_ms.saturating_sub(one.at_ms) > EVIDENCE_MS;
+        while self.evidence.len() >= EVIDENCE_MAX
+            || self.evidence.front().is_some_and(|first| is_old(first))
+        {
+            let Some(old) = self.evidence.pop_front() else {
+                break;
+            };
+            if let Some(warnings) = self.warnings.get_mut(&old.tool) {
+                warnings.retain(|one| !Arc::ptr_eq(one, &old));
+            }
+            if let Some(group) = self.groups.get_mut(&key_of(&old)) {
+                group.forget(&old);
+            }
+        }
+        self.quarantined.retain(|_, until_ms| now_ms < *until_ms);
+        self.warnings.retain(|_, warnings| !warnings.is_empty());
+        self.groups.retain(|_, group| !group.is_empty());
+    }
+
+    /// Makes room for one more group.
+    fn make_room(&mut self, key: &GroupKey) {
+        if self.groups.len() < GROUPS_MAX || self.groups.contains_key(key) {
+            return;
+        }
+        let oldest = self.groups.iter().min_by_key(|(_, group)| group.used_ms());
+        if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            self.groups.remove(&oldest);
+        }
+    }
+}
+
+fn key_of(decision: &RuleEvidence) -> GroupKey {
+    GroupKey {
+        tool: decision.tool.clone(),
+        definition: decision.definition,
+        server: decision.server,
+        proposer: decision.proposer.clone(),
+        members: decision.members(),
+    }
+}
+
+/// Whether an approving rule in force includes all that a candidate would approve.
+fn is_covered(candidate: &RuleCandidate, known: &RuleSet) -> bool {
+    let group = &candidate.group;
+    known.rules().iter().any(|rule| {
+        let scope = &rule.scope;
+        rule.decision == RuleDecision::Approve
+            && scope.method == group.tool.method
+            && scope.target.as_ref() == Some(&group.tool.target)
+            && scope.to.as_ref() == Some(&group.tool.to)
+            && scope.definition == Some(group.definition)
+            && scope.server == Some(group.server)
+            && scope.has_proposer(&group.proposer)
+            && rule.when.includes(&candidate.when)
+    })
+}
+
+#[cfg(test)]
+mod tests;

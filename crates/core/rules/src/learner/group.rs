@@ -1,0 +1,313 @@
+//! One group: its approvals, and the candidates that they make.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::arguments::Arguments;
+use crate::candidate::{CandidateSort, GroupKey, RuleCandidate};
+use crate::conditions::Conditions;
+use crate::constant::Constant;
+use crate::evidence::RuleEvidence;
+use crate::fit::Fit;
+use crate::lattice::steps;
+use crate::licence::licensed;
+use crate::pointer::Pointer;
+use crate::value_test::{CONSTANTS_MAX, ValueTest};
+use crate::window::DAY_MS;
+
+use super::thresholds::{GROUP_CANDIDATES_MAX, LearnerThresholds};
+
+/// The part of the approvals that a candidate must keep when a field is narrowed to exclude
+/// rejections: 80 of 100.
+const KEPT_PERCENT: usize = 80;
+
+/// After a try the next one waits for a tenth more approvals: a group that makes no rule, such as one
+/// with free texts, is not tried again at each of thousands.
+const RETRY_ONE_IN: usize = 10;
+
+/// The approvals of one group, and its candidates.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Group {
+    approved: Vec<Arc<RuleEvidence>>,
+    candidates: Vec<RuleCandidate>,
+    /// The approvals at which a generalisation is tried next.
+    next_try: usize,
+}
+
+/// Whether a candidate has reached what an offer needs.
+pub(super) fn is_ready(candidate: &RuleCandidate, thresholds: &LearnerThresholds) -> bool {
+    match candidate.sort {
+        CandidateSort::Exact => true,
+        CandidateSort::General => {
+            candidate.shadow >= thresholds.shadow
+                && candidate.shadow_days.len() >= thresholds.shadow_days
+        }
+    }
+}
+
+impl Group {
+    pub(super) fn take(&mut self, decision: &Arc<RuleEvidence>) {
+        self.approved.push(Arc::clone(decision));
+    }
+
+    pub(super) fn forget(&mut self, decision: &Arc<RuleEvidence>) {
+        self.approved.retain(|one| !Arc::ptr_eq(one, decision));
+        self.next_try = 0;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.approved.is_empty()
+    }
+
+    /// When the latest approval came, in milliseconds since 1970.
+    pub(super) fn used_ms(&self) -> u64 {
+        self.approved.last().map_or(0, |one| one.at_ms)
+    }
+
+    pub(super) fn has(&self, arguments: &Arguments) -> bool {
+        self.approved.iter().any(|one| one.arguments == *arguments)
+    }
+
+    pub(super) fn candidates(&self) -> &[RuleCandidate] {
+        &self.candidates
+    }
+
+    /// Drops the candidates that these conditions include.
+    pub(super) fn drop_inside(&mut self, when: &Conditions) {
+        self.candidates.retain(|one| !when.includes(&one.when));
+    }
+
+    /// Counts an approval for the candidates that cover it. Returns those that reach with it what
+    /// an offer needs.
+    pub(super) fn shadow(
+        &mut self,
+        decision: &RuleEvidence,
+        thresholds: &LearnerThresholds,
+    ) -> Vec<RuleCandidate> {
+        let mut ready = Vec::new();
+        for candidate in &mut self.candidates {
+            if candidate.when.fit_closed(&decision.arguments) != Fit::Held {
+                continue;
+            }
+            let was_ready = is_ready(candidate, thresholds);
+            candidate.shadow = candidate.shadow.saturating_add(1);
+            candidate.shadow_days.insert(decision.at_ms / DAY_MS);
+            if !was_ready && is_ready(candidate, thresholds) {
+                ready.push(candidate.clone());
+            }
+        }
+        ready
+    }
+
+    /// Takes a candidate, unless there is one as wide. It replaces those that it includes.
+    pub(super) fn freeze(&mut self, candidate: RuleCandidate) -> bool {
+        let is_there = |one: &RuleCandidate| one.when.includes(&candidate.when);
+        if self.candidates.iter().any(is_there) {
+            return false;
+        }
+        self.candidates
+            .retain(|one| !candidate.when.includes(&one.when));
+        if self.candidates.len() == GROUP_CANDIDATES_MAX {
+            self.candidates.remove(0);
+        }
+        self.candidates.push(candidate);
+        true
+    }
+
+    /// The candidates that the latest approval may have made, if no candidate covers it yet.
+    pub(super) fn candidates_of(
+        &mut self,
+        key: &GroupKey,
+        warnings: &[Arc<RuleEvidence>],
+        thresholds: &LearnerThresholds,
+        now_ms: u64,
+    ) -> Vec<RuleCandidate> {
+        let Some(latest) = self.approved.last().map(Arc::clone) else {
+            return Vec::new();
+        };
+        let mut covering = self.candidates.iter();
+        let covers = |one: &RuleCandidate| one.when.fit_closed(&latest.arguments) == Fit::Held;
+        if covering.any(|one| one.sort == CandidateSort::General && covers(one)) {
+            return Vec::new();
+        }
+        let approvals = self.approved.len();
+        let is_due = approvals >= thresholds.approvals.max(self.next_try);
+        if is_due {
+            self.next_try = approvals + (approvals / RETRY_ONE_IN).max(1);
+        }
+        let candidate = |sort, when: Conditions| {
+            let covered = self.approved.iter();
+            let covered = covered.filter(|one| when.fit_closed(&one.arguments) == Fit::Held);
+            RuleCandidate {
+                group: key.clone(),
+                sort,
+                frozen: u32::try_from(covered.count()).unwrap_or(u32::MAX),
+                when,
+                born_at_ms: now_ms,
+                shadow: 0,
+                shadow_days: BTreeSet::new(),
+            }
+        };
+        let mut found = Vec::new();
+        let repeated = self
+            .approved
+            .iter()
+            .filter(|one| one.arguments == latest.arguments);
+        if repeated.count() >= thresholds.repeats
+            && let Some(when) = Conditions::exactly(&latest.arguments)
+            && excludes_all(&when, warnings)
+        {
+            found.push(candidate(CandidateSort::Exact, when));
+        }
+        if is_due {
+            let general = self.generalised(key, warnings, thresholds);
+            found.extend(
+                general
+                    .into_iter()
+                    .map(|when| candidate(CandidateSort::General, when)),
+            );
+        }
+        found
+    }
+
+    /// The least general generalisation of the approvals, or of the parts into which one member
+    /// splits them.
+    fn generalised(
+        &self,
+        key: &GroupKey,
+        warnings: &[Arc<RuleEvidence>],
+        thresholds: &LearnerThresholds,
+    ) -> Vec<Conditions> {
+        let all: Vec<&RuleEvidence> = self.approved.iter().map(AsRef::as_ref).collect();
+        if let Some(when) = fitting(key, &all, warnings) {
+            return vec![when];
+        }
+        let splits = key
+            .members
+            .iter()
+            .map(|member| split(key, member, &all, warnings, thresholds));
+        let kept = |conditions: &[Conditions]| {
+            let is_kept = |one: &&&RuleEvidence| {
+                let mut conditions = conditions.iter();
+                conditions.any(|when| when.fit_closed(&one.arguments) == Fit::Held)
+            };
+            all.iter().filter(is_kept).count()
+        };
+        splits
+            .max_by_key(|conditions| kept(conditions))
+            .unwrap_or_default()
+    }
+}
+
+fn values(member: &Pointer, approved: &[&RuleEvidence]) -> Option<Vec<Constant>> {
+    let value = |one: &&RuleEvidence| Constant::of_canonical(one.arguments.get(member)?);
+    approved.iter().map(value).collect()
+}
+
+fn excludes_all(when: &Conditions, warnings: &[Arc<RuleEvidence>]) -> bool {
+    let mut warnings = warnings.iter();
+    warnings.all(|one| when.fit_closed(&one.arguments) == Fit::Failed)
+}
+
+/// Conditions that cover the approvals, or most of them, and no rejection.
+fn fitting(
+    key: &GroupKey,
+    approved: &[&RuleEvidence],
+    warnings: &[Arc<RuleEvidence>],
+) -> Option<Conditions> {
+    let tests: Option<BTreeMap<Pointer, ValueTest>> = key
+        .members
+        .iter()
+        .map(|member| {
+            Some((
+                member.clone(),
+                licensed(member, &values(member, approved)?)?,
+            ))
+        })
+        .collect();
+    let tests = tests?;
+    let when = Conditions::new(tests.clone())?;
+    if excludes_all(&when, warnings) {
+        return Some(when);
+    }
+    narrowed(&tests, approved, warnings)
+}
+
+/// The conditions with one member narrowed by a step, so that they cover no rejection and keep most
+/// of the approvals.
+fn narrowed(
+    tests: &BTreeMap<Pointer, ValueTest>,
+    approved: &[&RuleEvidence],
+    warnings: &[Arc<RuleEvidence>],
+) -> Option<Conditions> {
+    let mut best: Option<(usize, Conditions)> = None;
+    for (member, test) in tests {
+        for narrower in narrower(test, &values(member, approved)?) {
+            let mut tests = tests.clone();
+            tests.insert(member.clone(), narrower);
+            let when = Conditions::new(tests)?;
+            let is_kept = |one: &&&RuleEvidence| when.fit_closed(&one.arguments) == Fit::Held;
+            let kept = approved.iter().filter(is_kept).count();
+            let is_enough = kept * 100 >= approved.len() * KEPT_PERCENT;
+            let is_better = best.as_ref().is_none_or(|(most, _)| kept > *most);
+            if is_enough && is_better && excludes_all(&when, warnings) {
+                best = Some((kept, when));
+            }
+        }
+    }
+    best.map(|(_, when)| when)
+}
+
+/// Steps below a test: the tighter ones that cover all values, and the list of the most frequent
+/// values.
+fn narrower(test: &ValueTest, values: &[Constant]) -> Vec<ValueTest> {
+    let tighter = steps(values)
+        .into_iter()
+        .filter(|step| test.is_wider_than(step));
+    let mut counts: BTreeMap<&Constant, usize> = BTreeMap::new();
+    for value in values {
+        *counts.entry(value).or_default() += 1;
+    }
+    let mut frequent: Vec<(&Constant, usize)> = counts.into_iter().collect();
+    frequent.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    // A value that was seen once closes no list.
+    let frequent = frequent.into_iter().filter(|(_, count)| *count > 1);
+    let frequent: Vec<Constant> = frequent
+        .take(CONSTANTS_MAX)
+        .map(|(one, _)| one.clone())
+        .collect();
+    let list = (!frequent.is_empty()).then(|| ValueTest::one_of(frequent));
+    tighter
+        .chain(list.filter(|list| test.is_wider_than(list)))
+        .collect()
+}
+
+/// The conditions of the parts into which the values of one member split the approvals, those parts
+/// that are large enough and fit.
+fn split(
+    key: &GroupKey,
+    member: &Pointer,
+    approved: &[&RuleEvidence],
+    warnings: &[Arc<RuleEvidence>],
+    thresholds: &LearnerThresholds,
+) -> Vec<Conditions> {
+    let Some(all) = values(member, approved) else {
+        return Vec::new();
+    };
+    let distinct: BTreeSet<&Constant> = all.iter().collect();
+    if distinct.len() > CONSTANTS_MAX || distinct.len() < 2 {
+        return Vec::new();
+    }
+    distinct
+        .into_iter()
+        .filter_map(|value| {
+            let raw = value.as_str().as_bytes();
+            let has_value = |one: &&&RuleEvidence| one.arguments.get(member) == Some(raw);
+            let part: Vec<&RuleEvidence> = approved.iter().filter(has_value).copied().collect();
+            if part.len() < thresholds.approvals {
+                return None;
+            }
+            fitting(key, &part, warnings)
+        })
+        .collect()
+}

@@ -1,0 +1,408 @@
+use model::{Digest, OperationId, ParticipantId};
+
+use super::*;
+use crate::arguments::Arguments;
+use crate::candidate::Acceptance;
+use crate::evidence::EvidenceWeight;
+use crate::value_test::ValueTest;
+
+const NOON_MS: u64 = 1_795_780_800_000;
+
+/// A history that is fed to a learner, one decision after the other, some of them on each day.
+struct Story {
+    learner: Learner,
+    known: RuleSet,
+    news: Vec<LearnerNews>,
+    decided: u64,
+    a_day: u64,
+}
+
+fn name(text: &str) -> ParticipantId {
+    ParticipantId::new(text).unwrap()
+}
+
+impl Story {
+    fn new() -> Self {
+        Self {
+            learner: Learner::default(),
+            known: RuleSet::default(),
+            news: Vec::new(),
+            decided: 0,
+            a_day: 12,
+        }
+    }
+
+    fn decision(&mut self, arguments: &str, verdict: PastVerdict) -> RuleEvidence {
+        self.decided += 1;
+        RuleEvidence {
+            operation: OperationId(u128::from(self.decided)),
+            at_ms: NOON_MS + self.decided / self.a_day * DAY_MS + self.decided,
+            tool: RuledTool {
+                to: name("bank"),
+                method: "tools/call".into(),
+                target: "pay".into(),
+            },
+            definition: Digest([1; 32]),
+            server: Digest([2; 32]),
+            proposer: name("scout"),
+            by: name("ann"),
+            verdict,
+            weight: EvidenceWeight::Deliberate,
+            arguments: Arguments::read(arguments.as_bytes()).unwrap(),
+            redacted: Vec::new(),
+            has_more: false,
+        }
+    }
+
+    fn take(&mut self, evidence: RuleEvidence) {
+        let news = self.learner.take(evidence, &self.known);
+        self.news.extend(news);
+    }
+
+    fn approve(&mut self, arguments: &str) {
+        let evidence = self.decision(arguments, PastVerdict::Approved);
+        self.take(evidence);
+    }
+
+    fn reject(&mut self, arguments: &str) {
+        let evidence = self.decision(arguments, PastVerdict::Rejected(RejectReason::Unsaid));
+        self.take(evidence);
+    }
+
+    /// Approves payments of these amounts to one account.
+    fn pay(&mut self, amounts: impl IntoIterator<Item = u64>) {
+        for amount in amounts {
+            self.approve(&format!(r#"{{"amount":{amount},"to":"acme"}}"#));
+        }
+    }
+
+    fn general(&self) -> Vec<String> {
+        let general = self
+            .learner
+            .candidates()
+            .filter(|one| one.sort == CandidateSort::General);
+        general.map(words).collect()
+    }
+
+    fn ready(&self) -> Vec<String> {
+        self.learner.ready().map(words).collect()
+    }
+
+    fn quarantined(&self) -> Option<QuarantineCause> {
+        self.news.iter().find_map(|news| match news {
+            LearnerNews::Quarantined(_, cause) => Some(*cause),
+            LearnerNews::Suspends(_) | LearnerNews::Frozen(_) | LearnerNews::Ready(_) => None,
+        })
+    }
+}
+
+fn words(candidate: &RuleCandidate) -> String {
+    let tests: Vec<String> = candidate
+        .when
+        .iter()
+        .map(|(pointer, test)| format!("{} {}", pointer.words(), test.words()))
+        .collect();
+    tests.join(", ")
+}
+
+const RANGE: &str = "amount is a whole number from 1 to 10, to is \"acme\"";
+
+#[test]
+fn ten_approvals_freeze_and_ten_more_on_two_days_make_an_offer() {
+    let mut story = Story::new();
+    story.pay(1..=9);
+    assert_eq!(story.general(), [""; 0]);
+    story.pay([10]);
+    assert_eq!(story.general(), [RANGE]);
+    assert_eq!(story.ready(), [""; 0]);
+    story.pay([5, 4, 6, 3, 7, 2, 8, 1, 9]);
+    assert_eq!(story.ready(), [""; 0], "nine in its shadow");
+    story.pay([10]);
+    assert_eq!(story.ready(), [RANGE]);
+    assert!(
+        matches!(story.news.last(), Some(LearnerNews::Ready(_))),
+        "{:?}",
+        story.news
+    );
+}
+
+#[test]
+fn a_single_day_makes_no_offer() {
+    let mut story = Story::new();
+    story.a_day = 1_000;
+    story.pay((1..=10).chain([5, 4, 6, 3, 7, 2, 8, 1, 9, 10]));
+    assert_eq!(story.general(), [RANGE]);
+    assert_eq!(story.ready(), [""; 0]);
+}
+
+#[test]
+fn three_equal_calls_make_an_exact_offer() {
+    let mut story = Story::new();
+    story.pay([7, 7]);
+    assert_eq!(story.ready(), [""; 0]);
+    story.pay([7]);
+    assert_eq!(story.ready(), ["amount is 7, to is \"acme\""]);
+}
+
+#[test]
+fn a_wider_candidate_begins_its_shadow_anew() {
+    let mut story = Story::new();
+    story.pay((1..=10).chain([5, 4, 6, 3, 7, 2, 8, 1]));
+    story.pay([11]);
+    let wider = "amount is a whole number from 1 to 11, to is \"acme\"";
+    assert_eq!(story.general(), [wider]);
+    let shadow = |story: &Story| story.learner.candidates().map(|one| one.shadow).max();
+    assert_eq!(shadow(&story), Some(0));
+}
+
+#[test]
+fn extremes_alone_make_no_range() {
+    let mut story = Story::new();
+    story.pay((1..=9).chain([500]));
+    assert_eq!(story.general(), [""; 0]);
+}
+
+#[test]
+fn a_rejection_inside_a_candidate_ends_it_and_the_learning_of_its_tool() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    story.reject(r#"{"amount":5,"to":"acme"}"#);
+    assert_eq!(story.quarantined(), Some(QuarantineCause::DecidedBothWays));
+    story.pay(1..=10);
+    assert_eq!(story.learner.candidates().count(), 0);
+    let mut story = Story::new();
+    story.pay((1..=10).map(|at| at * 10));
+    story.reject(r#"{"amount":55,"to":"acme"}"#);
+    assert_eq!(story.quarantined(), Some(QuarantineCause::CandidateRefuted));
+    // Nothing is learned for 30 days, then it begins anew.
+    story.decided += 31 * story.a_day;
+    story.pay(1..=10);
+    assert_eq!(story.general(), [RANGE]);
+}
+
+#[test]
+fn a_reason_outside_of_the_arguments_ends_the_learning_of_its_tool() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    let evidence = story.decision(
+        r#"{"amount":9000,"to":"x"}"#,
+        PastVerdict::Rejected(RejectReason::Context),
+    );
+    story.take(evidence);
+    assert_eq!(story.quarantined(), Some(QuarantineCause::Context));
+}
+
+#[test]
+fn a_rejection_of_any_proposer_narrows_a_candidate() {
+    let mut story = Story::new();
+    // A number in the range was rejected for another proposer, before the candidate took its form.
+    let mut evidence = story.decision(
+        r#"{"amount":6,"to":"acme"}"#,
+        PastVerdict::Rejected(RejectReason::Arguments),
+    );
+    evidence.proposer = name("bo");
+    story.take(evidence);
+    let frequent = [1, 2, 3, 4, 5, 7, 8, 9];
+    story.pay(
+        [10, 11]
+            .into_iter()
+            .chain([frequent; 4].into_iter().flatten()),
+    );
+    let general = story.general();
+    let listed = "amount is 1, 2, 3, 4, 5, 7, 8 or 9, to is \"acme\"";
+    assert!(general.iter().any(|one| one == listed), "{general:?}");
+    assert!(
+        general.iter().all(|one| !one.contains("whole number")),
+        "{general:?}"
+    );
+    assert_eq!(story.quarantined(), None);
+}
+
+#[test]
+fn a_member_splits_what_it_decides() {
+    let mut story = Story::new();
+    for at in 0..20_u64 {
+        story.pay([at % 10 + 1]);
+        story.approve(r#"{"amount":900000,"to":"free text"}"#);
+    }
+    assert!(
+        story.general().iter().any(|one| one == RANGE),
+        "{:?}",
+        story.general()
+    );
+}
+
+#[test]
+fn only_deliberate_approvals_of_others_teach() {
+    let unfit: [fn(&mut RuleEvidence); 5] = [
+        |one| one.weight = EvidenceWeight::Hasty,
+        |one| one.weight = EvidenceWeight::None,
+        |one| one.by = one.proposer.clone(),
+        |one| one.has_more = true,
+        |one| one.redacted = one.members(),
+    ];
+    for change in unfit {
+        let mut story = Story::new();
+        for _ in 0..30 {
+            let mut evidence = story.decision(r#"{"amount":5,"to":"acme"}"#, PastVerdict::Approved);
+            change(&mut evidence);
+            story.take(evidence);
+        }
+        assert_eq!(story.learner.candidates().count(), 0);
+    }
+}
+
+#[test]
+fn a_hasty_rejection_counts_and_a_programs_does_not() {
+    for (weight, expect) in [
+        (
+            EvidenceWeight::Hasty,
+            Some(QuarantineCause::DecidedBothWays),
+        ),
+        (EvidenceWeight::None, None),
+    ] {
+        let mut story = Story::new();
+        story.pay(1..=10);
+        let mut evidence = story.decision(
+            r#"{"amount":5,"to":"acme"}"#,
+            PastVerdict::Rejected(RejectReason::Unsaid),
+        );
+        evidence.weight = weight;
+        story.take(evidence);
+        assert_eq!(story.quarantined(), expect);
+    }
+}
+
+#[test]
+fn other_definitions_servers_proposers_and_members_are_other_groups() {
+    let others: [fn(&mut RuleEvidence); 4] = [
+        |one| one.definition = Digest([9; 32]),
+        |one| one.server = Digest([9; 32]),
+        |one| one.proposer = name("bo"),
+        |one| one.arguments = Arguments::read(br#"{"amount":3,"to":"acme","x":1}"#).unwrap(),
+    ];
+    for change in others {
+        let mut story = Story::new();
+        story.pay(1..=9);
+        let mut evidence = story.decision(r#"{"amount":10,"to":"acme"}"#, PastVerdict::Approved);
+        change(&mut evidence);
+        story.take(evidence);
+        assert_eq!(story.general(), [""; 0]);
+    }
+}
+
+fn accepted(story: &Story) -> CallRule {
+    let candidate = story.learner.candidates().next().unwrap();
+    let acceptance = Acceptance {
+        name: "r1.1".parse().unwrap(),
+        author: name("ann"),
+        at_ms: NOON_MS,
+        expires_ms: None,
+        destructive: false,
+    };
+    candidate.rule(&acceptance, &[]).unwrap()
+}
+
+#[test]
+fn what_a_rule_covers_is_not_learned_again_and_its_rejection_suspends_it() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    let rule = accepted(&story);
+    let read = crate::parse::parse_rules(&rule.text()).unwrap();
+    assert_eq!(read.first(), Some(&rule));
+    let mut next = Story::new();
+    next.known = RuleSet::new([rule.clone()]).unwrap();
+    next.pay((1..=10).chain(1..=10));
+    assert_eq!(next.general(), [""; 0]);
+    next.reject(r#"{"amount":11,"to":"acme"}"#);
+    assert!(
+        !next
+            .news
+            .contains(&LearnerNews::Suspends(rule.name.clone()))
+    );
+    next.reject(r#"{"amount":10,"to":"acme"}"#);
+    assert!(next.news.contains(&LearnerNews::Suspends(rule.name)));
+}
+
+#[test]
+fn a_declined_candidate_is_not_offered_again() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    let candidate = story.learner.candidates().next().unwrap().clone();
+    story.learner.decline(&candidate);
+    story.pay((1..=10).chain(1..=10));
+    assert_eq!(story.general(), [""; 0]);
+    // A wider one is another matter.
+    story.pay([11, 12, 13]);
+    assert_eq!(story.general().len(), 1);
+}
+
+#[test]
+fn evidence_ends_after_its_time_and_at_its_limit() {
+    let mut story = Story::new();
+    story.pay(1..=9);
+    story.decided += 92 * story.a_day;
+    story.pay([10]);
+    assert_eq!(story.general(), [""; 0]);
+    assert_eq!(story.learner.evidence().count(), 1);
+    let mut many = Story::new();
+    many.a_day = 1_000;
+    for _ in 0..=EVIDENCE_MAX {
+        many.reject("{}");
+    }
+    assert_eq!(many.learner.evidence().count(), EVIDENCE_MAX);
+}
+
+#[test]
+fn groups_make_way_at_their_limit() {
+    let mut story = Story::new();
+    story.a_day = 10_000;
+    for at in 0..=GROUPS_MAX {
+        story.approve(&format!("{{\"m{at}\":1}}"));
+    }
+    assert_eq!(story.learner.groups.len(), GROUPS_MAX);
+    assert!(
+        !story
+            .learner
+            .groups
+            .keys()
+            .any(|key| key.members[0].as_str() == "/m0")
+    );
+}
+
+#[test]
+fn candidates_of_a_group_make_way_at_their_limit() {
+    let mut story = Story::new();
+    for at in 0..=GROUP_CANDIDATES_MAX {
+        for _ in 0..REPEATS_MIN {
+            story.approve(&format!("{{\"command\":\"make {at}\"}}"));
+        }
+    }
+    let shown: Vec<String> = story.learner.candidates().map(words).collect();
+    assert_eq!(shown.len(), GROUP_CANDIDATES_MAX);
+    assert_eq!(shown[0], "command is \"make 1\"");
+}
+
+#[test]
+fn declined_candidates_make_way_at_their_limit() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    let candidate = story.learner.candidates().next().unwrap().clone();
+    for _ in 0..=DECLINED_MAX {
+        story.learner.decline(&candidate);
+    }
+    assert_eq!(story.learner.declined.len(), DECLINED_MAX);
+}
+
+#[test]
+fn a_candidate_has_tests_for_approval_alone() {
+    let mut story = Story::new();
+    story.pay(1..=10);
+    let candidate = story.learner.candidates().next().unwrap();
+    assert!(
+        candidate
+            .when
+            .iter()
+            .all(|(_, test)| ValueTest::is_for_approval(test))
+    );
+}

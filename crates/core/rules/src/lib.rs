@@ -1,0 +1,110 @@
+//! Rules on the arguments of calls: language, matching, learning from decisions, life of a rule.
+//!
+//! A rule says in a closed language which calls of one tool a person's approval may be taken as
+//! given for, which are rejected, and which must be asked about although their sender may make
+//! them. This crate is pure: no clock, no chance, no input and output. Times are arguments, what is
+//! spent is a value that is folded from events, and spot checks follow from a seed.
+//!
+//! - [`CallRule`], [`RuleScope`], [`Conditions`], [`ValueTest`], [`RuleGuards`]: the language.
+//!   [`parse_rules`] reads it from TOML, [`CallRule::text`] prints it, [`CallRule::sentence`] says it
+//!   in English.
+//! - [`RuleSet`]: which rule decides a [`RuledCall`], and why. [`Spent`]: what rules have counted.
+//! - [`ValueTest::includes`], [`ValueTest::join`], [`steps`]: the lattice of conditions.
+//! - [`RuleEvidence`], [`Learner`], [`RuleCandidate`]: learning from decisions. [`offer`]: what a
+//!   person sees before accepting a rule. [`replay()`]: rules tried on the past.
+//! - [`RulePhase`], [`suspends`], [`needs_of`], [`is_spot_check`]: the life of a rule.
+
+mod acceptance;
+mod arguments;
+mod bound;
+mod call;
+mod candidate;
+mod characters;
+mod conditions;
+mod constant;
+mod decimal;
+mod evidence;
+mod fit;
+mod guards;
+mod judge;
+mod lattice;
+mod learner;
+mod licence;
+mod life;
+mod made_up;
+mod name;
+mod offer;
+mod parse;
+mod path;
+mod pointer;
+mod print;
+mod range;
+mod replay;
+mod rule;
+mod rule_set;
+mod sentence;
+mod spelling;
+mod spent;
+mod spot;
+mod url;
+mod value_test;
+mod window;
+
+pub use acceptance::{AcceptNeed, RuleRenewal, ToolRules, ToolTraits, needs_of};
+pub use arguments::{
+    ARGUMENTS_BYTES_MAX, ARGUMENTS_ELEMENTS_MAX, ARGUMENTS_LEAVES_MAX, ArgumentValue, Arguments,
+    ArgumentsError,
+};
+pub use bound::{RATE_MIN, USES_MIN, approved_share_permille, rate_of, uses_after};
+pub use call::RuledCall;
+pub use candidate::{Acceptance, CandidateSort, GroupKey, RuleCandidate, TERM_DAYS};
+pub use characters::{CharSet, CharsError, IDENTIFIER_CHARS_MAX, Shape};
+pub use conditions::{CONDITIONS_MAX, Conditions};
+pub use constant::{CONSTANT_BYTES_MAX, Constant, ConstantError, ValueType};
+pub use decimal::{Decimal, NUMBER_DIGITS_MAX, SpelledNumber};
+pub use evidence::{
+    DELIBERATE_MS_MIN, Deliberation, EvidenceWeight, HURRIED_DECISIONS, HURRIED_MS, PastVerdict,
+    RejectReason, RuleEvidence, RuledTool, is_hurried,
+};
+pub use fit::Fit;
+pub use guards::{
+    AfterGuard, CountGuard, GUARDS_MAX, NoRate, RuleGuards, RuleRate, SAME_MEMBERS_MAX, SumGuard,
+    USES_MAX,
+};
+pub use judge::{ExplainedCheck, SHOWN_VALUE_CHARS_MAX};
+pub use lattice::{next_tighter, next_wider, steps};
+pub use learner::{
+    APPROVALS_MIN, DECLINED_MAX, EVIDENCE_MAX, EVIDENCE_MS, GROUP_CANDIDATES_MAX, GROUPS_MAX,
+    Learner, LearnerNews, LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN,
+    SHADOW_DAYS_MIN, SHADOW_MIN,
+};
+pub use licence::{
+    DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, is_executed, licensed,
+};
+pub use life::{
+    DORMANT_MS, FAILURES_MAX, LifeError, LifeEvent, RuleEnd, RulePhase, Surrounding, SuspendCause,
+    suspends,
+};
+pub use made_up::{Extreme, made_up};
+pub use name::{NoRuleId, RULE_ID_BYTES_MAX, RuleId, RuleName};
+pub use offer::{
+    DifferingFields, DifferingRow, MemberSteps, NEAREST_MAX, NearRejection, OPEN_OFFERS_MAX,
+    RuleOffer, TABLE_ROWS_MAX, may_be_offered, offer, unlike_first,
+};
+pub use parse::{RULES_FILE_BYTES_MAX, RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules};
+pub use path::{ABSOLUTE_ROOT_SEGMENTS_MIN, PathError, PathRoot, ROOT_SEGMENTS_MAX};
+pub use pointer::{POINTER_BYTES_MAX, POINTER_DEPTH_MAX, Pointer, PointerError};
+pub use range::CountRange;
+pub use replay::{PastCall, ReplayStanding, ReplayedCall, RuleReplay, replay};
+pub use rule::{
+    CallRule, PROPOSERS_MAX, RuleDecision, RuleScope, TERM_MS_MAX, TERM_MS_MIN, TermError,
+};
+pub use rule_set::{CallStage, RuleAnswer, RuleExplanation, RuleSet, RuleSetError};
+pub use spent::{
+    ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, Spent,
+    SpentEvent,
+};
+pub use spot::{OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, is_spot_check};
+pub use url::{QUERY_MEMBERS_MAX, QUERY_VALUE_BYTES_MAX, UrlError, UrlRoot};
+pub use value_test::{CONSTANTS_MAX, SHAPES_MAX, ValueTest};
+pub use window::{RuleWindow, WINDOW_MS_MAX, WeekHours, WindowError};

@@ -1,0 +1,237 @@
+use super::*;
+use crate::parse::parse_rules;
+use crate::spent::{RuleCharge, SpentEvent};
+
+const END_MS: u64 = 1_796_547_600_000;
+const NOW_MS: u64 = END_MS - 8 * DAY_MS;
+
+fn rule() -> CallRule {
+    let digest = "ab".repeat(32);
+    let text = format!(
+        "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"approve\"\nkind = \"mcp/request:tools/call:t\"\n\
+         to = \"s\"\nproposers = [\"scout\"]\ndefinition = \"{digest}\"\nserver = \"{digest}\"\n\
+         expires = \"2026-12-06T09:00:00Z\"\nuses = 5\n"
+    );
+    parse_rules(&text).unwrap().remove(0)
+}
+
+fn ann() -> ParticipantId {
+    ParticipantId::new("ann").unwrap()
+}
+
+fn bo() -> ParticipantId {
+    ParticipantId::new("bo").unwrap()
+}
+
+fn accepted(rule: &CallRule, shadow: bool) -> LifeEvent {
+    LifeEvent::Accepted {
+        by: ann(),
+        digest: rule.digest(),
+        shadow,
+    }
+}
+
+fn around() -> Surrounding {
+    Surrounding {
+        now_ms: NOW_MS,
+        since_ms: NOW_MS,
+        definition: Some(Digest([0xAB; 32])),
+        server: Some(Digest([0xAB; 32])),
+        author_may: true,
+        is_quarantined: false,
+        can_record: true,
+    }
+}
+
+#[test]
+fn a_rule_is_accepted_by_its_author_and_by_the_text_that_was_shown() {
+    let rule = rule();
+    let step = |event: &LifeEvent| RulePhase::Offered.step(&rule, event);
+    assert_eq!(step(&accepted(&rule, false)), Ok(RulePhase::Active));
+    assert_eq!(step(&accepted(&rule, true)), Ok(RulePhase::Shadow));
+    let mut wider = rule.clone();
+    wider.uses = Some(6);
+    assert_eq!(step(&accepted(&wider, false)), Err(LifeError::OtherText));
+    let by_other = LifeEvent::Accepted {
+        by: bo(),
+        digest: rule.digest(),
+        shadow: false,
+    };
+    assert_eq!(step(&by_other), Err(LifeError::NotAuthor(ann())));
+    let activated = LifeEvent::Activated { by: ann() };
+    assert_eq!(step(&activated), Err(LifeError::Phase("offered")));
+    assert_eq!(
+        RulePhase::Shadow.step(&rule, &activated),
+        Ok(RulePhase::Active)
+    );
+    assert!(!RulePhase::Shadow.decides() && RulePhase::Active.decides());
+}
+
+#[test]
+fn events_that_a_crash_brings_twice_change_nothing() {
+    let rule = rule();
+    let twice = |from: RulePhase, event: LifeEvent| {
+        let once = from.step(&rule, &event).unwrap();
+        assert_eq!(once.step(&rule, &event), Ok(once.clone()), "{event:?}");
+        once
+    };
+    let active = twice(RulePhase::Offered, accepted(&rule, false));
+    let suspended = twice(active, LifeEvent::Suspended(SuspendCause::Dormant));
+    let active = twice(suspended, LifeEvent::Resumed { by: ann() });
+    let revoked = LifeEvent::Ended(RuleEnd::Revoked(bo()));
+    let ended = twice(active, revoked);
+    let late = ended.step(&rule, &LifeEvent::Resumed { by: ann() });
+    assert_eq!(late, Err(LifeError::Over));
+    assert_eq!(
+        ended.step(&rule, &accepted(&rule, false)),
+        Err(LifeError::Over)
+    );
+}
+
+#[test]
+fn a_grave_cause_needs_a_new_version() {
+    let rule = rule();
+    for cause in [
+        SuspendCause::DefinitionChanged,
+        SuspendCause::ServerChanged,
+        SuspendCause::Contradicted(OperationId(7)),
+        SuspendCause::BudgetSpent,
+        SuspendCause::Expired,
+    ] {
+        let dormant = RulePhase::Active.step(&rule, &LifeEvent::Suspended(SuspendCause::Dormant));
+        // It takes the place of a light cause, and stays.
+        let grave = dormant
+            .unwrap()
+            .step(&rule, &LifeEvent::Suspended(cause))
+            .unwrap();
+        let again = grave
+            .step(&rule, &LifeEvent::Suspended(SuspendCause::Dormant))
+            .unwrap();
+        assert_eq!(again, grave);
+        let resumed = again.step(&rule, &LifeEvent::Resumed { by: ann() });
+        assert_eq!(resumed, Err(LifeError::NeedsRenewal(cause.words())));
+    }
+    let in_shadow = RulePhase::Shadow.step(&rule, &LifeEvent::Suspended(SuspendCause::Failing));
+    let back = in_shadow
+        .unwrap()
+        .step(&rule, &LifeEvent::Resumed { by: ann() });
+    assert_eq!(back, Ok(RulePhase::Shadow));
+}
+
+#[track_caller]
+fn check(change: impl Fn(&mut Surrounding), expect: Option<SuspendCause>) {
+    let mut around = around();
+    change(&mut around);
+    assert_eq!(suspends(&rule(), &Spent::default(), &around), expect);
+}
+
+#[test]
+fn what_surrounds_a_rule_suspends_it_before_its_next_use() {
+    check(|_| {}, None);
+    check(
+        |around| around.definition = Some(Digest([1; 32])),
+        Some(SuspendCause::DefinitionChanged),
+    );
+    check(
+        |around| around.server = Some(Digest([1; 32])),
+        Some(SuspendCause::ServerChanged),
+    );
+    check(|around| around.definition = None, None);
+    check(
+        |around| around.author_may = false,
+        Some(SuspendCause::AuthorLostRight),
+    );
+    check(
+        |around| around.is_quarantined = true,
+        Some(SuspendCause::ToolQuarantined),
+    );
+    check(
+        |around| around.can_record = false,
+        Some(SuspendCause::LogUnavailable),
+    );
+    check(|around| around.now_ms = END_MS, Some(SuspendCause::Expired));
+    check(|around| around.now_ms += DORMANT_MS - 1, None);
+    check(
+        |around| around.now_ms += DORMANT_MS,
+        Some(SuspendCause::Dormant),
+    );
+}
+
+#[test]
+fn a_spent_rule_asks_again() {
+    let rule = rule();
+    let mut spent = Spent::default();
+    let mut around = around();
+    for operation in 1..=5 {
+        assert_eq!(suspends(&rule, &spent, &around), None);
+        spent.apply(SpentEvent::Charged(RuleCharge {
+            rule: rule.name.clone(),
+            operation: OperationId(operation),
+            at_ms: NOW_MS,
+            is_use: true,
+            amounts: Vec::new(),
+            values: Vec::new(),
+            keep_ms: 0,
+        }));
+    }
+    assert_eq!(
+        suspends(&rule, &spent, &around),
+        Some(SuspendCause::BudgetSpent)
+    );
+    let mut next = rule.clone();
+    next.name.version += 1;
+    assert_eq!(
+        suspends(&next, &spent, &around),
+        None,
+        "a new version has a new budget"
+    );
+    around.now_ms = NOW_MS + DORMANT_MS - 1;
+    assert_eq!(
+        suspends(&next, &spent, &around),
+        None,
+        "the last use counts"
+    );
+}
+
+#[test]
+fn failed_uses_suspend_a_rule() {
+    let rule = rule();
+    let mut spent = Spent::default();
+    for operation in 1..=3 {
+        assert_eq!(suspends(&rule, &spent, &around()), None);
+        let operation = OperationId(operation);
+        spent.apply(SpentEvent::Charged(RuleCharge {
+            rule: rule.name.clone(),
+            operation,
+            at_ms: NOW_MS,
+            is_use: true,
+            amounts: Vec::new(),
+            values: Vec::new(),
+            keep_ms: 0,
+        }));
+        spent.apply(SpentEvent::Ended {
+            operation,
+            failed: true,
+        });
+    }
+    assert_eq!(
+        suspends(&rule, &spent, &around()),
+        Some(SuspendCause::Failing)
+    );
+}
+
+#[test]
+fn a_rule_that_tightens_lasts_while_its_author_may() {
+    let mut rule = rule();
+    rule.decision = crate::rule::RuleDecision::Ask;
+    rule.expires_ms = None;
+    let mut around = around();
+    around.now_ms += 99 * DORMANT_MS;
+    around.definition = Some(Digest([1; 32]));
+    assert_eq!(suspends(&rule, &Spent::default(), &around), None);
+    around.author_may = false;
+    assert_eq!(
+        suspends(&rule, &Spent::default(), &around),
+        Some(SuspendCause::AuthorLostRight)
+    );
+}

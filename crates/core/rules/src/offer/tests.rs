@@ -1,0 +1,169 @@
+use model::ParticipantId;
+
+use super::*;
+use crate::evidence::{EvidenceWeight, PastVerdict, RejectReason, RuledTool};
+use crate::learner::Learner;
+
+const NOON_MS: u64 = 1_795_780_800_000;
+
+fn name(text: &str) -> ParticipantId {
+    ParticipantId::new(text).unwrap()
+}
+
+fn decision(operation: u128, arguments: &str, verdict: PastVerdict) -> RuleEvidence {
+    RuleEvidence {
+        operation: OperationId(operation),
+        at_ms: NOON_MS + u64::try_from(operation).unwrap() * DAY_MS / 10,
+        tool: RuledTool {
+            to: name("bank"),
+            method: "tools/call".into(),
+            target: "pay".into(),
+        },
+        definition: Digest([1; 32]),
+        server: Digest([2; 32]),
+        proposer: name("scout"),
+        by: name("ann"),
+        verdict,
+        weight: EvidenceWeight::Deliberate,
+        arguments: Arguments::read(arguments.as_bytes()).unwrap(),
+        redacted: Vec::new(),
+        has_more: false,
+    }
+}
+
+/// Twenty approvals, two rejections and a proposal that ended undecided.
+fn history() -> Vec<RuleEvidence> {
+    let rejected = PastVerdict::Rejected(RejectReason::Arguments);
+    let mut all = vec![
+        decision(1, r#"{"amount":250,"to":"acme"}"#, rejected),
+        decision(2, r#"{"amount":900,"note":"x","to":"evil"}"#, rejected),
+        decision(3, r#"{"amount":15,"to":"acme"}"#, PastVerdict::Expired),
+    ];
+    for at in 0..20_u32 {
+        let amount = (at * 7) % 10 * 10 + 10;
+        let arguments = format!(r#"{{"amount":{amount},"to":"acme"}}"#);
+        all.push(decision(
+            u128::from(at) + 4,
+            &arguments,
+            PastVerdict::Approved,
+        ));
+    }
+    all
+}
+
+fn offered() -> (RuleOffer, Learner) {
+    let mut learner = Learner::default();
+    for one in history() {
+        learner.take(one, &RuleSet::default());
+    }
+    let acceptance = Acceptance {
+        name: "r7.1".parse().unwrap(),
+        author: name("ann"),
+        at_ms: NOON_MS + 3 * DAY_MS,
+        expires_ms: None,
+        destructive: false,
+    };
+    let candidate = learner.ready().next().unwrap().clone();
+    let offer = offer(&candidate, &acceptance, learner.evidence())
+        .unwrap()
+        .unwrap();
+    (offer, learner)
+}
+
+#[test]
+fn an_offer_says_what_the_rule_is() {
+    let (offer, _) = offered();
+    assert_eq!(offer.digest, offer.rule.digest());
+    assert_eq!(
+        offer.rule.sentence(),
+        "scout may call pay of bank when amount is a whole number from 10 to 100, to is \"acme\", by spelling, \
+         and nothing else is given; only while at most 5 calls an hour; at most 6 times, \
+         until Monday 14 December 2026 12:00:00 UTC; on ann's authority."
+    );
+    assert_eq!(offer.approvals.len(), 20);
+    // Ten after it took its form.
+    assert_eq!(offer.approved_share_permille, 583);
+    assert_eq!(offer.saved_a_day_tenths, 66);
+}
+
+#[test]
+fn an_offer_shows_the_fields_that_differ_extremes_first() {
+    let (offer, _) = offered();
+    let differing = &offer.differing;
+    assert_eq!(differing.members, [Pointer::parse("/amount").unwrap()]);
+    assert_eq!(differing.different, 10);
+    let mut extremes: Vec<&str> = differing.rows[..2]
+        .iter()
+        .map(|row| row.values[0].as_str())
+        .collect();
+    extremes.sort_unstable();
+    assert_eq!(extremes, ["10", "100"]);
+    assert!(differing.rows.iter().all(|row| row.times == 2));
+}
+
+#[test]
+fn an_offer_shows_the_nearest_rejections_and_what_excludes_them() {
+    let (offer, _) = offered();
+    assert_eq!(
+        offer.nearest[0].excluded_by,
+        ["amount is 250, and not: is a whole number from 10 to 100"]
+    );
+    assert_eq!(offer.nearest[1].excluded_by.len(), 3);
+    assert_eq!(offer.nearest[1].excluded_by[2], "note is given");
+}
+
+#[test]
+fn an_offer_shows_its_replay_made_up_calls_and_steps() {
+    let (offer, _) = offered();
+    assert_eq!(
+        offer.replay.words(),
+        "would have answered 21 of 23 proposals, would have contradicted 0, would have decided 1 that were left undecided"
+    );
+    // The smallest and the largest were seen.
+    assert_eq!(offer.made_up, [""; 0]);
+    let [amount, to] = offer.steps.as_slice() else {
+        panic!("{:?}", offer.steps)
+    };
+    assert_eq!((&amount.tighter, &amount.wider), (&None, &None));
+    assert_eq!(to.chosen.words(), "is \"acme\"");
+    assert!(to.wider.is_some() && to.tighter.is_none());
+}
+
+#[test]
+fn a_renewal_shows_unlike_uses_first() {
+    let read = |raw: &str| Arguments::read(raw.as_bytes()).unwrap();
+    let approved = [read(r#"{"a":1,"b":2}"#)];
+    let uses = [r#"{"a":1,"b":2}"#, r#"{"a":5,"b":2}"#, r#"{"a":6,"b":7}"#].map(read);
+    let shown: Vec<&str> = unlike_first(&uses, &approved)
+        .iter()
+        .map(|one| one.text())
+        .collect();
+    assert_eq!(
+        shown,
+        [r#"{"a":6,"b":7}"#, r#"{"a":5,"b":2}"#, r#"{"a":1,"b":2}"#]
+    );
+    let many: Vec<Arguments> = (0..30).map(|at| read(&format!("{{\"a\":{at}}}"))).collect();
+    assert_eq!(unlike_first(&many, &approved).len(), TABLE_ROWS_MAX);
+}
+
+#[test]
+fn a_person_has_few_offers_and_none_in_a_hurry() {
+    assert!(may_be_offered(OPEN_OFFERS_MAX - 1, &[]));
+    assert!(!may_be_offered(OPEN_OFFERS_MAX, &[]));
+    assert!(!may_be_offered(0, &[500; 20]));
+}
+
+#[test]
+fn an_offer_shows_so_many_rejections_and_rows() {
+    let rejected = PastVerdict::Rejected(RejectReason::Arguments);
+    let far = (0..30_u128).map(|at| {
+        let arguments = format!(r#"{{"amount":{},"to":"acme"}}"#, 5_000 + at);
+        decision(at, &arguments, rejected)
+    });
+    let far: Vec<RuleEvidence> = far.collect();
+    let far: Vec<&RuleEvidence> = far.iter().collect();
+    let (offer, _) = offered();
+    assert_eq!(nearest(&offer.rule.when, &far).len(), NEAREST_MAX);
+    let shown = differing(&far);
+    assert_eq!((shown.rows.len(), shown.different), (TABLE_ROWS_MAX, 30));
+}

@@ -1,0 +1,142 @@
+//! JSON Pointers (RFC 6901) to the members of a call's arguments.
+
+use std::fmt;
+
+use json::visible::is_hidden;
+use unicode_normalization::is_nfc;
+
+use crate::spelling;
+
+/// The longest pointer, in bytes.
+pub const POINTER_BYTES_MAX: usize = 256;
+/// The deepest member that a rule sees: members of members.
+pub const POINTER_DEPTH_MAX: usize = 6;
+
+/// Why a text is no [`Pointer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PointerError {
+    /// It does not begin with a slash.
+    #[error("a pointer to a member begins with `/`, as in `/repo`")]
+    NoSlash,
+    /// Longer than [`POINTER_BYTES_MAX`].
+    #[error("a pointer has at most {POINTER_BYTES_MAX} bytes")]
+    TooLong,
+    /// More than [`POINTER_DEPTH_MAX`] names.
+    #[error("a pointer has at most {POINTER_DEPTH_MAX} names")]
+    TooDeep,
+    /// A `~` without `0` or `1` behind it.
+    #[error("`~` is written `~0` in a pointer, and `/` in a name `~1`")]
+    Escape,
+    /// A hidden character, or another normal form than NFC.
+    #[error("a name in the pointer holds a hidden character, or is not in normal form NFC")]
+    Character,
+}
+
+/// The place of a member in a call's arguments, such as `/repo` or `/filter/state`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pointer(Box<str>);
+
+impl Pointer {
+    /// Reads a pointer.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, PointerError> {
+        let Some(names) = text.strip_prefix('/') else {
+            return Err(PointerError::NoSlash);
+        };
+        if text.len() > POINTER_BYTES_MAX {
+            return Err(PointerError::TooLong);
+        }
+        if names.split('/').count() > POINTER_DEPTH_MAX {
+            return Err(PointerError::TooDeep);
+        }
+        let mut escapes = text.split('~').skip(1);
+        if !escapes.all(|rest| rest.starts_with(['0', '1'])) {
+            return Err(PointerError::Escape);
+        }
+        if text.chars().any(is_hidden) || !is_nfc(text) {
+            return Err(PointerError::Character);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The pointer to a member of the object at this text of a pointer; `""` is the arguments.
+    pub(crate) fn member(object: &str, key: &str) -> String {
+        format!("{object}/{}", key.replace('~', "~0").replace('/', "~1"))
+    }
+
+    /// The names on the way, without escapes.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let names = self.0.split('/').skip(1);
+        names.map(|name| name.replace("~1", "/").replace("~0", "~"))
+    }
+
+    /// The pointer as it is written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The member as a sentence names it: `repo`, or the whole pointer in quotes if that would not
+    /// be plain.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut names = self.names();
+        match (names.next(), names.next()) {
+            (Some(name), None) if spelling::is_plain_name(&name) => name,
+            _ => spelling::quoted(&self.0),
+        }
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_have_an_alphabet_and_limits() {
+        let check = |text: &str, expect: Result<(), PointerError>| {
+            assert_eq!(Pointer::parse(text).map(|_| ()), expect, "{text}");
+        };
+        check("/repo", Ok(()));
+        check("/", Ok(()));
+        check("/a~1b/c~0d", Ok(()));
+        check("repo", Err(PointerError::NoSlash));
+        check("", Err(PointerError::NoSlash));
+        check("/a~b", Err(PointerError::Escape));
+        check("/a~", Err(PointerError::Escape));
+        check("/a\u{200b}", Err(PointerError::Character));
+        check("/e\u{301}", Err(PointerError::Character));
+        check(&"/a".repeat(POINTER_DEPTH_MAX), Ok(()));
+        check(
+            &"/a".repeat(POINTER_DEPTH_MAX + 1),
+            Err(PointerError::TooDeep),
+        );
+        let longest = format!("/{}", "a".repeat(POINTER_BYTES_MAX - 1));
+        check(&longest, Ok(()));
+        check(&format!("{longest}a"), Err(PointerError::TooLong));
+    }
+
+    #[test]
+    fn names_lose_their_escapes() {
+        let text = Pointer::member(&Pointer::member("", "a/b"), "c~d");
+        assert_eq!(text, "/a~1b/c~0d");
+        let names: Vec<String> = Pointer::parse(&text).unwrap().names().collect();
+        assert_eq!(names, ["a/b", "c~d"]);
+    }
+
+    #[test]
+    fn words_are_plain_or_quoted() {
+        let words = |text: &str| Pointer::parse(text).unwrap().words();
+        assert_eq!(words("/repo"), "repo");
+        assert_eq!(words("/a/b"), "\"/a/b\"");
+        assert_eq!(words("/is anything"), "\"/is anything\"");
+    }
+}

@@ -1,0 +1,287 @@
+//! Rules in force: which of them decides a call, what they count of it, and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::call::RuledCall;
+use crate::judge::{ExplainedCheck, Judge, kept_value};
+use crate::name::RuleName;
+use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules};
+use crate::rule::{CallRule, RuleDecision};
+use crate::spent::{AnsweredCall, RuleCharge, Spent};
+
+/// How a call came before the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallStage {
+    /// Its sender may make it without approval. Only rules that reject or ask look at it.
+    Direct,
+    /// It waits for a decision.
+    Proposed,
+}
+
+/// The rule that decides a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleAnswer<'a> {
+    /// The rule. Its decision is the answer.
+    pub rule: &'a CallRule,
+}
+
+impl RuleAnswer<'_> {
+    /// The decision.
+    #[must_use]
+    pub fn decision(&self) -> RuleDecision {
+        self.rule.decision
+    }
+
+    /// The rule and its version, for records.
+    #[must_use]
+    pub fn name(&self) -> &RuleName {
+        &self.rule.name
+    }
+}
+
+/// Why a rule decides a call, or does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleExplanation<'a> {
+    /// The rule.
+    pub rule: &'a CallRule,
+    /// Whether it decides the call, were it the only one.
+    pub acts: bool,
+    /// Every check with its result.
+    pub checks: Vec<ExplainedCheck>,
+}
+
+/// Why rules make no [`RuleSet`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleSetError {
+    /// More than [`RULES_MAX`].
+    #[error("a topic has at most {RULES_MAX} rules: end some that are not used")]
+    TooMany,
+    /// More than [`TOOL_RULES_MAX`] of one tool.
+    #[error("a tool has at most {TOOL_RULES_MAX} rules: merge or end some of {0}")]
+    TooManyOfTool(String),
+    /// Two rules have one id.
+    #[error("two rules have the id {0}")]
+    Duplicate(String),
+}
+
+/// The rules in force in a topic.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    /// In the order in which they decide: reject, ask, then approve, of which the one goes first
+    /// that ends first.
+    rules: Vec<CallRule>,
+    /// Places of the rules that name a target.
+    by_target: BTreeMap<Box<str>, Vec<usize>>,
+    /// Places of the rules of a whole method.
+    of_methods: Vec<usize>,
+    /// How many of the rules reject or ask.
+    tightening: usize,
+    /// Calls that guards ask for, as method, target and server.
+    awaited: BTreeSet<(Box<str>, Box<str>, String)>,
+}
+
+impl RuleSet {
+    /// The set of these rules.
+    ///
+    /// # Errors
+    /// They are too many, or two have one id.
+    pub fn new(rules: impl IntoIterator<Item = CallRule>) -> Result<Self, RuleSetError> {
+        let mut rules: Vec<CallRule> = rules.into_iter().collect();
+        if rules.len() > RULES_MAX {
+            return Err(RuleSetError::TooMany);
+        }
+        rules.sort_by(|one, other| order(one).cmp(&order(other)));
+        let mut ids = BTreeSet::new();
+        let mut tools: BTreeMap<(String, Option<&str>), usize> = BTreeMap::new();
+        for rule in &rules {
+            if !ids.insert(&rule.name.id) {
+                return Err(RuleSetError::Duplicate(rule.name.id.to_string()));
+            }
+            let to = rule.scope.to.as_ref().map(|to| to.as_str());
+            let count = tools.entry((rule.scope.kind(), to)).or_default();
+            *count += 1;
+            if *count > TOOL_RULES_MAX {
+                return Err(RuleSetError::TooManyOfTool(json::visible::line(
+                    &rule.scope.kind(),
+                )));
+            }
+        }
+        Ok(Self::indexed(rules))
+    }
+
+    fn indexed(rules: Vec<CallRule>) -> Self {
+        let mut set = Self {
+            tightening: rules.iter().filter(|rule| rule.decision.tightens()).count(),
+            ..Self::default()
+        };
+        for (at, rule) in rules.iter().enumerate() {
+            match &rule.scope.target {
+                Some(target) => set.by_target.entry(target.clone()).or_default().push(at),
+                None => set.of_methods.push(at),
+            }
+            for after in &rule.guards.after {
+                let to = after.to.as_str().to_owned();
+                set.awaited
+                    .insert((after.method.clone(), after.target.clone(), to));
+            }
+        }
+        set.rules = rules;
+        set
+    }
+
+    /// Reads a file of rules.
+    ///
+    /// # Errors
+    /// The first fault, with its place and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, RuleFileError> {
+        parse_rules(text).map(Self::of_file)
+    }
+
+    /// The set of rules that a file was read as, which has checked their number and ids.
+    fn of_file(mut rules: Vec<CallRule>) -> Self {
+        rules.sort_by(|one, other| order(one).cmp(&order(other)));
+        Self::indexed(rules)
+    }
+
+    /// All rules, in the order in which they decide.
+    #[must_use]
+    pub fn rules(&self) -> &[CallRule] {
+        &self.rules
+    }
+
+    /// The rules as a file, which reads as the same set.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts: Vec<String> = self.rules.iter().map(CallRule::text).collect();
+        texts.join("\n")
+    }
+
+    /// Whether some rule rejects or asks: without one, a call that needs no approval need not be
+    /// judged.
+    #[must_use]
+    pub fn tightens(&self) -> bool {
+        self.tightening > 0
+    }
+
+    /// The rule that decides a call, if one does. A rule that rejects goes before one that asks,
+    /// and that before one that approves; of several that approve, the one that ends first.
+    ///
+    /// [`RuleDecision::Ask`] means for a proposal that it stays with people.
+    #[must_use]
+    pub fn decide(
+        &self,
+        call: &RuledCall<'_>,
+        spent: &Spent,
+        stage: CallStage,
+    ) -> Option<RuleAnswer<'_>> {
+        if stage == CallStage::Direct && !self.tightens() {
+            return None;
+        }
+        let mut rules = self.of_call(call);
+        let rule = rules.find(|rule| {
+            let is_judged = stage == CallStage::Proposed || rule.decision.tightens();
+            is_judged && Judge { rule, call, spent }.acts()
+        })?;
+        Some(RuleAnswer { rule })
+    }
+
+    /// What the rules count of a call that will run: the one that approved it, if one did, and
+    /// those that reject or ask with guards. To be recorded with the decision.
+    #[must_use]
+    pub fn charges(
+        &self,
+        call: &RuledCall<'_>,
+        spent: &Spent,
+        approved_by: Option<&RuleName>,
+    ) -> Vec<RuleCharge> {
+        let mut charges = Vec::new();
+        for rule in self.of_call(call) {
+            let judge = Judge { rule, call, spent };
+            let is_use = approved_by == Some(&rule.name);
+            let is_counted = rule.decision.tightens() && !rule.guards.is_empty() && judge.watches();
+            if is_use || is_counted {
+                charges.push(judge.charge(is_use));
+            }
+        }
+        charges
+    }
+
+    /// What guards of rules keep of a call that was answered without an error; `None` if none asks
+    /// for it.
+    #[must_use]
+    pub fn remembers(&self, call: &RuledCall<'_>) -> Option<AnsweredCall> {
+        let (method, target) = (call.kind.method()?, call.kind.context()?);
+        let key = (
+            Box::from(method),
+            Box::from(target),
+            call.to.as_str().to_owned(),
+        );
+        if !self.awaited.contains(&key) {
+            return None;
+        }
+        let arguments = call.arguments.as_ref().ok()?;
+        let guards = self.rules.iter().flat_map(|rule| &rule.guards.after);
+        let asking = guards.filter(|guard| {
+            &*guard.method == method && &*guard.target == target && guard.to == *call.to
+        });
+        let members: BTreeSet<_> = asking
+            .flat_map(|guard| guard.same.iter().map(|(_, there)| there))
+            .collect();
+        let values = members
+            .into_iter()
+            .filter_map(|member| Some((member.clone(), kept_value(arguments, member)?)));
+        Some(AnsweredCall {
+            operation: call.operation,
+            proposer: call.proposer.clone(),
+            to: call.to.clone(),
+            method: method.into(),
+            target: target.into(),
+            values: values.collect(),
+            at_ms: call.at_ms,
+        })
+    }
+
+    /// Why each rule of a call's kind decides it, or does not.
+    #[must_use]
+    pub fn explain<'a>(&'a self, call: &RuledCall<'_>, spent: &Spent) -> Vec<RuleExplanation<'a>> {
+        self.of_call(call)
+            .map(|rule| {
+                let judge = Judge { rule, call, spent };
+                RuleExplanation {
+                    rule,
+                    acts: judge.acts(),
+                    checks: judge.explained(),
+                }
+            })
+            .collect()
+    }
+
+    /// The rules of a call's kind, in the order in which they decide.
+    fn of_call<'s>(&'s self, call: &RuledCall<'_>) -> impl Iterator<Item = &'s CallRule> + use<'s> {
+        let target = call
+            .kind
+            .context()
+            .and_then(|target| self.by_target.get(target));
+        let mut places: Vec<usize> = target.into_iter().flatten().copied().collect();
+        places.extend(&self.of_methods);
+        places.sort_unstable();
+        let kind = call.kind;
+        let rules = places.into_iter().filter_map(|at| self.rules.get(at));
+        rules
+            .filter(|rule| rule.is_of_kind(kind))
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+}
+
+/// The order in which rules decide.
+fn order(rule: &CallRule) -> (RuleDecision, u64, &RuleName) {
+    (
+        rule.decision,
+        rule.expires_ms.unwrap_or(u64::MAX),
+        &rule.name,
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Spelling of texts: what would need normalising, and which texts look or read alike.
+
+use json::visible::is_hidden;
+use unicode_normalization::{UnicodeNormalization, is_nfc, is_nfkc};
+use unicode_security::{MixedScript, skeleton};
+
+/// Why a text can be read in several ways; `None` if it cannot: no hidden character but line feeds
+/// and tabs, in normal form NFC, letters of one script.
+pub(crate) fn oddity(text: &str) -> Option<&'static str> {
+    let is_unseen = |symbol: char| is_hidden(symbol) && !matches!(symbol, '\n' | '\t');
+    if text.is_ascii() && !text.chars().any(is_unseen) {
+        return None;
+    }
+    if text.chars().any(is_unseen) {
+        return Some("it holds a character that is not seen");
+    }
+    if !is_nfc(text) {
+        return Some("it is not in normal form NFC");
+    }
+    if !text.is_single_script() {
+        return Some("it mixes scripts whose letters look alike");
+    }
+    None
+}
+
+/// Whether a text is a compatibility form of another one.
+pub(crate) fn is_compatibility_form(text: &str) -> bool {
+    !text.is_ascii() && !is_nfkc(text)
+}
+
+/// What a careless reader may take a text for: without hidden characters and blanks at its ends, in
+/// lower case, each character beyond ASCII replaced by the one that it looks like. Equal for texts that some
+/// reader takes for each other.
+pub(crate) fn likeness(text: &str) -> String {
+    let seen: String = text.chars().filter(|symbol| !is_hidden(*symbol)).collect();
+    let folded = seen.nfkc().collect::<String>().to_lowercase();
+    let mut shown = String::with_capacity(folded.len());
+    for symbol in folded.chars() {
+        if symbol.is_ascii() {
+            shown.push(symbol);
+        } else {
+            let alone = symbol.to_string();
+            shown.extend(skeleton(&alone).flat_map(char::to_lowercase));
+        }
+    }
+    shown
+        .trim_matches(|symbol: char| symbol.is_whitespace() || symbol == '.')
+        .to_owned()
+}
+
+/// Whether a text is a name that needs no quotes in a sentence.
+pub(crate) fn is_plain_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// A text as a sentence shows it: bare if it is a plain name, else quoted, with every hidden
+/// character visible.
+pub(crate) fn named(text: &str) -> String {
+    if is_plain_name(text) {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
+}
+
+/// A text in quotes, with every hidden character visible.
+pub(crate) fn quoted(text: &str) -> String {
+    json::quote(&json::visible::line(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_texts_are_known() {
+        for fine in ["", "plain text", "ümlaut", "漢字", "Борис"] {
+            assert_eq!(oddity(fine), None, "{fine}");
+        }
+        for odd in [
+            "a\u{200b}b",
+            "\u{202e}abc",
+            "bell\u{7}",
+            "e\u{301}",
+            "pаypal",
+            "\u{e0041}",
+        ] {
+            assert!(oddity(odd).is_some(), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn texts_that_readers_confuse_are_alike() {
+        for (one, other) in [
+            ("Boss", "boss"),
+            ("boss", "bo\u{200b}ss"),
+            ("boss", "ｂｏｓｓ"),
+            ("boss", " boss "),
+            ("boss", "boss."),
+            ("boss", "bоss"),
+        ] {
+            assert_eq!(likeness(one), likeness(other), "{one:?} {other:?}");
+        }
+        assert_ne!(likeness("boss"), likeness("bass"));
+    }
+}

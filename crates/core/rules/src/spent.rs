@@ -1,0 +1,407 @@
+//! Spending of rules: uses, counted calls and answered calls, folded from events.
+//!
+//! A value without a clock: the owner of the journal keeps the events, and folds them again after a
+//! restart. Calls that are still open count like those that are over, and an event that comes twice
+//! counts once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use model::{OperationId, ParticipantId};
+
+use crate::constant::Constant;
+use crate::decimal::Decimal;
+use crate::guards::AfterGuard;
+use crate::name::{RuleId, RuleName};
+use crate::pointer::Pointer;
+use crate::window::{DAY_MS, RuleWindow};
+
+/// The most calls that are kept for one rule. One that has as many in its windows counts as full:
+/// its guards are broken.
+pub const RULE_CHARGES_MAX: usize = 10_000;
+/// The most answered calls that are kept for guards that ask for an earlier call; the oldest make
+/// way.
+pub const ANSWERED_CALLS_MAX: usize = 10_000;
+/// How many of the last uses are looked at for failures.
+pub const OUTCOMES_KEPT: usize = 10;
+/// How long an answered call is kept at least.
+const ANSWERED_MS: u64 = crate::window::WINDOW_MS_MAX;
+
+/// A call that a rule counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleCharge {
+    /// The rule that counts it.
+    pub rule: RuleName,
+    /// The call.
+    pub operation: OperationId,
+    /// When it was decided, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Whether the rule decided it, which takes one use of its budget.
+    pub is_use: bool,
+    /// The members that the rule sums, each with its value.
+    pub amounts: Vec<(Pointer, Decimal)>,
+    /// The members by which the rule counts, each with its value.
+    pub values: Vec<(Pointer, Constant)>,
+    /// How long it must be kept, in milliseconds.
+    pub keep_ms: u64,
+}
+
+/// A call that was answered without an error, for guards that ask for an earlier call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredCall {
+    /// The call.
+    pub operation: OperationId,
+    /// Its proposer.
+    pub proposer: ParticipantId,
+    /// The participant that answered it.
+    pub to: ParticipantId,
+    /// Its method.
+    pub method: Box<str>,
+    /// Its tool, prompt or URI.
+    pub target: Box<str>,
+    /// The members that guards compare, each with its value.
+    pub values: Vec<(Pointer, Constant)>,
+    /// When it was answered, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// A change of what rules have spent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpentEvent {
+    /// A rule counts a call: with the decision, before the call runs.
+    Charged(RuleCharge),
+    /// A decision by rule did not count, because the call was no longer pending: its charges are
+    /// given back.
+    Returned(OperationId),
+    /// A call that a rule had approved is over.
+    Ended {
+        /// The call.
+        operation: OperationId,
+        /// Whether it failed.
+        failed: bool,
+    },
+    /// A call was answered without an error.
+    Answered(AnsweredCall),
+}
+
+/// What one rule has spent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct RuleSpent {
+    /// The version whose uses are counted.
+    version: u32,
+    uses: u32,
+    last_use_ms: Option<u64>,
+    charges: VecDeque<RuleCharge>,
+    /// The operations of the charges.
+    charged: BTreeSet<OperationId>,
+    /// Outcomes of the last uses, the latest last: true if it failed.
+    outcomes: VecDeque<(OperationId, bool)>,
+    /// Until when a charge that made way counts, in milliseconds since 1970.
+    full_until_ms: u64,
+}
+
+/// What all rules have spent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spent {
+    rules: BTreeMap<RuleId, RuleSpent>,
+    answered: VecDeque<AnsweredCall>,
+}
+
+impl Spent {
+    /// Takes an event.
+    pub fn apply(&mut self, event: SpentEvent) {
+        match event {
+            SpentEvent::Charged(charge) => {
+                let spent = self.rules.entry(charge.rule.id.clone()).or_default();
+                spent.charge(charge);
+            }
+            SpentEvent::Returned(operation) => {
+                for spent in self.rules.values_mut() {
+                    spent.give_back(operation);
+                }
+            }
+            SpentEvent::Ended { operation, failed } => {
+                for spent in self.rules.values_mut() {
+                    spent.end(operation, failed);
+                }
+            }
+            SpentEvent::Answered(call) => self.remember(call),
+        }
+    }
+
+    /// Forgets a rule that has ended.
+    pub fn forget(&mut self, rule: &RuleId) {
+        self.rules.remove(rule);
+    }
+
+    /// The uses of one version of a rule.
+    #[must_use]
+    pub fn uses(&self, rule: &RuleName) -> u32 {
+        match self.rules.get(&rule.id) {
+            Some(spent) if spent.version == rule.version => spent.uses,
+            Some(_) | None => 0,
+        }
+    }
+
+    /// When a rule was last used, in milliseconds since 1970.
+    #[must_use]
+    pub fn last_use_ms(&self, rule: &RuleId) -> Option<u64> {
+        self.rules.get(rule)?.last_use_ms
+    }
+
+    /// How many of the last [`OUTCOMES_KEPT`] uses of a rule have failed.
+    #[must_use]
+    pub fn failures(&self, rule: &RuleId) -> usize {
+        let outcomes = self.rules.get(rule).map(|spent| &spent.outcomes);
+        outcomes.map_or(0, |outcomes| {
+            outcomes.iter().filter(|(_, failed)| *failed).count()
+        })
+    }
+
+    /// Whether a rule counts more calls than are kept.
+    #[must_use]
+    pub fn is_full(&self, rule: &RuleId, now_ms: u64) -> bool {
+        let spent = self.rules.get(rule);
+        spent.is_some_and(|spent| now_ms < spent.full_until_ms)
+    }
+
+    /// The calls that a rule counts in a window, without this one.
+    pub(crate) fn in_window(
+        &self,
+        rule: &RuleId,
+        window: RuleWindow,
+        now_ms: u64,
+        without: OperationId,
+    ) -> impl Iterator<Item = &RuleCharge> {
+        let charges = self.rules.get(rule).map(|spent| &spent.charges);
+        charges
+            .into_iter()
+            .flatten()
+            .rev()
+            .filter(move |charge| charge.operation != without && window.has(charge.at_ms, now_ms))
+    }
+
+    /// Whether a proposer made the call that a guard asks for, and had its answer in time.
+    pub(crate) fn has_answered(
+        &self,
+        guard: &AfterGuard,
+        proposer: &ParticipantId,
+        same: &[(&Pointer, &[u8])],
+        now_ms: u64,
+    ) -> bool {
+        let has_value = |call: &AnsweredCall, (pointer, value): &(&Pointer, &[u8])| {
+            let mut values = call.values.iter();
+            values.any(|(known, known_value)| {
+                known == *pointer && known_value.as_str().as_bytes() == *value
+            })
+        };
+        self.answered.iter().rev().any(|call| {
+            call.proposer == *proposer
+                && call.to == guard.to
+                && call.method == guard.method
+                && call.target == guard.target
+                && guard.within.has(call.at_ms, now_ms)
+                && same.iter().all(|one| has_value(call, one))
+        })
+    }
+
+    fn remember(&mut self, call: AnsweredCall) {
+        let is_known = |known: &AnsweredCall| known.operation == call.operation;
+        if self.answered.iter().rev().any(is_known) {
+            return;
+        }
+        let now_ms = call.at_ms;
+        self.answered.push_back(call);
+        let is_old = |first: &AnsweredCall| now_ms.saturating_sub(first.at_ms) > ANSWERED_MS;
+        while self.answered.len() > ANSWERED_CALLS_MAX || self.answered.front().is_some_and(is_old)
+        {
+            self.answered.pop_front();
+        }
+    }
+}
+
+impl RuleSpent {
+    fn charge(&mut self, charge: RuleCharge) {
+        let is_older = charge.rule.version < self.version;
+        if is_older || !self.charged.insert(charge.operation) {
+            return;
+        }
+        if charge.rule.version > self.version {
+            self.version = charge.rule.version;
+            self.uses = 0;
+            self.outcomes.clear();
+        }
+        if charge.is_use {
+            self.uses = self.uses.saturating_add(1);
+            self.last_use_ms = self.last_use_ms.max(Some(charge.at_ms));
+        }
+        let now_ms = charge.at_ms;
+        self.charges.push_back(charge);
+        // An operation that comes twice, as after a crash, comes within a day.
+        let is_old =
+            |first: &RuleCharge| now_ms.saturating_sub(first.at_ms) > first.keep_ms.max(DAY_MS);
+        while self.charges.front().is_some_and(is_old) {
+            self.drop_first();
+        }
+        if self.charges.len() > RULE_CHARGES_MAX
+            && let Some(first) = self.drop_first()
+        {
+            let counts_until_ms = first.at_ms.saturating_add(first.keep_ms);
+            self.full_until_ms = self.full_until_ms.max(counts_until_ms);
+        }
+    }
+
+    fn drop_first(&mut self) -> Option<RuleCharge> {
+        let first = self.charges.pop_front()?;
+        self.charged.remove(&first.operation);
+        Some(first)
+    }
+
+    fn give_back(&mut self, operation: OperationId) {
+        if !self.charged.remove(&operation) {
+            return;
+        }
+        let at = self
+            .charges
+            .iter()
+            .position(|one| one.operation == operation);
+        let Some(charge) = at.and_then(|at| self.charges.remove(at)) else {
+            return;
+        };
+        if charge.is_use && charge.rule.version == self.version {
+            self.uses = self.uses.saturating_sub(1);
+        }
+    }
+
+    fn end(&mut self, operation: OperationId, failed: bool) {
+        let is_use = |one: &RuleCharge| one.operation == operation && one.is_use;
+        let is_known = self.outcomes.iter().any(|(known, _)| *known == operation);
+        if is_known || !self.charges.iter().any(is_use) {
+            return;
+        }
+        self.outcomes.push_back((operation, failed));
+        if self.outcomes.len() > OUTCOMES_KEPT {
+            self.outcomes.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn charge(version: u32, operation: u128, at_ms: u64) -> RuleCharge {
+        RuleCharge {
+            rule: format!("r1.{version}").parse().unwrap(),
+            operation: OperationId(operation),
+            at_ms,
+            is_use: true,
+            amounts: Vec::new(),
+            values: Vec::new(),
+            keep_ms: 0,
+        }
+    }
+
+    fn spent(events: impl IntoIterator<Item = SpentEvent>) -> Spent {
+        let mut spent = Spent::default();
+        events.into_iter().for_each(|event| spent.apply(event));
+        spent
+    }
+
+    #[test]
+    fn a_use_counts_once_however_often_it_is_written() {
+        let once = charge(1, 7, 5);
+        let spent = spent([
+            SpentEvent::Charged(once.clone()),
+            SpentEvent::Charged(once.clone()),
+        ]);
+        assert_eq!(spent.uses(&once.rule), 1);
+    }
+
+    #[test]
+    fn a_decision_that_did_not_count_gives_its_use_back() {
+        let (one, two) = (charge(1, 1, 5), charge(1, 2, 6));
+        let name = one.rule.clone();
+        let returned = SpentEvent::Returned(two.operation);
+        let events = [
+            SpentEvent::Charged(one),
+            SpentEvent::Charged(two),
+            returned.clone(),
+            returned,
+        ];
+        assert_eq!(spent(events).uses(&name), 1);
+    }
+
+    #[test]
+    fn a_new_version_begins_its_budget_and_keeps_its_windows() {
+        let (old, new) = (charge(1, 1, 5), charge(2, 2, 6));
+        let (old_name, new_name) = (old.rule.clone(), new.rule.clone());
+        let spent = spent([old, new, charge(1, 3, 7)].map(SpentEvent::Charged));
+        assert_eq!((spent.uses(&old_name), spent.uses(&new_name)), (0, 1));
+        let hour = RuleWindow::parse("1h").unwrap();
+        let counted = |without| {
+            spent
+                .in_window(&new_name.id, hour, 8, OperationId(without))
+                .count()
+        };
+        assert_eq!((counted(0), counted(2)), (2, 1));
+    }
+
+    #[test]
+    fn a_rule_that_counts_too_many_calls_is_full() {
+        let most = u64::try_from(RULE_CHARGES_MAX).unwrap();
+        let charges = |count: u64| {
+            (1..=count).map(|at| RuleCharge {
+                keep_ms: DAY_MS,
+                ..charge(1, u128::from(at), at)
+            })
+        };
+        let rule = charge(1, 1, 1).rule.id;
+        let is_full = |count: u64, now_ms: u64| {
+            spent(charges(count).map(SpentEvent::Charged)).is_full(&rule, now_ms)
+        };
+        assert!(!is_full(most, most));
+        assert!(is_full(most + 1, most + 1) && is_full(most + 1, DAY_MS));
+        assert!(!is_full(most + 1, DAY_MS + 1));
+    }
+
+    #[test]
+    fn the_last_outcomes_are_kept() {
+        let uses = (1..=12).map(|at| SpentEvent::Charged(charge(1, at, 5)));
+        let ends = (1..=12).map(|at| SpentEvent::Ended {
+            operation: OperationId(at),
+            failed: at < 5,
+        });
+        let rule = charge(1, 1, 1).rule.id;
+        // The first two of the four failures made way.
+        assert_eq!(spent(uses.chain(ends)).failures(&rule), 2);
+    }
+
+    #[test]
+    fn answered_calls_make_way_at_their_limit() {
+        let answered = |operation: u128| {
+            SpentEvent::Answered(AnsweredCall {
+                operation: OperationId(operation),
+                proposer: ParticipantId::new("scout").unwrap(),
+                to: ParticipantId::new("bank").unwrap(),
+                method: "tools/call".into(),
+                target: "get".into(),
+                values: Vec::new(),
+                at_ms: 1,
+            })
+        };
+        let most = u128::try_from(ANSWERED_CALLS_MAX).unwrap();
+        let spent = spent([1, 2, 2].map(answered));
+        assert_eq!(spent.answered.len(), 2);
+        let calls = (0..most).filter_map(|at| match answered(at) {
+            SpentEvent::Answered(call) => Some(call),
+            SpentEvent::Charged(_) | SpentEvent::Returned(_) | SpentEvent::Ended { .. } => None,
+        });
+        let mut full = Spent {
+            answered: calls.collect(),
+            ..Spent::default()
+        };
+        full.apply(answered(most));
+        assert_eq!(full.answered.len(), ANSWERED_CALLS_MAX);
+        assert_eq!(full.answered[0].operation, OperationId(1));
+    }
+}

@@ -1,0 +1,281 @@
+//! Test of one value: the kinds of conditions that a rule has for a member.
+
+use crate::arguments::ArgumentValue;
+use crate::characters::{CharSet, Shape};
+use crate::constant::{Constant, ValueType};
+use crate::decimal::{Decimal, SpelledNumber};
+use crate::fit::Fit;
+use crate::path::PathRoot;
+use crate::range::CountRange;
+use crate::spelling;
+use crate::url::UrlRoot;
+
+/// The most constants of one test.
+pub const CONSTANTS_MAX: usize = 8;
+/// The most shapes of one test.
+pub const SHAPES_MAX: usize = 3;
+
+/// The test of one value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ValueTest {
+    /// Canonical bytes equal to one of these constants, sorted. One constant is `equals`.
+    OneOf(Vec<Constant>),
+    /// A number without fraction in this range, both ends included.
+    Integer(Decimal, Decimal),
+    /// A number with fraction in this range, both ends included.
+    Fraction(Decimal, Decimal),
+    /// A path under this root.
+    Under(PathRoot),
+    /// A URL of this root.
+    Url(UrlRoot),
+    /// A text of these characters, so many.
+    Chars(CharSet, CountRange),
+    /// A text of one of these shapes, sorted, with so many characters.
+    Shape(Vec<Shape>, CountRange),
+    /// An array of so many elements, each of which satisfies the test. Without a test, which an
+    /// approving rule has for empty arrays alone, the number counts.
+    Each(CountRange, Option<Box<ValueTest>>),
+    /// The member is not there.
+    Absent,
+    /// A value of this type. Only where the rule rejects or asks.
+    Type(ValueType),
+    /// A text of so many characters. Only where the rule rejects or asks.
+    Length(CountRange),
+    /// An array of which one element satisfies the test. Only where the rule rejects or asks.
+    Some(Box<ValueTest>),
+}
+
+impl ValueTest {
+    /// The test that only this constant satisfies.
+    #[must_use]
+    pub fn equals(constant: Constant) -> Self {
+        Self::OneOf(vec![constant])
+    }
+
+    /// The test that these constants satisfy.
+    #[must_use]
+    pub fn one_of(constants: impl IntoIterator<Item = Constant>) -> Self {
+        let mut constants: Vec<Constant> = constants.into_iter().collect();
+        constants.sort();
+        constants.dedup();
+        Self::OneOf(constants)
+    }
+
+    /// Whether an approving rule may have the test: it says what a value is, not only what it is
+    /// like.
+    #[must_use]
+    pub fn is_for_approval(&self) -> bool {
+        match self {
+            Self::OneOf(_)
+            | Self::Integer(..)
+            | Self::Fraction(..)
+            | Self::Under(_)
+            | Self::Url(_)
+            | Self::Chars(..)
+            | Self::Shape(..)
+            | Self::Absent => true,
+            Self::Each(count, None) => count.high() == 0,
+            Self::Each(_, Some(test)) => test.is_for_approval(),
+            Self::Type(_) | Self::Length(_) | Self::Some(_) => false,
+        }
+    }
+
+    /// How a value in canonical form stands to the test.
+    #[must_use]
+    pub fn fit(&self, raw: &[u8]) -> Fit {
+        match self {
+            Self::OneOf(constants) => fit_constants(constants, raw),
+            Self::Integer(min, max) => fit_number(*min..=*max, raw, true),
+            Self::Fraction(min, max) => fit_number(*min..=*max, raw, false),
+            Self::Under(root) => on_text(raw, |text| root.fit(text)),
+            Self::Url(root) => on_text(raw, |text| root.fit(text)),
+            Self::Chars(set, length) => {
+                on_text(raw, |text| set.fit(text).and(fit_length(*length, text)))
+            }
+            Self::Shape(shapes, length) => on_text(raw, |text| {
+                Shape::fit_one(shapes, text).and(fit_length(*length, text))
+            }),
+            Self::Each(count, test) => match ArgumentValue::of(raw).into_elements() {
+                Some(elements) => fit_each(*count, test.as_deref(), &elements),
+                None => Fit::Unclear,
+            },
+            Self::Absent => Fit::Failed,
+            Self::Type(expected) => fit_type(*expected, raw),
+            Self::Length(length) => on_text(raw, |text| fit_length(*length, text)),
+            Self::Some(test) => match ArgumentValue::of(raw).into_elements() {
+                Some(elements) => {
+                    let fits = elements.iter().map(|element| test.fit(element));
+                    fits.fold(Fit::Failed, Fit::or)
+                }
+                // Readers may take one element for an array of it.
+                None => test.fit(raw).and(Fit::Unclear),
+            },
+        }
+    }
+
+    /// The test in words, to follow the name of a member: `is "acme/site"`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::OneOf(constants) => format!("is {}", alternatives(constants)),
+            Self::Integer(min, max) if min == max => format!("is {min}"),
+            Self::Integer(min, max) => format!("is a whole number from {min} to {max}"),
+            Self::Fraction(min, max) => format!(
+                "is a number with a fraction from {} to {}",
+                min.with_fraction(),
+                max.with_fraction()
+            ),
+            Self::Under(root) => format!("is a path under {}", spelling::quoted(&root.to_string())),
+            Self::Url(root) => format!("is a URL under {}{}", quoted_url(root), query_words(root)),
+            Self::Chars(set, length) => {
+                format!(
+                    "is {length} characters of {}",
+                    spelling::quoted(&set.to_string())
+                )
+            }
+            Self::Shape(shapes, length) => {
+                let shapes: Vec<String> = shapes.iter().map(quoted_shape).collect();
+                format!(
+                    "is {length} characters of the shape {}",
+                    shapes.join(" or ")
+                )
+            }
+            Self::Each(count, None) => format!("has {count} elements"),
+            Self::Each(count, Some(test)) => {
+                format!("has {count} elements, each of which {}", test.words())
+            }
+            Self::Absent => "is absent".to_owned(),
+            Self::Type(one) => format!("is of type {}", one.as_str()),
+            Self::Length(length) => format!("is a text of {length} characters"),
+            Self::Some(test) => format!("has an element that {}", test.words()),
+        }
+    }
+}
+
+fn alternatives(constants: &[Constant]) -> String {
+    let shown: Vec<String> = constants.iter().map(ToString::to_string).collect();
+    match shown.as_slice() {
+        [] => "no value".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+fn quoted_url(root: &UrlRoot) -> String {
+    spelling::quoted(&root.to_string())
+}
+
+fn query_words(root: &UrlRoot) -> String {
+    let names: Vec<&str> = root.query().collect();
+    if names.is_empty() {
+        " without a query".to_owned()
+    } else {
+        format!(" with the query members {}", names.join(", "))
+    }
+}
+
+fn quoted_shape(shape: &Shape) -> String {
+    spelling::quoted(shape.as_str())
+}
+
+fn fit_constants(constants: &[Constant], raw: &[u8]) -> Fit {
+    if constants.iter().any(|one| one.as_str().as_bytes() == raw) {
+        return Fit::Held;
+    }
+    let is_like = |one: &Constant| reads_alike(one.as_str().as_bytes(), raw);
+    if constants.iter().any(is_like) {
+        Fit::Unclear
+    } else {
+        Fit::Failed
+    }
+}
+
+/// Whether some reader could take a value for another one: after a conversion of its type, with
+/// another spelling of a number, or because a text looks like the other.
+fn reads_alike(constant: &[u8], raw: &[u8]) -> bool {
+    if let (Some(own), Some(other)) = (read_as_number(constant), read_as_number(raw)) {
+        let is_text = |raw: &[u8]| ValueType::of(raw) == ValueType::Text;
+        return match (own.exact(), other.exact()) {
+            (Some(own), Some(other)) => own == other,
+            (None, _) | (_, None) => {
+                !(is_text(constant) && is_text(raw)) || like(constant) == like(raw)
+            }
+        };
+    }
+    let (own, other) = (ValueType::of(constant), ValueType::of(raw));
+    let is_whole = |one: ValueType| matches!(one, ValueType::Array | ValueType::Object);
+    if is_whole(own) || is_whole(other) {
+        // A list of one, an object in a text: readers differ.
+        return own != other || own == ValueType::Object;
+    }
+    like(constant) == like(raw)
+}
+
+/// The number that a value spells, or that a text of it may be converted to.
+fn read_as_number(raw: &[u8]) -> Option<SpelledNumber> {
+    let text = match ArgumentValue::of(raw) {
+        ArgumentValue::Number(spelled) => return Some(SpelledNumber::read(spelled)),
+        value => value.into_text()?,
+    };
+    let text = text.trim();
+    let begins = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    begins.then(|| SpelledNumber::read(text))
+}
+
+/// A value as a careless reader sees it.
+fn like(raw: &[u8]) -> String {
+    match ArgumentValue::of(raw) {
+        ArgumentValue::Text(text) => spelling::likeness(&text),
+        ArgumentValue::Number(text) => text.to_owned(),
+        ArgumentValue::Bool(_) | ArgumentValue::Array(_) | ArgumentValue::Object => {
+            String::from_utf8_lossy(raw).into_owned()
+        }
+        // A missing value is an empty text for some.
+        ArgumentValue::Null => String::new(),
+    }
+}
+
+fn fit_number(range: std::ops::RangeInclusive<Decimal>, raw: &[u8], is_whole: bool) -> Fit {
+    let is_in = |number: Decimal| range.contains(&number);
+    let Some(spelled) = ArgumentValue::of(raw).into_number() else {
+        // Readers may convert a text, take one element for its array, and nothing for zero.
+        return Fit::Unclear;
+    };
+    match (SpelledNumber::read(spelled), is_whole) {
+        (SpelledNumber::Integer(number), true) | (SpelledNumber::Fraction(number), false) => {
+            Fit::of(is_in(number))
+        }
+        (SpelledNumber::Integer(number), false) | (SpelledNumber::Fraction(number), true) => {
+            Fit::of(is_in(number)).max(Fit::Unclear)
+        }
+        (SpelledNumber::Odd, _) => Fit::Unclear,
+    }
+}
+
+fn on_text(raw: &[u8], fit: impl FnOnce(&str) -> Fit) -> Fit {
+    let text = ArgumentValue::of(raw).into_text();
+    text.map_or(Fit::Unclear, |text| fit(&text))
+}
+
+fn fit_length(length: CountRange, text: &str) -> Fit {
+    Fit::of(length.has(text.chars().count()))
+}
+
+fn fit_each(count: CountRange, test: Option<&ValueTest>, elements: &[&[u8]]) -> Fit {
+    let each = |element: &&[u8]| test.map_or(Fit::Held, |test| test.fit(element));
+    let all = elements.iter().map(each).fold(Fit::Held, Fit::and);
+    Fit::of(count.has(elements.len())).and(all)
+}
+
+fn fit_type(expected: ValueType, raw: &[u8]) -> Fit {
+    let found = ValueType::of(raw);
+    if found == expected {
+        return Fit::Held;
+    }
+    // A text may spell any type, and any type may be written as a text.
+    let converts = [found, expected].contains(&ValueType::Text);
+    if converts { Fit::Unclear } else { Fit::Failed }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use super::*;
+
+fn constant(json: &str) -> Constant {
+    Constant::parse(json).unwrap()
+}
+
+fn number(raw: &str) -> Decimal {
+    Decimal::parse(raw).unwrap()
+}
+
+#[track_caller]
+fn check(test: &ValueTest, raw: &str, expect: Fit) {
+    let canonical = json::canonical(raw.as_bytes()).unwrap();
+    assert_eq!(test.fit(&canonical), expect, "{} {raw}", test.words());
+}
+
+#[test]
+fn constants_are_equal_by_bytes() {
+    let test = ValueTest::one_of(["\"acme/site\"", "7", "null"].map(constant));
+    for held in ["\"acme/site\"", "\"acme\\/site\"", "7", "null"] {
+        check(&test, held, Fit::Held);
+    }
+    for unclear in [
+        "7.0",
+        "7e0",
+        "70e-1",
+        "\"7\"",
+        "\" 7\"",
+        "\"ACME/site\"",
+        "\"acme/site \"",
+        "\"acme/s\\u200bite\"",
+        "\"аcme/site\"",
+        "\"\"",
+        "[7]",
+        "{}",
+    ] {
+        check(&test, unclear, Fit::Unclear);
+    }
+    for failed in ["\"acme/docs\"", "8", "true", "\"acme\""] {
+        check(&test, failed, Fit::Failed);
+    }
+}
+
+#[test]
+fn numbers_lie_in_ranges_by_their_spelling() {
+    let test = ValueTest::Integer(number("1"), number("200"));
+    for held in ["1", "200", "77"] {
+        check(&test, held, Fit::Held);
+    }
+    for unclear in [
+        "1e2",
+        "100.0",
+        "\"100\"",
+        "1000000000000000",
+        "[5]",
+        "null",
+        "-0",
+    ] {
+        check(&test, unclear, Fit::Unclear);
+    }
+    for failed in ["0", "201", "-5", "200.5"] {
+        check(&test, failed, Fit::Failed);
+    }
+    let test = ValueTest::Fraction(number("0.5"), number("99.95"));
+    check(&test, "99.95", Fit::Held);
+    check(&test, "99.950", Fit::Held);
+    check(&test, "99.96", Fit::Failed);
+    check(&test, "50", Fit::Unclear);
+    check(&test, "9e1", Fit::Unclear);
+}
+
+#[test]
+fn elements_are_tested_each() {
+    let label = ValueTest::one_of(["\"bot\"", "\"report\""].map(constant));
+    let range = CountRange::new(0, 3).unwrap();
+    let test = ValueTest::Each(range, Some(Box::new(label.clone())));
+    for held in ["[]", "[\"bot\"]", "[\"bot\",\"report\",\"bot\"]"] {
+        check(&test, held, Fit::Held);
+    }
+    check(&test, "[\"bot\",\"bot\",\"bot\",\"bot\"]", Fit::Failed);
+    check(&test, "[\"bot\",\"x\"]", Fit::Failed);
+    check(&test, "[\"Bot\"]", Fit::Unclear);
+    check(&test, "\"bot\"", Fit::Unclear);
+    check(&test, "\"[\\\"bot\\\"]\"", Fit::Unclear);
+    let some = ValueTest::Some(Box::new(label));
+    check(&some, "[\"x\",\"bot\"]", Fit::Held);
+    check(&some, "[\"x\",\"BOT\"]", Fit::Unclear);
+    check(&some, "[\"x\"]", Fit::Failed);
+    check(&some, "\"bot\"", Fit::Unclear);
+    check(&some, "\"x\"", Fit::Failed);
+}
+
+#[test]
+fn texts_are_measured_in_characters() {
+    let length = CountRange::new(2, 3).unwrap();
+    let chars = ValueTest::Chars(CharSet::parse("A-Z0-9").unwrap(), length);
+    check(&chars, "\"AB\"", Fit::Held);
+    check(&chars, "\"ABCD\"", Fit::Failed);
+    check(&chars, "\"ab\"", Fit::Unclear);
+    check(&chars, "12", Fit::Unclear);
+    let shape = ValueTest::Shape(vec![Shape::parse("A-9").unwrap()], CountRange::one(3));
+    check(&shape, "\"A-1\"", Fit::Held);
+    check(&shape, "\"A-12\"", Fit::Failed);
+    let text = ValueTest::Length(length);
+    check(&text, "\"éé\"", Fit::Held);
+    check(&text, "\"é\"", Fit::Failed);
+}
+
+#[test]
+fn tests_of_what_a_value_is_like_are_not_for_approval() {
+    let some = ValueTest::Some(Box::new(ValueTest::Absent));
+    for test in [
+        ValueTest::Type(ValueType::Text),
+        ValueTest::Length(CountRange::one(1)),
+        some,
+    ] {
+        assert!(!test.is_for_approval(), "{test:?}");
+    }
+    check(&ValueTest::Type(ValueType::Number), "5", Fit::Held);
+    check(&ValueTest::Type(ValueType::Number), "\"5\"", Fit::Unclear);
+    check(&ValueTest::Type(ValueType::Number), "true", Fit::Failed);
+}

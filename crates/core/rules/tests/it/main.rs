@@ -1,0 +1,9 @@
+//! Tests of the rules from outside: vectors, attacks on rules and learner, properties, evaluation.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)] // all of it is a test
+
+mod attacks;
+mod evaluation;
+mod properties;
+mod support;
+mod vectors;

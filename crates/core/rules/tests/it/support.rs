@@ -1,0 +1,69 @@
+//! Calls and rules for tests.
+
+use model::{Digest, KindRef, OperationId, ParticipantId};
+use rules::{Arguments, RuleSet, RuledCall};
+
+/// The digest of every definition and configuration here.
+pub(crate) const DIGEST: Digest = Digest([0xAB; 32]);
+/// The 27th of November 2026, 12:00 UTC, a Friday.
+pub(crate) const NOON_MS: u64 = 1_795_780_800_000;
+
+pub(crate) fn participant(name: &str) -> ParticipantId {
+    ParticipantId::new(name).unwrap()
+}
+
+/// What a call owns.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedCall {
+    pub(crate) operation: u128,
+    pub(crate) proposer: ParticipantId,
+    pub(crate) to: ParticipantId,
+    pub(crate) kind: String,
+    pub(crate) arguments: String,
+    pub(crate) beside: Vec<String>,
+    pub(crate) definition: Option<Digest>,
+    pub(crate) server: Option<Digest>,
+    pub(crate) at_ms: u64,
+}
+
+impl OwnedCall {
+    pub(crate) fn new(arguments: &str) -> Self {
+        Self {
+            operation: 1,
+            proposer: participant("scout"),
+            to: participant("github"),
+            kind: "mcp/request:tools/call:create_issue".to_owned(),
+            arguments: arguments.to_owned(),
+            beside: Vec::new(),
+            definition: Some(DIGEST),
+            server: Some(DIGEST),
+            at_ms: NOON_MS,
+        }
+    }
+
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&RuledCall<'_>) -> T) -> T {
+        let beside: Vec<&str> = self.beside.iter().map(String::as_str).collect();
+        use_it(&RuledCall {
+            operation: OperationId(self.operation),
+            proposer: &self.proposer,
+            to: &self.to,
+            kind: KindRef::parse(&self.kind).unwrap(),
+            arguments: Arguments::read(self.arguments.as_bytes()),
+            beside: &beside,
+            definition: self.definition,
+            server: self.server,
+            at_ms: self.at_ms,
+        })
+    }
+}
+
+/// An approving rule with these conditions.
+pub(crate) fn approving(when: &str) -> RuleSet {
+    let text = format!(
+        "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"approve\"\n\
+         kind = \"mcp/request:tools/call:create_issue\"\nto = \"github\"\nproposers = [\"scout\"]\n\
+         definition = \"{DIGEST}\"\nserver = \"{DIGEST}\"\nexpires = \"2026-12-06T09:00:00Z\"\nuses = 33\n\
+         [rule.when]\n{when}\n"
+    );
+    RuleSet::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
