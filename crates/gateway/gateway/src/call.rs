@@ -190,7 +190,7 @@ pub(crate) struct Delivered {
 /// One request of a link, from its admission to its end.
 ///
 /// A caller that was answered for now comes back with a request that is a `Call` too, of the same id
-/// and another round. That one is sent nowhere: [`Call::come_back`] gives it to the first call, which
+/// and another round. That one is sent nowhere: `Call::come_back` gives it to the first call, which
 /// goes on, and whose effects answer it.
 pub struct Call {
     // What came.

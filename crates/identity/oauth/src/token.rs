@@ -1,9 +1,9 @@
 //! Token requests (RFC 6749, 7009, 8628, 8693) and how a client authenticates in them.
 //!
-//! The crate `oauth2` (5.0) was compared and is not used, although its HTTP client can be the
-//! [`Dialer`]. Exchanges of tokens, registrations and private keys as a client's authentication are
-//! not in it, so forms, authentication and the reading of answers here would all stay. For what it
-//! has, it asks for less or for more than servers do:
+//! The crate `oauth2` (5.0) was compared and is not used, although its HTTP client can be the guarded
+//! [dialer](crate::dialer). Exchanges of tokens, registrations and private keys as a client's
+//! authentication are not in it, so forms, authentication and the reading of answers here would all
+//! stay. For what it has, it asks for less or for more than servers do:
 //! - An error that comes with status 200 is not seen; a status of 201, a content type other than
 //!   JSON, a lifetime written as a text and a list of scopes are refused.
 //! - `Retry-After` of a server that is busy is lost, and an error without a body has no status.
