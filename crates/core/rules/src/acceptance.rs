@@ -7,7 +7,7 @@ use crate::guards::USES_MAX;
 use crate::name::RuleName;
 use crate::rule::{CallRule, RuleDecision};
 
-/// What an operator says of rules about a tool (`rules = "never"`, `"ask"` or `"allow"`).
+/// Setting of an operator for rules about a tool (`rules = "never"`, `"ask"` or `"allow"`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ToolRules {
     /// No rule approves its calls, and nothing is learned of them.
@@ -34,10 +34,10 @@ impl ToolRules {
     }
 }
 
-/// What is known of a tool. What a server says of itself only tightens.
+/// Traits of a tool. What a server says of itself only tightens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ToolTraits {
-    /// What the operator says.
+    /// The operator's setting.
     pub rules: ToolRules,
     /// Whether its server says that it destroys nothing.
     pub harmless: bool,
@@ -59,7 +59,7 @@ impl ToolTraits {
     }
 }
 
-/// What accepting a rule takes beside its author's agreement.
+/// A need of an acceptance beside its author's agreement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AcceptNeed {
     /// It cannot be accepted: the operator wants a person for each call.
@@ -73,7 +73,7 @@ pub enum AcceptNeed {
     ConfirmPair(RuleName),
 }
 
-/// What accepting an approving rule takes. `others` are the approving rules in force, each with what
+/// The needs of accepting an approving rule. `others` are the approving rules in force, each with what
 /// is known of its tool.
 #[must_use]
 pub fn needs_of<'r>(
@@ -115,6 +115,8 @@ pub struct RuleRenewal {
     pub definition: Digest,
     /// Digest of the server's configuration as the author saw it.
     pub server: Digest,
+    /// Whether the author typed the name of a tool that counts as destructive now.
+    pub destructive: bool,
 }
 
 impl CallRule {
@@ -128,6 +130,7 @@ impl CallRule {
         next.expires_ms = Some(renewal.expires_ms - renewal.expires_ms % 1000);
         next.scope.definition = Some(renewal.definition);
         next.scope.server = Some(renewal.server);
+        next.destructive = renewal.destructive;
         next
     }
 }
@@ -201,6 +204,7 @@ mod tests {
                 expires_ms: 1_800_000_000_123,
                 definition: Digest([1; 32]),
                 server: Digest([2; 32]),
+                destructive: false,
             };
             let next = version.renewed(&renewal);
             assert_eq!(next.name.version, version.name.version + 1);

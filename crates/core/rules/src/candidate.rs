@@ -1,6 +1,4 @@
-//! Candidates: what a group of decisions would make a rule, before a person sees it.
-
-use std::collections::BTreeSet;
+//! Candidates: conditions that a group of decisions would make a rule, before a person sees them.
 
 use model::{Digest, NamePattern, ParticipantId};
 
@@ -9,12 +7,16 @@ use crate::conditions::Conditions;
 use crate::evidence::RuledTool;
 use crate::guards::RuleGuards;
 use crate::name::RuleName;
+use crate::parse::reads_back;
 use crate::pointer::Pointer;
 use crate::rule::{CallRule, RuleDecision, RuleScope};
 use crate::window::DAY_MS;
 
 /// Days from the acceptance of a learned rule to its end, unless its author says otherwise.
 pub const TERM_DAYS: u64 = 14;
+
+/// The least time between the beginnings of two days in the shadow: 12 hours, in milliseconds.
+pub const SHADOW_DAY_MS: u64 = DAY_MS / 2;
 
 /// Decisions that may make one rule together: of one tool with one definition on one configured
 /// server, one proposer, and one set of members.
@@ -32,7 +34,7 @@ pub struct GroupKey {
     pub members: Vec<Pointer>,
 }
 
-/// How a candidate was made.
+/// The making of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CandidateSort {
     /// The repetition of one call.
@@ -47,7 +49,7 @@ pub enum CandidateSort {
 pub struct RuleCandidate {
     /// The decisions that it rests on.
     pub group: GroupKey,
-    /// How it was made.
+    /// Its making.
     pub sort: CandidateSort,
     /// Its conditions.
     pub when: Conditions,
@@ -57,8 +59,9 @@ pub struct RuleCandidate {
     pub frozen: u32,
     /// The approvals that it covered since.
     pub shadow: u32,
-    /// The days on which it covered approvals since, counted from 1970 in UTC.
-    pub shadow_days: BTreeSet<u64>,
+    /// The beginnings of the days on which it covered approvals since, in milliseconds since 1970.
+    /// They lie at least [`SHADOW_DAY_MS`] apart: a session that passes midnight is one day.
+    pub shadow_days: Vec<u64>,
 }
 
 /// The person who would accept a candidate, and when.
@@ -83,19 +86,31 @@ impl RuleCandidate {
         self.frozen.saturating_add(self.shadow)
     }
 
+    /// Counts a day in the shadow, if an approval at this time begins another one.
+    pub(crate) fn count_day(&mut self, at_ms: u64) {
+        let is_another = |begun: u64| {
+            at_ms.saturating_sub(begun) >= SHADOW_DAY_MS && at_ms / DAY_MS != begun / DAY_MS
+        };
+        if self.shadow_days.last().is_none_or(|begun| is_another(*begun)) {
+            self.shadow_days.push(at_ms);
+        }
+    }
+
     /// The rule that the candidate makes for a person. `times_ms` are those of the approvals that
-    /// it covers.
+    /// it covers and that are still kept: its budget rests on them. `None` if there are none, or if
+    /// no rule can say what the candidate covers, such as for a proposer whose name has a `*`.
     #[must_use]
     pub fn rule(&self, acceptance: &Acceptance, times_ms: &[u64]) -> Option<CallRule> {
+        let approvals = u32::try_from(times_ms.len()).ok()?;
         let uses = match self.sort {
-            CandidateSort::Exact => self.approvals(),
-            CandidateSort::General => uses_after(self.approvals()),
+            CandidateSort::Exact => approvals,
+            CandidateSort::General => uses_after(approvals),
         };
         let expires_ms = acceptance
             .expires_ms
             .unwrap_or(acceptance.at_ms.saturating_add(TERM_DAYS * DAY_MS));
         let group = &self.group;
-        Some(CallRule {
+        let rule = CallRule {
             name: acceptance.name.clone(),
             author: acceptance.author.clone(),
             decision: RuleDecision::Approve,
@@ -116,6 +131,8 @@ impl RuleCandidate {
             expires_ms: Some(expires_ms - expires_ms % 1000),
             uses: Some(uses.min(crate::guards::USES_MAX)),
             destructive: acceptance.destructive,
-        })
+        };
+        let is_rule = approvals > 0 && reads_back(&rule).is_ok();
+        is_rule.then_some(rule)
     }
 }

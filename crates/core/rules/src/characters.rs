@@ -39,7 +39,7 @@ impl CharSet {
     /// Reads a set, such as `A-Z0-9_-`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn parse(text: &str) -> Result<Self, CharsError> {
         let mut set = Self(0);
         let mut rest = text.as_bytes();
@@ -70,20 +70,23 @@ impl CharSet {
     /// one that no set may have.
     #[must_use]
     pub fn of_classes(text: &str) -> Option<Self> {
-        let mut set = 0;
-        for byte in text.bytes() {
-            if !is_allowed(byte) {
-                return None;
-            }
-            let class = CLASSES
-                .iter()
-                .find(|(low, high, _)| (*low..=*high).contains(&byte));
-            set |= match class {
-                Some((low, high, _)) => (*low..=*high).map(bit).fold(0, |all, one| all | one),
-                None => bit(byte),
-            };
+        if !text.bytes().all(is_allowed) {
+            return None;
         }
+        let sets = text.bytes().map(|byte| match class_of(byte) {
+            Some((low, high, _)) => bits(low, high),
+            None => bit(byte),
+        });
+        let set = sets.fold(0, |all, one| all | one);
         (set != 0).then_some(Self(set))
+    }
+
+    /// Its parts: letters and digits by their classes, each other character alone.
+    pub(crate) fn classes(self) -> Vec<Self> {
+        let classes = CLASSES.iter().map(|(low, high, _)| bits(*low, *high));
+        let parts = classes.chain(PUNCTUATION.iter().map(|byte| bit(*byte)));
+        let own = parts.map(|part| Self(part & self.0));
+        own.filter(|part| part.0 != 0).collect()
     }
 
     /// All characters of both.
@@ -139,6 +142,10 @@ fn bit(byte: u8) -> u128 {
     1_u128 << (byte & 0x7F)
 }
 
+fn bits(low: u8, high: u8) -> u128 {
+    (low..=high).map(bit).fold(0, |all, one| all | one)
+}
+
 fn is_allowed(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || PUNCTUATION.contains(&byte)
 }
@@ -150,7 +157,13 @@ fn range(low: u8, high: u8) -> Result<u128, CharsError> {
     if !is_of_one_class {
         return Err(CharsError::Range);
     }
-    Ok((low..=high).map(bit).fold(0, |all, one| all | one))
+    Ok(bits(low, high))
+}
+
+/// The class of a letter or digit: its first, its last character, and its sign.
+fn class_of(byte: u8) -> Option<(u8, u8, char)> {
+    let mut classes = CLASSES.into_iter();
+    classes.find(|(low, high, _)| (*low..=*high).contains(&byte))
 }
 
 impl fmt::Display for CharSet {
@@ -218,10 +231,8 @@ impl Shape {
             if !is_allowed(byte) {
                 return None;
             }
-            let class = CLASSES
-                .iter()
-                .find(|(low, high, _)| (*low..=*high).contains(&byte));
-            let sign = class.map_or(char::from(byte), |(_, _, sign)| *sign);
+            let class = class_of(byte);
+            let sign = class.map_or(char::from(byte), |(_, _, sign)| sign);
             if class.is_none() || !shape.ends_with(sign) {
                 shape.push(sign);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::arguments::{ARGUMENTS_LEAVES_MAX, Arguments};
 use crate::fit::Fit;
-use crate::pointer::Pointer;
+use crate::pointer::{Pointer, is_within};
 use crate::spelling;
 use crate::value_test::ValueTest;
 
@@ -22,10 +22,8 @@ impl Conditions {
     pub fn new(tests: impl IntoIterator<Item = (Pointer, ValueTest)>) -> Option<Self> {
         let tests: BTreeMap<Pointer, ValueTest> = tests.into_iter().collect();
         let is_nested = tests.keys().any(|inner| {
-            tests.keys().any(|outer| {
-                let rest = inner.as_str().strip_prefix(outer.as_str());
-                rest.is_some_and(|rest| rest.starts_with('/'))
-            })
+            let mut outer = tests.keys();
+            outer.any(|outer| outer != inner && outer.holds(inner))
         });
         (tests.len() <= CONDITIONS_MAX && !is_nested).then_some(Self(tests))
     }
@@ -90,6 +88,28 @@ impl Conditions {
         self.fit_open(arguments)
     }
 
+    /// How arguments stand to all conditions in a closed world, where some members were redacted:
+    /// such a member may have any value.
+    #[must_use]
+    pub fn fit_redacted(&self, arguments: &Arguments, redacted: &[Pointer]) -> Fit {
+        let is_redacted = |pointer: &Pointer| {
+            let mut redacted = redacted.iter();
+            redacted.any(|one| one.holds(pointer) || pointer.holds(one))
+        };
+        let mut leaves = arguments.leaves().map(|(pointer, _)| pointer);
+        if leaves.any(|leaf| !is_redacted(leaf) && !self.0.contains_key(leaf)) {
+            return Fit::Failed;
+        }
+        let fits = self.0.iter().map(|(pointer, test)| {
+            if is_redacted(pointer) {
+                Fit::Unclear
+            } else {
+                Self::fit_of(pointer, test, arguments)
+            }
+        });
+        fits.fold(Fit::Held, Fit::and)
+    }
+
     /// How arguments stand to all conditions in an open world: members that are not named do not
     /// count.
     #[must_use]
@@ -105,21 +125,11 @@ impl Conditions {
     }
 }
 
-impl FromIterator<(Pointer, ValueTest)> for Conditions {
-    fn from_iter<I: IntoIterator<Item = (Pointer, ValueTest)>>(tests: I) -> Self {
-        Self(tests.into_iter().collect())
-    }
-}
-
 fn has_lookalike(pointer: &Pointer, arguments: &Arguments) -> bool {
     let own = spelling::likeness(pointer.as_str());
     arguments.leaves().any(|(leaf, _)| {
         let leaf = spelling::likeness(leaf.as_str());
-        let holds = |outer: &str, inner: &str| {
-            let rest = inner.strip_prefix(outer);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        holds(&own, &leaf) || holds(&leaf, &own)
+        is_within(&leaf, &own) || is_within(&own, &leaf)
     })
 }
 
@@ -185,6 +195,28 @@ mod tests {
         check(&absent, "{}", Fit::Held, Fit::Held);
         check(&absent, r#"{"reason":null}"#, Fit::Failed, Fit::Failed);
         check(&absent, r#"{"Reason":"x"}"#, Fit::Failed, Fit::Unclear);
+    }
+
+    #[test]
+    fn a_redacted_member_may_have_any_value() {
+        let both = conditions(&[("/a", is("1")), ("/b/c", is("2"))]).unwrap();
+        let fit = |raw: &str, redacted: &[&str]| {
+            let arguments = Arguments::read(raw.as_bytes()).unwrap();
+            let redacted: Vec<Pointer> = redacted
+                .iter()
+                .map(|one| Pointer::parse(one).unwrap())
+                .collect();
+            both.fit_redacted(&arguments, &redacted)
+        };
+        let hidden = r#"{"a":"[redacted]","b":{"c":2}}"#;
+        assert_eq!(fit(hidden, &["/a"]), Fit::Unclear);
+        assert_eq!(fit(hidden, &[]), Fit::Failed);
+        let whole = r#"{"a":1,"b":"[redacted]"}"#;
+        assert_eq!(fit(whole, &["/b"]), Fit::Unclear);
+        let other = r#"{"a":"[redacted]","b":{"c":3}}"#;
+        assert_eq!(fit(other, &["/a"]), Fit::Failed);
+        let more = r#"{"a":"[redacted]","b":{"c":2},"d":1}"#;
+        assert_eq!(fit(more, &["/a"]), Fit::Failed);
     }
 
     #[test]

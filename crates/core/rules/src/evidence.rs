@@ -3,15 +3,17 @@
 use model::{Digest, OperationId, ParticipantId};
 
 use crate::arguments::Arguments;
+use crate::conditions::Conditions;
+use crate::fit::Fit;
 use crate::pointer::Pointer;
-use crate::rule::CallRule;
+use crate::rule::{CallRule, RuleScope};
 
-/// How long a card must have been shown in full before the decision, in milliseconds: less is no
-/// deliberate decision.
+/// The least time that a card must have been shown in full before the decision, in milliseconds:
+/// less is no deliberate decision.
 pub const DELIBERATE_MS_MIN: u32 = 1_500;
 /// A reviewer whose last decisions all took less than this, in milliseconds, is in a hurry.
 pub const HURRIED_MS: u32 = 2_000;
-/// How many of a reviewer's last decisions are looked at.
+/// The number of a reviewer's last decisions that are looked at.
 pub const HURRIED_DECISIONS: usize = 20;
 
 /// A tool of a server, of whatever definition.
@@ -25,7 +27,7 @@ pub struct RuledTool {
     pub target: Box<str>,
 }
 
-/// What became of a call or proposal.
+/// The end of a call or proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PastVerdict {
     /// A participant approved it.
@@ -54,13 +56,13 @@ pub enum RejectReason {
     /// None was chosen.
     #[default]
     Unsaid,
-    /// What the call was to do.
+    /// The act itself, as the arguments show it.
     Arguments,
     /// The wrong time, moment or context: nothing that arguments show.
     Context,
 }
 
-/// What the gateway has measured of a decision.
+/// Measures of a decision that the gateway takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deliberation {
     /// Whether a person decided, signed in at a console or a terminal.
@@ -69,14 +71,14 @@ pub struct Deliberation {
     pub by_rule: bool,
     /// Whether several proposals were decided at once.
     pub in_batch: bool,
-    /// How long the proposal was shown alone and in full, in milliseconds.
+    /// The time that the proposal was shown alone and in full, in milliseconds.
     pub shown_ms: u32,
-    /// How long the reviewer's last decisions took, in milliseconds, the latest last.
+    /// The times that the reviewer's last decisions took, in milliseconds, the latest last.
     pub last_ms: Vec<u32>,
 }
 
 impl Deliberation {
-    /// What the decision weighs as evidence.
+    /// The weight of the decision as evidence.
     #[must_use]
     pub fn weight(&self) -> EvidenceWeight {
         let is_deliberate = self.by_person
@@ -102,7 +104,7 @@ pub fn is_hurried(last_ms: &[u32]) -> bool {
     last_ms.len() >= HURRIED_DECISIONS && last.into_iter().all(|took| *took < HURRIED_MS)
 }
 
-/// What a decision weighs.
+/// The weight of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EvidenceWeight {
     /// Of a program or a rule, or of no decision at all: remembered for replays alone.
@@ -130,9 +132,9 @@ pub struct RuleEvidence {
     pub proposer: ParticipantId,
     /// The participant that decided.
     pub by: ParticipantId,
-    /// What was decided.
+    /// The decision.
     pub verdict: PastVerdict,
-    /// What it weighs.
+    /// Its weight.
     pub weight: EvidenceWeight,
     /// The arguments that were decided, after redaction.
     pub arguments: Arguments,
@@ -159,6 +161,13 @@ impl RuleEvidence {
         self.verdict.is_rejection() && self.weight != EvidenceWeight::None
     }
 
+    /// Whether conditions may cover it, in a closed world and in any reading. A redacted member may
+    /// have had any value.
+    #[must_use]
+    pub fn may_lie_in(&self, when: &Conditions) -> bool {
+        when.fit_redacted(&self.arguments, &self.redacted) != Fit::Failed
+    }
+
     /// The members that are there: calls with other ones are of another group.
     #[must_use]
     pub fn members(&self) -> Vec<Pointer> {
@@ -169,15 +178,22 @@ impl RuleEvidence {
     }
 }
 
-impl CallRule {
-    /// Whether the rule covers a call, of any proposer: a rejection that an approving
-    /// rule covers suspends it.
+impl RuleScope {
+    /// Whether it names this tool.
     #[must_use]
-    pub fn covers(&self, tool: &RuledTool, arguments: &Arguments) -> bool {
-        self.scope.method == tool.method
-            && self.scope.target.as_ref() == Some(&tool.target)
-            && self.scope.to.as_ref() == Some(&tool.to)
-            && self.when.fit_closed(arguments) != crate::fit::Fit::Failed
+    pub fn is_of_tool(&self, tool: &RuledTool) -> bool {
+        self.method == tool.method
+            && self.target.as_ref() == Some(&tool.target)
+            && self.to.as_ref() == Some(&tool.to)
+    }
+}
+
+impl CallRule {
+    /// Whether the rule covers a decided call, of any proposer: a rejection that an approving rule
+    /// covers suspends it.
+    #[must_use]
+    pub fn covers(&self, decision: &RuleEvidence) -> bool {
+        self.scope.is_of_tool(&decision.tool) && decision.may_lie_in(&self.when)
     }
 }
 

@@ -183,9 +183,12 @@ impl AfterGuard {
         let same: Vec<String> = self
             .same
             .iter()
-            .map(|(here, there)| match here == there {
-                true => format!("the same {}", here.words()),
-                false => format!("its {} as {}", there.words(), here.words()),
+            .map(|(here, there)| {
+                if here == there {
+                    format!("the same {}", here.words())
+                } else {
+                    format!("its {} as {}", there.words(), here.words())
+                }
             })
             .collect();
         let with = if same.is_empty() {

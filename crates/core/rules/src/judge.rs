@@ -1,5 +1,7 @@
 //! One rule before one call: every check in order, and whether the rule decides the call.
 
+use std::collections::BTreeMap;
+
 use crate::arguments::Arguments;
 use crate::call::RuledCall;
 use crate::conditions::Conditions;
@@ -11,7 +13,7 @@ use crate::pointer::Pointer;
 use crate::rule::CallRule;
 use crate::spelling;
 use crate::spent::{RuleCharge, Spent};
-use crate::value_test::ValueTest;
+use crate::value_test::{self, ValueTest};
 
 /// The longest value that an explanation shows, in characters.
 pub const SHOWN_VALUE_CHARS_MAX: usize = 200;
@@ -56,9 +58,9 @@ pub(crate) enum Check<'a> {
 /// A check with its result in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainedCheck {
-    /// What the rule asks, such as `repo is "acme/site"`.
+    /// The demand of the rule, such as `repo is "acme/site"`.
     pub asked: String,
-    /// What the call has, such as `repo is "acme/docs"`.
+    /// The state of the call, such as `repo is "acme/docs"`.
     pub found: String,
     /// Whether it holds.
     pub fit: Fit,
@@ -149,8 +151,8 @@ impl<'a> Judge<'a> {
             Check::Server => {
                 Fit::of(rule.scope.server.is_some() && rule.scope.server == call.server)
             }
-            Check::End => Fit::of(!rule.is_over(call.at_ms)),
-            Check::Hours => Fit::of(rule.during.is_none_or(|hours| hours.has(call.at_ms))),
+            Check::End => Fit::of(!rule.is_over(self.now_ms())),
+            Check::Hours => Fit::of(rule.during.is_none_or(|hours| hours.has(self.now_ms()))),
             Check::Uses(most) => Fit::of(self.spent.uses(&rule.name) < most),
             Check::Readable => match &call.arguments {
                 Ok(_) => Fit::Held,
@@ -178,13 +180,18 @@ impl<'a> Judge<'a> {
     }
 
     fn counted(self, window: crate::window::RuleWindow) -> impl Iterator<Item = &'a RuleCharge> {
-        let call = self.call;
+        let operation = self.call.operation;
         self.spent
-            .in_window(&self.rule.name.id, window, call.at_ms, call.operation)
+            .in_window(&self.rule.name.id, window, self.now_ms(), operation)
     }
 
     fn is_full(self) -> bool {
-        self.spent.is_full(&self.rule.name.id, self.call.at_ms)
+        self.spent.is_full(&self.rule.name.id, self.now_ms())
+    }
+
+    /// The time of the call; the latest one that was recorded, where a clock was set back.
+    fn now_ms(self) -> u64 {
+        self.spent.not_before(self.call.at_ms)
     }
 
     fn fit_sum(self, guard: &SumGuard) -> Fit {
@@ -222,10 +229,10 @@ impl<'a> Judge<'a> {
             };
             same.push((there, value));
         }
-        let call = self.call;
+        let proposer = self.call.proposer;
         Fit::of(
             self.spent
-                .has_answered(guard, call.proposer, &same, call.at_ms),
+                .has_answered(guard, proposer, &same, self.now_ms()),
         )
     }
 
@@ -237,29 +244,32 @@ impl<'a> Judge<'a> {
         (!number.is_negative()).then_some(number)
     }
 
-    /// The value at a member, if it is short and plain enough to be kept.
-    fn value(self, pointer: &Pointer) -> Option<Constant> {
-        kept_value(self.call.arguments.as_ref().ok()?, pointer)
+    /// The value at a member as calls are counted by it, if it is short and plain enough to be kept.
+    fn value(self, pointer: &Pointer) -> Option<Box<str>> {
+        let kept = kept_value(self.call.arguments.as_ref().ok()?, pointer)?;
+        Some(value_test::counted_as(&kept).into())
     }
 
-    /// What the rule counts of the call.
+    /// The call as the rule counts it. Two guards of one member count it once.
     pub(crate) fn charge(self, is_use: bool) -> RuleCharge {
         let guards = &self.rule.guards;
-        let amounts = guards
+        let amounts: BTreeMap<Pointer, Decimal> = guards
             .sums
             .iter()
-            .filter_map(|sum| Some((sum.of.clone(), self.amount(&sum.of)?)));
-        let values = guards
+            .filter_map(|sum| Some((sum.of.clone(), self.amount(&sum.of)?)))
+            .collect();
+        let values: BTreeMap<Pointer, Box<str>> = guards
             .counts
             .iter()
-            .filter_map(|count| Some((count.same.clone(), self.value(&count.same)?)));
+            .filter_map(|count| Some((count.same.clone(), self.value(&count.same)?)))
+            .collect();
         RuleCharge {
             rule: self.rule.name.clone(),
             operation: self.call.operation,
-            at_ms: self.call.at_ms,
+            at_ms: self.now_ms(),
             is_use,
-            amounts: amounts.collect(),
-            values: values.collect(),
+            amounts: amounts.into_iter().collect(),
+            values: values.into_iter().collect(),
             keep_ms: guards.longest_ms(),
         }
     }
@@ -322,7 +332,7 @@ impl<'a> Judge<'a> {
             Check::Addressee => format!("it is {}", call.to),
             Check::Definition => found_digest(self.rule.scope.definition == call.definition),
             Check::Server => found_digest(self.rule.scope.server == call.server),
-            Check::End | Check::Hours => format!("it is {}", crate::print::time(call.at_ms)),
+            Check::End | Check::Hours => format!("it is {}", crate::print::time(self.now_ms())),
             Check::Uses(_) => format!("used {} times", self.spent.uses(&self.rule.name)),
             Check::Readable => match &call.arguments {
                 Ok(_) => "they do".to_owned(),

@@ -357,7 +357,7 @@ impl Conditions {
             let constant = Constant::of_canonical(raw)?;
             Some((pointer.clone(), ValueTest::equals(constant)))
         });
-        tests.collect()
+        Self::new(tests.collect::<Option<Vec<_>>>()?)
     }
 
     /// Whether these conditions are as wide as the others, or wider: arguments that hold there, in a
@@ -389,7 +389,7 @@ impl Conditions {
             let both = test.join(other.get(pointer)?)?;
             Some((pointer.clone(), both))
         });
-        joined.collect()
+        Self::new(joined.collect::<Option<Vec<_>>>()?)
     }
 }
 

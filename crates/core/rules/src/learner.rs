@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use crate::candidate::{CandidateSort, GroupKey, RuleCandidate};
 use crate::evidence::{PastVerdict, RejectReason, RuleEvidence, RuledTool};
-use crate::fit::Fit;
 use crate::name::RuleName;
 use crate::rule::{CallRule, RuleDecision};
 use crate::rule_set::RuleSet;
@@ -22,22 +21,23 @@ pub use thresholds::{
     SHADOW_MIN,
 };
 
-/// How long decisions are evidence: 90 days, in milliseconds.
+/// The time for which decisions are evidence: 90 days, in milliseconds.
 pub const EVIDENCE_MS: u64 = 90 * DAY_MS;
-/// The most decisions that are kept.
+/// The most decisions that are kept. Rejections make way last: no flood of other calls drives
+/// them out.
 pub const EVIDENCE_MAX: usize = 10_000;
 /// The most groups; those that were not used for longest make way.
 pub const GROUPS_MAX: usize = 1_000;
 /// The most candidates that are remembered as declined; the oldest make way.
 pub const DECLINED_MAX: usize = 1_000;
-/// How long nothing is learned of a tool whose decisions are not a matter of its arguments: 30
-/// days, in milliseconds.
+/// The time for which nothing is learned of a tool whose decisions are not a matter of its
+/// arguments: 30 days, in milliseconds.
 pub const QUARANTINE_MS: u64 = 30 * DAY_MS;
 
 /// Why nothing is learned of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuarantineCause {
-    /// The same call was approved and rejected: the reason is not in the arguments.
+    /// One call was approved and rejected: the reason is not in the arguments.
     DecidedBothWays,
     /// A reviewer said that time or context was the reason.
     Context,
@@ -45,10 +45,11 @@ pub enum QuarantineCause {
     CandidateRefuted,
 }
 
-/// What follows from a decision.
+/// A consequence of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearnerNews {
-    /// A rule in force covers a rejection: it is to be suspended before its next use.
+    /// A known rule covers a rejection: it is to be suspended before its next use, and an offer of it
+    /// ends.
     Suspends(RuleName),
     /// Nothing is learned of a tool for [`QUARANTINE_MS`].
     Quarantined(RuledTool, QuarantineCause),
@@ -58,7 +59,7 @@ pub enum LearnerNews {
     Ready(RuleCandidate),
 }
 
-/// What was learned from decisions.
+/// The knowledge that decisions have given.
 #[derive(Debug, Clone, Default)]
 pub struct Learner {
     thresholds: LearnerThresholds,
@@ -83,8 +84,9 @@ impl Learner {
         }
     }
 
-    /// Takes a decision, after it is durable. `known` are the rules in force: what one of them
-    /// covers is not learned again, and one that covers a rejection is named.
+    /// Takes a decision, after it is durable. `known` are all rules that have not ended, offered and
+    /// suspended ones among them: what one of them covers is not learned again, and one that covers a
+    /// rejection is named.
     pub fn take(&mut self, decision: RuleEvidence, known: &RuleSet) -> Vec<LearnerNews> {
         let now_ms = decision.at_ms;
         self.expire(now_ms);
@@ -136,7 +138,7 @@ impl Learner {
     ) -> Vec<LearnerNews> {
         let tool = &decision.tool;
         let is_covering = |rule: &&CallRule| {
-            rule.decision == RuleDecision::Approve && rule.covers(tool, &decision.arguments)
+            rule.decision == RuleDecision::Approve && rule.covers(decision)
         };
         let covering = known.rules().iter().filter(is_covering);
         let mut news: Vec<LearnerNews> = covering
@@ -152,7 +154,7 @@ impl Learner {
             .iter()
             .filter(|(key, _)| key.tool == *tool)
             .flat_map(|(_, group)| group.candidates())
-            .any(|one| one.when.fit_closed(&decision.arguments) != Fit::Failed);
+            .any(|one| decision.may_lie_in(&one.when));
         let cause = if decision.verdict == PastVerdict::Rejected(RejectReason::Context) {
             Some(QuarantineCause::Context)
         } else if was_approved {
@@ -225,22 +227,29 @@ impl Learner {
 
     fn expire(&mut self, now_ms: u64) {
         let is_old = |one: &RuleEvidence| now_ms.saturating_sub(one.at_ms) > EVIDENCE_MS;
-        while self.evidence.len() >= EVIDENCE_MAX
-            || self.evidence.front().is_some_and(|first| is_old(first))
-        {
-            let Some(old) = self.evidence.pop_front() else {
-                break;
-            };
-            if let Some(warnings) = self.warnings.get_mut(&old.tool) {
-                warnings.retain(|one| !Arc::ptr_eq(one, &old));
-            }
-            if let Some(group) = self.groups.get_mut(&key_of(&old)) {
-                group.forget(&old);
-            }
+        while self.evidence.front().is_some_and(|first| is_old(first)) {
+            self.forget(0);
+        }
+        if self.evidence.len() >= EVIDENCE_MAX {
+            let mut all = self.evidence.iter();
+            self.forget(all.position(|one| !one.warns()).unwrap_or_default());
         }
         self.quarantined.retain(|_, until_ms| now_ms < *until_ms);
         self.warnings.retain(|_, warnings| !warnings.is_empty());
         self.groups.retain(|_, group| !group.is_empty());
+    }
+
+    /// Forgets the decision at this place.
+    fn forget(&mut self, at: usize) {
+        let Some(old) = self.evidence.remove(at) else {
+            return;
+        };
+        if let Some(warnings) = self.warnings.get_mut(&old.tool) {
+            warnings.retain(|one| !Arc::ptr_eq(one, &old));
+        }
+        if let Some(group) = self.groups.get_mut(&key_of(&old)) {
+            group.forget(&old);
+        }
     }
 
     /// Makes room for one more group.
@@ -271,9 +280,7 @@ fn is_covered(candidate: &RuleCandidate, known: &RuleSet) -> bool {
     known.rules().iter().any(|rule| {
         let scope = &rule.scope;
         rule.decision == RuleDecision::Approve
-            && scope.method == group.tool.method
-            && scope.target.as_ref() == Some(&group.tool.target)
-            && scope.to.as_ref() == Some(&group.tool.to)
+            && scope.is_of_tool(&group.tool)
             && scope.definition == Some(group.definition)
             && scope.server == Some(group.server)
             && scope.has_proposer(&group.proposer)

@@ -13,6 +13,38 @@
 //! - [`RuleEvidence`], [`Learner`], [`RuleCandidate`]: learning from decisions. [`offer`]: what a
 //!   person sees before accepting a rule. [`replay()`]: rules tried on the past.
 //! - [`RulePhase`], [`suspends`], [`needs_of`], [`is_spot_check`]: the life of a rule.
+//!
+//! # Contract with the shell
+//!
+//! The shell is the topic and gateway around this crate. It needs [`RuleSet`], [`RuledCall`],
+//! [`CallStage`], [`Spent`] with [`SpentEvent`], [`RulePhase`] with [`LifeEvent`], [`Surrounding`],
+//! and for learning [`RuleEvidence`], [`Learner`] and [`offer`]. The rest are parts of these.
+//!
+//! For each call or proposal, in one turn that no other call comes between:
+//!
+//! 1. Make the [`RuledCall`] from the canonical bytes that the proposal's digest covers, and from
+//!    nothing else. `beside` names each member of the params that is neither target nor arguments nor
+//!    a key of the protocol; `proposer` is one identity, never a name that several callers share.
+//! 2. [`suspends`], for each rule of [`RuleSet::of_call`]: a cause is recorded as
+//!    [`LifeEvent::Suspended`], and the rule leaves the set ([`RuleSet::without`]).
+//! 3. [`RuleSet::decide`]. A direct call has no answer, [`RuleDecision::Reject`] or
+//!    [`RuleDecision::Ask`].
+//! 4. If the answer approves, [`is_spot_check`] with [`Spent::draws`]: true leaves the proposal to a
+//!    person, and [`SpentEvent::Checked`] is recorded with that person's decision, not before.
+//! 5. The topic decides with the author as the participant, the rule and its version beside it, and
+//!    judges the author's rights of this moment as it judges a person's.
+//! 6. [`RuleSet::charges`], in the journal group of that decision, as [`SpentEvent::Charged`]: also
+//!    for a call that a person approved or that needed no approval. A decision that came too late is
+//!    taken back by [`SpentEvent::Returned`].
+//! 7. At the end [`SpentEvent::Ended`] for a use, and, after an answer without an error,
+//!    [`RuleSet::remembers`] with the time of the answer, as [`SpentEvent::Answered`].
+//!
+//! For each decision of a person, once it is durable, [`Learner::take`] with all rules that have not
+//! ended. [`LearnerNews::Suspends`] is recorded before the next call is judged.
+//!
+//! Times never go back: where a clock was set back, the latest time that the journal has stands in.
+//! A journal that drops events begins with [`Spent::carried`]; no id is given to two rules. A rule of
+//! a proposer or author who is removed ends, before another one can take the name.
 
 mod acceptance;
 mod arguments;
@@ -42,6 +74,7 @@ mod range;
 mod replay;
 mod rule;
 mod rule_set;
+mod segments;
 mod sentence;
 mod spelling;
 mod spent;
@@ -57,7 +90,9 @@ pub use arguments::{
 };
 pub use bound::{RATE_MIN, USES_MIN, approved_share_permille, rate_of, uses_after};
 pub use call::RuledCall;
-pub use candidate::{Acceptance, CandidateSort, GroupKey, RuleCandidate, TERM_DAYS};
+pub use candidate::{
+    Acceptance, CandidateSort, GroupKey, RuleCandidate, SHADOW_DAY_MS, TERM_DAYS,
+};
 pub use characters::{CharSet, CharsError, IDENTIFIER_CHARS_MAX, Shape};
 pub use conditions::{CONDITIONS_MAX, Conditions};
 pub use constant::{CONSTANT_BYTES_MAX, Constant, ConstantError, ValueType};
@@ -79,7 +114,7 @@ pub use learner::{
     SHADOW_DAYS_MIN, SHADOW_MIN,
 };
 pub use licence::{
-    DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, is_executed, licensed,
+    DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, licensed,
 };
 pub use life::{
     DORMANT_MS, FAILURES_MAX, LifeError, LifeEvent, RuleEnd, RulePhase, Surrounding, SuspendCause,
@@ -101,8 +136,8 @@ pub use rule::{
 };
 pub use rule_set::{CallStage, RuleAnswer, RuleExplanation, RuleSet, RuleSetError};
 pub use spent::{
-    ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, Spent,
-    SpentEvent,
+    ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals,
+    Spent, SpentEvent,
 };
 pub use spot::{OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, is_spot_check};
 pub use url::{QUERY_MEMBERS_MAX, QUERY_VALUE_BYTES_MAX, UrlError, UrlRoot};

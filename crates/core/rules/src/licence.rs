@@ -1,6 +1,6 @@
 //! Licences: which step of a field's chain its approved values justify.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::characters::Shape;
 use crate::constant::{Constant, ValueType};
@@ -14,9 +14,9 @@ use crate::value_test::{CONSTANTS_MAX, ValueTest};
 pub const DISTINCT_MIN: usize = 10;
 /// Distinct files that a directory rests on.
 pub const FILES_MIN: usize = 5;
-/// How often each of two truth values, or a null, must have been approved.
+/// The approvals that each of two truth values, or a null, must have.
 pub const TRUTHS_MIN: u32 = 3;
-/// How often each shape must have been approved.
+/// The approvals that each shape, each class of characters and each branch below a root must have.
 pub const SHAPE_SEEN_MIN: u32 = 3;
 /// Elements that the test of an array's elements rests on.
 pub const ELEMENTS_MIN: usize = 20;
@@ -25,26 +25,48 @@ pub const ELEMENTS_MIN: usize = 20;
 const UNSEEN_ONE_IN: usize = 10;
 /// The part of a range's span that its largest gap may be.
 const GAP_ONE_IN: i128 = 4;
-/// Parts of members' names whose values servers execute or interpret.
-const EXECUTED: [&str; 18] = [
-    "command",
+/// The part of a span of lengths that its largest gap may be.
+const LENGTH_GAP_ONE_IN: usize = 4;
+/// The gap between lengths that is always allowed.
+const LENGTH_GAP_MIN: usize = 2;
+/// The part of the distinct texts of a set of characters that may be words without a digit: a set
+/// that rests on words admits any other word, such as `delete`.
+const WORDS_ONE_IN: usize = 4;
+/// Beginnings or ends of the words of members' names whose values servers execute or interpret.
+const EXECUTED: [&str; 33] = [
+    "args",
+    "argument",
+    "argv",
+    "bash",
     "cmd",
     "code",
-    "script",
-    "sql",
-    "query",
-    "expression",
-    "expr",
-    "template",
-    "regex",
-    "pattern",
-    "shell",
+    "command",
     "eval",
-    "xpath",
-    "jq",
-    "selector",
-    "program",
+    "exec",
+    "expr",
+    "flags",
     "formula",
+    "function",
+    "javascript",
+    "jq",
+    "jsonpath",
+    "lambda",
+    "macro",
+    "option",
+    "pattern",
+    "program",
+    "prompt",
+    "python",
+    "queries",
+    "query",
+    "regex",
+    "script",
+    "selector",
+    "shell",
+    "sql",
+    "statement",
+    "template",
+    "xpath",
 ];
 /// Folders of which each child is someone's home.
 const HOMES: [&str; 3] = ["home", "Users", "root"];
@@ -61,32 +83,65 @@ pub fn licensed(member: &Pointer, values: &[Constant]) -> Option<ValueTest> {
     if let [only] = distinct.as_slice() {
         return Some(ValueTest::equals(only.clone()));
     }
-    if is_executed(member) {
+    if is_executed(member) || is_inside_executed(member, &distinct) {
         return None;
     }
     if may_be_listed(&distinct, &counts, values.len()) {
         return Some(ValueTest::one_of(distinct));
     }
     let test = widened(&distinct)?;
-    justified(&test, &distinct, &counts, values)
+    justified(&test, &distinct, values)
 }
 
 /// Whether a member's name says that its value is executed or interpreted.
-#[must_use]
-pub fn is_executed(member: &Pointer) -> bool {
-    let name = member.names().last().unwrap_or_default();
-    let mut words = Vec::new();
-    for one in name.chars() {
-        if !one.is_alphanumeric() {
+fn is_executed(member: &Pointer) -> bool {
+    member
+        .names()
+        .last()
+        .is_some_and(|name| names_executed(&name))
+}
+
+/// Whether a member with other values than numbers, truth values and nulls lies in an object whose
+/// name says that it is executed or interpreted.
+fn is_inside_executed(member: &Pointer, distinct: &[Constant]) -> bool {
+    let is_inert = |one: &Constant| match one.value_type() {
+        ValueType::Null | ValueType::Boolean | ValueType::Number => true,
+        ValueType::Text | ValueType::Array | ValueType::Object => false,
+    };
+    member.names().any(|name| names_executed(&name)) && !distinct.iter().all(is_inert)
+}
+
+/// Whether a name, or a word of it, begins or ends as [`EXECUTED`] names do.
+fn names_executed(name: &str) -> bool {
+    let mut words = words_of(name);
+    words.push(name.to_lowercase());
+    words.iter().any(|word| {
+        let mut executed = EXECUTED.iter();
+        executed.any(|one| word.starts_with(one) || word.ends_with(one))
+    })
+}
+
+/// The words of a name in `camelCase`, `snake_case` or with `ACRONYMS`, in lower case.
+fn words_of(name: &str) -> Vec<String> {
+    let symbols: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, symbol) in symbols.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| symbols.get(at));
+        let after = symbols.get(at + 1);
+        let follows_lower = before.is_some_and(|one| !one.is_uppercase());
+        let begins_word = symbol.is_uppercase()
+            && (follows_lower || after.is_some_and(|one| one.is_lowercase()));
+        if begins_word || !symbol.is_alphanumeric() {
             words.push(String::new());
-        } else if one.is_uppercase() || words.is_empty() {
-            words.push(one.to_lowercase().collect());
-        } else if let Some(word) = words.last_mut() {
-            word.push(one);
+        }
+        if let Some(word) = words.last_mut()
+            && symbol.is_alphanumeric()
+        {
+            word.extend(symbol.to_lowercase());
         }
     }
-    let whole = name.to_lowercase();
-    EXECUTED.contains(&whole.as_str()) || words.iter().any(|word| EXECUTED.contains(&word.as_str()))
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Whether the constants may be closed as a list.
@@ -110,7 +165,6 @@ fn may_be_listed(
 fn justified(
     test: &ValueTest,
     distinct: &[Constant],
-    counts: &BTreeMap<&Constant, u32>,
     values: &[Constant],
 ) -> Option<ValueTest> {
     match test {
@@ -118,29 +172,22 @@ fn justified(
             let is_filled = has_small_gaps(*low, *high, distinct);
             (distinct.len() >= DISTINCT_MIN && is_filled).then(|| test.clone())
         }
-        ValueTest::Shape(shapes, _) if distinct.len() >= DISTINCT_MIN => {
-            let is_seen = |shape: &Shape| {
-                let of_shape = |one: &Constant| text_of(one).and_then(|text| Shape::of(&text));
-                let seen = counts
-                    .iter()
-                    .filter(|(one, _)| of_shape(one).as_ref() == Some(shape));
-                seen.map(|(_, count)| *count).sum::<u32>() >= SHAPE_SEEN_MIN
-            };
-            if shapes.iter().all(is_seen) {
-                return Some(test.clone());
-            }
-            let mut wider = steps(distinct).into_iter();
-            wider.find(|step| matches!(step, ValueTest::Chars(..)))
-        }
-        ValueTest::Chars(..) | ValueTest::Url(_) => {
-            (distinct.len() >= DISTINCT_MIN).then(|| test.clone())
+        ValueTest::Shape(..) | ValueTest::Chars(..) => identifier(test, values),
+        ValueTest::Url(root) => {
+            // The values of a query's members would be free, and a host has more than one owner.
+            let is_narrow = root.query().next().is_none() && !root.is_whole_host();
+            let is_spread = is_spread(distinct, |text| root.child(text));
+            (distinct.len() >= DISTINCT_MIN && is_narrow && is_spread).then(|| test.clone())
         }
         ValueTest::Under(root) => {
-            (distinct.len() >= FILES_MIN && !is_home(root)).then(|| test.clone())
+            let is_spread = is_spread(distinct, |text| root.child(text));
+            (distinct.len() >= FILES_MIN && is_spread && !is_home(root)).then(|| test.clone())
         }
         ValueTest::Each(count, Some(_)) => {
-            let elements: Vec<Constant> = values.iter().filter_map(elements_of).flatten().collect();
-            if elements.len() < ELEMENTS_MIN {
+            let lists: Vec<Vec<Constant>> = values.iter().filter_map(elements_of).collect();
+            let has_gaps = has_wide_gaps(lists.iter().map(Vec::len));
+            let elements: Vec<Constant> = lists.into_iter().flatten().collect();
+            if elements.len() < ELEMENTS_MIN || has_gaps {
                 return None;
             }
             // Names of elements are not executed beyond what the array's own name says.
@@ -149,13 +196,73 @@ fn justified(
             is_plain.then(|| ValueTest::Each(*count, Some(Box::new(element))))
         }
         ValueTest::OneOf(_)
-        | ValueTest::Shape(..)
         | ValueTest::Each(_, None)
         | ValueTest::Absent
         | ValueTest::Type(_)
         | ValueTest::Length(_)
         | ValueTest::Some(_) => None,
     }
+}
+
+/// The shapes of identifiers, or their characters where a shape is rare. Both rest on many values
+/// with digits and without gaps between their lengths, characters on each class that they have.
+fn identifier(test: &ValueTest, values: &[Constant]) -> Option<ValueTest> {
+    let texts: Vec<String> = values.iter().filter_map(text_of).collect();
+    let distinct: BTreeSet<&str> = texts.iter().map(String::as_str).collect();
+    if distinct.len() < DISTINCT_MIN || has_wide_gaps(distinct.iter().map(|text| text.len())) {
+        return None;
+    }
+    let is_seen = |has: &dyn Fn(&str) -> bool| {
+        let seen = texts.iter().filter(|text| has(text)).count();
+        u32::try_from(seen).is_ok_and(|seen| seen >= SHAPE_SEEN_MIN)
+    };
+    if let ValueTest::Shape(shapes, _) = test {
+        let is_licensed = |shape: &Shape| {
+            has_digit(shape.as_str()) && is_seen(&|text| Shape::of(text).as_ref() == Some(shape))
+        };
+        if shapes.iter().all(is_licensed) {
+            return Some(test.clone());
+        }
+    }
+    let chars = steps(values)
+        .into_iter()
+        .find(|step| matches!(step, ValueTest::Chars(..)))?;
+    let ValueTest::Chars(set, _) = &chars else {
+        return None;
+    };
+    let words = distinct.iter().filter(|text| !has_digit(text)).count();
+    let is_of_seen_classes = set.classes().iter().all(|class| {
+        is_seen(&|text: &str| text.bytes().any(|byte| class.has(byte)))
+    });
+    (words * WORDS_ONE_IN <= distinct.len() && is_of_seen_classes).then_some(chars)
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether some length between the least and the greatest was not seen by far: more than a quarter
+/// of the span, or two, lies between neighbours.
+fn has_wide_gaps(lengths: impl Iterator<Item = usize>) -> bool {
+    let lengths: BTreeSet<usize> = lengths.collect();
+    let span = match (lengths.first(), lengths.last()) {
+        (Some(least), Some(greatest)) => greatest - least,
+        (None, _) | (_, None) => return false,
+    };
+    let pairs = lengths.iter().zip(lengths.iter().skip(1));
+    let gap = pairs.map(|(one, next)| next - one).max().unwrap_or_default();
+    gap > LENGTH_GAP_MIN.max(span / LENGTH_GAP_ONE_IN)
+}
+
+/// Whether the values lie right below a root, or in branches that were each approved several times:
+/// one outlier must not raise the root to all that lies between.
+fn is_spread(distinct: &[Constant], child: impl Fn(&str) -> Option<&str>) -> bool {
+    let mut branches: BTreeMap<String, u32> = BTreeMap::new();
+    for text in distinct.iter().filter_map(text_of) {
+        let branch = child(&text).unwrap_or_default().to_owned();
+        *branches.entry(branch).or_default() += 1;
+    }
+    branches.len() >= FILES_MIN || branches.values().all(|count| *count >= SHAPE_SEEN_MIN)
 }
 
 /// Whether the largest gap between neighbours is at most a quarter of the span: two extremes alone
@@ -256,8 +363,23 @@ mod tests {
         let ids = each(10, |at| format!("\"AB-{at}\""));
         check("/id", &ids, Some("is 4 characters of the shape \"A-9\""));
         check("/id", &ids[1..], None);
-        let rare = [ids, times(2, "\"ab1\"")].concat();
-        check("/id", &rare, Some("is 3 to 4 characters of \"A-Za-z0-9-\""));
+        let rare = [ids.clone(), times(2, "\"A1B\"")].concat();
+        check("/id", &rare, Some("is 3 to 4 characters of \"A-Z0-9-\""));
+        // Two outliers add no class of characters, and no length far away.
+        check("/id", &[ids.clone(), times(2, "\"ab1\"")].concat(), None);
+        let long = format!("\"AB-{}\"", "1".repeat(40));
+        check("/id", &[ids, times(3, &long)].concat(), None);
+    }
+
+    #[test]
+    fn words_are_no_identifiers() {
+        let verbs = [
+            "list", "get", "show", "view", "find", "read", "count", "fetch", "look", "check", "open",
+        ];
+        let verbs = each(verbs.len(), |at| format!("\"{}\"", verbs[at]));
+        check("/action", &verbs, None);
+        let mixed = [verbs, each(10, |at| format!("\"get{at}\""))].concat();
+        check("/action", &mixed, None);
     }
 
     #[test]
@@ -275,17 +397,53 @@ mod tests {
             &files("/home/ann/docs", 9),
             Some("is a path under \"/home/ann/docs\""),
         );
+        // One outlier does not raise the root.
+        let outlier = [files("/srv/data/reports/a", 9), files("/srv/data", 1)].concat();
+        check("/p", &outlier, None);
+        let branches = [files("/srv/data/a", 5), files("/srv/data/b", 3)].concat();
+        check("/p", &branches, Some("is a path under \"/srv/data\""));
         check("/p", &files("/srv", 9), None);
         check("/p", &files("root", 9), None);
     }
 
     #[test]
+    fn urls_rest_on_a_path_without_a_query() {
+        let urls = |root: &str, end: &str| each(10, |at| format!("\"{root}/{at}{end}\""));
+        let expect = Some("is a URL under \"https://a.com/v1\" without a query");
+        check("/u", &urls("https://a.com/v1", ""), expect);
+        check("/u", &urls("https://a.com/v1", "?mode=read"), None);
+        check("/u", &urls("https://a.com", ""), None);
+        let hidden = urls("https://a.com/v1/.git", "");
+        check("/u", &[urls("https://a.com/v1", ""), hidden].concat(), None);
+    }
+
+    #[test]
     fn executed_members_are_never_generalised() {
-        for member in ["/command", "/sqlQuery", "/a/shell_cmd", "/Code", "/regex"] {
+        for member in [
+            "/command",
+            "/sqlQuery",
+            "/a/shell_cmd",
+            "/Code",
+            "/regex",
+            "/commands",
+            "/queries",
+            "/rawSQL",
+            "/SQLText",
+            "/shellcommand",
+            "/args",
+            "/extraArgs",
+        ] {
             assert!(is_executed(&Pointer::parse(member).unwrap()), "{member}");
             check(member, &each(20, |at| format!("\"a{at}\"")), None);
             check(member, &times(9, "\"ls\""), Some("is \"ls\""));
         }
+        let ids = each(20, |at| format!("\"a{at}\""));
+        check("/command/name", &ids, None);
+        let lists = each(20, |at| format!("[\"git\",\"{}\"]", at));
+        check("/command/argv", &lists, None);
+        let numbers = each(20, |at| at.to_string());
+        let range = Some("is a whole number from 0 to 19");
+        check("/query/limit", &numbers, range);
         for member in ["/country", "/encoder", "/id"] {
             assert!(!is_executed(&Pointer::parse(member).unwrap()), "{member}");
         }
@@ -318,5 +476,9 @@ mod tests {
             Some("has 2 elements, each of which is a whole number from 0 to 20"),
         );
         check("/l", &many[..9], None);
+        // One long list is no reason for all lengths below.
+        let numbers: Vec<String> = (0..20).map(|at| at.to_string()).collect();
+        let long = format!("[{}]", numbers.join(","));
+        check("/l", &[many, vec![long]].concat(), None);
     }
 }

@@ -2,8 +2,9 @@
 
 use model::{Digest, OperationId, ParticipantId};
 
+use crate::acceptance::{ToolRules, ToolTraits};
 use crate::name::RuleName;
-use crate::rule::CallRule;
+use crate::rule::{CallRule, TermError};
 use crate::spent::Spent;
 use crate::window::DAY_MS;
 
@@ -36,6 +37,11 @@ pub enum SuspendCause {
     LogUnavailable,
     /// [`FAILURES_MAX`] of its last uses failed. It can be resumed.
     Failing,
+    /// The operator wants a person for each call of its tool. It can be resumed when that ends.
+    OperatorForbids,
+    /// Its tool counts as destructive, and its author has not typed the tool's name. A renewal asks
+    /// for it.
+    Destructive,
 }
 
 impl SuspendCause {
@@ -48,12 +54,29 @@ impl SuspendCause {
             | Self::Dormant
             | Self::ToolQuarantined
             | Self::LogUnavailable
-            | Self::Failing => true,
+            | Self::Failing
+            | Self::OperatorForbids => true,
             Self::DefinitionChanged
             | Self::ServerChanged
             | Self::Contradicted(_)
             | Self::BudgetSpent
-            | Self::Expired => false,
+            | Self::Expired
+            | Self::Destructive => false,
+        }
+    }
+
+    /// Whether an offer, too, ends by it: what was offered is not so any more.
+    fn ends_offers(self) -> bool {
+        !matches!(self, Self::Dormant | Self::LogUnavailable | Self::Failing)
+    }
+
+    /// Its weight among the causes of one suspension: a renewal must not forget a rejection, nor a
+    /// resumption what needs a renewal.
+    fn gravity(self) -> u8 {
+        match self {
+            Self::Contradicted(_) => 2,
+            grave if !grave.can_resume() => 1,
+            _ => 0,
         }
     }
 
@@ -73,6 +96,10 @@ impl SuspendCause {
             }
             Self::LogUnavailable => "its uses cannot be recorded".to_owned(),
             Self::Failing => "its last uses failed".to_owned(),
+            Self::OperatorForbids => "the operator wants a person for each call".to_owned(),
+            Self::Destructive => {
+                "its tool may destroy data, and its author has not typed its name".to_owned()
+            }
         }
     }
 }
@@ -90,6 +117,8 @@ pub enum RuleEnd {
     MarkedWrong(OperationId),
     /// A newer version took its place.
     Superseded(RuleName),
+    /// Something that would have suspended it came before its acceptance.
+    OfferOutdated(SuspendCause),
 }
 
 /// Where a rule is in its life.
@@ -123,6 +152,8 @@ pub enum LifeEvent {
         digest: Digest,
         /// Whether it begins in its shadow.
         shadow: bool,
+        /// The time, in milliseconds since 1970, from which its term counts.
+        at_ms: u64,
     },
     /// Its author ends its shadow.
     Activated {
@@ -152,6 +183,9 @@ pub enum LifeError {
     /// The text is another one than the person saw.
     #[error("the rule is not the one that was shown: look at it again")]
     OtherText,
+    /// It would last too short or too long.
+    #[error(transparent)]
+    Term(#[from] TermError),
     /// The event is not for this phase.
     #[error("the rule is {0}: this does not apply")]
     Phase(&'static str),
@@ -188,6 +222,9 @@ impl RulePhase {
         if let Self::Ended(own) = self {
             return match event {
                 LifeEvent::Ended(end) if end == own => Ok(self.clone()),
+                LifeEvent::Suspended(cause) if *own == RuleEnd::OfferOutdated(*cause) => {
+                    Ok(self.clone())
+                }
                 LifeEvent::Accepted { .. }
                 | LifeEvent::Activated { .. }
                 | LifeEvent::Suspended(_)
@@ -196,7 +233,19 @@ impl RulePhase {
             };
         }
         match event {
-            LifeEvent::Accepted { by, digest, shadow } => self.accepted(rule, by, *digest, *shadow),
+            LifeEvent::Accepted {
+                by,
+                digest,
+                shadow,
+                at_ms,
+            } => {
+                only_author(rule, by)?;
+                if *digest != rule.digest() {
+                    return Err(LifeError::OtherText);
+                }
+                rule.check_term(*at_ms)?;
+                self.accepted(*shadow)
+            }
             LifeEvent::Activated { by } => {
                 only_author(rule, by)?;
                 match self {
@@ -212,17 +261,7 @@ impl RulePhase {
         }
     }
 
-    fn accepted(
-        &self,
-        rule: &CallRule,
-        by: &ParticipantId,
-        digest: Digest,
-        shadow: bool,
-    ) -> Result<Self, LifeError> {
-        only_author(rule, by)?;
-        if digest != rule.digest() {
-            return Err(LifeError::OtherText);
-        }
+    fn accepted(&self, shadow: bool) -> Result<Self, LifeError> {
         let next = if shadow { Self::Shadow } else { Self::Active };
         match self {
             Self::Offered => Ok(next),
@@ -233,20 +272,21 @@ impl RulePhase {
         }
     }
 
-    /// A graver cause takes the place of one that can be resumed from; never the other way.
+    /// A graver cause takes the place of a lighter one; never the other way. An offer ends.
     fn suspended(&self, cause: SuspendCause) -> Self {
         match self {
             Self::Suspended {
                 cause: own,
                 was_shadow,
-            } if own.can_resume() => Self::Suspended {
-                cause: if cause.can_resume() { *own } else { cause },
+            } if cause.gravity() > own.gravity() => Self::Suspended {
+                cause,
                 was_shadow: *was_shadow,
             },
             Self::Shadow | Self::Active => Self::Suspended {
                 cause,
                 was_shadow: *self == Self::Shadow,
             },
+            Self::Offered if cause.ends_offers() => Self::Ended(RuleEnd::OfferOutdated(cause)),
             Self::Offered | Self::Suspended { .. } | Self::Ended(_) => self.clone(),
         }
     }
@@ -274,7 +314,7 @@ fn only_author(rule: &CallRule, by: &ParticipantId) -> Result<(), LifeError> {
     }
 }
 
-/// What is known about the surroundings of a rule now.
+/// The surroundings of a rule now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surrounding {
     /// The time, in milliseconds since 1970.
@@ -291,16 +331,27 @@ pub struct Surrounding {
     pub is_quarantined: bool,
     /// Whether uses can be recorded.
     pub can_record: bool,
+    /// Traits of the tool, as the operator has set them now.
+    pub traits: ToolTraits,
 }
 
-/// What suspends an approving rule now, if anything does: to be asked before each use. A definition
-/// that is not known suspends nothing; the rule does not match then.
+/// The cause that suspends a rule now, if there is one: to be asked before each use. A definition
+/// that is not known suspends nothing; an approving rule does not match then.
 #[must_use]
 pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<SuspendCause> {
+    let now_ms = spent.not_before(around.now_ms);
+    let lasting = [
+        (rule.is_over(now_ms), SuspendCause::Expired),
+        (!around.author_may, SuspendCause::AuthorLostRight),
+    ];
+    if rule.decision.tightens() {
+        return first_cause(lasting);
+    }
     let changed = |own: Option<Digest>, now: Option<Digest>| now.is_some() && own != now;
     let used_ms = spent.last_use_ms(&rule.name.id).unwrap_or_default();
-    let idle_ms = around.now_ms.saturating_sub(used_ms.max(around.since_ms));
-    let causes = [
+    let idle_ms = now_ms.saturating_sub(used_ms.max(around.since_ms));
+    let traits = around.traits;
+    let grave = [
         (
             changed(rule.scope.definition, around.definition),
             SuspendCause::DefinitionChanged,
@@ -309,12 +360,20 @@ pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<
             changed(rule.scope.server, around.server),
             SuspendCause::ServerChanged,
         ),
-        (rule.is_over(around.now_ms), SuspendCause::Expired),
+        (
+            traits.is_destructive() && !rule.destructive,
+            SuspendCause::Destructive,
+        ),
         (
             rule.uses.is_some_and(|most| spent.uses(&rule.name) >= most),
             SuspendCause::BudgetSpent,
         ),
-        (!around.author_may, SuspendCause::AuthorLostRight),
+    ];
+    let light = [
+        (
+            traits.rules == ToolRules::Never,
+            SuspendCause::OperatorForbids,
+        ),
         (!around.can_record, SuspendCause::LogUnavailable),
         (around.is_quarantined, SuspendCause::ToolQuarantined),
         (
@@ -323,18 +382,14 @@ pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<
         ),
         (idle_ms >= DORMANT_MS, SuspendCause::Dormant),
     ];
-    if rule.decision.tightens() {
-        let lasting = around.author_may && !rule.is_over(around.now_ms);
-        return match (lasting, rule.is_over(around.now_ms)) {
-            (true, _) => None,
-            (false, true) => Some(SuspendCause::Expired),
-            (false, false) => Some(SuspendCause::AuthorLostRight),
-        };
-    }
-    causes
-        .into_iter()
-        .find(|(holds, _)| *holds)
-        .map(|(_, cause)| cause)
+    first_cause(grave.into_iter().chain(lasting).chain(light))
+}
+
+fn first_cause(
+    causes: impl IntoIterator<Item = (bool, SuspendCause)>,
+) -> Option<SuspendCause> {
+    let mut causes = causes.into_iter();
+    causes.find(|(holds, _)| *holds).map(|(_, cause)| cause)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::constant::Constant;
 use crate::decimal::Decimal;
 use crate::evidence::{RuleEvidence, is_hurried};
 use crate::fit::Fit;
+use crate::guards::USES_MAX;
 use crate::judge::{kept_value, shown};
 use crate::lattice::{next_tighter, next_wider};
 use crate::made_up::{Extreme, made_up};
@@ -37,7 +38,7 @@ pub struct DifferingFields {
     pub members: Vec<Pointer>,
     /// The calls with different values, those with extremes first, at most [`TABLE_ROWS_MAX`].
     pub rows: Vec<DifferingRow>,
-    /// How many different rows there are.
+    /// The number of different rows.
     pub different: usize,
 }
 
@@ -46,7 +47,7 @@ pub struct DifferingFields {
 pub struct DifferingRow {
     /// One of the calls with these values.
     pub operation: OperationId,
-    /// How many calls had these values.
+    /// The number of calls with these values.
     pub times: u32,
     /// The values, in the order of the members, as canonical JSON.
     pub values: Vec<String>,
@@ -57,7 +58,8 @@ pub struct DifferingRow {
 pub struct NearRejection {
     /// The rejected call.
     pub operation: OperationId,
-    /// What keeps it outside of the rule, in words: `amount is 250, not a whole number from 1 to 200`.
+    /// The conditions that keep it outside of the rule, in words: `amount is 250, and not: is a whole
+    /// number from 1 to 200`.
     pub excluded_by: Vec<String>,
 }
 
@@ -87,7 +89,7 @@ pub struct RuleOffer {
     pub differing: DifferingFields,
     /// The rejections that are nearest.
     pub nearest: Vec<NearRejection>,
-    /// What it would have decided.
+    /// Its decisions, had it been there.
     pub replay: RuleReplay,
     /// Calls inside of the rule that were never seen, as JSON.
     pub made_up: Vec<String>,
@@ -127,6 +129,7 @@ pub fn offer<'e>(
     let Some(rule) = candidate.rule(acceptance, &times_ms) else {
         return Ok(None);
     };
+    let approvals = u32::try_from(approved.len()).unwrap_or(u32::MAX);
     let past: Vec<PastCall> = of_tool.iter().map(|one| PastCall::from(*one)).collect();
     let replay = replay(&RuleSet::new([without_limits(&rule)])?, &past);
     Ok(Some(RuleOffer {
@@ -136,7 +139,7 @@ pub fn offer<'e>(
         replay,
         made_up: unseen(&rule.when, &of_tool),
         steps: steps_of(&rule.when, &approved),
-        approved_share_permille: approved_share_permille(candidate.shadow),
+        approved_share_permille: approved_share_permille(candidate.shadow.min(approvals)),
         saved_a_day_tenths: saved_a_day_tenths(&times_ms),
         approvals: approved.iter().map(|one| one.operation).collect(),
         rule,
@@ -146,7 +149,7 @@ pub fn offer<'e>(
 /// The rule with neither budget nor rate: what its conditions cover.
 fn without_limits(rule: &CallRule) -> CallRule {
     let mut rule = rule.clone();
-    rule.uses = Some(u32::MAX);
+    rule.uses = Some(USES_MAX);
     rule.guards.rate = None;
     rule
 }
@@ -225,7 +228,7 @@ fn nearest(when: &Conditions, of_tool: &[&RuleEvidence]) -> Vec<NearRejection> {
     let mut near: Vec<NearRejection> = rejected
         .map(|one| NearRejection {
             operation: one.operation,
-            excluded_by: excluded_by(when, &one.arguments),
+            excluded_by: excluded_by(when, one),
         })
         .collect();
     near.sort_by_key(|one| one.excluded_by.len());
@@ -234,10 +237,15 @@ fn nearest(when: &Conditions, of_tool: &[&RuleEvidence]) -> Vec<NearRejection> {
     near
 }
 
-fn excluded_by(when: &Conditions, arguments: &Arguments) -> Vec<String> {
+fn excluded_by(when: &Conditions, rejected: &RuleEvidence) -> Vec<String> {
+    let arguments = &rejected.arguments;
+    // The value of a redacted member is not known, and so excludes nothing.
+    let is_known = |member: &Pointer| !rejected.redacted.iter().any(|one| one.holds(member));
     let failed = when
         .iter()
-        .filter(|(member, test)| Conditions::fit_of(member, test, arguments) != Fit::Held)
+        .filter(|(member, test)| {
+            is_known(member) && Conditions::fit_of(member, test, arguments) != Fit::Held
+        })
         .map(|(member, test)| match arguments.get(member) {
             Some(raw) => format!(
                 "{} is {}, and not: {}",
@@ -249,7 +257,7 @@ fn excluded_by(when: &Conditions, arguments: &Arguments) -> Vec<String> {
         });
     let unnamed = arguments
         .leaves()
-        .filter(|(member, _)| when.get(member).is_none())
+        .filter(|(member, _)| when.get(member).is_none() && is_known(member))
         .map(|(member, _)| format!("{} is given", member.words()));
     failed.chain(unnamed).collect()
 }

@@ -96,6 +96,20 @@ pub fn parse_rules(text: &str) -> Result<Vec<CallRule>, RuleFileError> {
     Ok(rules)
 }
 
+/// Checks that a rule's text reads as the rule: that it is one which a file could hold, and that
+/// its text, which people see and accept, says all of it.
+///
+/// # Errors
+/// The fault.
+pub(crate) fn reads_back(rule: &CallRule) -> Result<(), String> {
+    let read = parse_rules(&rule.text()).map_err(|error| error.message)?;
+    if read.as_slice() == std::slice::from_ref(rule) {
+        Ok(())
+    } else {
+        Err("its text says something else".to_owned())
+    }
+}
+
 fn rule(table: &TableReader<'_>) -> Result<CallRule, RuleFileError> {
     let item = table.required("id", "write an id such as `id = \"r12\"`")?;
     let id = item.parsed(RuleId::new, "an id such as \"r12\"")?;

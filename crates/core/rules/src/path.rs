@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::fit::Fit;
+use crate::segments::{Segments, is_hidden};
 use crate::spelling;
 
 /// The fewest segments of an absolute root: `/srv` alone would be half of a machine.
@@ -32,24 +33,25 @@ pub enum PathError {
     TooDeep,
 }
 
-/// A directory: all paths with its segments and at least one more lie under it.
+/// A directory: all paths with its segments and at least one more lie under it, but for those with
+/// a name below it that begins with a dot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathRoot {
     is_absolute: bool,
-    segments: Box<[Box<str>]>,
+    segments: Segments,
 }
 
 impl PathRoot {
     /// Reads a root, such as `/srv/docs` or `notes`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let (is_absolute, segments) = plain_segments(text).ok_or(PathError::NotPlain)?;
-        Self::of(is_absolute, &segments)
+        Self::of(is_absolute, Segments::new(&segments))
     }
 
-    fn of(is_absolute: bool, segments: &[&str]) -> Result<Self, PathError> {
+    fn of(is_absolute: bool, segments: Segments) -> Result<Self, PathError> {
         let fewest = if is_absolute {
             ABSOLUTE_ROOT_SEGMENTS_MIN
         } else {
@@ -63,16 +65,19 @@ impl PathRoot {
         }
         Ok(Self {
             is_absolute,
-            segments: segments.iter().map(|segment| Box::from(*segment)).collect(),
+            segments,
         })
     }
 
-    /// The directory of a plain path, if it can be a root.
+    /// The directory of a plain path, if it can be a root and the file is not hidden.
     #[must_use]
     pub fn of_parent(path: &str) -> Option<Self> {
         let (is_absolute, mut segments) = plain_segments(path)?;
-        segments.pop()?;
-        Self::of(is_absolute, &segments).ok()
+        let file = segments.pop()?;
+        if is_hidden(file) {
+            return None;
+        }
+        Self::of(is_absolute, Segments::new(&segments)).ok()
     }
 
     /// The longest root that both lie in, or are.
@@ -81,31 +86,30 @@ impl PathRoot {
         if self.is_absolute != other.is_absolute {
             return None;
         }
-        let pairs = self.segments.iter().zip(&other.segments);
-        let shared: Vec<&str> = pairs
-            .take_while(|(one, other)| one == other)
-            .map(|(one, _)| &**one)
-            .collect();
-        Self::of(self.is_absolute, &shared).ok()
+        Self::of(self.is_absolute, self.segments.common(&other.segments)?).ok()
     }
 
     /// The root one segment higher, if there may be one.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        let (_, higher) = self.segments.split_last()?;
-        let higher: Vec<&str> = higher.iter().map(|segment| &**segment).collect();
-        Self::of(self.is_absolute, &higher).ok()
+        Self::of(self.is_absolute, self.segments.parent()?).ok()
     }
 
     /// Whether all paths under `other` lie under this root.
     #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
-        self.is_absolute == other.is_absolute && other.segments.starts_with(&self.segments)
+        self.is_absolute == other.is_absolute && self.segments.includes(&other.segments)
+    }
+
+    /// The name right below this root on the way to a path under it.
+    pub(crate) fn child<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let (_, segments) = plain_segments(path)?;
+        segments.get(self.segments.len()).copied()
     }
 
     /// How a text stands to the condition to lie under this root. A path that would need
-    /// normalising is unclear; so is the root itself, all above it, and a relative path beside an
-    /// absolute root.
+    /// normalising is unclear; so is the root itself, all above it, a hidden name below it, and a
+    /// relative path beside an absolute root.
     #[must_use]
     pub fn fit(&self, path: &str) -> Fit {
         let Some((is_absolute, segments)) = plain_segments(path) else {
@@ -114,15 +118,12 @@ impl PathRoot {
         if is_absolute != self.is_absolute {
             return Fit::Unclear;
         }
-        let pairs = || self.segments.iter().zip(&segments);
-        if pairs().all(|(own, other)| **own == **other) {
-            return match segments.len() > self.segments.len() {
-                true => Fit::Held,
-                false => Fit::Unclear,
-            };
+        if let Some(fit) = self.segments.fit(&segments) {
+            return fit;
         }
+        let mut pairs = self.segments.iter().zip(&segments);
         let reads_alike =
-            pairs().all(|(own, other)| spelling::likeness(own) == spelling::likeness(other));
+            pairs.all(|(own, other)| spelling::likeness(own) == spelling::likeness(other));
         if reads_alike {
             Fit::Unclear
         } else {
@@ -136,7 +137,7 @@ impl fmt::Display for PathRoot {
         if self.is_absolute {
             out.write_str("/")?;
         }
-        out.write_str(&self.segments.join("/"))
+        out.write_str(&self.segments.joined())
     }
 }
 
@@ -244,6 +245,8 @@ mod tests {
             "file:///srv/docs/x",
             "~/x",
             "@/srv/docs/x",
+            "/srv/docs/.git/hooks/pre-commit",
+            "/srv/docs/a/.env",
         ] {
             assert_eq!(docs.fit(hostile), Fit::Unclear, "{hostile:?}");
         }
@@ -282,5 +285,15 @@ mod tests {
         assert_eq!(root("/a/b/c").parent().unwrap().to_string(), "/a/b");
         assert_eq!(root("/a/b").parent(), None);
         assert!(root("/a/b").includes(&root("/a/b/c")) && !root("/a/b/c").includes(&root("/a/b")));
+    }
+
+    #[test]
+    fn a_root_covers_no_hidden_names_below_it() {
+        let hidden = root("/srv/docs/.git");
+        assert_eq!(hidden.fit("/srv/docs/.git/config"), Fit::Held);
+        assert_eq!(hidden.parent(), None);
+        assert_eq!(hidden.common(&root("/srv/docs/a")), None);
+        assert!(!root("/srv/docs").includes(&hidden));
+        assert_eq!(PathRoot::of_parent("/srv/docs/.env"), None);
     }
 }

@@ -40,7 +40,7 @@ impl Pointer {
     /// Reads a pointer.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         let Some(names) = text.strip_prefix('/') else {
             return Err(PointerError::NoSlash);
@@ -66,6 +66,12 @@ impl Pointer {
         format!("{object}/{}", key.replace('~', "~0").replace('/', "~1"))
     }
 
+    /// Whether another pointer is this one, or leads to a member inside of it.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        is_within(&other.0, &self.0)
+    }
+
     /// The names on the way, without escapes.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         let names = self.0.split('/').skip(1);
@@ -88,6 +94,12 @@ impl Pointer {
             _ => spelling::quoted(&self.0),
         }
     }
+}
+
+/// Whether a pointer, as text, is this outer one, or leads to a member inside of it.
+pub(crate) fn is_within(pointer: &str, outer: &str) -> bool {
+    let rest = pointer.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl fmt::Display for Pointer {
@@ -122,6 +134,17 @@ mod tests {
         let longest = format!("/{}", "a".repeat(POINTER_BYTES_MAX - 1));
         check(&longest, Ok(()));
         check(&format!("{longest}a"), Err(PointerError::TooLong));
+    }
+
+    #[test]
+    fn a_pointer_holds_itself_and_what_is_inside() {
+        let holds = |outer: &str, inner: &str| {
+            Pointer::parse(outer)
+                .unwrap()
+                .holds(&Pointer::parse(inner).unwrap())
+        };
+        assert!(holds("/a", "/a") && holds("/a", "/a/b"));
+        assert!(!holds("/a", "/ab") && !holds("/a/b", "/a"));
     }
 
     #[test]

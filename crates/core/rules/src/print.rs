@@ -216,8 +216,9 @@ fn list(items: impl IntoIterator<Item = String>) -> String {
 
 fn table(members: impl IntoIterator<Item = String>) -> String {
     let members: Vec<String> = members.into_iter().collect();
-    match members.is_empty() {
-        true => "{}".to_owned(),
-        false => format!("{{ {} }}", members.join(", ")),
+    if members.is_empty() {
+        "{}".to_owned()
+    } else {
+        format!("{{ {} }}", members.join(", "))
     }
 }

@@ -29,7 +29,7 @@ pub struct PastCall {
     pub arguments: Result<Arguments, ArgumentsError>,
     /// Whether it had members beside its arguments.
     pub has_more: bool,
-    /// What was decided.
+    /// The decision of the past.
     pub verdict: PastVerdict,
     /// Whether it was answered without an error.
     pub succeeded: bool,
@@ -52,16 +52,16 @@ impl From<&RuleEvidence> for PastCall {
     }
 }
 
-/// What rules would have decided about one call.
+/// The decision that rules would have made about one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayedCall {
     /// The operation.
     pub operation: OperationId,
-    /// What was decided.
+    /// The decision of the past.
     pub verdict: PastVerdict,
     /// The rule that would have decided.
     pub rule: RuleName,
-    /// What it would have decided.
+    /// The decision that it would have made.
     pub decision: RuleDecision,
 }
 

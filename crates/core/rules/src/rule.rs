@@ -16,7 +16,7 @@ pub const TERM_MS_MIN: u64 = HOUR_MS;
 /// The longest time from a decision to accept a rule to its end: 30 days, in milliseconds.
 pub const TERM_MS_MAX: u64 = 30 * DAY_MS;
 
-/// What a rule decides.
+/// The decision of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RuleDecision {
     /// Rejects the call or proposal.
@@ -98,13 +98,13 @@ pub struct CallRule {
     pub name: RuleName,
     /// The person on whose authority the rule decides; never a proposer of an approving rule.
     pub author: ParticipantId,
-    /// What it decides.
+    /// Its decision.
     pub decision: RuleDecision,
     /// The calls that it looks at.
     pub scope: RuleScope,
     /// The tests of their arguments.
     pub when: Conditions,
-    /// What it counts.
+    /// Its counts and sums, and the calls that must come before.
     pub guards: RuleGuards,
     /// The hours in which it is in force; always, without.
     pub during: Option<WeekHours>,
@@ -161,9 +161,10 @@ impl CallRule {
     /// [`TermError`].
     pub fn check_term(&self, now_ms: u64) -> Result<(), TermError> {
         let Some(expires_ms) = self.expires_ms else {
-            return match self.decision.tightens() {
-                true => Ok(()),
-                false => Err(TermError::TooLong),
+            return if self.decision.tightens() {
+                Ok(())
+            } else {
+                Err(TermError::TooLong)
             };
         };
         let left_ms = expires_ms.saturating_sub(now_ms);

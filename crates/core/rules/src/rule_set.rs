@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::REQUEST;
+
 use crate::call::RuledCall;
 use crate::judge::{ExplainedCheck, Judge, kept_value};
 use crate::name::RuleName;
-use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules};
+use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules, reads_back};
 use crate::rule::{CallRule, RuleDecision};
 use crate::spent::{AnsweredCall, RuleCharge, Spent};
 
@@ -62,6 +64,9 @@ pub enum RuleSetError {
     /// Two rules have one id.
     #[error("two rules have the id {0}")]
     Duplicate(String),
+    /// A rule that no file of rules could hold.
+    #[error("{0} is no rule: {1}")]
+    NoRule(RuleName, String),
 }
 
 /// The rules in force in a topic.
@@ -84,7 +89,7 @@ impl RuleSet {
     /// The set of these rules.
     ///
     /// # Errors
-    /// They are too many, or two have one id.
+    /// They are too many, two have one id, or one is none that a file could hold.
     pub fn new(rules: impl IntoIterator<Item = CallRule>) -> Result<Self, RuleSetError> {
         let mut rules: Vec<CallRule> = rules.into_iter().collect();
         if rules.len() > RULES_MAX {
@@ -94,6 +99,7 @@ impl RuleSet {
         let mut ids = BTreeSet::new();
         let mut tools: BTreeMap<(String, Option<&str>), usize> = BTreeMap::new();
         for rule in &rules {
+            reads_back(rule).map_err(|why| RuleSetError::NoRule(rule.name.clone(), why))?;
             if !ids.insert(&rule.name.id) {
                 return Err(RuleSetError::Duplicate(rule.name.id.to_string()));
             }
@@ -156,6 +162,13 @@ impl RuleSet {
         texts.join("\n")
     }
 
+    /// The set without a rule, such as one that is suspended.
+    #[must_use]
+    pub fn without(&self, rule: &RuleName) -> Self {
+        let others = self.rules.iter().filter(|one| one.name != *rule);
+        Self::indexed(others.cloned().collect())
+    }
+
     /// Whether some rule rejects or asks: without one, a call that needs no approval need not be
     /// judged.
     #[must_use]
@@ -185,8 +198,8 @@ impl RuleSet {
         Some(RuleAnswer { rule })
     }
 
-    /// What the rules count of a call that will run: the one that approved it, if one did, and
-    /// those that reject or ask with guards. To be recorded with the decision.
+    /// Charges of a call that will run: of the rule that approved it, if one did, and of those that
+    /// reject or ask with guards. To be recorded with the decision.
     #[must_use]
     pub fn charges(
         &self,
@@ -206,11 +219,15 @@ impl RuleSet {
         charges
     }
 
-    /// What guards of rules keep of a call that was answered without an error; `None` if none asks
-    /// for it.
+    /// The part of a call that guards of rules keep, once it was answered without an error; `None` if
+    /// none asks for it. Its time is that of the answer.
     #[must_use]
     pub fn remembers(&self, call: &RuledCall<'_>) -> Option<AnsweredCall> {
-        let (method, target) = (call.kind.method()?, call.kind.context()?);
+        let (REQUEST, method, target) =
+            (call.kind.head(), call.kind.method()?, call.kind.context()?)
+        else {
+            return None;
+        };
         let key = (
             Box::from(method),
             Box::from(target),
@@ -256,8 +273,9 @@ impl RuleSet {
             .collect()
     }
 
-    /// The rules of a call's kind, in the order in which they decide.
-    fn of_call<'s>(&'s self, call: &RuledCall<'_>) -> impl Iterator<Item = &'s CallRule> + use<'s> {
+    /// The rules of a call's kind, in the order in which they decide: those of which the owner of the
+    /// set asks [`suspends`](crate::suspends) before it asks [`Self::decide`].
+    pub fn of_call<'s>(&'s self, call: &RuledCall<'_>) -> impl Iterator<Item = &'s CallRule> + use<'s> {
         let target = call
             .kind
             .context()

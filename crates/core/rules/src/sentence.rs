@@ -4,7 +4,7 @@ use chrono::DateTime;
 
 use crate::guards::hours_words;
 use crate::rule::{CallRule, RuleDecision, RuleScope};
-use crate::spelling::{named, quoted};
+use crate::spelling::{either, named, quoted};
 
 impl CallRule {
     /// The rule in one sentence. It names every condition and every limit; names and constants that
@@ -40,15 +40,7 @@ fn proposers(scope: &RuleScope) -> String {
             name => named(name),
         })
         .collect();
-    one_of(&names)
-}
-
-fn one_of(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
+    either(&names)
 }
 
 fn calls(scope: &RuleScope) -> String {
@@ -80,15 +72,17 @@ fn conditions(rule: &CallRule) -> String {
         .iter()
         .map(|(pointer, test)| format!("{} {}", pointer.words(), test.words()))
         .collect();
-    let is_open = rule.decision.tightens();
-    match (tests.is_empty(), is_open) {
-        (true, true) => String::new(),
-        (true, false) => " without arguments".to_owned(),
-        (false, true) => format!(" when {}, by any reading", tests.join(", ")),
-        (false, false) => format!(
-            " when {}, by spelling, and nothing else is given",
-            tests.join(", ")
-        ),
+    let tests = tests.join(", ");
+    if rule.decision.tightens() {
+        if tests.is_empty() {
+            String::new()
+        } else {
+            format!(" when {tests}, by any reading")
+        }
+    } else if tests.is_empty() {
+        " without arguments".to_owned()
+    } else {
+        format!(" when {tests}, by spelling, and nothing else is given")
     }
 }
 
@@ -102,10 +96,13 @@ fn guards(rule: &CallRule) -> String {
     let counts = guards.counts.iter().map(|count| count.words());
     let after = guards.after.iter().map(|after| after.words());
     let all: Vec<String> = rate.chain(sums).chain(counts).chain(after).collect();
-    match (all.is_empty(), rule.decision.tightens()) {
-        (true, _) => String::new(),
-        (false, true) => format!("unless {}", all.join(" and ")),
-        (false, false) => format!("only while {}", all.join(" and ")),
+    let all = all.join(" and ");
+    if all.is_empty() {
+        String::new()
+    } else if rule.decision.tightens() {
+        format!("unless {all}")
+    } else {
+        format!("only while {all}")
     }
 }
 

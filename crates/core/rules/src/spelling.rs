@@ -28,9 +28,9 @@ pub(crate) fn is_compatibility_form(text: &str) -> bool {
     !text.is_ascii() && !is_nfkc(text)
 }
 
-/// What a careless reader may take a text for: without hidden characters and blanks at its ends, in
-/// lower case, each character beyond ASCII replaced by the one that it looks like. Equal for texts that some
-/// reader takes for each other.
+/// A text as a careless reader may take it: without hidden characters and blanks at its ends, in
+/// lower case, each character beyond ASCII replaced by the one that it looks like. Equal for texts
+/// that some reader takes for each other.
 pub(crate) fn likeness(text: &str) -> String {
     let seen: String = text.chars().filter(|symbol| !is_hidden(*symbol)).collect();
     let folded = seen.nfkc().collect::<String>().to_lowercase();
@@ -63,6 +63,15 @@ pub(crate) fn named(text: &str) -> String {
         text.to_owned()
     } else {
         quoted(text)
+    }
+}
+
+/// Several things in words: `a, b or c`.
+pub(crate) fn either(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! A value without a clock: the owner of the journal keeps the events, and folds them again after a
 //! restart. Calls that are still open count like those that are over, and an event that comes twice
-//! counts once.
+//! counts once. A journal that drops old events begins with [`Spent::carried`], which folds to the
+//! same value.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{OperationId, ParticipantId};
@@ -21,9 +23,11 @@ pub const RULE_CHARGES_MAX: usize = 10_000;
 /// The most answered calls that are kept for guards that ask for an earlier call; the oldest make
 /// way.
 pub const ANSWERED_CALLS_MAX: usize = 10_000;
-/// How many of the last uses are looked at for failures.
+/// The last uses that are looked at for failures.
 pub const OUTCOMES_KEPT: usize = 10;
-/// How long an answered call is kept at least.
+/// The last decided spot checks of a rule that are remembered, so that none counts twice.
+const CHECKS_KEPT: usize = 64;
+/// The least time that an answered call is kept.
 const ANSWERED_MS: u64 = crate::window::WINDOW_MS_MAX;
 
 /// A call that a rule counts.
@@ -39,9 +43,10 @@ pub struct RuleCharge {
     pub is_use: bool,
     /// The members that the rule sums, each with its value.
     pub amounts: Vec<(Pointer, Decimal)>,
-    /// The members by which the rule counts, each with its value.
-    pub values: Vec<(Pointer, Constant)>,
-    /// How long it must be kept, in milliseconds.
+    /// The members by which the rule counts, each with its value as a careless reader takes it:
+    /// another case or spelling is no other value.
+    pub values: Vec<(Pointer, Box<str>)>,
+    /// The time that it must be kept, in milliseconds.
     pub keep_ms: u64,
 }
 
@@ -81,29 +86,65 @@ pub enum SpentEvent {
     },
     /// A call was answered without an error.
     Answered(AnsweredCall),
+    /// A person decided a proposal that a spot check kept from a rule.
+    Checked {
+        /// The rule.
+        rule: RuleName,
+        /// The proposal.
+        operation: OperationId,
+    },
+    /// A rule's totals, after its charges, in a journal that dropped older events.
+    Carried(RuleTotals),
 }
 
-/// What one rule has spent.
+/// The totals of one rule that its kept charges do not show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleTotals {
+    /// The rule, and its latest version.
+    pub rule: RuleName,
+    /// The uses of that version.
+    pub uses: u32,
+    /// As [`Spent::draws`].
+    pub draws: u32,
+    /// When it was last used, in milliseconds since 1970.
+    pub last_use_ms: Option<u64>,
+    /// The last uses that are over, the latest last, each with whether it failed.
+    pub outcomes: Vec<(OperationId, bool)>,
+    /// The last spot checks that were decided, the latest last.
+    pub checks: Vec<OperationId>,
+    /// As [`Spent::is_full`]: the end of that, in milliseconds since 1970.
+    pub full_until_ms: u64,
+    /// The latest time that was seen, in milliseconds since 1970.
+    pub latest_ms: u64,
+}
+
+/// The spending of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct RuleSpent {
     /// The version whose uses are counted.
     version: u32,
     uses: u32,
+    /// Uses of all versions, and decided spot checks.
+    draws: u32,
     last_use_ms: Option<u64>,
     charges: VecDeque<RuleCharge>,
     /// The operations of the charges.
     charged: BTreeSet<OperationId>,
     /// Outcomes of the last uses, the latest last: true if it failed.
     outcomes: VecDeque<(OperationId, bool)>,
+    /// The last decided spot checks, the latest last.
+    checks: VecDeque<OperationId>,
     /// Until when a charge that made way counts, in milliseconds since 1970.
     full_until_ms: u64,
 }
 
-/// What all rules have spent.
+/// The spending of all rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spent {
     rules: BTreeMap<RuleId, RuleSpent>,
     answered: VecDeque<AnsweredCall>,
+    /// The latest time of an event, in milliseconds since 1970.
+    latest_ms: u64,
 }
 
 impl Spent {
@@ -111,6 +152,7 @@ impl Spent {
     pub fn apply(&mut self, event: SpentEvent) {
         match event {
             SpentEvent::Charged(charge) => {
+                self.latest_ms = self.latest_ms.max(charge.at_ms);
                 let spent = self.rules.entry(charge.rule.id.clone()).or_default();
                 spent.charge(charge);
             }
@@ -124,8 +166,49 @@ impl Spent {
                     spent.end(operation, failed);
                 }
             }
-            SpentEvent::Answered(call) => self.remember(call),
+            SpentEvent::Answered(call) => {
+                self.latest_ms = self.latest_ms.max(call.at_ms);
+                self.remember(call);
+            }
+            SpentEvent::Checked { rule, operation } => {
+                self.rules.entry(rule.id).or_default().check(operation);
+            }
+            SpentEvent::Carried(totals) => {
+                self.latest_ms = self.latest_ms.max(totals.latest_ms);
+                let spent = self.rules.entry(totals.rule.id.clone()).or_default();
+                spent.carry(totals);
+            }
         }
+    }
+
+    /// Events that fold to this value: the beginning of a journal that dropped all earlier ones.
+    #[must_use]
+    pub fn carried(&self) -> Vec<SpentEvent> {
+        let mut events = Vec::new();
+        for (id, spent) in &self.rules {
+            events.extend(spent.charges.iter().cloned().map(SpentEvent::Charged));
+            events.push(SpentEvent::Carried(RuleTotals {
+                rule: RuleName {
+                    id: id.clone(),
+                    version: spent.version,
+                },
+                uses: spent.uses,
+                draws: spent.draws,
+                last_use_ms: spent.last_use_ms,
+                outcomes: spent.outcomes.iter().copied().collect(),
+                checks: spent.checks.iter().copied().collect(),
+                full_until_ms: spent.full_until_ms,
+                latest_ms: self.latest_ms,
+            }));
+        }
+        events.extend(self.answered.iter().cloned().map(SpentEvent::Answered));
+        events
+    }
+
+    /// This time, or the latest one that was seen, where a clock was set back.
+    #[must_use]
+    pub fn not_before(&self, now_ms: u64) -> u64 {
+        now_ms.max(self.latest_ms)
     }
 
     /// Forgets a rule that has ended.
@@ -133,13 +216,26 @@ impl Spent {
         self.rules.remove(rule);
     }
 
-    /// The uses of one version of a rule.
+    /// The uses of one version of a rule. A version before the latest one is used up: putting it back
+    /// does not bring its budget back.
     #[must_use]
     pub fn uses(&self, rule: &RuleName) -> u32 {
-        match self.rules.get(&rule.id) {
-            Some(spent) if spent.version == rule.version => spent.uses,
-            Some(_) | None => 0,
+        let Some(spent) = self.rules.get(&rule.id) else {
+            return 0;
+        };
+        match spent.version.cmp(&rule.version) {
+            Ordering::Less => 0,
+            Ordering::Equal => spent.uses,
+            Ordering::Greater => u32::MAX,
         }
+    }
+
+    /// The number of a rule's next draw for a spot check: uses of all its versions, and spot checks
+    /// that a person has decided. One that was withdrawn or has expired does not count, so that the
+    /// next proposal is checked in its place.
+    #[must_use]
+    pub fn draws(&self, rule: &RuleId) -> u32 {
+        self.rules.get(rule).map_or(0, |spent| spent.draws)
     }
 
     /// When a rule was last used, in milliseconds since 1970.
@@ -148,7 +244,7 @@ impl Spent {
         self.rules.get(rule)?.last_use_ms
     }
 
-    /// How many of the last [`OUTCOMES_KEPT`] uses of a rule have failed.
+    /// The failures among the last [`OUTCOMES_KEPT`] uses of a rule.
     #[must_use]
     pub fn failures(&self, rule: &RuleId) -> usize {
         let outcomes = self.rules.get(rule).map(|spent| &spent.outcomes);
@@ -221,17 +317,15 @@ impl Spent {
 
 impl RuleSpent {
     fn charge(&mut self, charge: RuleCharge) {
-        let is_older = charge.rule.version < self.version;
-        if is_older || !self.charged.insert(charge.operation) {
+        if !self.charged.insert(charge.operation) {
             return;
         }
-        if charge.rule.version > self.version {
-            self.version = charge.rule.version;
-            self.uses = 0;
-            self.outcomes.clear();
-        }
+        self.begin(charge.rule.version);
         if charge.is_use {
-            self.uses = self.uses.saturating_add(1);
+            self.draws = self.draws.saturating_add(1);
+            if charge.rule.version == self.version {
+                self.uses = self.uses.saturating_add(1);
+            }
             self.last_use_ms = self.last_use_ms.max(Some(charge.at_ms));
         }
         let now_ms = charge.at_ms;
@@ -248,6 +342,39 @@ impl RuleSpent {
             let counts_until_ms = first.at_ms.saturating_add(first.keep_ms);
             self.full_until_ms = self.full_until_ms.max(counts_until_ms);
         }
+    }
+
+    /// Begins a version, if it is a newer one, with a budget of its own. Windows stay.
+    fn begin(&mut self, version: u32) {
+        if version > self.version {
+            self.version = version;
+            self.uses = 0;
+            self.outcomes.clear();
+        }
+    }
+
+    fn check(&mut self, operation: OperationId) {
+        if self.checks.contains(&operation) {
+            return;
+        }
+        self.draws = self.draws.saturating_add(1);
+        self.checks.push_back(operation);
+        if self.checks.len() > CHECKS_KEPT {
+            self.checks.pop_front();
+        }
+    }
+
+    fn carry(&mut self, totals: RuleTotals) {
+        if totals.rule.version < self.version {
+            return;
+        }
+        self.begin(totals.rule.version);
+        self.uses = self.uses.max(totals.uses);
+        self.draws = self.draws.max(totals.draws);
+        self.last_use_ms = self.last_use_ms.max(totals.last_use_ms);
+        self.full_until_ms = self.full_until_ms.max(totals.full_until_ms);
+        self.outcomes = totals.outcomes.into();
+        self.checks = totals.checks.into();
     }
 
     fn drop_first(&mut self) -> Option<RuleCharge> {
@@ -336,14 +463,16 @@ mod tests {
         let (old, new) = (charge(1, 1, 5), charge(2, 2, 6));
         let (old_name, new_name) = (old.rule.clone(), new.rule.clone());
         let spent = spent([old, new, charge(1, 3, 7)].map(SpentEvent::Charged));
-        assert_eq!((spent.uses(&old_name), spent.uses(&new_name)), (0, 1));
+        assert_eq!(spent.uses(&new_name), 1);
+        assert_eq!(spent.uses(&old_name), u32::MAX, "it does not come back");
         let hour = RuleWindow::parse("1h").unwrap();
         let counted = |without| {
             spent
                 .in_window(&new_name.id, hour, 8, OperationId(without))
                 .count()
         };
-        assert_eq!((counted(0), counted(2)), (2, 1));
+        // A late call of the old version lies in the windows, too.
+        assert_eq!((counted(0), counted(2)), (3, 2));
     }
 
     #[test]
@@ -362,6 +491,54 @@ mod tests {
         assert!(!is_full(most, most));
         assert!(is_full(most + 1, most + 1) && is_full(most + 1, DAY_MS));
         assert!(!is_full(most + 1, DAY_MS + 1));
+    }
+
+    #[test]
+    fn a_spot_check_that_a_person_decided_takes_a_draw() {
+        let checked = |operation: u128| SpentEvent::Checked {
+            rule: charge(1, 1, 1).rule,
+            operation: OperationId(operation),
+        };
+        let id = charge(1, 1, 1).rule.id;
+        let events = [
+            SpentEvent::Charged(charge(1, 1, 5)),
+            checked(2),
+            checked(2),
+            SpentEvent::Charged(charge(2, 3, 6)),
+        ];
+        let drawn = spent(events);
+        assert_eq!(drawn.draws(&id), 3);
+        assert_eq!(drawn.uses(&charge(2, 1, 1).rule), 1);
+        let last = u128::try_from(CHECKS_KEPT).unwrap();
+        let many = spent((0..=last).map(checked));
+        assert_eq!(many.rules[&id].checks.len(), CHECKS_KEPT);
+    }
+
+    #[test]
+    fn what_a_journal_carries_folds_to_the_same() {
+        let uses = (1..=12).map(|at| SpentEvent::Charged(charge(1, at, 5 + u64::try_from(at).unwrap() * DAY_MS)));
+        let ends = (1..=12).map(|at| SpentEvent::Ended {
+            operation: OperationId(at),
+            failed: at % 3 == 0,
+        });
+        let more = [
+            SpentEvent::Charged(charge(2, 20, 30 * DAY_MS)),
+            SpentEvent::Checked {
+                rule: charge(2, 1, 1).rule,
+                operation: OperationId(21),
+            },
+            SpentEvent::Returned(OperationId(20)),
+        ];
+        let whole = spent(uses.chain(ends).chain(more));
+        let carried = spent(whole.carried());
+        assert_eq!(carried, whole);
+        assert_eq!(carried.uses(&charge(1, 1, 1).rule), u32::MAX);
+    }
+
+    #[test]
+    fn the_latest_time_is_a_floor() {
+        let spent = spent([SpentEvent::Charged(charge(1, 1, 50))]);
+        assert_eq!((spent.not_before(49), spent.not_before(51)), (50, 51));
     }
 
     #[test]
@@ -394,7 +571,11 @@ mod tests {
         assert_eq!(spent.answered.len(), 2);
         let calls = (0..most).filter_map(|at| match answered(at) {
             SpentEvent::Answered(call) => Some(call),
-            SpentEvent::Charged(_) | SpentEvent::Returned(_) | SpentEvent::Ended { .. } => None,
+            SpentEvent::Charged(_)
+            | SpentEvent::Returned(_)
+            | SpentEvent::Ended { .. }
+            | SpentEvent::Checked { .. }
+            | SpentEvent::Carried(_) => None,
         });
         let mut full = Spent {
             answered: calls.collect(),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::fit::Fit;
+use crate::segments::{Segments, is_hidden};
 
 /// The most members of a query.
 pub const QUERY_MEMBERS_MAX: usize = 16;
@@ -31,11 +32,11 @@ pub enum UrlError {
 
 /// The URLs of one origin whose path has certain segments and at least one more, and whose query has
 /// exactly certain members. Values of these members are letters, digits, `_` and `-`, at most
-/// [`QUERY_VALUE_BYTES_MAX`].
+/// [`QUERY_VALUE_BYTES_MAX`]. No segment below the root begins with a dot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UrlRoot {
     origin: Box<str>,
-    segments: Box<[Box<str>]>,
+    segments: Segments,
     /// Sorted.
     query: Box<[Box<str>]>,
 }
@@ -65,24 +66,27 @@ impl UrlRoot {
         {
             return Err(UrlError::Query);
         }
-        Ok(Self::of(origin, &segments, &query))
+        Ok(Self::of(origin, Segments::new(&segments), &query))
     }
 
-    fn of(origin: &str, segments: &[&str], query: &[&str]) -> Self {
-        let boxed = |texts: &[&str]| texts.iter().map(|text| Box::from(*text)).collect();
+    fn of(origin: &str, segments: Segments, query: &[&str]) -> Self {
         Self {
             origin: origin.into(),
-            segments: boxed(segments),
-            query: boxed(query),
+            segments,
+            query: query.iter().map(|name| Box::from(*name)).collect(),
         }
     }
 
-    /// The narrowest root of a plain URL: its own segments but for the last.
+    /// The narrowest root of a plain URL: its own segments but for the last, which is not hidden.
     #[must_use]
     pub fn of_url(url: &str) -> Option<Self> {
         let mut read = PlainUrl::read(url)?;
-        read.segments.pop()?;
-        Some(Self::of(read.origin, &read.segments, &read.query))
+        let last = read.segments.pop()?;
+        if is_hidden(last) {
+            return None;
+        }
+        let segments = Segments::new(&read.segments);
+        Some(Self::of(read.origin, segments, &read.query))
     }
 
     /// The narrowest root that includes both: of the same origin and query, with the segments that
@@ -92,10 +96,8 @@ impl UrlRoot {
         if self.origin != other.origin || self.query != other.query {
             return None;
         }
-        let pairs = self.segments.iter().zip(&other.segments);
-        let shared = pairs.take_while(|(one, other)| one == other);
         Some(Self {
-            segments: shared.map(|(one, _)| one.clone()).collect(),
+            segments: self.segments.common(&other.segments)?,
             ..self.clone()
         })
     }
@@ -103,9 +105,8 @@ impl UrlRoot {
     /// The root with one segment less, if there is one.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        let (_, higher) = self.segments.split_last()?;
         Some(Self {
-            segments: higher.into(),
+            segments: self.segments.parent()?,
             ..self.clone()
         })
     }
@@ -115,28 +116,37 @@ impl UrlRoot {
     pub fn includes(&self, other: &Self) -> bool {
         self.origin == other.origin
             && self.query == other.query
-            && other.segments.starts_with(&self.segments)
+            && self.segments.includes(&other.segments)
+    }
+
+    /// Whether it is a whole host.
+    pub(crate) fn is_whole_host(&self) -> bool {
+        self.segments.len() == 0
+    }
+
+    /// The segment right below this root on the way to a URL under it.
+    pub(crate) fn child<'u>(&self, url: &'u str) -> Option<&'u str> {
+        let read = PlainUrl::read(url)?;
+        read.segments.get(self.segments.len()).copied()
     }
 
     /// How a text stands to the condition to be a URL of this root. A URL with user information,
     /// fragment, escapes, upper case in its host or a path to be normalised is unclear; so is one of
-    /// the root with another query, the root itself, and all above it.
+    /// the root with another query, the root itself, all above it, and a hidden name below it.
     #[must_use]
     pub fn fit(&self, url: &str) -> Fit {
         let Some(read) = PlainUrl::read(url) else {
             return Fit::Unclear;
         };
-        let mut pairs = self.segments.iter().zip(&read.segments);
-        if read.origin != &*self.origin || !pairs.all(|(own, other)| **own == **other) {
+        if read.origin != &*self.origin {
             return Fit::Failed;
         }
-        let has_query = self
-            .query
-            .iter()
-            .map(|name| &**name)
-            .eq(read.query.iter().copied());
-        if has_query && read.segments.len() > self.segments.len() {
-            Fit::Held
+        let Some(below) = self.segments.fit(&read.segments) else {
+            return Fit::Failed;
+        };
+        let names = self.query.iter().map(|name| &**name);
+        if names.eq(read.query.iter().copied()) {
+            below
         } else {
             Fit::Unclear
         }
@@ -151,7 +161,7 @@ impl UrlRoot {
     /// The path, which begins with a slash.
     #[must_use]
     pub fn path(&self) -> String {
-        format!("/{}", self.segments.join("/"))
+        format!("/{}", self.segments.joined())
     }
 
     /// The names of the query's members, sorted.
@@ -301,6 +311,7 @@ mod tests {
             "",
             "https://api.example.com/v1/reports?id=a%20b",
             "https://[::1]/v1/reports?id=7",
+            "https://api.example.com/v1/reports/.git?id=7",
         ] {
             assert_eq!(reports.fit(unclear), Fit::Unclear, "{unclear}");
         }

@@ -154,10 +154,10 @@ impl ValueTest {
 
 fn alternatives(constants: &[Constant]) -> String {
     let shown: Vec<String> = constants.iter().map(ToString::to_string).collect();
-    match shown.as_slice() {
-        [] => "no value".to_owned(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    if shown.is_empty() {
+        "no value".to_owned()
+    } else {
+        spelling::either(&shown)
     }
 }
 
@@ -220,6 +220,15 @@ fn read_as_number(raw: &[u8]) -> Option<SpelledNumber> {
     let text = text.trim();
     let begins = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     begins.then(|| SpelledNumber::read(text))
+}
+
+/// A value as calls are counted by it: equal for all that some reader takes for each other.
+pub(crate) fn counted_as(value: &Constant) -> String {
+    let raw = value.as_str().as_bytes();
+    match read_as_number(raw).and_then(SpelledNumber::exact) {
+        Some(number) => number.to_string(),
+        None => like(raw),
+    }
 }
 
 /// A value as a careless reader sees it.

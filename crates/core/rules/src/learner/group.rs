@@ -13,7 +13,6 @@ use crate::lattice::steps;
 use crate::licence::licensed;
 use crate::pointer::Pointer;
 use crate::value_test::{CONSTANTS_MAX, ValueTest};
-use crate::window::DAY_MS;
 
 use super::thresholds::{GROUP_CANDIDATES_MAX, LearnerThresholds};
 
@@ -91,7 +90,7 @@ impl Group {
             }
             let was_ready = is_ready(candidate, thresholds);
             candidate.shadow = candidate.shadow.saturating_add(1);
-            candidate.shadow_days.insert(decision.at_ms / DAY_MS);
+            candidate.count_day(decision.at_ms);
             if !was_ready && is_ready(candidate, thresholds) {
                 ready.push(candidate.clone());
             }
@@ -145,7 +144,7 @@ impl Group {
                 when,
                 born_at_ms: now_ms,
                 shadow: 0,
-                shadow_days: BTreeSet::new(),
+                shadow_days: Vec::new(),
             }
         };
         let mut found = Vec::new();
@@ -206,7 +205,7 @@ fn values(member: &Pointer, approved: &[&RuleEvidence]) -> Option<Vec<Constant>>
 
 fn excludes_all(when: &Conditions, warnings: &[Arc<RuleEvidence>]) -> bool {
     let mut warnings = warnings.iter();
-    warnings.all(|one| when.fit_closed(&one.arguments) == Fit::Failed)
+    warnings.all(|one| !one.may_lie_in(when))
 }
 
 /// Conditions that cover the approvals, or most of them, and no rejection.

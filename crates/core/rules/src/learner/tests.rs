@@ -291,16 +291,112 @@ fn other_definitions_servers_proposers_and_members_are_other_groups() {
     }
 }
 
-fn accepted(story: &Story) -> CallRule {
+#[test]
+fn a_session_that_passes_midnight_is_one_day() {
+    let mut story = Story::new();
+    // Noon of the first day, then the shadow around the midnight twelve days later.
+    story.pay(1..=10);
+    let midnight_ms = NOON_MS + DAY_MS / 2 + 12 * DAY_MS;
+    let mut pay = |count: u64, at_ms: u64| {
+        for at in 0..count {
+            let arguments = format!(r#"{{"amount":{},"to":"acme"}}"#, at % 10 + 1);
+            let mut evidence = story.decision(&arguments, PastVerdict::Approved);
+            evidence.at_ms = at_ms + at;
+            story.take(evidence);
+        }
+        story.ready()
+    };
+    assert_eq!(pay(10, midnight_ms - 60_000), [""; 0]);
+    assert_eq!(pay(10, midnight_ms + 60_000), [""; 0]);
+    assert_eq!(pay(1, midnight_ms + DAY_MS / 2), [RANGE]);
+}
+
+#[test]
+fn a_redacted_rejection_may_lie_in_a_rule() {
+    let ids = |story: &mut Story| {
+        for at in 0..10 {
+            story.approve(&format!(r#"{{"id":"AB-{at}"}}"#));
+        }
+    };
+    let rejected = |story: &mut Story| {
+        let mut evidence = story.decision(
+            r#"{"id":"[redacted]"}"#,
+            PastVerdict::Rejected(RejectReason::Unsaid),
+        );
+        evidence.redacted = evidence.members();
+        story.take(evidence);
+    };
+    let mut story = Story::new();
+    ids(&mut story);
+    let rule = accepted(&story);
+    story.known = RuleSet::new([rule.clone()]).unwrap();
+    rejected(&mut story);
+    assert_eq!(story.quarantined(), Some(QuarantineCause::CandidateRefuted));
+    assert!(story.news.contains(&LearnerNews::Suspends(rule.name)));
+    let mut story = Story::new();
+    rejected(&mut story);
+    ids(&mut story);
+    assert_eq!(story.general(), [""; 0]);
+}
+
+#[test]
+fn a_flood_of_undecided_calls_drives_no_rejection_out() {
+    let mut story = Story::new();
+    story.a_day = 10_000;
+    story.reject(r#"{"amount":5,"to":"acme"}"#);
+    for _ in 0..=EVIDENCE_MAX {
+        let mut evidence = story.decision("{}", PastVerdict::Withdrawn);
+        evidence.weight = EvidenceWeight::None;
+        story.take(evidence);
+    }
+    assert_eq!(story.learner.evidence().count(), EVIDENCE_MAX);
+    story.pay([1, 2, 3, 4, 6, 7, 8, 9, 10, 11]);
+    assert_eq!(story.general(), [""; 0]);
+}
+
+#[test]
+fn a_proposer_named_like_a_pattern_makes_no_rule() {
+    for (proposer, target) in [("*", "pay"), ("scout*", "pay"), ("scout", "pay*")] {
+        let mut story = Story::new();
+        for at in 1..=10 {
+            let arguments = format!(r#"{{"amount":{at}}}"#);
+            let mut evidence = story.decision(&arguments, PastVerdict::Approved);
+            evidence.proposer = name(proposer);
+            evidence.tool.target = target.into();
+            story.take(evidence);
+        }
+        let candidate = story.learner.candidates().next().unwrap();
+        assert_eq!(candidate.rule(&acceptance(), &[NOON_MS; 10]), None);
+    }
+}
+
+#[test]
+fn a_budget_rests_on_the_approvals_that_are_kept() {
+    let mut story = Story::new();
+    story.pay((1..=10).chain(1..=10).chain(1..=10).chain(1..=10));
     let candidate = story.learner.candidates().next().unwrap();
-    let acceptance = Acceptance {
+    let uses = |kept: usize| {
+        let rule = candidate.rule(&acceptance(), &vec![NOON_MS; kept]);
+        rule.map(|rule| rule.uses)
+    };
+    assert_eq!(uses(40), Some(Some(13)));
+    assert_eq!(uses(18), Some(Some(6)));
+    assert_eq!(uses(0), None);
+}
+
+fn acceptance() -> Acceptance {
+    Acceptance {
         name: "r1.1".parse().unwrap(),
         author: name("ann"),
         at_ms: NOON_MS,
         expires_ms: None,
         destructive: false,
-    };
-    candidate.rule(&acceptance, &[]).unwrap()
+    }
+}
+
+fn accepted(story: &Story) -> CallRule {
+    let candidate = story.learner.candidates().next().unwrap();
+    candidate.rule(&acceptance(), &[NOON_MS; 10]).unwrap()
 }
 
 #[test]

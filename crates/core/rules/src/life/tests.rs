@@ -28,6 +28,7 @@ fn accepted(rule: &CallRule, shadow: bool) -> LifeEvent {
         by: ann(),
         digest: rule.digest(),
         shadow,
+        at_ms: NOW_MS,
     }
 }
 
@@ -40,6 +41,10 @@ fn around() -> Surrounding {
         author_may: true,
         is_quarantined: false,
         can_record: true,
+        traits: ToolTraits {
+            harmless: true,
+            ..ToolTraits::default()
+        },
     }
 }
 
@@ -56,6 +61,7 @@ fn a_rule_is_accepted_by_its_author_and_by_the_text_that_was_shown() {
         by: bo(),
         digest: rule.digest(),
         shadow: false,
+        at_ms: NOW_MS,
     };
     assert_eq!(step(&by_other), Err(LifeError::NotAuthor(ann())));
     let activated = LifeEvent::Activated { by: ann() };
@@ -97,6 +103,7 @@ fn a_grave_cause_needs_a_new_version() {
         SuspendCause::Contradicted(OperationId(7)),
         SuspendCause::BudgetSpent,
         SuspendCause::Expired,
+        SuspendCause::Destructive,
     ] {
         let dormant = RulePhase::Active.step(&rule, &LifeEvent::Suspended(SuspendCause::Dormant));
         // It takes the place of a light cause, and stays.
@@ -116,6 +123,105 @@ fn a_grave_cause_needs_a_new_version() {
         .unwrap()
         .step(&rule, &LifeEvent::Resumed { by: ann() });
     assert_eq!(back, Ok(RulePhase::Shadow));
+}
+
+#[test]
+fn an_offer_ends_by_what_would_have_suspended_its_rule() {
+    let rule = rule();
+    for cause in [
+        SuspendCause::Contradicted(OperationId(7)),
+        SuspendCause::DefinitionChanged,
+        SuspendCause::ToolQuarantined,
+        SuspendCause::OperatorForbids,
+    ] {
+        let event = LifeEvent::Suspended(cause);
+        let ended = RulePhase::Offered.step(&rule, &event).unwrap();
+        assert_eq!(ended, RulePhase::Ended(RuleEnd::OfferOutdated(cause)));
+        assert_eq!(ended.step(&rule, &event), Ok(ended.clone()));
+        let late = ended.step(&rule, &accepted(&rule, false));
+        assert_eq!(late, Err(LifeError::Over));
+    }
+    let unrecorded = LifeEvent::Suspended(SuspendCause::LogUnavailable);
+    assert_eq!(
+        RulePhase::Offered.step(&rule, &unrecorded),
+        Ok(RulePhase::Offered)
+    );
+}
+
+#[test]
+fn a_renewal_does_not_forget_a_rejection() {
+    let rule = rule();
+    let contradicted = SuspendCause::Contradicted(OperationId(7));
+    let mut phase = RulePhase::Active;
+    for cause in [
+        SuspendCause::BudgetSpent,
+        contradicted,
+        SuspendCause::Expired,
+    ] {
+        phase = phase.step(&rule, &LifeEvent::Suspended(cause)).unwrap();
+    }
+    let expect = RulePhase::Suspended {
+        cause: contradicted,
+        was_shadow: false,
+    };
+    assert_eq!(phase, expect);
+}
+
+#[test]
+fn an_acceptance_checks_the_term() {
+    let rule = rule();
+    let accept = |at_ms: u64| {
+        let event = LifeEvent::Accepted {
+            by: ann(),
+            digest: rule.digest(),
+            shadow: false,
+            at_ms,
+        };
+        RulePhase::Offered.step(&rule, &event)
+    };
+    let too_long = LifeError::Term(TermError::TooLong);
+    assert_eq!(accept(END_MS - 31 * DAY_MS), Err(too_long));
+    assert_eq!(accept(END_MS), Err(LifeError::Term(TermError::TooShort)));
+    assert_eq!(accept(NOW_MS), Ok(RulePhase::Active));
+}
+
+#[test]
+fn a_clock_that_was_set_back_brings_no_rule_back() {
+    let rule = rule();
+    let mut spent = Spent::default();
+    let mut late = charge(&rule, 1);
+    late.at_ms = END_MS;
+    spent.apply(SpentEvent::Charged(late));
+    assert_eq!(
+        suspends(&rule, &spent, &around()),
+        Some(SuspendCause::Expired)
+    );
+}
+
+#[test]
+fn an_older_version_does_not_get_its_budget_back() {
+    let rule = rule();
+    let mut next = rule.clone();
+    next.name.version += 1;
+    let mut spent = Spent::default();
+    spent.apply(SpentEvent::Charged(charge(&next, 1)));
+    assert_eq!(suspends(&next, &spent, &around()), None);
+    assert_eq!(
+        suspends(&rule, &spent, &around()),
+        Some(SuspendCause::BudgetSpent)
+    );
+}
+
+fn charge(rule: &CallRule, operation: u128) -> RuleCharge {
+    RuleCharge {
+        rule: rule.name.clone(),
+        operation: OperationId(operation),
+        at_ms: NOW_MS,
+        is_use: true,
+        amounts: Vec::new(),
+        values: Vec::new(),
+        keep_ms: 0,
+    }
 }
 
 #[track_caller]
@@ -149,6 +255,21 @@ fn what_surrounds_a_rule_suspends_it_before_its_next_use() {
         |around| around.can_record = false,
         Some(SuspendCause::LogUnavailable),
     );
+    check(
+        |around| around.traits.rules = ToolRules::Never,
+        Some(SuspendCause::OperatorForbids),
+    );
+    check(
+        |around| around.traits.harmless = false,
+        Some(SuspendCause::Destructive),
+    );
+    check(
+        |around| {
+            around.traits.harmless = false;
+            around.traits.rules = ToolRules::Allow;
+        },
+        None,
+    );
     check(|around| around.now_ms = END_MS, Some(SuspendCause::Expired));
     check(|around| around.now_ms += DORMANT_MS - 1, None);
     check(
@@ -164,15 +285,7 @@ fn a_spent_rule_asks_again() {
     let mut around = around();
     for operation in 1..=5 {
         assert_eq!(suspends(&rule, &spent, &around), None);
-        spent.apply(SpentEvent::Charged(RuleCharge {
-            rule: rule.name.clone(),
-            operation: OperationId(operation),
-            at_ms: NOW_MS,
-            is_use: true,
-            amounts: Vec::new(),
-            values: Vec::new(),
-            keep_ms: 0,
-        }));
+        spent.apply(SpentEvent::Charged(charge(&rule, operation)));
     }
     assert_eq!(
         suspends(&rule, &spent, &around),
@@ -199,18 +312,9 @@ fn failed_uses_suspend_a_rule() {
     let mut spent = Spent::default();
     for operation in 1..=3 {
         assert_eq!(suspends(&rule, &spent, &around()), None);
-        let operation = OperationId(operation);
-        spent.apply(SpentEvent::Charged(RuleCharge {
-            rule: rule.name.clone(),
-            operation,
-            at_ms: NOW_MS,
-            is_use: true,
-            amounts: Vec::new(),
-            values: Vec::new(),
-            keep_ms: 0,
-        }));
+        spent.apply(SpentEvent::Charged(charge(&rule, operation)));
         spent.apply(SpentEvent::Ended {
-            operation,
+            operation: OperationId(operation),
             failed: true,
         });
     }

@@ -19,9 +19,9 @@ pub struct RuleFileError {
     pub column: usize,
     /// The id of the rule, if it is known.
     pub rule: Option<String>,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -6,6 +6,7 @@ use crate::characters::{CharSet, IDENTIFIER_CHARS_MAX, Shape};
 use crate::conditions::{CONDITIONS_MAX, Conditions};
 use crate::constant::{Constant, ValueType};
 use crate::decimal::{Decimal, SpelledNumber};
+use crate::lattice::is_of_one_type;
 use crate::path::PathRoot;
 use crate::pointer::Pointer;
 use crate::range::CountRange;
@@ -127,14 +128,11 @@ fn one_of(item: &ItemReader<'_>) -> Result<ValueTest, RuleFileError> {
         .iter()
         .map(ItemReader::constant)
         .collect::<Result<Vec<_>, _>>()?;
-    let mut types: Vec<ValueType> = constants.iter().map(|one| one.value_type()).collect();
-    types.retain(|one| *one != ValueType::Null);
-    types.dedup();
     let different: BTreeSet<&Constant> = constants.iter().collect();
     if different.len() < constants.len() {
         return Err(item.error("a constant stands there twice", "write it once"));
     }
-    if types.len() > 1 {
+    if !is_of_one_type(&constants) {
         return Err(item.error(
             "the constants have several types",
             "write constants of one type, or null",
@@ -159,10 +157,11 @@ fn numbers(item: &ItemReader<'_>, is_whole: bool) -> Result<ValueTest, RuleFileE
     if low > high {
         return Err(item.not_ascending());
     }
-    Ok(match is_whole {
-        true => ValueTest::Integer(low, high),
-        false => ValueTest::Fraction(low, high),
-    })
+    if is_whole {
+        Ok(ValueTest::Integer(low, high))
+    } else {
+        Ok(ValueTest::Fraction(low, high))
+    }
 }
 
 fn url(table: &TableReader<'_>) -> Result<UrlRoot, RuleFileError> {

@@ -379,6 +379,115 @@ fn a_count_is_for_each_value_of_its_member() {
 }
 
 #[test]
+fn another_spelling_is_counted_as_the_same_value() {
+    let set = rules(&[
+        "count = [{ same = \"/to\", max = 1, within = \"1d\" }]\n[rule.when]\n\"/to\" = { chars = \"A-Za-z0-9\", length = [1, 9] }",
+    ]);
+    let mut spent = Spent::default();
+    let mut to = |operation: u128, to: &str| {
+        let mut given = given(&format!(r#"{{"to":"{to}"}}"#));
+        given.operation = operation;
+        run(&set, &mut spent, &given, CallStage::Proposed)
+    };
+    assert_eq!(to(1, "bob1"), APPROVE);
+    assert_eq!(to(2, "BOB1"), None);
+    assert_eq!(to(3, "bob2"), APPROVE);
+}
+
+#[test]
+fn two_sums_of_one_member_count_a_call_once() {
+    let set = rules(&[
+        "sum = [{ of = \"/amount\", max = 100, within = \"1h\" }, { of = \"/amount\", max = 150, within = \"1d\" }]\n[rule.when]\n\"/amount\" = { integer = [1, 100] }",
+    ]);
+    let mut spent = Spent::default();
+    let mut pay = |operation: u128, amount: u32, hours: u64| {
+        let mut given = given(&format!(r#"{{"amount":{amount}}}"#));
+        (given.operation, given.at_ms) = (operation, NOON_MS + hours * 3_600_000);
+        run(&set, &mut spent, &given, CallStage::Proposed)
+    };
+    assert_eq!(pay(1, 60, 0), APPROVE);
+    assert_eq!(pay(2, 40, 0), APPROVE);
+    assert_eq!(pay(3, 1, 0), None);
+    assert_eq!(pay(4, 50, 1), APPROVE);
+    assert_eq!(pay(5, 1, 2), None);
+}
+
+#[test]
+fn a_clock_that_was_set_back_opens_no_window_and_no_end() {
+    let set = rules(&[
+        "uses = 9\nrate = \"1/h\"\nduring = \"Fri 00:00-13:00 UTC\"\n[rule.when]\n\"/a\" = { equals = 1 }",
+        "kind = \"mcp/request:tools/call:get\"\n[rule.when]\n\"/a\" = { equals = 1 }",
+    ]);
+    let mut spent = Spent::default();
+    let day_ms = 24 * 3_600_000;
+    let mut get = given(r#"{"a":1}"#);
+    get.kind = "mcp/request:tools/call:get".to_owned();
+    get.at_ms = NOON_MS + 8 * day_ms;
+    assert_eq!(run(&set, &mut spent, &get, CallStage::Proposed), APPROVE);
+    // The clock is set back by eight days, to hours in which the other rule is in force.
+    let mut pay = given(r#"{"a":1}"#);
+    pay.operation = 2;
+    assert_eq!(run(&set, &mut spent, &pay, CallStage::Proposed), None);
+    let end_ms = set.rules()[0].expires_ms.unwrap();
+    spent.apply(SpentEvent::Charged(crate::spent::RuleCharge {
+        rule: set.rules()[1].name.clone(),
+        operation: OperationId(3),
+        at_ms: end_ms,
+        is_use: false,
+        amounts: Vec::new(),
+        values: Vec::new(),
+        keep_ms: 0,
+    }));
+    get.operation = 4;
+    assert_eq!(run(&set, &mut spent, &get, CallStage::Proposed), None);
+}
+
+#[test]
+fn a_set_takes_no_rule_that_a_file_could_not_hold() {
+    let fine = || rules(&["[rule.when]\n\"/a\" = { equals = 1 }"]).rules()[0].clone();
+    assert!(RuleSet::new([fine()]).is_ok());
+    let changes: [fn(&mut CallRule); 9] = [
+        |rule| rule.expires_ms = None,
+        |rule| rule.uses = None,
+        |rule| rule.uses = Some(crate::guards::USES_MAX + 1),
+        |rule| rule.scope.target = None,
+        |rule| rule.scope.to = None,
+        |rule| rule.scope.proposers = vec![model::NamePattern::parse("*").unwrap()],
+        |rule| rule.author = ParticipantId::new("scout").unwrap(),
+        |rule| rule.scope.definition = None,
+        |rule| {
+            let any = crate::value_test::ValueTest::Type(crate::constant::ValueType::Text);
+            let member = crate::pointer::Pointer::parse("/a").unwrap();
+            rule.when = crate::conditions::Conditions::new([(member, any)]).unwrap();
+        },
+    ];
+    for change in changes {
+        let mut rule = fine();
+        change(&mut rule);
+        let error = RuleSet::new([rule.clone()]).err();
+        assert!(matches!(error, Some(RuleSetError::NoRule(..))), "{rule:?}");
+    }
+}
+
+#[test]
+fn a_suspended_rule_leaves_the_set() {
+    let set = rules(&[
+        "[rule.when]\n\"/a\" = { equals = 1 }",
+        "decision = \"ask\"\nproposers = [\"bo\"]",
+    ]);
+    let asked = given(r#"{"a":1}"#);
+    let names: Vec<String> = set
+        .of_call(&asked.call())
+        .map(|rule| rule.name.to_string())
+        .collect();
+    assert_eq!(names, ["r1.1", "r0.1"]);
+    let without = set.without(&"r0.1".parse().unwrap());
+    assert_eq!(without.rules().len(), 1);
+    assert!(without.tightens());
+    check(&without, r#"{"a":1}"#, None);
+}
+
+#[test]
 fn a_call_must_come_after_its_earlier_call() {
     let after = "after = [{ kind = \"mcp/request:tools/call:get_invoice\", to = \"bank\", same = { \"/invoice\" = \"/id\" }, within = \"1h\" }]";
     let approve = format!("{after}\n[rule.when]\n\"/invoice\" = {{ integer = [1, 999] }}");

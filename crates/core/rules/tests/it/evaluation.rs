@@ -3,7 +3,7 @@
 //! Five agents use seven tools; a hidden policy on arguments approves or rejects. Every offer is
 //! accepted at once, and rules have neither budgets nor ends, but where a test says so: the worst
 //! case for false approvals.
-//! The same trace is given to a button per tool and to exact repetition.
+//! A button per tool and exact repetition are given the trace, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,7 @@ fn owned(call: &Traced, at: u64) -> OwnedCall {
     owned
 }
 
-/// What a run came to.
+/// The score of a run.
 #[derive(Debug, Default)]
 struct Score {
     saved: u64,

@@ -4,6 +4,8 @@
 
 mod attacks;
 mod evaluation;
+mod learning;
+mod naive;
 mod properties;
 mod support;
 mod vectors;

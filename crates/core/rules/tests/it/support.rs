@@ -12,7 +12,7 @@ pub(crate) fn participant(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
 }
 
-/// What a call owns.
+/// A call with all that it borrows.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedCall {
     pub(crate) operation: u128,

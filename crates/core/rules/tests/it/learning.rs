@@ -1,0 +1,130 @@
+//! Properties of the learner: no candidate covers a rejection, and each is a rule that reads back.
+
+use model::OperationId;
+use proptest::prelude::*;
+use rules::{
+    Acceptance, Arguments, EvidenceWeight, Fit, Learner, PastVerdict, RejectReason, RuleCandidate,
+    RuleEvidence, RuleSet, RuledTool, offer, parse_rules,
+};
+
+use crate::support::{DIGEST, NOON_MS, participant};
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// A call of a story, and its decision.
+#[derive(Debug, Clone)]
+struct Made {
+    arguments: String,
+    is_rejected: bool,
+    is_hasty: bool,
+    proposer: &'static str,
+}
+
+/// A story whose values are of one sort, so that something is learned.
+fn story() -> impl Strategy<Value = Vec<Made>> {
+    let sort = prop_oneof![
+        Just("[1-9]|[1-2][0-9]"),
+        Just("[1-9]|[1-9]00"),
+        Just("\"(A|B)-[0-9]{1,3}\""),
+        Just("\"/srv/docs/([ab]/)?[a-c][0-9]\\.md\""),
+        Just("\\[\"(x|y)\"(,\"(x|y|z)\"){0,2}\\]"),
+        Just("true|false|null"),
+    ];
+    sort.prop_flat_map(|sort| prop::collection::vec(made(sort), 0..120))
+}
+
+fn made(sort: &'static str) -> impl Strategy<Value = Made> {
+    let to = prop_oneof![18 => Just("acme"), 4 => Just("bolt"), 1 => Just("evil")];
+    let proposer = prop_oneof![9 => Just("scout"), 1 => Just("bo")];
+    (sort, to, 0..80_u32, 0..9_u32, proposer).prop_map(|(value, to, coin, haste, proposer)| Made {
+        arguments: format!("{{\"v\":{value},\"to\":\"{to}\"}}"),
+        is_rejected: coin == 0 || to == "evil",
+        is_hasty: haste == 0,
+        proposer,
+    })
+}
+
+fn evidence(at: usize, made: &Made) -> RuleEvidence {
+    let at = u64::try_from(at).unwrap();
+    RuleEvidence {
+        operation: OperationId(u128::from(at) + 1),
+        at_ms: NOON_MS + at * HOUR_MS,
+        tool: RuledTool {
+            to: participant("github"),
+            method: "tools/call".into(),
+            target: "create_issue".into(),
+        },
+        definition: DIGEST,
+        server: DIGEST,
+        proposer: participant(made.proposer),
+        by: participant("ann"),
+        verdict: if made.is_rejected {
+            PastVerdict::Rejected(RejectReason::Unsaid)
+        } else {
+            PastVerdict::Approved
+        },
+        weight: if made.is_hasty {
+            EvidenceWeight::Hasty
+        } else {
+            EvidenceWeight::Deliberate
+        },
+        arguments: Arguments::read(made.arguments.as_bytes()).unwrap(),
+        redacted: Vec::new(),
+        has_more: false,
+    }
+}
+
+/// Checks a candidate after these decisions.
+fn check(candidate: &RuleCandidate, decided: &[RuleEvidence]) -> Result<(), TestCaseError> {
+    let covered = decided
+        .iter()
+        .filter(|one| candidate.when.fit_closed(&one.arguments) != Fit::Failed);
+    for one in covered.clone() {
+        prop_assert!(!one.verdict.is_rejection(), "{candidate:?}\n{one:?}");
+    }
+    // A person looked at as many calls inside of it, of its own proposer, as it claims.
+    let own = covered.filter(|one| one.teaches() && one.proposer == candidate.group.proposer);
+    prop_assert!(own.count() >= usize::try_from(candidate.approvals()).unwrap());
+    let acceptance = Acceptance {
+        name: "r1.1".parse().unwrap(),
+        author: participant("ann"),
+        at_ms: NOON_MS,
+        expires_ms: None,
+        destructive: false,
+    };
+    let Some(offer) = offer(candidate, &acceptance, decided).unwrap() else {
+        return Err(TestCaseError::fail("no offer"));
+    };
+    prop_assert_eq!(offer.replay.count(rules::ReplayStanding::Contradicts), 0);
+    let read = parse_rules(&offer.rule.text()).unwrap();
+    prop_assert_eq!(&read[..], std::slice::from_ref(&offer.rule));
+    prop_assert_eq!(read[0].sentence(), offer.rule.sentence());
+    // Calls that are shown as inside of the rule are.
+    for made_up in &offer.made_up {
+        let arguments = Arguments::read(made_up.as_bytes()).unwrap();
+        prop_assert_eq!(offer.rule.when.fit_closed(&arguments), Fit::Held);
+    }
+    for steps in &offer.steps {
+        let is_wider = |one: &rules::ValueTest| one.is_wider_than(&steps.chosen);
+        prop_assert!(steps.wider.as_ref().is_none_or(is_wider));
+        let is_tighter = |one: &rules::ValueTest| steps.chosen.is_wider_than(one);
+        prop_assert!(steps.tighter.as_ref().is_none_or(is_tighter));
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn no_candidate_covers_a_rejection(story in story()) {
+        let mut learner = Learner::default();
+        let mut decided = Vec::new();
+        for (at, made) in story.iter().enumerate() {
+            let one = evidence(at, made);
+            decided.push(one.clone());
+            learner.take(one, &RuleSet::default());
+            for candidate in learner.candidates() {
+                check(candidate, &decided)?;
+            }
+        }
+    }
+}
