@@ -91,7 +91,11 @@ impl RuleCandidate {
         let is_another = |begun: u64| {
             at_ms.saturating_sub(begun) >= SHADOW_DAY_MS && at_ms / DAY_MS != begun / DAY_MS
         };
-        if self.shadow_days.last().is_none_or(|begun| is_another(*begun)) {
+        if self
+            .shadow_days
+            .last()
+            .is_none_or(|begun| is_another(*begun))
+        {
             self.shadow_days.push(at_ms);
         }
     }

@@ -137,9 +137,8 @@ impl Learner {
         known: &RuleSet,
     ) -> Vec<LearnerNews> {
         let tool = &decision.tool;
-        let is_covering = |rule: &&CallRule| {
-            rule.decision == RuleDecision::Approve && rule.covers(decision)
-        };
+        let is_covering =
+            |rule: &&CallRule| rule.decision == RuleDecision::Approve && rule.covers(decision);
         let covering = known.rules().iter().filter(is_covering);
         let mut news: Vec<LearnerNews> = covering
             .map(|rule| LearnerNews::Suspends(rule.name.clone()))

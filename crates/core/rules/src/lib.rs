@@ -40,7 +40,7 @@
 //!    [`RuleSet::remembers`] with the time of the answer, as [`SpentEvent::Answered`].
 //!
 //! For each decision of a person, once it is durable, [`Learner::take`] with all rules that have not
-//! ended. [`LearnerNews::Suspends`] is recorded before the next call is judged.
+//! ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`] is recorded before the next call is judged.
 //!
 //! Times never go back: where a clock was set back, the latest time that the journal has stands in.
 //! A journal that drops events begins with [`Spent::carried`]; no id is given to two rules. A rule of
@@ -90,9 +90,7 @@ pub use arguments::{
 };
 pub use bound::{RATE_MIN, USES_MIN, approved_share_permille, rate_of, uses_after};
 pub use call::RuledCall;
-pub use candidate::{
-    Acceptance, CandidateSort, GroupKey, RuleCandidate, SHADOW_DAY_MS, TERM_DAYS,
-};
+pub use candidate::{Acceptance, CandidateSort, GroupKey, RuleCandidate, SHADOW_DAY_MS, TERM_DAYS};
 pub use characters::{CharSet, CharsError, IDENTIFIER_CHARS_MAX, Shape};
 pub use conditions::{CONDITIONS_MAX, Conditions};
 pub use constant::{CONSTANT_BYTES_MAX, Constant, ConstantError, ValueType};
@@ -113,9 +111,7 @@ pub use learner::{
     Learner, LearnerNews, LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN,
     SHADOW_DAYS_MIN, SHADOW_MIN,
 };
-pub use licence::{
-    DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, licensed,
-};
+pub use licence::{DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, licensed};
 pub use life::{
     DORMANT_MS, FAILURES_MAX, LifeError, LifeEvent, RuleEnd, RulePhase, Surrounding, SuspendCause,
     suspends,

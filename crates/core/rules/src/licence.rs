@@ -32,6 +32,8 @@ const LENGTH_GAP_MIN: usize = 2;
 /// The part of the distinct texts of a set of characters that may be words without a digit: a set
 /// that rests on words admits any other word, such as `delete`.
 const WORDS_ONE_IN: usize = 4;
+/// The longest code of upper-case letters that is no word.
+const CODE_CHARS_MAX: usize = 3;
 /// Beginnings or ends of the words of members' names whose values servers execute or interpret.
 const EXECUTED: [&str; 33] = [
     "args",
@@ -129,8 +131,8 @@ fn words_of(name: &str) -> Vec<String> {
         let before = at.checked_sub(1).and_then(|at| symbols.get(at));
         let after = symbols.get(at + 1);
         let follows_lower = before.is_some_and(|one| !one.is_uppercase());
-        let begins_word = symbol.is_uppercase()
-            && (follows_lower || after.is_some_and(|one| one.is_lowercase()));
+        let begins_word =
+            symbol.is_uppercase() && (follows_lower || after.is_some_and(|one| one.is_lowercase()));
         if begins_word || !symbol.is_alphanumeric() {
             words.push(String::new());
         }
@@ -162,11 +164,7 @@ fn may_be_listed(
         && singletons * UNSEEN_ONE_IN <= approvals
 }
 
-fn justified(
-    test: &ValueTest,
-    distinct: &[Constant],
-    values: &[Constant],
-) -> Option<ValueTest> {
+fn justified(test: &ValueTest, distinct: &[Constant], values: &[Constant]) -> Option<ValueTest> {
     match test {
         ValueTest::Integer(low, high) | ValueTest::Fraction(low, high) => {
             let is_filled = has_small_gaps(*low, *high, distinct);
@@ -216,9 +214,15 @@ fn identifier(test: &ValueTest, values: &[Constant]) -> Option<ValueTest> {
         let seen = texts.iter().filter(|text| has(text)).count();
         u32::try_from(seen).is_ok_and(|seen| seen >= SHAPE_SEEN_MIN)
     };
+    // Codes of airports and currencies are too short to be words that act.
+    let is_code = |text: &&str| {
+        text.len() <= CODE_CHARS_MAX && text.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    let are_codes = distinct.iter().all(is_code);
     if let ValueTest::Shape(shapes, _) = test {
         let is_licensed = |shape: &Shape| {
-            has_digit(shape.as_str()) && is_seen(&|text| Shape::of(text).as_ref() == Some(shape))
+            (has_digit(shape.as_str()) || are_codes)
+                && is_seen(&|text| Shape::of(text).as_ref() == Some(shape))
         };
         if shapes.iter().all(is_licensed) {
             return Some(test.clone());
@@ -231,9 +235,10 @@ fn identifier(test: &ValueTest, values: &[Constant]) -> Option<ValueTest> {
         return None;
     };
     let words = distinct.iter().filter(|text| !has_digit(text)).count();
-    let is_of_seen_classes = set.classes().iter().all(|class| {
-        is_seen(&|text: &str| text.bytes().any(|byte| class.has(byte)))
-    });
+    let is_of_seen_classes = set
+        .classes()
+        .iter()
+        .all(|class| is_seen(&|text: &str| text.bytes().any(|byte| class.has(byte))));
     (words * WORDS_ONE_IN <= distinct.len() && is_of_seen_classes).then_some(chars)
 }
 
@@ -250,7 +255,10 @@ fn has_wide_gaps(lengths: impl Iterator<Item = usize>) -> bool {
         (None, _) | (_, None) => return false,
     };
     let pairs = lengths.iter().zip(lengths.iter().skip(1));
-    let gap = pairs.map(|(one, next)| next - one).max().unwrap_or_default();
+    let gap = pairs
+        .map(|(one, next)| next - one)
+        .max()
+        .unwrap_or_default();
     gap > LENGTH_GAP_MIN.max(span / LENGTH_GAP_ONE_IN)
 }
 
@@ -374,12 +382,18 @@ mod tests {
     #[test]
     fn words_are_no_identifiers() {
         let verbs = [
-            "list", "get", "show", "view", "find", "read", "count", "fetch", "look", "check", "open",
+            "list", "get", "show", "view", "find", "read", "count", "fetch", "look", "check",
+            "open",
         ];
         let verbs = each(verbs.len(), |at| format!("\"{}\"", verbs[at]));
         check("/action", &verbs, None);
         let mixed = [verbs, each(10, |at| format!("\"get{at}\""))].concat();
         check("/action", &mixed, None);
+        let codes = each(12, |at| {
+            format!("\"{}FK\"", char::from(b'A' + u8::try_from(at).unwrap()))
+        });
+        let expect = Some("is 3 characters of the shape \"A\"");
+        check("/origin", &codes, expect);
     }
 
     #[test]

@@ -385,9 +385,7 @@ pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<
     first_cause(grave.into_iter().chain(lasting).chain(light))
 }
 
-fn first_cause(
-    causes: impl IntoIterator<Item = (bool, SuspendCause)>,
-) -> Option<SuspendCause> {
+fn first_cause(causes: impl IntoIterator<Item = (bool, SuspendCause)>) -> Option<SuspendCause> {
     let mut causes = causes.into_iter();
     causes.find(|(holds, _)| *holds).map(|(_, cause)| cause)
 }

@@ -201,27 +201,9 @@ fn text_of_shape(shape: &Shape, count: usize, extreme: Extreme) -> Option<String
     let mut text = String::new();
     for (at, sign) in shape.as_str().chars().enumerate() {
         let one = match sign {
-            'A' => {
-                if is_small {
-                    'A'
-                } else {
-                    'Z'
-                }
-            }
-            'a' => {
-                if is_small {
-                    'a'
-                } else {
-                    'z'
-                }
-            }
-            '9' => {
-                if is_small {
-                    '0'
-                } else {
-                    '9'
-                }
-            }
+            'A' if !is_small => 'Z',
+            'a' if !is_small => 'z',
+            '9' if is_small => '0',
             other => other,
         };
         // The first run takes what is left of the length.

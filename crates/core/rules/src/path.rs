@@ -160,7 +160,10 @@ fn plain_segments(path: &str) -> Option<(bool, Vec<&str>)> {
 
 fn is_plain_segment(segment: &str) -> bool {
     let is_blank_end = |end: Option<char>| end.is_none_or(char::is_whitespace);
+    // Readers that split at blanks would take the rest for an option.
+    let has_option = segment.contains(" -");
     !segment.ends_with('.')
+        && !has_option
         && !is_blank_end(segment.chars().next())
         && !is_blank_end(segment.chars().next_back())
         && !segment.contains(|symbol| SIGNS.contains(symbol))
@@ -247,6 +250,7 @@ mod tests {
             "@/srv/docs/x",
             "/srv/docs/.git/hooks/pre-commit",
             "/srv/docs/a/.env",
+            "/srv/docs/a -oProxyCommand=x",
         ] {
             assert_eq!(docs.fit(hostile), Fit::Unclear, "{hostile:?}");
         }

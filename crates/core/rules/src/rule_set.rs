@@ -275,7 +275,10 @@ impl RuleSet {
 
     /// The rules of a call's kind, in the order in which they decide: those of which the owner of the
     /// set asks [`suspends`](crate::suspends) before it asks [`Self::decide`].
-    pub fn of_call<'s>(&'s self, call: &RuledCall<'_>) -> impl Iterator<Item = &'s CallRule> + use<'s> {
+    pub fn of_call<'s>(
+        &'s self,
+        call: &RuledCall<'_>,
+    ) -> impl Iterator<Item = &'s CallRule> + use<'s> {
         let target = call
             .kind
             .context()

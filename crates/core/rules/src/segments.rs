@@ -8,12 +8,7 @@ pub(crate) struct Segments(Box<[Box<str>]>);
 
 impl Segments {
     pub(crate) fn new(segments: &[&str]) -> Self {
-        Self(
-            segments
-                .iter()
-                .map(|segment| Box::from(*segment))
-                .collect(),
-        )
+        Self(segments.iter().map(|segment| Box::from(*segment)).collect())
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -516,7 +516,8 @@ mod tests {
 
     #[test]
     fn what_a_journal_carries_folds_to_the_same() {
-        let uses = (1..=12).map(|at| SpentEvent::Charged(charge(1, at, 5 + u64::try_from(at).unwrap() * DAY_MS)));
+        let uses = (1..=12)
+            .map(|at| SpentEvent::Charged(charge(1, at, 5 + u64::try_from(at).unwrap() * DAY_MS)));
         let ends = (1..=12).map(|at| SpentEvent::Ended {
             operation: OperationId(at),
             failed: at % 3 == 0,

@@ -3,8 +3,8 @@
 use model::OperationId;
 use proptest::prelude::*;
 use rules::{
-    Acceptance, Arguments, EvidenceWeight, Fit, Learner, PastVerdict, RejectReason, RuleCandidate,
-    RuleEvidence, RuleSet, RuledTool, offer, parse_rules,
+    Acceptance, Arguments, EvidenceWeight, Fit, Learner, LearnerNews, PastVerdict, RejectReason,
+    ReplayStanding, RuleCandidate, RuleEvidence, RuleSet, RuledTool, ValueTest, offer, parse_rules,
 };
 
 use crate::support::{DIGEST, NOON_MS, participant};
@@ -74,7 +74,7 @@ fn evidence(at: usize, made: &Made) -> RuleEvidence {
     }
 }
 
-/// Checks a candidate after these decisions.
+/// Checks that a candidate covers no rejection, and claims no more approvals than there are.
 fn check(candidate: &RuleCandidate, decided: &[RuleEvidence]) -> Result<(), TestCaseError> {
     let covered = decided
         .iter()
@@ -82,9 +82,13 @@ fn check(candidate: &RuleCandidate, decided: &[RuleEvidence]) -> Result<(), Test
     for one in covered.clone() {
         prop_assert!(!one.verdict.is_rejection(), "{candidate:?}\n{one:?}");
     }
-    // A person looked at as many calls inside of it, of its own proposer, as it claims.
     let own = covered.filter(|one| one.teaches() && one.proposer == candidate.group.proposer);
     prop_assert!(own.count() >= usize::try_from(candidate.approvals()).unwrap());
+    Ok(())
+}
+
+/// Checks the rule that is offered for a candidate.
+fn check_offer(candidate: &RuleCandidate, decided: &[RuleEvidence]) -> Result<(), TestCaseError> {
     let acceptance = Acceptance {
         name: "r1.1".parse().unwrap(),
         author: participant("ann"),
@@ -95,7 +99,7 @@ fn check(candidate: &RuleCandidate, decided: &[RuleEvidence]) -> Result<(), Test
     let Some(offer) = offer(candidate, &acceptance, decided).unwrap() else {
         return Err(TestCaseError::fail("no offer"));
     };
-    prop_assert_eq!(offer.replay.count(rules::ReplayStanding::Contradicts), 0);
+    prop_assert_eq!(offer.replay.count(ReplayStanding::Contradicts), 0);
     let read = parse_rules(&offer.rule.text()).unwrap();
     prop_assert_eq!(&read[..], std::slice::from_ref(&offer.rule));
     prop_assert_eq!(read[0].sentence(), offer.rule.sentence());
@@ -105,15 +109,17 @@ fn check(candidate: &RuleCandidate, decided: &[RuleEvidence]) -> Result<(), Test
         prop_assert_eq!(offer.rule.when.fit_closed(&arguments), Fit::Held);
     }
     for steps in &offer.steps {
-        let is_wider = |one: &rules::ValueTest| one.is_wider_than(&steps.chosen);
+        let is_wider = |one: &ValueTest| one.is_wider_than(&steps.chosen);
         prop_assert!(steps.wider.as_ref().is_none_or(is_wider));
-        let is_tighter = |one: &rules::ValueTest| steps.chosen.is_wider_than(one);
+        let is_tighter = |one: &ValueTest| steps.chosen.is_wider_than(one);
         prop_assert!(steps.tighter.as_ref().is_none_or(is_tighter));
     }
     Ok(())
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
     #[test]
     fn no_candidate_covers_a_rejection(story in story()) {
         let mut learner = Learner::default();
@@ -121,10 +127,15 @@ proptest! {
         for (at, made) in story.iter().enumerate() {
             let one = evidence(at, made);
             decided.push(one.clone());
-            learner.take(one, &RuleSet::default());
-            for candidate in learner.candidates() {
-                check(candidate, &decided)?;
+            for news in learner.take(one, &RuleSet::default()) {
+                if let LearnerNews::Frozen(candidate) | LearnerNews::Ready(candidate) = news {
+                    check(&candidate, &decided)?;
+                }
             }
+        }
+        for candidate in learner.candidates() {
+            check(candidate, &decided)?;
+            check_offer(candidate, &decided)?;
         }
     }
 }

@@ -42,7 +42,9 @@ impl Said {
             Self::Whole(low, high) => format!("{{ integer = [{low}, {high}] }}"),
             Self::Fraction(low, high) => format!("{{ decimal = [{low}.0, {high}.0] }}"),
             Self::Under(root) => format!("{{ under = \"{root}\" }}"),
-            Self::Url(root) => format!("{{ url = {{ origin = \"https://a.com\", under = \"{root}\" }} }}"),
+            Self::Url(root) => {
+                format!("{{ url = {{ origin = \"https://a.com\", under = \"{root}\" }} }}")
+            }
             Self::Letters(set, low, high) => {
                 format!("{{ chars = \"{set}\", length = [{low}, {high}] }}")
             }
@@ -87,7 +89,9 @@ impl Said {
                 let Some(path) = text.strip_prefix("https://a.com") else {
                     return false;
                 };
-                path.starts_with(&format!("{root}/")) && !path.contains(['?', '#', '@', '%']) && !path.contains("..")
+                path.starts_with(&format!("{root}/"))
+                    && !path.contains(['?', '#', '@', '%'])
+                    && !path.contains("..")
             }),
             Self::Letters(set, low, high) => value.as_str().is_some_and(|text| {
                 let is_in = |symbol: char| match *set {
@@ -135,7 +139,9 @@ fn covers(when: &BTreeMap<&str, Said>, arguments: &str) -> bool {
     let mut found = Vec::new();
     leaves(&tree, "", &mut found);
     found.iter().all(|leaf| when.contains_key(leaf.as_str()))
-        && when.iter().all(|(pointer, said)| said.holds(at(&tree, pointer)))
+        && when
+            .iter()
+            .all(|(pointer, said)| said.holds(at(&tree, pointer)))
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -163,13 +169,58 @@ fn constants() -> Vec<Value> {
 
 /// Values near the conditions: most of them inside of some, the others just outside.
 const VALUES: [&str; 52] = [
-    "\"acme\"", "\"Acme\"", "\"acme \"", "\"\\u0061cme\"", "\"аcme\"", "\"a/b\"", "\"7\"", "7", "7.0", "7e0", "0",
-    "-0", "-1", "3", "9", "2.5", "-2.25", "1e400", "99999999999999999999", "0.1000000000000000055", "null", "true",
-    "[]", "[7]", "[\"acme\"]", "[\"acme\",\"evil\"]", "[3,4]", "[3,\"4\"]", "[[3]]", "[null]", "{}", "{\"x\":1}",
-    "\"/srv/docs/a\"", "\"/srv/docs/../x\"", "\"/srv/docs/.env\"", "\"/srv/docs/%2e%2e/x\"", "\"/srv/docs\"",
-    "\"/srv/docsx/a\"", "\"srv/docs/a\"", "[\"/srv/docs/a\"]", "\"https://a.com/v1/x\"", "\"https://a.com/v1/x?q=1\"",
-    "\"https://a.com.evil.com/v1/x\"", "\"https://a.com/v1/../x\"", "\"https://u@a.com/v1/x\"", "\"https://a.com/v2/x\"",
-    "\"AB1\"", "\"ab_c\"", "\"-rf\"", "\"a;b\"", "\"AB1\\u200b\"", "\"\"",
+    "\"acme\"",
+    "\"Acme\"",
+    "\"acme \"",
+    "\"\\u0061cme\"",
+    "\"аcme\"",
+    "\"a/b\"",
+    "\"7\"",
+    "7",
+    "7.0",
+    "7e0",
+    "0",
+    "-0",
+    "-1",
+    "3",
+    "9",
+    "2.5",
+    "-2.25",
+    "1e400",
+    "99999999999999999999",
+    "0.1000000000000000055",
+    "null",
+    "true",
+    "[]",
+    "[7]",
+    "[\"acme\"]",
+    "[\"acme\",\"evil\"]",
+    "[3,4]",
+    "[3,\"4\"]",
+    "[[3]]",
+    "[null]",
+    "{}",
+    "{\"x\":1}",
+    "\"/srv/docs/a\"",
+    "\"/srv/docs/../x\"",
+    "\"/srv/docs/.env\"",
+    "\"/srv/docs/%2e%2e/x\"",
+    "\"/srv/docs\"",
+    "\"/srv/docsx/a\"",
+    "\"srv/docs/a\"",
+    "[\"/srv/docs/a\"]",
+    "\"https://a.com/v1/x\"",
+    "\"https://a.com/v1/x?q=1\"",
+    "\"https://a.com.evil.com/v1/x\"",
+    "\"https://a.com/v1/../x\"",
+    "\"https://u@a.com/v1/x\"",
+    "\"https://a.com/v2/x\"",
+    "\"AB1\"",
+    "\"ab_c\"",
+    "\"-rf\"",
+    "\"a;b\"",
+    "\"AB1\\u200b\"",
+    "\"\"",
 ];
 
 /// Arguments with the members of the conditions, at times without one or with another one.
@@ -190,7 +241,7 @@ fn arguments() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
     fn an_approved_call_satisfies_every_condition_by_a_naive_reading(
