@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)] // all of it is a test
 
 mod attacks;
+mod books;
 mod evaluation;
 mod learning;
 mod naive;
