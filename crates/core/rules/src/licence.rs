@@ -95,6 +95,32 @@ pub fn licensed(member: &Pointer, values: &[Constant]) -> Option<ValueTest> {
     justified(&test, &distinct, values)
 }
 
+/// Whether a person may be offered this test of a member as a wider step, whatever approvals there
+/// are: never what is executed, words, a home, or a whole host.
+pub(crate) fn may_be_wider(member: &Pointer, test: &ValueTest) -> bool {
+    if member.names().any(|name| names_executed(&name)) {
+        return false;
+    }
+    match test {
+        ValueTest::OneOf(_) | ValueTest::Integer(..) | ValueTest::Fraction(..) => true,
+        ValueTest::Shape(shapes, length) => {
+            let is_short = usize::try_from(length.high()).is_ok_and(|most| most <= CODE_CHARS_MAX);
+            let is_code = |shape: &Shape| is_short && shape.as_str() == "A";
+            let is_no_word = |shape: &Shape| has_digit(shape.as_str()) || is_code(shape);
+            shapes.iter().all(is_no_word)
+        }
+        ValueTest::Chars(set, _) => (b'0'..=b'9').any(|digit| set.has(digit)),
+        ValueTest::Url(root) => root.query().next().is_none() && !root.is_whole_host(),
+        ValueTest::Under(root) => !is_home(root),
+        ValueTest::Each(_, Some(test)) => may_be_wider(member, test),
+        ValueTest::Each(_, None)
+        | ValueTest::Absent
+        | ValueTest::Type(_)
+        | ValueTest::Length(_)
+        | ValueTest::Some(_) => false,
+    }
+}
+
 /// Whether a member's name says that its value is executed or interpreted.
 fn is_executed(member: &Pointer) -> bool {
     member

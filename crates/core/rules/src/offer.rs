@@ -16,6 +16,7 @@ use crate::fit::Fit;
 use crate::guards::USES_MAX;
 use crate::judge::{kept_value, shown};
 use crate::lattice::{next_tighter, next_wider};
+use crate::licence::may_be_wider;
 use crate::made_up::{Extreme, made_up};
 use crate::pointer::Pointer;
 use crate::replay::{PastCall, RuleReplay, replay};
@@ -72,7 +73,7 @@ pub struct MemberSteps {
     pub tighter: Option<ValueTest>,
     /// The test of the rule.
     pub chosen: ValueTest,
-    /// The next wider step.
+    /// The next wider step, if there is one that no rejection lies in.
     pub wider: Option<ValueTest>,
 }
 
@@ -138,7 +139,7 @@ pub fn offer<'e>(
         nearest: nearest(&rule.when, &of_tool),
         replay,
         made_up: unseen(&rule.when, &of_tool),
-        steps: steps_of(&rule.when, &approved),
+        steps: steps_of(&rule.when, &approved, &of_tool),
         approved_share_permille: approved_share_permille(candidate.shadow.min(approvals)),
         saved_a_day_tenths: saved_a_day_tenths(&times_ms),
         approvals: approved.iter().map(|one| one.operation).collect(),
@@ -280,7 +281,21 @@ fn unseen(when: &Conditions, of_tool: &[&RuleEvidence]) -> Vec<String> {
     made
 }
 
-fn steps_of(when: &Conditions, approved: &[&RuleEvidence]) -> Vec<MemberSteps> {
+fn steps_of(
+    when: &Conditions,
+    approved: &[&RuleEvidence],
+    of_tool: &[&RuleEvidence],
+) -> Vec<MemberSteps> {
+    // A wider step that covers a rejection is never offered.
+    let excludes_rejections = |member: &Pointer, test: &ValueTest| {
+        let tests = when.iter().map(|(own, chosen)| {
+            let test = if own == member { test } else { chosen };
+            (own.clone(), test.clone())
+        });
+        let wider = Conditions::new(tests);
+        let mut rejected = of_tool.iter().filter(|one| one.verdict.is_rejection());
+        wider.is_some_and(|wider| rejected.all(|one| !one.may_lie_in(&wider)))
+    };
     let values = |member: &Pointer| -> Vec<Constant> {
         let values = approved.iter();
         values
@@ -294,7 +309,9 @@ fn steps_of(when: &Conditions, approved: &[&RuleEvidence]) -> Vec<MemberSteps> {
                 member: member.clone(),
                 tighter: next_tighter(test, &values),
                 chosen: test.clone(),
-                wider: next_wider(test, &values),
+                wider: next_wider(test, &values).filter(|wider| {
+                    may_be_wider(member, wider) && excludes_rejections(member, wider)
+                }),
             }
         })
         .collect()

@@ -126,7 +126,45 @@ fn an_offer_shows_its_replay_made_up_calls_and_steps() {
     };
     assert_eq!((&amount.tighter, &amount.wider), (&None, &None));
     assert_eq!(to.chosen.words(), "is \"acme\"");
-    assert!(to.wider.is_some() && to.tighter.is_none());
+    // Other words of four letters are no wider step of a word.
+    assert!(to.wider.is_none() && to.tighter.is_none());
+}
+
+#[test]
+fn a_wider_step_covers_no_rejection_and_nothing_that_is_executed() {
+    let wider = |member: &str, value: &str, rejected: &str| {
+        let json = |value: &str| format!("{{\"{member}\":\"{value}\"}}");
+        let mut all = vec![decision(
+            1,
+            &json(rejected),
+            PastVerdict::Rejected(RejectReason::Arguments),
+        )];
+        let mut learner = Learner::default();
+        all.extend((2..5).map(|at| decision(at, &json(value), PastVerdict::Approved)));
+        for one in &all {
+            learner.take(one.clone(), &RuleSet::default());
+        }
+        let acceptance = Acceptance {
+            name: "r1.1".parse().unwrap(),
+            author: name("ann"),
+            at_ms: NOON_MS,
+            expires_ms: None,
+            destructive: false,
+        };
+        let candidate = learner.ready().next().unwrap().clone();
+        let offer = offer(&candidate, &acceptance, &all).unwrap().unwrap();
+        offer.steps[0].wider.as_ref().map(ValueTest::words)
+    };
+    let file = "/srv/docs/a.md";
+    let under = Some("is a path under \"/srv/docs\"".to_owned());
+    assert_eq!(wider("file", file, "/etc/passwd"), under);
+    assert_eq!(wider("file", file, "/srv/docs/b.md"), None);
+    assert_eq!(wider("script", file, "/etc/passwd"), None);
+    assert_eq!(wider("file", "/home/ann/a.md", "/etc/passwd"), None);
+    assert_eq!(wider("url", "https://a.com/x", "https://b.com/x"), None);
+    let shape = Some("is 4 characters of the shape \"A-9\"".to_owned());
+    assert_eq!(wider("id", "AB-1", "ABC-12"), shape);
+    assert_eq!(wider("id", "AB-1", "AC-2"), None);
 }
 
 #[test]

@@ -395,6 +395,23 @@ fn another_spelling_is_counted_as_the_same_value() {
 }
 
 #[test]
+fn a_number_in_a_text_is_counted_as_the_number() {
+    let count = "count = [{ same = \"/id\", max = 1, within = \"1d\" }]";
+    let set = rules(&[&format!("decision = \"ask\"\n{count}")]);
+    let mut spent = Spent::default();
+    let mut with = |operation: u128, id: &str| {
+        let mut given = given(&format!(r#"{{"id":{id}}}"#));
+        given.operation = operation;
+        run(&set, &mut spent, &given, CallStage::Direct)
+    };
+    assert_eq!(with(1, "7"), None);
+    for again in ["7", "7.0", "\"7\"", "\" 7\""] {
+        assert_eq!(with(2, again), ASK, "{again}");
+    }
+    assert_eq!(with(3, "8"), None);
+}
+
+#[test]
 fn two_sums_of_one_member_count_a_call_once() {
     let set = rules(&[
         "sum = [{ of = \"/amount\", max = 100, within = \"1h\" }, { of = \"/amount\", max = 150, within = \"1d\" }]\n[rule.when]\n\"/amount\" = { integer = [1, 100] }",
