@@ -57,6 +57,8 @@ mod constant;
 mod decimal;
 mod evidence;
 mod fit;
+#[cfg(test)]
+mod fixture;
 mod guards;
 mod judge;
 mod lattice;
