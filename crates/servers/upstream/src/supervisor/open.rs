@@ -413,8 +413,7 @@ impl Upstream {
 
     /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault
     /// that says nothing about the era leaves it open.
-    fn record_asked(&self, fault: Option<&Fault>) {
-        use LinkError::{Account, Closed, Unauthorized, Unreachable, Untrusted};
+    pub(super) fn record_asked(&self, fault: Option<&Fault>) {
         let mut book = self.book.lock();
         book.starting = book.starting.saturating_sub(1);
         match fault {
@@ -422,12 +421,7 @@ impl Upstream {
                 book.eras = vec![Era::Modern, Era::Legacy];
                 book.legacy = Some(true);
             }
-            Some(
-                Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
-                | Fault::Unsent(_)
-                | Fault::Unusable(_)
-                | Fault::Itself(_),
-            ) => {}
+            Some(fault) if fault.says_nothing_of_era() => {}
             Some(_) => book.legacy = Some(false),
         }
     }
