@@ -61,18 +61,18 @@ pub(crate) async fn of_server(
     post,
     path = "/api/v1/pins/{server}/approve",
     params(("server" = String, Path)),
-    request_body = Approval,
-    responses((status = 200, body = Approved), (status = "4XX", body = Problem))
+    request_body = PinApproval,
+    responses((status = 200, body = ApprovedPins), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn approve(
     State(api): State<Api>,
     Caller(by): Caller,
     Path(server): Path<String>,
-    body: ApiResult<Body<Approval>>,
-) -> ApiResult<Json<Approved>> {
+    body: ApiResult<Body<PinApproval>>,
+) -> ApiResult<Json<ApprovedPins>> {
     api.authorize(&by, PINS, None)?;
     known(&api, &server)?;
-    let Body(Approval { digests }) = body?;
+    let Body(PinApproval { digests }) = body?;
     let registry = Arc::clone(&api.registry);
     let approved = blocking(move || {
         let approved = registry.pins.approve(&server, &digests, &by)?;
@@ -84,7 +84,7 @@ pub(crate) async fn approve(
         name: pin.definition.name,
         digest: pin.digest,
     });
-    Ok(Json(Approved {
+    Ok(Json(ApprovedPins {
         approved: approved.collect(),
     }))
 }
@@ -176,17 +176,17 @@ pub(crate) struct Difference {
     pub after: Option<String>,
 }
 
-/// What is approved.
+/// An approval of definitions.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Approval {
+pub(crate) struct PinApproval {
     /// The digests of the definitions, as they are listed as `waiting`.
     pub digests: Vec<String>,
 }
 
-/// What was approved.
+/// The definitions that an approval has pinned.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Approved {
+pub(crate) struct ApprovedPins {
     /// The definitions.
     pub approved: Vec<ApprovedPin>,
 }

@@ -38,6 +38,7 @@ use std::time::Duration;
 use auth::{Participant, Peer, PublicUrl, Wire};
 use axum::Router;
 use bytes::Bytes;
+use config::Config;
 use control::CallerLinks;
 use http::header::ORIGIN;
 use http::request::Parts;
@@ -418,64 +419,18 @@ async fn route(
         .await;
     }
     let is_grpc = grpc::is_grpc(&head);
-    let (mut config, mut visit) = connection.known(
-        &head,
-        topic_of(parts.uri.path(), "/mcp").unwrap_or_default(),
-    );
-    if let Some(uri) = config
-        .identity
-        .public_url
-        .as_ref()
-        .and_then(|url| below(url, &parts.uri))
-    {
+    let (mut config, mut visit) = connection.known(&head, named_topic(&parts.uri));
+    let public_url = config.identity.public_url.as_ref();
+    if let Some(uri) = public_url.and_then(|url| below(url, &parts.uri)) {
         parts.uri = uri;
         // The path may name a topic only now.
-        (config, visit) = connection.known(
-            &head,
-            topic_of(parts.uri.path(), "/mcp").unwrap_or_default(),
-        );
+        (config, visit) = connection.known(&head, named_topic(&parts.uri));
+    }
+    if let Some(answer) = answered_at_once(&connection, &config, &parts, &head) {
+        return answer;
     }
     let path = parts.uri.path();
     let topic = topic_of(path, "/mcp");
-    let target = parts
-        .uri
-        .path_and_query()
-        .map_or(0, |target| target.as_str().len());
-    // The reader's own bound is only as exact as its buffer.
-    if target + head.bytes > config.limits.header_bytes_max {
-        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return response::plain(status, "the headers are too long\n");
-    }
-    if let Some(metadata) = authorization::metadata(&config, &parts.method, path) {
-        return metadata;
-    }
-    // Who signs in comes from wherever its client is: other checks are made there, and no cookie is
-    // sent along by a script.
-    let is_foreign =
-        |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
-    let hosts = Hosts::new(&config.doors.hosts, config.doors.listen.ip());
-    let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
-    let is_named = || head.bearer().is_some() || connection.certificate.is_some();
-    let may_open = !is_socket || is_named() || hosts.may_open(&head);
-    let foreign = hosts.check(&head).err().filter(is_foreign);
-    let foreign = foreign.or((!may_open).then_some(Foreign::Origin));
-    if let Some(foreign) = foreign {
-        let why = match foreign {
-            Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
-            Foreign::Origin => {
-                "this Origin may not speak to this gateway; add its host to `[server] hosts`\n"
-            }
-        };
-        let plain = response::plain(StatusCode::FORBIDDEN, why);
-        return if is_grpc {
-            grpc::refused(why.trim_end())
-        } else {
-            plain
-        };
-    }
-    if let Some(refused) = authorization::misplaced(&config, &head, parts.uri.query()) {
-        return refused;
-    }
     let admitted = match &visit {
         Some(_) => Ok(()),
         None => authorization::admit(&connection, &config, &head).await,
@@ -526,13 +481,7 @@ async fn route(
     {
         return endpoint::refused(&refusal);
     }
-    if let Some(certificate) = &connection.certificate {
-        // For the pages: they know requests, not connections.
-        parts.extensions.insert(Arc::clone(certificate));
-    }
-    if let Some(peer) = connection.peer {
-        parts.extensions.insert(Peer(peer));
-    }
+    note_ends(&connection, &mut parts);
     let request = Request::from_parts(parts, body);
     let endpoint = endpoint_at(request.uri());
     let mut response = if is_ws {
@@ -551,6 +500,83 @@ async fn route(
             authorization::challenged(&config, &endpoint, presented, &refusal, response)
         }
         None => response,
+    }
+}
+
+/// The topic whose endpoint of MCP an address is; an empty name if it is none.
+fn named_topic(uri: &Uri) -> &str {
+    topic_of(uri.path(), "/mcp").unwrap_or_default()
+}
+
+/// The answer to a request if its sender makes no difference: what is public, and what is refused to
+/// everyone.
+fn answered_at_once(
+    connection: &Connection,
+    config: &Config,
+    parts: &Parts,
+    head: &Head<'_>,
+) -> Option<Response<Body>> {
+    let target = parts.uri.path_and_query();
+    let target_bytes = target.map_or(0, |target| target.as_str().len());
+    // The reader's own bound is only as exact as its buffer.
+    if target_bytes + head.bytes > config.limits.header_bytes_max {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Some(response::plain(status, "the headers are too long\n"));
+    }
+    let path = parts.uri.path();
+    if let Some(metadata) = authorization::metadata(config, &parts.method, path) {
+        return Some(metadata);
+    }
+    match foreign(connection, config, head, path) {
+        Some(foreign) => Some(refused_as(foreign, grpc::is_grpc(head))),
+        None => authorization::misplaced(config, head, parts.uri.query()),
+    }
+}
+
+/// What of a request is from elsewhere, if that is a reason to refuse it.
+fn foreign(
+    connection: &Connection,
+    config: &Config,
+    head: &Head<'_>,
+    path: &str,
+) -> Option<Foreign> {
+    let hosts = Hosts::new(&config.doors.hosts, config.doors.listen.ip());
+    match hosts.check(head) {
+        Ok(()) => {}
+        // Who signs in comes from wherever its client is: other checks are made there, and no
+        // cookie is sent along by a script.
+        Err(Foreign::Origin) if authorization::is_sign_in(config, path) => {}
+        Err(foreign) => return Some(foreign),
+    }
+    let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
+    let is_named = head.bearer().is_some() || connection.certificate.is_some();
+    if is_socket && !is_named && !hosts.may_open(head) {
+        return Some(Foreign::Origin);
+    }
+    None
+}
+
+/// The refusal of a request from elsewhere.
+fn refused_as(foreign: Foreign, is_grpc: bool) -> Response<Body> {
+    let why = match foreign {
+        Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
+        Foreign::Origin => {
+            "this Origin may not speak to this gateway; add its host to `[server] hosts`\n"
+        }
+    };
+    if is_grpc {
+        return grpc::refused(why.trim_end());
+    }
+    response::plain(StatusCode::FORBIDDEN, why)
+}
+
+/// Notes in a request who is at the other end of its connection: pages know requests alone.
+fn note_ends(connection: &Connection, parts: &mut Parts) {
+    if let Some(certificate) = &connection.certificate {
+        parts.extensions.insert(Arc::clone(certificate));
+    }
+    if let Some(peer) = connection.peer {
+        parts.extensions.insert(Peer(peer));
     }
 }
 

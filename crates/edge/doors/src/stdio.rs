@@ -40,7 +40,7 @@ pub(crate) async fn serve(
     let Some(writer) = duplex::writes(&out, output, Framing::Lines) else {
         return Ok(());
     };
-    let mut lines = Lines::new(links.registry.limits().line_bytes_max);
+    let mut lines = Lines::new(links.registry.limits().line_bytes_max());
     lines.buffer().extend_from_slice(&read);
     let legacy = None;
     let modern = None;
@@ -90,7 +90,7 @@ impl duplex::Client for Client<'_> {
 impl Client<'_> {
     async fn line(&mut self, line: Line) {
         let Line::Whole(line) = line else {
-            let bytes_max = self.links.registry.limits().line_bytes_max;
+            let bytes_max = self.links.registry.limits().line_bytes_max();
             let why = format!("the line is longer than {bytes_max} bytes");
             return self
                 .out

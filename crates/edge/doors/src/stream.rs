@@ -260,7 +260,7 @@ impl State {
     }
 
     fn is_full(&self, more: usize, bounds: &Bounds) -> bool {
-        self.unsent_messages() >= bounds.limits.queue_len_max
+        self.unsent_messages() >= bounds.limits.queue_len_max()
             || self.unsent_bytes.saturating_add(more) > bounds.unsent_bytes_max()
             || !bounds.held.has_room(more)
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
+use tokio::time::{Instant, timeout_at};
 use topic::{Configure, Ended, Join, Joining, RingLimits, Seating, SharedLists, UpstreamNames};
 use upstream::{
     ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, dial_in::DialIn,
@@ -378,10 +379,9 @@ impl Dispatch {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
-        // That clock began with the gateway, and so did its first servers. It is read for each of
-        // them, so that several that do not start are awaited no longer than one.
-        self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms()))
-            .await;
+        // That clock began with the gateway, and so did its first servers.
+        let age = Duration::from_millis(self.context.now_ms());
+        self.wait_for_starts(|_| age).await;
     }
 
     /// The same before a handshake of this client, unless it is a gateway, as its name shows: two
@@ -400,10 +400,12 @@ impl Dispatch {
     /// Waits until every server has started, at most until it has this age.
     async fn wait_for_starts(&self, age: impl Fn(&ConfiguredServer) -> Duration) {
         let servers = self.servers();
-        for server in &servers {
-            let left = self.settings.topic.list_wait.saturating_sub(age(server));
-            let _ = tokio::time::timeout(left, server.upstream.settled()).await;
-        }
+        let now = Instant::now();
+        let starts = servers.iter().map(|server| AwaitedStart {
+            settled: server.upstream.settled(),
+            until: now + self.settings.topic.list_wait.saturating_sub(age(server)),
+        });
+        await_each(starts.collect()).await;
         if !self.all_have_settled() {
             return;
         }
@@ -469,6 +471,19 @@ impl ConfiguredServer {
 struct Seated {
     server: Arc<ConfiguredServer>,
     link: LinkId,
+}
+
+/// The start of a server, which is awaited until then.
+struct AwaitedStart<F> {
+    settled: F,
+    until: Instant,
+}
+
+/// Waits for starts, each until its own time: several that never end are awaited no longer than one.
+async fn await_each<F: Future>(starts: Vec<AwaitedStart<F>>) {
+    for AwaitedStart { settled, until } in starts {
+        let _ = timeout_at(until, settled).await;
+    }
 }
 
 /// Names of a configured server, with what an offer has of its tools.
@@ -696,5 +711,17 @@ pub(crate) mod tests {
         }
         is_over.store(true, Ordering::Release);
         lists.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn starts_that_do_not_end_are_awaited_together() {
+        let longest = Duration::from_millis(600);
+        let began = Instant::now();
+        let never = |wait: Duration| AwaitedStart {
+            settled: std::future::pending::<()>(),
+            until: began + wait,
+        };
+        await_each(vec![never(longest), never(longest / 2), never(longest)]).await;
+        assert_eq!(began.elapsed(), longest);
     }
 }

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Range, sync::Arc};
 use bytes::Bytes;
 use model::{GATEWAY, ListKind, ParticipantId};
 use topic::section::ToolsList;
-use topic::{BuiltinTool, ListSnapshot, narrow_name};
+use topic::{BuiltinTool, ListSnapshot, Listing, narrow_name};
 use upstream::Manifest;
 use wire::mcp::extensions;
 use wire::mcp::large;
@@ -117,16 +117,7 @@ impl<'m> MergedList<'m> {
         reader: Reader,
     ) -> Self {
         let listings = snapshot.list(list);
-        // What else a server says about its list is passed on only if no other server adds to the
-        // list. Entries of one server stand together: if the first and the last are of one server,
-        // all are.
-        let mut extras = None;
-        if let Some((first, last)) = listings.first().zip(listings.last())
-            && first.upstream == last.upstream
-        {
-            let found = manifests.iter().find(|(id, _)| id == first.upstream);
-            extras = found.map(|(_, manifest)| &*manifest.list(list).extras);
-        }
+        let extras = extras(&listings, list, manifests);
         let mut entries = Vec::with_capacity(listings.len());
         let mut of_server = None;
         for listing in listings {
@@ -140,31 +131,22 @@ impl<'m> MergedList<'m> {
             let Some((_, items)) = &mut of_server else {
                 continue;
             };
-            let tasks = match reader.tasks {
-                // Only such calls become tasks of the gateway: those that wait for an approval, and
-                // those that a modern server may make tasks.
-                TaskListing::Offered if !(listing.held || items.offers_tasks()) => {
-                    TaskListing::AsWritten
-                }
-                // What a modern server writes means something else, if anything.
-                TaskListing::Hidden if !items.manifest.is_legacy => TaskListing::AsWritten,
-                tasks => tasks,
-            };
-            let server = listing.upstream;
-            let public = listing.public;
-            let narrow = match reader.names {
-                AcceptedNames::Narrow if list == ListKind::Tools => narrow_name(&public),
-                AcceptedNames::Narrow | AcceptedNames::All => None,
-            };
-            let public = narrow.map_or(public, Cow::Owned);
+            let tasks = items.tasks_for(reader, listing.held);
             let Some(item) = items.find(listing.own) else {
                 continue;
             };
             if !reader.apps && extensions::is_for_apps_alone(list, &item.raw) {
                 continue;
             }
+            let mut public = listing.public;
+            if list == ListKind::Tools
+                && reader.names == AcceptedNames::Narrow
+                && let Some(narrow) = narrow_name(&public)
+            {
+                public = Cow::Owned(narrow);
+            }
             entries.push(ListEntry {
-                server,
+                server: listing.upstream,
                 item,
                 public,
                 tasks,
@@ -177,7 +159,7 @@ impl<'m> MergedList<'m> {
             snapshot,
             list,
             entries,
-            extras: extras.unwrap_or_default(),
+            extras,
             labels,
         }
     }
@@ -294,6 +276,26 @@ fn labelled(raw: &[u8], server: &ParticipantId) -> Option<Bytes> {
         .map(Bytes::from)
 }
 
+/// What else a server says about its list. It is passed on only if no other server adds to the
+/// list.
+fn extras<'m>(
+    listings: &[Listing<'_>],
+    list: ListKind,
+    manifests: &'m Manifests,
+) -> &'m [(String, Bytes)] {
+    let (Some(first), Some(last)) = (listings.first(), listings.last()) else {
+        return &[];
+    };
+    // Entries of one server stand together: if the first and the last are of one server, all are.
+    if first.upstream != last.upstream {
+        return &[];
+    }
+    match manifests.iter().find(|(id, _)| id == first.upstream) {
+        Some((_, manifest)) => &manifest.list(list).extras,
+        None => &[],
+    }
+}
+
 /// The items of one server's list, by key. The topic lists them in the server's order, so each is
 /// usually the next one.
 struct Items<'m> {
@@ -318,6 +320,19 @@ impl<'m> Items<'m> {
     /// tools.
     fn offers_tasks(&self) -> bool {
         !self.manifest.is_legacy && task::declares(&self.manifest.capabilities)
+    }
+
+    /// What this reader is shown of tasks of a tool. `is_held` is whether its calls wait for an
+    /// approval.
+    fn tasks_for(&self, reader: Reader, is_held: bool) -> TaskListing {
+        match reader.tasks {
+            // Only such calls become tasks of the gateway: those that wait for an approval, and
+            // those that a modern server may make tasks.
+            TaskListing::Offered if !is_held && !self.offers_tasks() => TaskListing::AsWritten,
+            // What a modern server writes means something else, if anything.
+            TaskListing::Hidden if !self.manifest.is_legacy => TaskListing::AsWritten,
+            tasks => tasks,
+        }
     }
 
     /// The first item with this key.

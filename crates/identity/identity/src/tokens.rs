@@ -21,7 +21,6 @@ const INCARNATION_DIGITS: usize = 16;
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewToken)]
 pub struct TokenRequest {
     /// The participant as which its bearer connects.
     pub name: String,

@@ -377,9 +377,10 @@ pub struct Timeouts {
 /// Limits of what one server may cost the gateway; the same for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Longest line of a child process, and longest HTTP response or stream event, in bytes.
+    /// Longest line of a child process, and longest HTTP response or stream event, in bytes. It
+    /// holds for clients on a pipe too.
     pub line_bytes_max: usize,
-    /// Messages that wait to be written to a child process.
+    /// Messages that wait to be written to a child process. It holds for streams to clients too.
     pub queue_len_max: usize,
     /// Open calls at one server, in all its sessions; a further call is refused with
     /// `upstream_busy`.

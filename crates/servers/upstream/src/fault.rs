@@ -113,6 +113,33 @@ impl Fault {
         }
     }
 
+    /// Whether the fault says nothing about what the server speaks: it has read nothing of what it
+    /// was asked, or looked only at who asks.
+    pub(crate) fn says_nothing_of_era(&self) -> bool {
+        match self {
+            Self::Link(failure) => match failure {
+                LinkError::Unreachable(_)
+                | LinkError::Untrusted(_)
+                | LinkError::NotTls
+                | LinkError::Unauthorized
+                | LinkError::Account(_)
+                | LinkError::NotConnected
+                | LinkError::Closed => true,
+                LinkError::Exited { .. }
+                | LinkError::Broken(_)
+                | LinkError::Disconnected
+                | LinkError::Timeout
+                | LinkError::Http { .. }
+                | LinkError::SessionGone
+                | LinkError::SessionReplaced
+                | LinkError::TooLarge
+                | LinkError::Malformed(_) => false,
+            },
+            Self::Unsent(_) | Self::Unusable(_) | Self::Itself(_) => true,
+            Self::Ended(_) | Self::Timeout | Self::Answer(_) | Self::Version(_) => false,
+        }
+    }
+
     /// Advice to operators about the fault, if there is any.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {

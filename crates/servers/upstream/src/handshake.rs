@@ -163,16 +163,7 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
     };
     let judged = match retried(session, answer).await {
         answer if is_child => judge(answer)?,
-        // These failures say nothing about the era.
-        Err(
-            fault @ Fault::Link(
-                LinkError::Unreachable(_)
-                | LinkError::Untrusted(_)
-                | LinkError::NotTls
-                | LinkError::Unauthorized
-                | LinkError::Account(_),
-            ),
-        ) => return Err(fault),
+        Err(fault) if fault.says_nothing_of_era() => return Err(fault),
         answer => judge(answer).unwrap_or(None),
     };
     match judged {

@@ -17,6 +17,8 @@ mod rounds;
 mod subscribe;
 mod task_questions;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

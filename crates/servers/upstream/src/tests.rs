@@ -174,12 +174,22 @@ fn start_in(
     };
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
-    let mut environment = Environment {
+    let mut environment = environment(Arc::clone(&log) as Arc<dyn SessionEvents>);
+    place(&mut environment);
+    Fixture {
+        upstream: Upstream::start(spec, environment),
+        log,
+    }
+}
+
+/// The services of a gateway that has nothing else.
+fn environment(events: Arc<dyn SessionEvents>) -> Environment {
+    Environment {
         accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         instance: Arc::from("one"),
-        events: Arc::clone(&log) as Arc<dyn SessionEvents>,
+        events,
         dial_in: None,
         numbers: Arc::default(),
         stderr: Arc::default(),
@@ -188,12 +198,30 @@ fn start_in(
         pins: None,
         starts: Arc::default(),
         kept: Arc::default(),
-    };
-    place(&mut environment);
-    Fixture {
-        upstream: Upstream::start(spec, environment),
-        log,
     }
+}
+
+/// A session that has yet to open, at a server that another part of the gateway reaches.
+pub(crate) fn bare_session(key: SessionKey) -> Arc<Session> {
+    let config = ServerConfig {
+        transport: Transport::Participant,
+        ..config(&[])
+    };
+    let spec = UpstreamSpec {
+        config,
+        limits: ServerLimits::default(),
+    };
+    Session::new(session::SessionSetup {
+        spec: Arc::new(spec),
+        key,
+        owner: None,
+        environment: environment(Arc::<SessionLog>::default()),
+        interest: Arc::default(),
+        http_sse: false,
+        proto_fallback: false,
+        single_call: false,
+        calls: platform::Shares::new(100, 100),
+    })
 }
 
 fn start(args: &[&str]) -> Fixture {

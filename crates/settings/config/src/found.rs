@@ -2,7 +2,7 @@
 //! it.
 
 use crate::node::{Location, Node, TreeEntry, Value};
-use crate::servers::server_name;
+use crate::servers::name::server_name;
 use crate::show::to_toml_in_full;
 
 /// The only table that is taken of a found file beside client files that the operator named.

@@ -55,7 +55,7 @@ pub use secrets::{
     NamedSecret, NoSecret, Removed, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX,
     SecretName, SecretNameError, SecretSource, Secrets, UNREAD,
 };
-pub use servers::free_name;
+pub use servers::name::free_name;
 pub use show::{to_json, to_toml};
 pub use sources::{ConfigSources, Loaded, address_of_text, check_text, state_dir, without_guests};
 pub use unmatched::mismatch;

@@ -7,19 +7,17 @@ use topic::section::TopicLimits;
 use upstream::config::ServerLimits;
 
 /// All limits: those of topics and servers, and those of the doors. A name ends with its unit, or
-/// with `max` after its unit.
+/// with `max` after its unit. Two that hold for clients as for servers are among those of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatewayLimits {
     /// Limits of each topic.
     pub topics: TopicLimits,
-    /// Limits of each server. It has `line_bytes_max` and `queue_len_max` too.
+    /// Limits of each server.
     pub servers: ServerLimits,
     /// One HTTP request body, bytes.
     pub body_bytes_max: usize,
     /// All headers of one HTTP request, bytes.
     pub header_bytes_max: usize,
-    /// One line of a stdio server or client, and one event of a stream, bytes.
-    pub line_bytes_max: usize,
     /// Bytes held for all open calls together.
     pub held_bytes_max: usize,
     /// The share of one participant in them.
@@ -35,8 +33,6 @@ pub struct GatewayLimits {
     pub participant_sessions_max: usize,
     /// A session ends after this long without a request or stream.
     pub session_idle: Duration,
-    /// Messages waiting for one slow stream.
-    pub queue_len_max: usize,
     /// Events of one session that are kept to resume it.
     pub resume_events_max: usize,
     /// Bytes of these events.
@@ -52,13 +48,11 @@ const SESSIONS_MAX: usize = 10_000;
 
 impl Default for GatewayLimits {
     fn default() -> GatewayLimits {
-        let servers = ServerLimits::default();
         GatewayLimits {
             topics: TopicLimits::default(),
-            servers,
+            servers: ServerLimits::default(),
             body_bytes_max: 4 << 20,
             header_bytes_max: 64 << 10,
-            line_bytes_max: servers.line_bytes_max,
             held_bytes_max: HELD_BYTES_MAX,
             participant_held_bytes_max: default_share(HELD_BYTES_MAX),
             connections_max: CONNECTIONS_MAX,
@@ -66,10 +60,23 @@ impl Default for GatewayLimits {
             sessions_max: SESSIONS_MAX,
             participant_sessions_max: default_share(SESSIONS_MAX),
             session_idle: Duration::from_secs(1_800),
-            queue_len_max: servers.queue_len_max,
             resume_events_max: 256,
             resume_bytes_max: 1 << 20,
             batch_len_max: 64,
         }
+    }
+}
+
+impl GatewayLimits {
+    /// One line of a client on a pipe, bytes: as long as one of a server.
+    #[must_use]
+    pub fn line_bytes_max(&self) -> usize {
+        self.servers.line_bytes_max
+    }
+
+    /// Messages waiting for one slow stream: as many as for a server.
+    #[must_use]
+    pub fn queue_len_max(&self) -> usize {
+        self.servers.queue_len_max
     }
 }

@@ -2,34 +2,32 @@
 
 pub(crate) mod auth;
 mod curation;
+pub(crate) mod name;
 mod openapi;
 mod proto;
 pub(crate) mod sandbox;
+pub(crate) mod transport;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use identity::is_gateways_name;
 use topic::section::Sets;
 
-use crate::expand::is_reference;
-use crate::node::{Node, TreeEntry, Value};
+use crate::node::{TreeEntry, Value};
 use crate::problem::Problem;
-use crate::reader::{DURATION, ListedText, Problems, Table, duration};
+use crate::reader::{DURATION, Table, duration};
 use crate::secrets::Outside;
-use crate::tls_files;
-use crate::values::{Env, Unread, Unset, Variables, capabilities, participant_id};
+use crate::values::{Unread, Unset, Variables, capabilities};
 pub(crate) use auth::without_resource;
-use model::{Capabilities, GATEWAY, IdError, ParticipantId};
+use model::{Capabilities, ParticipantId};
+use name::{default_prefix, free_name, prefix, server_id, server_name};
 use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
-use sha2::{Digest as _, Sha256};
-use tls::{ClientFiles, Oldest};
+use transport::{env_pass, pass};
 use upstream::config::{
-    Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, PinMode, PinPolicy, ProtoConfig,
-    SecretText, ServerConfig, SessionSharing, Start, StdioConfig, Timeouts, Transport,
+    EraChoice, FirstUse, IDLE_STOP, PinMode, PinPolicy, ServerConfig, SessionSharing, Start,
+    Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] = [
@@ -52,29 +50,6 @@ const PINS: [(&str, PinMode); 3] = [
     ("block", PinMode::Block),
 ];
 const FIRST: [(&str, FirstUse); 2] = [("trust", FirstUse::Trust), ("ask", FirstUse::Ask)];
-
-#[derive(Clone, Copy)]
-enum Type {
-    Stdio,
-    Http,
-    Sse,
-    Proto,
-    Grpc,
-    OpenApi,
-    Demo,
-}
-
-const TYPES: [(&str, Type); 9] = [
-    ("stdio", Type::Stdio),
-    ("http", Type::Http),
-    ("streamable-http", Type::Http),
-    ("streamableHttp", Type::Http),
-    ("sse", Type::Sse),
-    ("proto", Type::Proto),
-    ("grpc", Type::Grpc),
-    ("openapi", Type::OpenApi),
-    ("demo", Type::Demo),
-];
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those
 /// that cannot start.
@@ -206,7 +181,7 @@ fn server(
     } else {
         Variables::of_disabled(&empty_variable)
     };
-    let mut transport = transport(&table, &variables, enabled);
+    let mut transport = transport::read(&table, &variables, enabled);
     // After a problem of the transport it may be one with a process: that problem is enough.
     let has_process = transport
         .as_ref()
@@ -349,40 +324,6 @@ fn note_keys_of_processes(table: &Table<'_>, notices: &mut Vec<String>) {
     }
 }
 
-/// The variables that all processes of servers get: `env_pass`.
-fn env_pass(table: &Table<'_>) -> Vec<String> {
-    let mut names = Vec::new();
-    for ListedText { text, location } in table.texts("env_pass").unwrap_or_default() {
-        if text.is_empty() || text.contains(['=', '\0', '*', '$']) {
-            let message = format!(
-                "`{}`: `{}` is not the name of an environment variable",
-                table.full("env_pass"),
-                text.escape_debug()
-            );
-            let hint = "write names such as \"SSL_CERT_FILE\", without values and patterns";
-            table.problems().note_value(location, message, hint);
-        } else if !names.iter().any(|known| known == text) {
-            names.push(text.to_owned());
-        }
-    }
-    names
-}
-
-/// Gives a process the variables of the gateway's environment that are set, unless its own
-/// configuration sets them.
-fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
-    for name in names {
-        if child.env.iter().any(|(known, _)| known == name) {
-            continue;
-        }
-        if let Some(value) = env(name) {
-            // As a reference it is shown: the value may be a secret.
-            let value = SecretText::expanded(value, format!("${{{name}}}"));
-            child.env.push((name.clone(), value));
-        }
-    }
-}
-
 /// The transport of a server that lacks a variable or a secret; `None` if it lacks none.
 fn lacking(unset: Option<&Unset>, unread: Option<&Unread>) -> Option<Transport> {
     if let Some(Unset { variable, .. }) = unset {
@@ -401,441 +342,6 @@ fn pins(table: &Table<'_>, standard: PinPolicy) -> PinPolicy {
     let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
     let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);
     PinPolicy { mode, first }
-}
-
-/// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.
-pub(crate) fn server_name(key: &str) -> String {
-    let words: Vec<&str> = key.split_whitespace().collect();
-    if words.is_empty() {
-        key.to_owned()
-    } else {
-        words.join("-")
-    }
-}
-
-/// The name under which a server of this name is in topics: its own, or another one where that
-/// belongs to callers or the gateway (`local`, `anonymous-1`, `system`, and what looks like them).
-#[must_use]
-pub fn free_name(name: &str) -> String {
-    let is_taken = is_gateways_name(name) || ParticipantId::new(name) == Err(IdError::Reserved);
-    if is_taken && name != GATEWAY {
-        format!("server-{name}")
-    } else {
-        name.to_owned()
-    }
-}
-
-fn server_id(
-    entry: &TreeEntry,
-    problems: &Problems,
-    notices: &mut Vec<String>,
-) -> Option<ParticipantId> {
-    let written = server_name(&entry.key);
-    let name = free_name(&written);
-    if name != written {
-        notices.push(format!(
-            "{}: the server `{written}` is called `{name}`: callers or the gateway have its own name",
-            entry.location
-        ));
-    }
-    if name == GATEWAY {
-        let problem = Problem::new(
-            "config_name",
-            format!("a server cannot be called `{GATEWAY}`"),
-        )
-        .at(&entry.location);
-        problems.note(problem.hint("the gateway uses that name itself: choose another"));
-        return None;
-    }
-    participant_id(&name, &entry.location, problems)
-}
-
-/// The keys of a table that say what a server is and where, their texts expanded.
-struct ServerKeys {
-    command: Option<SecretText>,
-    args: Vec<SecretText>,
-    env: Vec<(String, SecretText)>,
-    cwd: Option<PathBuf>,
-    url: Option<SecretText>,
-    headers: Vec<(String, SecretText)>,
-    /// `openapi`: the file or URL of an API's description.
-    description: Option<SecretText>,
-    query: Vec<(String, SecretText)>,
-    fallback: Option<bool>,
-    tls: ClientFiles,
-    /// Whether all variables in them are set. A text without its variables is not the one that
-    /// counts, so its form is not checked.
-    is_whole: bool,
-}
-
-impl ServerKeys {
-    fn read(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Self {
-        let command = variables.path_at(table, "command");
-        let args = args(table, variables);
-        let env = variables.secrets_at(table, "env");
-        let cwd = variables
-            .path_at(table, "cwd")
-            .map(|cwd| PathBuf::from(cwd.expose()));
-        let url = variables.secret_at(table, "url");
-        let headers = variables.secrets_at(table, "headers");
-        let description = variables.path_at(table, "openapi");
-        let query = variables.secrets_at(table, "query");
-        let fallback = table.flag("fallback");
-        let tls = tls_files::client_files(table, variables);
-        let is_whole = variables.unset().is_empty();
-        Self {
-            command,
-            args,
-            env,
-            cwd,
-            url,
-            headers,
-            description,
-            query,
-            fallback,
-            // Files of a server that cannot start, or is disabled, may be missing too.
-            tls: if enabled && is_whole {
-                tls
-            } else {
-                ClientFiles::default()
-            },
-            is_whole,
-        }
-    }
-}
-
-/// How a server is reached; `None` after a problem.
-fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Option<Transport> {
-    let written = table.choice("type", &TYPES);
-    let mut keys = ServerKeys::read(table, variables, enabled);
-    let kind = match written {
-        Some(kind) => kind,
-        None => kind_by_keys(table, &keys)?,
-    };
-    check_fallback(table, kind, &keys);
-    if !matches!(kind, Type::OpenApi) {
-        note_keys_of_apis(table);
-    }
-    match kind {
-        Type::Demo => Some(Transport::Demo),
-        Type::OpenApi => http_api(table, keys, enabled),
-        Type::Stdio => {
-            let command = needed(table, "command", keys.command.take())?;
-            Some(Transport::Stdio(child(table, &command, keys, variables)))
-        }
-        Type::Proto => match keys.command.take() {
-            Some(_) if keys.url.is_some() => {
-                note_command_and_url(table);
-                None
-            }
-            Some(command) => {
-                let fallback = keys.fallback.unwrap_or(true);
-                let child = child(table, &command, keys, variables);
-                Some(Transport::Proto(ProtoConfig::Child { child, fallback }))
-            }
-            None => {
-                let is_whole = keys.is_whole;
-                let at = proto_address(table, keys, "wss://")?;
-                let has_good_headers = check_headers(table, &at.headers);
-                let transport = proto::address(table, at, is_whole)?;
-                has_good_headers.then_some(transport)
-            }
-        },
-        Type::Grpc => {
-            let is_whole = keys.is_whole;
-            let at = proto_address(table, keys, "https://")?;
-            let has_good_headers = check_headers(table, &at.headers);
-            let transport = proto::grpc(table, at, is_whole)?;
-            has_good_headers.then_some(transport)
-        }
-        Type::Http => Some(Transport::Http(http_address(table, keys)?)),
-        Type::Sse => Some(Transport::Sse(http_address(table, keys)?)),
-    }
-}
-
-/// The type of a server without a valid `type`, by the keys that it has.
-fn kind_by_keys(table: &Table<'_>, keys: &ServerKeys) -> Option<Type> {
-    match (&keys.command, &keys.url) {
-        (None, _) if keys.description.is_some() => Some(Type::OpenApi),
-        (Some(_), None) => Some(Type::Stdio),
-        (None, Some(_)) => Some(Type::Http),
-        (Some(_), Some(_)) => {
-            note_command_and_url(table);
-            None
-        }
-        (None, None) => {
-            // A `type` that is not valid has been noted, and may need neither key.
-            if table.get("type").is_none() {
-                let message = format!("{} has neither `command` nor `url`", table.name());
-                table.wrong(
-                    "config_missing",
-                    message,
-                    "add a `command` to start, or a `url` to connect to",
-                );
-            }
-            None
-        }
-    }
-}
-
-fn note_command_and_url(table: &Table<'_>) {
-    let message = format!("{} has both `command` and `url`", table.name());
-    table.wrong("config_twice", message, "keep one of them");
-}
-
-/// Checks that `fallback` is a key of a process that speaks proto-mcp: MCP over stdio is the only
-/// other protocol that one could speak.
-fn check_fallback(table: &Table<'_>, kind: Type, keys: &ServerKeys) {
-    let may_fall_back = matches!(kind, Type::Proto) && keys.command.is_some();
-    if keys.fallback.is_some() && !may_fall_back {
-        let message = format!(
-            "{} has no other protocol to fall back to",
-            table.full("fallback")
-        );
-        table.note_value(
-            "fallback",
-            message,
-            "it is for a server with `type = \"proto\"` and a `command`",
-        );
-    }
-}
-
-/// Notes the keys that are about HTTP APIs, of a server that is none.
-fn note_keys_of_apis(table: &Table<'_>) {
-    for key in ["openapi", "query"] {
-        if table.get(key).is_some() {
-            let message = format!("`{}` is for servers that are HTTP APIs", table.full(key));
-            table.note_value(
-                key,
-                message,
-                "a server has a `command`, a `url`, or `openapi` (with or without `url`)",
-            );
-        }
-    }
-}
-
-/// The transport to an HTTP API with a description.
-fn http_api(table: &Table<'_>, keys: ServerKeys, enabled: bool) -> Option<Transport> {
-    let description = needed(table, "openapi", keys.description)?;
-    let is_good_url = match &keys.url {
-        Some(url) if keys.is_whole => check_url(table, url),
-        _ => true,
-    };
-    let is_good = is_good_url && check_headers(table, &keys.headers);
-    let first = keys.url.as_ref().unwrap_or(&description);
-    let is_encrypted = !first.expose().starts_with("http://");
-    let tls = tls_files::client(table, keys.tls, Oldest::Tls12, is_encrypted)?;
-    if !is_good {
-        return None;
-    }
-    let given = openapi::Given {
-        url: keys.url,
-        headers: keys.headers,
-        query: keys.query,
-        reads: enabled && keys.is_whole,
-    };
-    openapi::read(table, &description, given, tls)
-}
-
-/// The address of a proto-mcp server, which begins with `encrypted` if it is over TLS. Unlike
-/// servers of MCP, which may be old, it has TLS 1.3.
-fn proto_address(table: &Table<'_>, keys: ServerKeys, encrypted: &str) -> Option<HttpConfig> {
-    let url = needed(table, "url", keys.url)?;
-    let is_encrypted = url.expose().starts_with(encrypted);
-    let tls = tls_files::client(table, keys.tls, Oldest::Tls13, is_encrypted)?;
-    Some(HttpConfig {
-        url,
-        headers: keys.headers,
-        tls,
-    })
-}
-
-/// The address of a server of MCP over HTTP.
-fn http_address(table: &Table<'_>, keys: ServerKeys) -> Option<HttpConfig> {
-    let url = needed(table, "url", keys.url)?;
-    let is_good = (!keys.is_whole || check_url(table, &url)) && check_headers(table, &keys.headers);
-    let is_encrypted = !url.expose().starts_with("http://");
-    let tls = tls_files::client(table, keys.tls, Oldest::Tls12, is_encrypted)?;
-    is_good.then_some(HttpConfig {
-        url,
-        headers: keys.headers,
-        tls,
-    })
-}
-
-/// The process of a server.
-fn child(
-    table: &Table<'_>,
-    command: &SecretText,
-    keys: ServerKeys,
-    variables: &Variables<'_>,
-) -> StdioConfig {
-    check_command(table, command, keys.cwd.as_deref(), variables.env());
-    env_names(table, &keys.env);
-    StdioConfig {
-        command: command.expose().to_owned(),
-        args: keys.args,
-        env: keys.env,
-        cwd: keys.cwd,
-        confinement: Confinement::default(),
-    }
-}
-
-/// The value of a key that servers of the type need. An empty text is none.
-fn needed(table: &Table<'_>, key: &'static str, value: Option<SecretText>) -> Option<SecretText> {
-    match value {
-        Some(value) if !value.written().is_empty() => Some(value),
-        _ => {
-            let message = format!("{} needs a `{key}`", table.name());
-            table.wrong("config_missing", message, "servers of this `type` need it");
-            None
-        }
-    }
-}
-
-/// Checks that a command with blanks is a program, and not a program with arguments.
-fn check_command(table: &Table<'_>, command: &SecretText, cwd: Option<&Path>, env: Env<'_>) {
-    let mut words = command.written().split_whitespace();
-    let (Some(program), Some(first)) = (words.next(), words.next()) else {
-        return;
-    };
-    // A program may have blanks in its name: one that is there, or may be, is left alone. The
-    // variables of a disabled server are empty, and lead to no program.
-    let path = env("PATH").unwrap_or_default();
-    let mut directories = std::env::split_paths(&path)
-        .chain(cwd.map(Path::to_owned))
-        .chain([PathBuf::new()]);
-    let is_found = directories.any(|directory| directory.join(command.expose()).exists());
-    if is_found || is_reference(command.written()) {
-        return;
-    }
-    let args: Vec<&str> = std::iter::once(first).chain(words).collect();
-    let message = format!(
-        "`{}` is one program, and there is no program `{}`",
-        table.full("command"),
-        command.written().escape_debug()
-    );
-    table.note_value(
-        "command",
-        message,
-        format!("if it has arguments, write command = {program:?} and args = {args:?}"),
-    );
-}
-
-fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<SecretText> {
-    let mut args = Vec::new();
-    for ListedText { text, location } in table.texts("args").unwrap_or_default() {
-        args.push(variables.secret(text, table.full("args"), location, table.problems()));
-    }
-    args
-}
-
-fn env_names(table: &Table<'_>, variables: &[(String, SecretText)]) {
-    for (name, value) in variables {
-        if name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0') {
-            let message = format!(
-                "`{}`: `{}` is not a valid environment variable",
-                table.full("env"),
-                name.escape_debug()
-            );
-            table.note_value(
-                "env",
-                message,
-                "a name has no `=`, and names and values have no NUL",
-            );
-        }
-    }
-}
-
-/// Checks the expanded URL. The message shows it unexpanded: its variables may be secrets.
-fn check_url(table: &Table<'_>, url: &SecretText) -> bool {
-    // A disabled server's variables are empty.
-    if url.expose().is_empty() {
-        return true;
-    }
-    let parsed: Result<hyper::Uri, _> = url.expose().parse();
-    let good = parsed.is_ok_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
-    });
-    if !good {
-        let message = format!(
-            "`{}` is not an absolute http or https URL: `{}`",
-            table.full("url"),
-            url.written()
-        );
-        table.note_value("url", message, "for example \"http://127.0.0.1:9000/mcp\"");
-    }
-    good
-}
-
-fn check_headers(table: &Table<'_>, headers: &[(String, SecretText)]) -> bool {
-    let wrong = headers.iter().find(|(name, value)| {
-        hyper::header::HeaderName::from_bytes(name.as_bytes()).is_err()
-            || hyper::header::HeaderValue::from_str(value.expose()).is_err()
-    });
-    if let Some((name, _)) = wrong {
-        let message = format!(
-            "`{}`: `{}` is not a valid header",
-            table.full("headers"),
-            name.escape_debug()
-        );
-        table.note_value(
-            "headers",
-            message,
-            "a header has a name of letters, digits and `-`, and a value of one line",
-        );
-    }
-    wrong.is_none()
-}
-
-/// The prefix of public names. Tool names have letters, digits, `_`, `-` and `.` only.
-fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
-    match table.text("prefix") {
-        Some(prefix) if prefix.chars().all(fits_prefix) => prefix.into(),
-        Some(prefix) => {
-            let message = format!(
-                "`{}`: `{}` cannot be part of a tool name",
-                table.full("prefix"),
-                prefix.escape_debug()
-            );
-            table.note_value("prefix", message, "use letters, digits, `_`, `-` and `.`");
-            prefix.into()
-        }
-        None => default_prefix(name.map(ParticipantId::as_str).unwrap_or_default()).into(),
-    }
-}
-
-/// The prefix of a server without a configured one: its name with `_` for other characters. Where
-/// these are letters of other scripts, which would all be `_`, what is left is followed by digits
-/// that differ where names differ.
-fn default_prefix(name: &str) -> String {
-    let fitting: String = name
-        .chars()
-        .map(|c| if fits_prefix(c) { c } else { '_' })
-        .collect();
-    if name.is_ascii() {
-        return fitting;
-    }
-    let mut left: String = fitting
-        .split('_')
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("_");
-    if left.is_empty() {
-        left.push('s');
-    }
-    let digest = Sha256::digest(name.as_bytes());
-    let digits: String = digest
-        .iter()
-        .take(3)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{left}_{digits}")
-}
-
-/// Whether a character may be part of a prefix.
-fn fits_prefix(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "_-.".contains(c)
 }
 
 /// Timeouts of a server, or of a participant that serves.
@@ -880,25 +386,4 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
         tools,
         max,
     }
-}
-
-/// Messages about arguments that begin with `~/`, which only a shell expands.
-pub(crate) fn unexpanded(tree: &Node) -> Vec<String> {
-    let mut found = Vec::new();
-    for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
-        let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else {
-            continue;
-        };
-        for item in items {
-            if let Some(text) = item.text()
-                && text.starts_with("~/")
-            {
-                found.push(format!(
-                    "{}: `servers.{}.args`: `~` in `{text}` is not expanded: write ${{HOME}}",
-                    item.location, server.key
-                ));
-            }
-        }
-    }
-    found
 }

@@ -159,24 +159,16 @@ fn public_url(table: &Table<'_>) -> Option<PublicUrl> {
 fn limits(table: Table<'_>) -> GatewayLimits {
     let standard = GatewayLimits::default();
     let body_bytes_max = bytes(&table, "body_bytes_max", standard.body_bytes_max);
-    let line_bytes_max = bytes(&table, "line_bytes_max", standard.line_bytes_max);
     let held_bytes_max = bytes(&table, "held_bytes_max", standard.held_bytes_max);
     // A share always has room for one whole body.
     let held_share = default_share(held_bytes_max).max(body_bytes_max);
     let connections_max = count(&table, "connections_max", standard.connections_max);
     let sessions_max = count(&table, "sessions_max", standard.sessions_max);
-    let queue_len_max = count(&table, "queue_len_max", standard.queue_len_max);
-    let servers = ServerLimits {
-        line_bytes_max,
-        queue_len_max,
-        ..servers(&table, standard.servers)
-    };
     let limits = GatewayLimits {
         topics: topics(&table, body_bytes_max, standard.topics),
-        servers,
+        servers: servers(&table, standard.servers),
         body_bytes_max,
         header_bytes_max: bytes(&table, "header_bytes_max", standard.header_bytes_max),
-        line_bytes_max,
         held_bytes_max,
         participant_held_bytes_max: bytes(&table, "participant_held_bytes_max", held_share)
             .min(held_bytes_max),
@@ -185,7 +177,6 @@ fn limits(table: Table<'_>) -> GatewayLimits {
         sessions_max,
         participant_sessions_max: share(&table, "participant_sessions_max", sessions_max),
         session_idle: time(&table, "session_idle", standard.session_idle),
-        queue_len_max,
         resume_events_max: count(&table, "resume_events_max", standard.resume_events_max),
         resume_bytes_max: bytes(&table, "resume_bytes_max", standard.resume_bytes_max),
         batch_len_max: count(&table, "batch_len_max", standard.batch_len_max),
@@ -222,11 +213,13 @@ fn topics(table: &Table<'_>, body_bytes_max: usize, standard: TopicLimits) -> To
     }
 }
 
-/// The limits of servers with keys of their own.
+/// The limits of servers. Those of lines and queues hold for clients too.
 fn servers(table: &Table<'_>, standard: ServerLimits) -> ServerLimits {
     let calls_max = count(table, "upstream_calls_max", standard.calls_max);
     let caller_sessions_max = count(table, "upstream_sessions_max", standard.caller_sessions_max);
     ServerLimits {
+        line_bytes_max: bytes(table, "line_bytes_max", standard.line_bytes_max),
+        queue_len_max: count(table, "queue_len_max", standard.queue_len_max),
         calls_max,
         participant_calls_max: share(table, "participant_upstream_calls_max", calls_max),
         caller_sessions_max,

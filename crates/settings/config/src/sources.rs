@@ -131,7 +131,7 @@ impl ConfigSources {
             kept,
             ..
         } = &mut loaded;
-        notices.extend(servers::unexpanded(tree));
+        notices.extend(servers::transport::unexpanded(tree));
         notices.extend(unmatched(tree, config));
         notices.extend(tls_files::warnings(config));
         notices.extend(servers::without_resource(tree));

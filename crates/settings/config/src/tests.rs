@@ -121,6 +121,21 @@ mcp_calls = "all"
 }
 
 #[test]
+fn no_participant_may_have_the_name_of_a_server() {
+    let config = good(
+        "[servers.\"two words\"]\ncommand = \"x\"\n[servers.local]\ncommand = \"x\"\n\
+         [servers.off]\ncommand = \"x\"\nenabled = false\n",
+    );
+    let known: Vec<&str> = config
+        .identity
+        .servers
+        .iter()
+        .map(|id| id.as_str())
+        .collect();
+    assert_eq!(known, ["two-words", "server-local", "off"]);
+}
+
+#[test]
 fn scopes_with_wildcards_are_refused() {
     let scope = |name: &str| format!("[scopes.{name:?}]\ncapabilities = [\"mcp/*\"]\n");
     for name in ["*", "mcp:*", "*:read", "a b", ""] {

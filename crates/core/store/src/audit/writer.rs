@@ -217,10 +217,14 @@ fn recover(
             broken,
         });
     };
-    let mut end_of_chain = head;
-    let mut anchored = head.seq == 0;
+    let mut walk = Walk {
+        chain,
+        stored: head,
+        last: head,
+        is_anchored: head.seq == 0,
+        ends_group: false,
+    };
     let mut tail = None;
-    let mut end = false;
     let from = firsts
         .iter()
         .rposition(|first| *first <= head.seq)
@@ -232,53 +236,68 @@ fn recover(
             let SegmentPart::Whole(line) = part else {
                 break;
             };
-            let parsed = ChainLine::read(line);
-            match parsed {
-                Some(parsed) if !anchored => {
-                    anchored = parsed.seq == head.seq && parsed.mac == head.last
-                }
-                Some(parsed) if follows(chain, &end_of_chain, &parsed) => {
-                    end_of_chain = ChainHead {
-                        seq: parsed.seq,
-                        last: parsed.mac,
-                    };
-                    end = parsed.end;
-                }
-                _ if !anchored => {}
-                _ => {
-                    return lost(
-                        files,
-                        head,
-                        &firsts,
-                        "an entry after the stored head has a wrong MAC",
-                    );
-                }
+            if !walk.step(line) {
+                let why = "an entry after the stored head has a wrong MAC";
+                return lost(files, head, &firsts, why);
             }
             whole += line.len() as u64 + 1;
         }
         tail = Some((*first, whole));
         if whole < text.len() as u64 && firsts.last() != Some(first) {
-            return lost(files, head, &firsts, "a segment ends within an entry");
+            let why = "a segment ends within an entry";
+            return lost(files, head, &firsts, why);
         }
     }
-    match anchored {
-        true if torn && !end => lost(
-            files,
-            head,
-            &firsts,
-            "one of the two slots of the head was changed",
-        ),
-        true => Ok(Recovered {
-            head: end_of_chain,
-            tail,
-            broken: None,
-        }),
-        false => lost(
-            files,
-            head,
-            &firsts,
-            "the last entry that the head names is missing or changed",
-        ),
+    if !walk.is_anchored {
+        let why = "the last entry that the head names is missing or changed";
+        return lost(files, head, &firsts, why);
+    }
+    if torn && !walk.ends_group {
+        let why = "one of the two slots of the head was changed";
+        return lost(files, head, &firsts, why);
+    }
+    Ok(Recovered {
+        head: walk.last,
+        tail,
+        broken: None,
+    })
+}
+
+/// The entries that are on disk, read from before the one that the stored head names.
+struct Walk<'c> {
+    chain: &'c Chain,
+    /// The head that is stored outside the log.
+    stored: ChainHead,
+    /// The head after the last entry that was read.
+    last: ChainHead,
+    /// Whether the entry that the stored head names was found.
+    is_anchored: bool,
+    /// Whether the last entry is the last one of its group.
+    ends_group: bool,
+}
+
+impl Walk<'_> {
+    /// Reads the next entry; false if it does not go on with the chain.
+    fn step(&mut self, line: &[u8]) -> bool {
+        let parsed = ChainLine::read(line);
+        if !self.is_anchored {
+            // Entries before the stored head were checked before it was stored.
+            self.is_anchored = parsed.is_some_and(|parsed| {
+                parsed.seq == self.stored.seq && parsed.mac == self.stored.last
+            });
+            return true;
+        }
+        match parsed {
+            Some(parsed) if follows(self.chain, &self.last, &parsed) => {
+                self.last = ChainHead {
+                    seq: parsed.seq,
+                    last: parsed.mac,
+                };
+                self.ends_group = parsed.end;
+                true
+            }
+            Some(_) | None => false,
+        }
     }
 }
 

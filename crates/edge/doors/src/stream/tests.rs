@@ -3,13 +3,18 @@
 use super::*;
 use config::GatewayLimits;
 use platform::Shares;
+use upstream::config::ServerLimits;
 
 const MESSAGES_MAX: usize = 5;
 const BYTES_MAX: usize = 4096;
 
 fn stream(lifetime: Lifetime, answers: u32) -> Arc<Stream> {
-    let limits = GatewayLimits {
+    let servers = ServerLimits {
         queue_len_max: 8,
+        ..ServerLimits::default()
+    };
+    let limits = GatewayLimits {
+        servers,
         held_bytes_max: BYTES_MAX,
         resume_events_max: MESSAGES_MAX,
         resume_bytes_max: 64,

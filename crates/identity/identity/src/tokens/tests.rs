@@ -162,7 +162,10 @@ fn configured_capabilities_win_and_new_participants_may_propose() {
 #[test]
 fn an_invalid_request_is_refused_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let config = config(vec![scout(&["mcp/*"])]);
+    let config = IdentityConfig {
+        servers: vec![ParticipantId::new("search").unwrap()],
+        ..config(vec![scout(&["mcp/*"])])
+    };
     let journal = open_at(dir.path());
     issue(
         &journal,
@@ -182,6 +185,7 @@ fn an_invalid_request_is_refused_and_writes_nothing() {
         (request("two words", None), RefusalCode::Malformed),
         (request("portmoot", None), RefusalCode::Malformed),
         (request("local", None), RefusalCode::Malformed),
+        (request("search", None), RefusalCode::Malformed),
         (request("ci", None), RefusalCode::Forbidden),
         (request("a", Some(&["*"])), RefusalCode::Malformed),
         (request("scout", Some(&["chat"])), RefusalCode::Malformed),

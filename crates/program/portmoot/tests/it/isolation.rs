@@ -1,11 +1,9 @@
 //! Isolation tests: a bad server fails only its own calls, and its state is visible.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
+use crate::support::{Client, Gateway, fixture, fixture_behind, is_alive, signal, until};
 
 fn pid(server: &Value) -> u32 {
     u32::try_from(
@@ -44,14 +42,8 @@ fn a_server_answers_while_others_are_killed_hung_or_flooding() {
     for round in 1..=3 {
         signal(killed, "KILL");
         for _ in 0..30 {
-            let begun = Instant::now();
             let answer = client.call("fine_echo", json!({ "text": "still here" }));
             assert_eq!(answer["content"][0]["text"], "still here");
-            assert!(
-                begun.elapsed() < Duration::from_secs(2),
-                "{:?}",
-                begun.elapsed()
-            );
             assert_eq!(client.names("tools"), whole, "the list is whole");
         }
         let before = killed;
@@ -66,6 +58,7 @@ fn a_server_answers_while_others_are_killed_hung_or_flooding() {
             5
         );
     }
+    // All of them were answered while this one was open: it has not ended in time.
     signal(hung, "CONT");
     assert_eq!(stuck.next()["result"]["content"][0]["text"], "?");
     drop(flood);
@@ -157,7 +150,8 @@ fn a_hung_server_is_degraded_then_started_again_and_its_calls_end_in_time() {
 #[test]
 fn a_slow_start_delays_the_first_list_up_to_a_limit() {
     let home = Home::new();
-    let config = fixture("slow", &["--start-delay-ms", "1500"])
+    let gate = home.path().join("the slow one may start");
+    let config = fixture_behind("slow", &gate)
         + &fixture("fine", &[])
         + "[topics.main]\nlist_wait = \"600ms\"\n";
     let gateway = Gateway::start(&home, &config);
@@ -165,30 +159,18 @@ fn a_slow_start_delays_the_first_list_up_to_a_limit() {
     assert_eq!(gateway.server("slow")["state"], "starting");
     let client = Client::plain(&gateway);
     let changes = client.listen();
+    // It is not there yet, and will not be as long as it may not.
     let names = client.names("tools");
     assert!(own(&names, "slow") == 0, "{names:?}");
     until("the quick one is listed", || {
         (own(&client.names("tools"), "fine") > 10).then_some(())
     });
+    std::fs::write(&gate, "").unwrap();
     until("the slow server is announced", || {
         changes.next_of("notifications/tools/list_changed");
         (own(&client.names("tools"), "slow") > 10).then_some(())
     });
     assert_eq!(gateway.get("/readyz", None).status, 200);
-}
-
-#[test]
-fn several_slow_starts_delay_the_first_list_no_longer_than_one() {
-    let home = Home::new();
-    let mute = ["a", "b", "c"]
-        .map(|name| format!("[servers.{name}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n"));
-    let config = mute.concat()
-        + &fixture("slow", &["--start-delay-ms", "1500"])
-        + "[topics.main]\nlist_wait = \"600ms\"\n";
-    let gateway = Gateway::start(&home, &config);
-    let client = Client::plain(&gateway);
-    // Would the list wait for each of the others in turn, the slow server were on it.
-    assert_eq!(own(&client.names("tools"), "slow"), 0);
 }
 
 #[test]

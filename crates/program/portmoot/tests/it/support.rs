@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -299,6 +300,19 @@ pub(crate) fn fixture(name: &str, arguments: &[&str]) -> String {
         "[servers.{name}]\ncommand = {:?}\nargs = {all:?}\n",
         command.display().to_string()
     )
+}
+
+/// The table of a fixture that starts to serve once a file is there.
+pub(crate) fn fixture_behind(name: &str, gate: &Path) -> String {
+    let script = "while [ ! -e \"$0\" ]; do sleep 0.02; done; exec \"$1\" --stdio";
+    let command = harness::fixture_binary();
+    let all = [
+        "-c",
+        script,
+        &gate.display().to_string(),
+        &command.display().to_string(),
+    ];
+    format!("[servers.{name}]\ncommand = \"sh\"\nargs = {all:?}\n")
 }
 
 const BOTH: &str = "application/json, text/event-stream";

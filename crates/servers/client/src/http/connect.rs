@@ -21,6 +21,9 @@ use tower::{Service, ServiceExt};
 
 use crate::error::LinkError;
 
+#[cfg(test)]
+mod tests;
+
 /// The proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case of
 /// letters, as they were at the start.
 static PROXIES: LazyLock<Matcher> = LazyLock::new(Matcher::from_env);
@@ -146,7 +149,7 @@ impl Connector {
     /// [`LinkError::NotTls`] when the server speaks no TLS, else [`LinkError::Unreachable`].
     pub(crate) async fn connect(self) -> Result<HttpSocket, LinkError> {
         match timeout(self.0.limit, open(&self.0)).await {
-            Ok(opened) => opened.map_err(|error| link_error(&*error)),
+            Ok(opened) => opened,
             Err(_) => Err(LinkError::Unreachable(
                 "connecting took too long".to_owned(),
             )),
@@ -169,64 +172,75 @@ impl Service<Uri> for Connector {
     }
 }
 
-async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
-    let url = target.url.clone();
-    let is_secure = url.scheme() == Some(&Scheme::HTTPS);
+async fn open(target: &Target) -> Result<HttpSocket, LinkError> {
     let Some(proxy) = &target.proxy else {
-        let stream = if is_secure {
-            secure(&target.tls, target.http2, tcp())?
-                .oneshot(url)
-                .await?
-        } else {
-            MaybeHttpsStream::Http(tcp().oneshot(url).await?)
-        };
         return Ok(HttpSocket {
-            stream,
+            stream: reach(target, tcp()).await?,
             is_passed_on: false,
         });
     };
     if proxy.uri.scheme() != Some(&Scheme::HTTP) {
-        return Err("the proxy of the environment has no http:// URL".into());
+        let why = "the proxy of the environment has no http:// URL";
+        return Err(LinkError::Unreachable(why.to_owned()));
     }
-    let through = |error: Box<dyn Error + Send + Sync>| -> Box<dyn Error + Send + Sync> {
-        let why = match link_error(&*error) {
-            LinkError::Unreachable(why) => why,
-            other => return Box::new(other),
+    let stream = if proxy.is_tunnel {
+        let tunnel = Tunnel::new(proxy.uri.clone(), tcp());
+        let tunnel = match proxy.authorization.clone() {
+            Some(authorization) => tunnel.with_auth(authorization),
+            None => tunnel,
         };
-        format!("through the proxy of the environment: {why}").into()
-    };
-    if !proxy.is_tunnel {
-        let stream = tcp()
-            .oneshot(proxy.uri.clone())
-            .await
-            .map_err(|error| through(error.into()))?;
-        return Ok(HttpSocket {
-            stream: MaybeHttpsStream::Http(stream),
-            is_passed_on: true,
-        });
-    }
-    let tunnel = Tunnel::new(proxy.uri.clone(), tcp());
-    let tunnel = match proxy.authorization.clone() {
-        Some(authorization) => tunnel.with_auth(authorization),
-        None => tunnel,
-    };
-    let stream = if is_secure {
-        secure(&target.tls, target.http2, tunnel)?
-            .oneshot(url)
-            .await
-            .map_err(through)?
+        reach(target, tunnel).await
     } else {
-        MaybeHttpsStream::Http(
-            tunnel
-                .oneshot(url)
-                .await
-                .map_err(|error| through(error.into()))?,
-        )
+        plain(proxy.uri.clone(), tcp()).await
     };
     Ok(HttpSocket {
-        stream,
-        is_passed_on: false,
+        stream: stream.map_err(through_proxy)?,
+        is_passed_on: !proxy.is_tunnel,
     })
+}
+
+/// The failure of a connection through a proxy. What the server itself said to TLS is no matter of
+/// the proxy.
+fn through_proxy(failure: LinkError) -> LinkError {
+    match failure {
+        LinkError::Unreachable(why) => {
+            LinkError::Unreachable(format!("through the proxy of the environment: {why}"))
+        }
+        other => other,
+    }
+}
+
+/// What carries the bytes of a connection: a socket, with or without TLS.
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Opens a connection to the target, over TLS where its URL says so.
+async fn reach<C>(target: &Target, over: C) -> Result<Stream, LinkError>
+where
+    C: Service<Uri, Response = TokioIo<TcpStream>>,
+    C::Error: Into<Box<dyn Error + Send + Sync>>,
+    C::Future: Send + 'static,
+{
+    let url = target.url.clone();
+    if url.scheme() != Some(&Scheme::HTTPS) {
+        return plain(url, over).await;
+    }
+    secure(&target.tls, target.http2, over)
+        .map_err(|error| link_error(&error))?
+        .oneshot(url)
+        .await
+        .map_err(|error| link_error(&*error))
+}
+
+/// Opens a connection without TLS.
+async fn plain<C>(url: Uri, over: C) -> Result<Stream, LinkError>
+where
+    C: Service<Uri, Response = TokioIo<TcpStream>>,
+    C::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    match over.oneshot(url).await {
+        Ok(stream) => Ok(MaybeHttpsStream::Http(stream)),
+        Err(error) => Err(link_error(&*error.into())),
+    }
 }
 
 fn tcp() -> HttpConnector {
@@ -259,7 +273,8 @@ fn untrusted(why: &CertificateError) -> String {
     }
 }
 
-/// The cause of a failed connection: the innermost, unless one is known. The errors around it say only which step failed.
+/// The cause of a failed connection: the innermost, unless one is known. The errors around it say
+/// only which step failed.
 fn link_error(error: &(dyn Error + 'static)) -> LinkError {
     let mut cause = error;
     loop {

@@ -7,17 +7,23 @@
 use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
-use client::SendMeta;
+use client::{SendError, SendMeta};
 use model::{Answer, Refusal, RefusalCode, Target};
 use platform::{Full, millis};
 use wire::mcp::Era;
 use wire::mcp::relay::{self, EncodedRequest};
 use wire::rpc::{Message, notification};
 
-use super::pending::{Deadlines, DeferredCall, PendingRequest, PendingTable, SentRequest, Waiter};
+use super::pending::{
+    CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, SentRequest, Waiter,
+};
 use super::{Session, rounds::Rounds};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
+
+/// The method that takes as long as a task: only the hard maximum applies to it, and no call waits
+/// for it.
+const WAITS_FOR_TASK: &str = "tasks/result";
 
 impl Session {
     /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
@@ -42,14 +48,10 @@ impl Session {
             .own
             .or_else(|| request.target.as_ref().map(Target::as_str));
         let longest = self.setup.spec.config.timeouts.max;
-        // `tasks/result` takes as long as the task: only the hard maximum applies.
-        let waits_for_task = method == "tasks/result";
-        let patience = if waits_for_task {
-            longest
-        } else if method == "tools/call" {
-            self.setup.spec.timeout(target)
-        } else {
-            self.setup.spec.timeout(None)
+        let patience = match method {
+            WAITS_FOR_TASK => longest,
+            "tools/call" => self.setup.spec.timeout(target),
+            _ => self.setup.spec.timeout(None),
         };
 
         let encoded = self.encode(&call)?;
@@ -63,16 +65,16 @@ impl Session {
             events
         };
 
+        let name = self.named(call.from);
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {
             // Whatever has ended it: this call was not sent.
-            return Err(self.refusal(&Fault::Unsent(client::SendError::Closed)));
+            return Err(self.refusal(&Fault::Unsent(SendError::Closed)));
         }
-        let place = pending
-            .place(&self.setup.calls, &self.queue_shares, call.account)
-            .map_err(|full| self.full(full))?;
+        let place = self.place(&mut pending, call.account, name)?;
+        let sender = place.sender.clone();
         let is_first = pending.requests.is_empty();
-        let in_turn = !waits_for_task;
+        let in_turn = method != WAITS_FOR_TASK;
         let defer = in_turn && self.must_wait_its_turn(&pending);
         // What waits for a session is kept in any case.
         let keeps = pending.awaiting_reopen.is_some() || self.may_resend(method);
@@ -81,6 +83,7 @@ impl Session {
                 events,
                 progress: request.progress.clone(),
                 place: place.call,
+                sender: place.sender,
                 in_turn,
             },
             deadlines: Some(Deadlines::new(now, patience, longest)),
@@ -100,15 +103,7 @@ impl Session {
         } else {
             // Not under the lock: the link may deliver something at once, which takes it.
             drop(pending);
-            let names_sender = self.link.get().is_some_and(|link| link.names_senders());
-            let meta = SendMeta {
-                request: Some(number),
-                coding: written.encoded.coding,
-                headers: written.headers,
-                from: names_sender.then(|| call.from.into()),
-                unsent: Some(place.queue_share),
-            };
-            if let Err(error) = self.send(written.encoded.frame, meta) {
+            if let Err(error) = self.send_written(written, sender.meta(number)) {
                 // A call that was deferred behind it meanwhile has its turn.
                 self.settle(number);
                 return Err(self.refusal(&Fault::Unsent(error)));
@@ -149,8 +144,29 @@ impl Session {
         self.is_serial() && pending.has_turn()
     }
 
+    /// A place for one more call on this account.
+    ///
+    /// # Errors
+    /// The refusal of a call for which there is none.
+    pub(super) fn place(
+        &self,
+        pending: &mut PendingTable,
+        account: &str,
+        name: Option<Arc<str>>,
+    ) -> Result<CallPlace, Refusal> {
+        pending
+            .place(&self.setup.calls, &self.queue_shares, account, name)
+            .map_err(|full| self.full(full))
+    }
+
+    /// The name of a participant that sends a request, if the link names senders.
+    pub(super) fn named(&self, participant: &str) -> Option<Arc<str>> {
+        let names_senders = self.link.get().is_some_and(|link| link.names_senders());
+        names_senders.then(|| participant.into())
+    }
+
     /// The refusal of a call for which there is no place.
-    pub(super) fn full(&self, full: Full) -> Refusal {
+    fn full(&self, full: Full) -> Refusal {
         match full {
             Full::Share => {
                 let what = format!(
@@ -159,7 +175,7 @@ impl Session {
                 );
                 Refusal::new(RefusalCode::UpstreamBusy, what).hint("wait for one of them to end")
             }
-            Full::Pool => self.refusal(&Fault::Unsent(client::SendError::Busy)),
+            Full::Pool => self.refusal(&Fault::Unsent(SendError::Busy)),
         }
     }
 
@@ -198,19 +214,32 @@ impl Session {
         settled.request
     }
 
-    /// Sends a request whose frame was kept: deferred, or to be sent again.
+    /// Sends a request whose frame was kept: deferred, or to be sent again. It is on the account
+    /// and in the name of its caller each time. It waits while the session is opened again, and is
+    /// not sent if it has ended meanwhile.
     pub(super) fn send_kept(&self, number: u64, kept: SentRequest) {
-        if let Err(unsent) = self.send(
-            kept.encoded.frame,
-            SendMeta {
-                request: Some(number),
-                coding: kept.encoded.coding,
-                headers: kept.headers,
-                ..SendMeta::default()
-            },
-        ) {
+        let mut pending = self.pending.lock();
+        let Some(meta) = pending.meta_of(number) else {
+            return;
+        };
+        if pending.awaiting_reopen.is_some() {
+            return pending.await_reopen(number, kept);
+        }
+        drop(pending);
+        if let Err(unsent) = self.send_written(kept, meta) {
             self.finish(number, Err(Fault::Unsent(unsent)));
         }
+    }
+
+    /// Gives the link a request.
+    fn send_written(&self, written: SentRequest, meta: SendMeta) -> Result<(), SendError> {
+        let SentRequest { encoded, headers } = written;
+        let meta = SendMeta {
+            coding: encoded.coding,
+            headers,
+            ..meta
+        };
+        self.send(encoded.frame, meta)
     }
 
     /// Ends a request, if it is still pending, with its answer or the fault that replaces one.

@@ -36,7 +36,11 @@ impl Session {
 
     /// Sends a call that a session of the same caller has not sent.
     pub fn adopt(&self, call: UnsentCall) {
-        let UnsentCall { request, deferred } = call;
+        let UnsentCall {
+            mut request,
+            deferred,
+        } = call;
+        request.moved_to(&self.queue_shares);
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {
             // Not under the lock: the caller may send its next call at once.

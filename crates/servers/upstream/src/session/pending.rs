@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use client::SendMeta;
 use foldhash::fast::RandomState;
 use http::HeaderMap;
 use platform::{Full, Share, Shares, Taken};
@@ -44,8 +45,34 @@ pub(super) struct HeadersRefused {
 pub(super) struct CallPlace {
     /// Its place among the open calls.
     pub(super) call: Taken,
+    pub(super) sender: Sender,
+}
+
+/// The participant of a call, as links know it, each time that the call is sent.
+#[derive(Clone)]
+pub(super) struct Sender {
+    /// Its account at the server.
+    account: Arc<str>,
     /// The account's share of what waits for the session's child process.
-    pub(super) queue_share: Arc<Share>,
+    queue_share: Arc<Share>,
+    /// Its name, for a link that names senders.
+    name: Option<Arc<str>>,
+}
+
+impl Sender {
+    /// The delivery options of its request.
+    pub(super) fn meta(self, number: u64) -> SendMeta {
+        SendMeta {
+            from: self.name,
+            unsent: Some(self.queue_share),
+            ..SendMeta::request(number)
+        }
+    }
+
+    /// The sender as another session of the server knows it, which has another queue.
+    fn moved_to(&mut self, queue: &Shares) {
+        self.queue_share = queue.of(&self.account);
+    }
 }
 
 /// A request that has left the table.
@@ -66,14 +93,15 @@ pub(super) struct Unfinished {
 
 /// The receiver of an answer.
 pub(super) enum Waiter {
-    /// A caller, with the progress token that it chose, as it spelled it, and its place at the
-    /// server. `in_turn`: calls that run one after the other wait for it, and what the server asks
+    /// A caller, with the progress token that it chose, as it spelled it, its place at the server,
+    /// and how links know it. `in_turn`: calls that run one after the other wait for it, and what the server asks
     /// meanwhile is about it. A request for a task's result is no such call: it lasts as long as
     /// the task, and questions name their task.
     Call {
         events: Arc<dyn CallEvents>,
         progress: Option<Bytes>,
         place: Taken,
+        sender: Sender,
         in_turn: bool,
     },
     /// The session itself.
@@ -96,6 +124,13 @@ pub(super) struct PendingRequest {
 impl PendingRequest {
     fn is_in_turn(&self) -> bool {
         matches!(self.waiter, Waiter::Call { in_turn: true, .. })
+    }
+
+    /// Moves its account to the session with this queue, which will send it.
+    pub(super) fn moved_to(&mut self, queue: &Shares) {
+        if let Waiter::Call { sender, .. } = &mut self.waiter {
+            sender.moved_to(queue);
+        }
     }
 }
 
@@ -146,47 +181,63 @@ pub(super) struct PendingTable {
     /// Why the session ended; it accepts no further request.
     pub(super) ended: Option<Fault>,
     /// Accounts of callers at the server, so that a call looks for its own without another lock.
-    accounts: HashMap<Box<str>, Account, RandomState>,
+    accounts: HashMap<Arc<str>, Account, RandomState>,
 }
 
 /// The shares of one account at a server.
 struct Account {
     calls: Arc<Share>,
-    /// Of what waits for the session's child process.
-    queue: Arc<Share>,
+    /// Its sender, without a name: participants may share an account.
+    sender: Sender,
 }
 
 impl Account {
-    fn place(&self) -> Result<CallPlace, Full> {
-        Ok(CallPlace {
-            call: self.calls.take(1)?,
-            queue_share: Arc::clone(&self.queue),
-        })
+    fn place(&self, name: Option<Arc<str>>) -> Result<CallPlace, Full> {
+        let call = self.calls.take(1)?;
+        let sender = Sender {
+            name,
+            ..self.sender.clone()
+        };
+        Ok(CallPlace { call, sender })
     }
 }
 
 impl PendingTable {
     /// A place for one more call on this account, of the open calls at the server and of what waits
-    /// for the session's child process.
+    /// for the session's child process. `name` is the sender's, for a link that names senders.
     pub(super) fn place(
         &mut self,
         calls: &Shares,
         queue: &Shares,
         account: &str,
+        name: Option<Arc<str>>,
     ) -> Result<CallPlace, Full> {
         if let Some(known) = self.accounts.get(account) {
-            return known.place();
+            return known.place(name);
         }
         if self.accounts.len() >= ACCOUNTS_MAX {
             self.accounts.clear();
         }
+        let key: Arc<str> = account.into();
         let new = Account {
             calls: calls.of(account),
-            queue: queue.of(account),
+            sender: Sender {
+                account: Arc::clone(&key),
+                queue_share: queue.of(account),
+                name: None,
+            },
         };
-        let place = new.place()?;
-        self.accounts.insert(account.into(), new);
+        let place = new.place(name)?;
+        self.accounts.insert(key, new);
         Ok(place)
+    }
+
+    /// The delivery options of a pending request, whenever it is sent; `None` if it has ended.
+    pub(super) fn meta_of(&self, number: u64) -> Option<SendMeta> {
+        Some(match &self.requests.get(&number)?.waiter {
+            Waiter::Call { sender, .. } => sender.clone().meta(number),
+            Waiter::Own(_) => SendMeta::request(number),
+        })
     }
 
     /// Pending calls of callers.
@@ -294,6 +345,16 @@ impl PendingTable {
     /// Whether the link has no more to deliver for a request.
     pub(super) fn is_settled(&self, number: u64) -> bool {
         !self.requests.contains_key(&number) || self.is_doubted(number)
+    }
+
+    /// Has a request sent once the session is open again.
+    pub(super) fn await_reopen(&mut self, number: u64, sent: SentRequest) {
+        if let Some(request) = self.requests.get_mut(&number)
+            && let Some(waiting) = &mut self.awaiting_reopen
+        {
+            request.sent = Some(sent);
+            waiting.push(number);
+        }
     }
 
     /// Takes what was sent for a request: it is sent again only once.

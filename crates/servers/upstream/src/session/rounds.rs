@@ -37,6 +37,8 @@ pub(super) struct Rounds {
     progress: Option<Bytes>,
     capabilities: Bytes,
     account: Box<str>,
+    /// The name of its sender, for a link that names senders.
+    name: Option<Arc<str>>,
     /// The latest end of all rounds.
     until: Instant,
     round: Mutex<Round>,
@@ -83,6 +85,7 @@ impl Rounds {
             progress: call.request.progress.clone(),
             capabilities: Bytes::copy_from_slice(call.capabilities),
             account: call.account.into(),
+            name: session.named(call.from),
             until,
             round: Mutex::default(),
         })
@@ -201,17 +204,15 @@ impl Rounds {
         let Some(frame) = frame else {
             return session.give_up(request, &question::unanswered());
         };
-        // Its caller may have cancelled it while it was asked.
-        if session.is_pending(request) {
-            let sent = SentRequest {
-                encoded: EncodedRequest {
-                    coding: Coding::Json,
-                    frame,
-                },
-                headers: self.headers.clone(),
-            };
-            session.send_kept(request, sent);
-        }
+        let sent = SentRequest {
+            encoded: EncodedRequest {
+                coding: Coding::Json,
+                frame,
+            },
+            headers: self.headers.clone(),
+        };
+        // Its caller may have cancelled it while it was asked; then nothing is sent.
+        session.send_kept(request, sent);
     }
 }
 
@@ -272,15 +273,14 @@ impl Session {
         if pending.ended.is_some() {
             return Err(gone());
         }
-        let place = pending
-            .place(&self.setup.calls, &self.queue_shares, &rounds.account)
-            .map_err(|full| self.full(full))?;
+        let place = self.place(&mut pending, &rounds.account, rounds.name.clone())?;
         let patience = self.setup.spec.timeout(None).min(left);
         let open = PendingRequest {
             waiter: Waiter::Call {
                 events,
                 progress: rounds.progress.clone(),
                 place: place.call,
+                sender: place.sender,
                 in_turn: true,
             },
             deadlines: Some(Deadlines::new(now, patience, left)),
@@ -293,10 +293,6 @@ impl Session {
         drop(pending);
         self.timer.notify_one();
         Ok(())
-    }
-
-    fn is_pending(&self, number: u64) -> bool {
-        self.pending.lock().requests.contains_key(&number)
     }
 
     /// Ends a call whose caller did not answer the server's questions.

@@ -155,7 +155,7 @@ impl Upstream {
 
     /// Ends a caller's own session whose caller has left while it was opened: nothing else would
     /// before it has been idle for long.
-    fn end_unused(&self, place: SessionPlace) {
+    pub(super) fn end_unused(&self, place: SessionPlace) {
         let mut book = self.book.lock();
         let is_unused = book
             .slots

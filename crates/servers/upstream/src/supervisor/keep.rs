@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use model::LinkId;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use wire::mcp::Era;
 
 use super::book::{Purpose, SessionPlace, Slot};
 use super::wanted::Wanted;
@@ -54,63 +55,44 @@ impl Upstream {
 /// must run.
 async fn keep(upstream: Weak<Upstream>) {
     let mut probes = 0;
-    loop {
-        let Some(strong) = upstream.upgrade() else {
-            return;
-        };
+    while let Some(strong) = upstream.upgrade() {
         // Before the account is looked at, so that no change is missed.
         let mut changes = strong.account_changes();
         strong.account_changed(None);
+        if strong.book.lock().closed {
+            return;
+        }
         let are_of_callers = strong.has_callers_accounts();
         if are_of_callers || strong.blocked(None).is_some() {
-            if strong.book.lock().closed {
-                return;
-            }
-            strong.settled.send_replace(true);
-            strong.log_status();
+            strong.settle_without_start();
             if !next_account_change(strong, changes).await {
                 return;
             }
             // A change of one caller's account says nothing about another's failures.
-            if let Some(strong) = upstream.upgrade().filter(|_| !are_of_callers) {
+            if !are_of_callers && let Some(strong) = upstream.upgrade() {
                 strong.reset_backoff();
             }
             continue;
         }
         if !strong.must_run() {
-            if strong.book.lock().closed {
-                return;
-            }
-            strong.settled.send_replace(true);
-            strong.log_status();
+            strong.settle_without_start();
             let is_probe = probes < PROBES_MAX && strong.must_probe();
             drop(strong);
             if is_probe {
                 probes += 1;
                 probe(&upstream).await;
             } else {
-                demanded(&upstream).await
+                demanded(&upstream).await;
             }
             continue;
         }
-        let (era, remaining) = {
-            let book = strong.book.lock();
-            if book.closed {
-                return;
-            }
-            // Unless its eras are to be detected.
-            let missing = book.missing_era().filter(|era| book.eras.contains(era));
-            let era = missing.or_else(|| book.eras.first().copied());
-            (era, book.backoff.remaining(Instant::now()))
-        };
         let mut presence = strong
             .environment
             .dial_in
             .as_ref()
             .map(|dial_in| dial_in.presence());
-        if let Some(presence) = presence
-            .as_mut()
-            .filter(|presence| presence.borrow().is_none())
+        if let Some(presence) = &mut presence
+            && presence.borrow().is_none()
         {
             drop(strong);
             match presence.changed().await {
@@ -118,6 +100,7 @@ async fn keep(upstream: Weak<Upstream>) {
                 Err(_) => return,
             }
         }
+        let NextStart { era, remaining } = strong.next_start();
         if let Some(remaining) = remaining {
             drop(strong);
             tokio::select! {
@@ -133,31 +116,64 @@ async fn keep(upstream: Weak<Upstream>) {
         match opened {
             // Its end is noticed as a demand, if there is one.
             Ok(_) if is_on_demand => {}
-            Ok(session) => {
-                let mut end = session.ended.subscribe();
-                // The wait holds no session: an upstream without users ends its sessions.
-                let kept = Arc::downgrade(&session);
-                drop(session);
-                loop {
-                    tokio::select! {
-                        _ = end.wait_for(|ended| *ended) => break,
-                        () = account_change(&mut changes) => {
-                            // Signed in, perhaps with other scopes: the lists may be others.
-                            let Some(strong) = upstream.upgrade() else { return };
-                            strong.account_changed(None);
-                            let Some(session) = kept.upgrade() else { break };
-                            if strong.blocked(None).is_none() {
-                                // What could not be listed without the new tokens is listed now.
-                                strong.book.lock().incomplete = None;
-                                session.mark_stale(lists::ALL);
-                            }
-                            strong.log_status();
-                        }
-                    }
-                }
-            }
+            Ok(session) => await_end(&upstream, session, changes).await,
             Err(_) => sleep(RETRY).await,
         }
+    }
+}
+
+/// The next start of a shared session.
+struct NextStart {
+    /// Its era; `None` if that is to be detected.
+    era: Option<Era>,
+    /// The time until then, during a back-off.
+    remaining: Option<Duration>,
+}
+
+impl Upstream {
+    fn next_start(&self) -> NextStart {
+        let book = self.book.lock();
+        // Unless its eras are to be detected.
+        let missing = book.missing_era().filter(|era| book.eras.contains(era));
+        NextStart {
+            era: missing.or_else(|| book.eras.first().copied()),
+            remaining: book.backoff.remaining(Instant::now()),
+        }
+    }
+
+    /// Has nothing wait for a start of the shared session: there is none for now.
+    fn settle_without_start(&self) {
+        self.settled.send_replace(true);
+        self.log_status();
+    }
+}
+
+/// Waits until a shared session has ended, and has what changes of the account say looked at.
+async fn await_end(
+    upstream: &Weak<Upstream>,
+    session: Arc<Session>,
+    mut changes: Option<watch::Receiver<u64>>,
+) {
+    let mut end = session.ended.subscribe();
+    // The wait holds no session: an upstream without users ends its sessions.
+    let kept = Arc::downgrade(&session);
+    drop(session);
+    loop {
+        tokio::select! {
+            _ = end.wait_for(|ended| *ended) => return,
+            () = account_change(&mut changes) => {}
+        }
+        let (Some(strong), Some(session)) = (upstream.upgrade(), kept.upgrade()) else {
+            return;
+        };
+        // Signed in, perhaps with other scopes: the lists may be others.
+        strong.account_changed(None);
+        if strong.blocked(None).is_none() {
+            // What could not be listed without the new tokens is listed now.
+            strong.book.lock().incomplete = None;
+            session.mark_stale(lists::ALL);
+        }
+        strong.log_status();
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use client::{AccountFault, AccountHolder, LinkError};
 use model::{Refusal, RefusalCode};
 use platform::{Full, Taken, millis};
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
 use super::book::{Book, Purpose, SessionPlace};
-use super::wanted::Wanted;
+use super::wanted::{Wanted, WantedAnyway};
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, ProtoConfig, SessionSharing, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
@@ -31,9 +31,121 @@ struct Pause {
     reason: Option<String>,
 }
 
+/// The look of an attempt at the slot of a session.
+enum Looked {
+    /// The session is open.
+    Open(Arc<Session>),
+    /// It is to be opened, once it is the attempt's turn.
+    NotOpen(NextTurn),
+}
+
+/// The turn for which an attempt waits.
+struct NextTurn {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    failures_before: u64,
+    place: SessionPlace,
+}
+
+impl NextTurn {
+    async fn wait(self) -> Turn {
+        Turn {
+            _guard: self.lock.lock_owned().await,
+            failures_before: self.failures_before,
+            place: self.place,
+        }
+    }
+}
+
+/// The turn of an attempt to open the session of a slot: no other one opens it meanwhile.
+struct Turn {
+    _guard: OwnedMutexGuard<()>,
+    /// Failures of the slot before the attempt waited for its turn.
+    failures_before: u64,
+    place: SessionPlace,
+}
+
 impl Upstream {
-    /// The open session that is wanted; a new one where none is open.
+    /// The open session that is wanted; a new one where none is open. A start that has begun goes on
+    /// if its caller gives up: the next caller would have to wait for it from the beginning.
     pub(super) async fn obtain(&self, wanted: Wanted<'_>) -> Result<Arc<Session>, Refusal> {
+        if self.is_away() {
+            return Err(self.away_refusal());
+        }
+        if let Some(fault) = self.blocked(wanted.owner.map(Caller::holder)) {
+            return Err(fault.refusal(self.spec.name()));
+        }
+        let turn = if wanted.owner.is_some() && self.spec.config.sessions == SessionSharing::Call {
+            None
+        } else {
+            match self.look(&wanted)? {
+                Looked::Open(session) => return Ok(session),
+                Looked::NotOpen(next) => Some(next.wait().await),
+            }
+        };
+        let stopped = self.down("was stopped");
+        let Some(me) = self.me.upgrade() else {
+            return Err(stopped);
+        };
+        let wanted = WantedAnyway::from(&wanted);
+        let (answer, obtained) = oneshot::channel();
+        tokio::spawn(async move {
+            let caller = wanted.caller();
+            let wanted = wanted.by(caller.as_ref());
+            let obtained = match turn {
+                Some(turn) => me.obtain_in_turn(wanted, turn).await,
+                None => me.obtain_for_one_call(wanted).await,
+            };
+            if let Err(Ok(session)) = answer.send(obtained) {
+                me.given_up(session);
+            }
+        });
+        obtained.await.unwrap_or(Err(stopped))
+    }
+
+    /// Looks for an open session in its slot, and notes there whose it is and who uses it.
+    ///
+    /// # Errors
+    /// The server was stopped.
+    fn look(&self, wanted: &Wanted<'_>) -> Result<Looked, Refusal> {
+        let Wanted {
+            era, owner, user, ..
+        } = *wanted;
+        // Before detection there is one slot, so that only one process is probed.
+        let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
+        let mut book = self.book.lock();
+        if book.closed {
+            return Err(self.down("was stopped"));
+        }
+        if let Some(found) = book.open(&place, user) {
+            return Ok(Looked::Open(found.session));
+        }
+        let slot = book.slots.entry(place.clone()).or_default();
+        slot.used_by(user);
+        slot.participant = owner.map(|owner| owner.participant.clone());
+        Ok(Looked::NotOpen(NextTurn {
+            lock: Arc::clone(&slot.turn),
+            failures_before: slot.backoff.total,
+            place,
+        }))
+    }
+
+    /// Ends a session whose caller has given up and left meanwhile; one for a single call is for no
+    /// other caller.
+    fn given_up(&self, session: Arc<Session>) {
+        if session.setup.single_call {
+            close_all(vec![session]);
+        } else if session.key().is_own() {
+            self.end_unused((session.era(), session.key().clone()));
+        }
+    }
+
+    /// The open session of a slot, once it is this attempt's turn; a new one where none is open.
+    async fn obtain_in_turn(
+        &self,
+        wanted: Wanted<'_>,
+        turn: Turn,
+    ) -> Result<Arc<Session>, Refusal> {
+        let entry = wanted.entry();
         let Wanted {
             era,
             owner,
@@ -41,37 +153,11 @@ impl Upstream {
             purpose,
             urgency: _,
         } = wanted;
-        let entry = wanted.entry();
-        if self.is_away() {
-            return Err(self.away_refusal());
-        }
-        if let Some(fault) = self.blocked(owner.map(Caller::holder)) {
-            return Err(fault.refusal(self.spec.name()));
-        }
-        if let Some(owner) = owner
-            && self.spec.config.sessions == SessionSharing::Call
-        {
-            return self.obtain_for_one_call(era, owner, entry).await;
-        }
-        // Before detection there is one slot, so that only one process is probed.
-        let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
-        let turn;
-        let failures_before;
-        {
-            let mut book = self.book.lock();
-            if book.closed {
-                return Err(self.down("was stopped"));
-            }
-            if let Some(found) = book.open(&place, user) {
-                return Ok(found.session);
-            }
-            let slot = book.slots.entry(place.clone()).or_default();
-            slot.used_by(user);
-            slot.participant = owner.map(|owner| owner.participant.clone());
-            turn = Arc::clone(&slot.turn);
-            failures_before = slot.backoff.total;
-        }
-        let _turn = turn.lock().await;
+        let Turn {
+            _guard,
+            failures_before,
+            place,
+        } = turn;
         let interest;
         let mut taken = None;
         {
@@ -122,14 +208,14 @@ impl Upstream {
     }
 
     /// A new session that ends with the call for which it is opened.
-    async fn obtain_for_one_call(
-        &self,
-        era: Option<Era>,
-        owner: &Caller<'_>,
-        entry: Entry<'_>,
-    ) -> Result<Arc<Session>, Refusal> {
+    async fn obtain_for_one_call(&self, wanted: Wanted<'_>) -> Result<Arc<Session>, Refusal> {
+        let Some(owner) = wanted.owner else {
+            return Err(self.down("has sessions for single calls alone"));
+        };
         let place = self.own_place(&mut self.book.lock(), owner)?;
-        let session = self.open(era, Some(owner), Arc::default(), entry).await?;
+        let session = self
+            .open(wanted.era, Some(owner), Arc::default(), wanted.entry())
+            .await?;
         let mut book = self.book.lock();
         book.single_call.retain(|(other, _)| other.is_open());
         book.single_call.push((Arc::clone(&session), place));
@@ -413,8 +499,7 @@ impl Upstream {
 
     /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault
     /// that says nothing about the era leaves it open.
-    fn record_asked(&self, fault: Option<&Fault>) {
-        use LinkError::{Account, Closed, Unauthorized, Unreachable, Untrusted};
+    pub(super) fn record_asked(&self, fault: Option<&Fault>) {
         let mut book = self.book.lock();
         book.starting = book.starting.saturating_sub(1);
         match fault {
@@ -422,12 +507,7 @@ impl Upstream {
                 book.eras = vec![Era::Modern, Era::Legacy];
                 book.legacy = Some(true);
             }
-            Some(
-                Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
-                | Fault::Unsent(_)
-                | Fault::Unusable(_)
-                | Fault::Itself(_),
-            ) => {}
+            Some(fault) if fault.says_nothing_of_era() => {}
             Some(_) => book.legacy = Some(false),
         }
     }

@@ -1,14 +1,16 @@
-//! Back-off of callers with accounts of their own.
+//! Back-off of callers with accounts of their own, and what an attempt says about the era.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use client::{AccountFault, LinkError, SendError};
 use model::{LinkId, ParticipantId};
 use wire::mcp::Era;
 
 use super::Upstream;
 use super::book::Slot;
+use crate::fault::Fault;
 use crate::interest::Subscription;
 use crate::session_api::SessionKey;
 use crate::tests::accounts::Scripted;
@@ -69,5 +71,34 @@ async fn a_change_of_one_account_ends_no_others_back_off() {
     assert!(waits(upstream, 1) && waits(upstream, 2));
     upstream.account_changed(Some(&bob));
     assert_eq!((waits(upstream, 1), waits(upstream, 2)), (true, false));
+    upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_not_reached_is_asked_again_whether_it_speaks_legacy() {
+    let fixture = start_for(config(&["modern"]), None, |_| {});
+    let upstream = &fixture.upstream;
+    until("it has started", || upstream.has_settled()).await;
+    let account = AccountFault::LoginNeeded;
+    let silent = [
+        Fault::Link(LinkError::Unreachable("why".to_owned())),
+        Fault::Link(LinkError::Untrusted("why".to_owned())),
+        Fault::Link(LinkError::NotTls),
+        Fault::Link(LinkError::Unauthorized),
+        Fault::Link(LinkError::Account(account)),
+        Fault::Link(LinkError::NotConnected),
+        Fault::Link(LinkError::Closed),
+        Fault::Unsent(SendError::Busy),
+    ];
+    for fault in silent {
+        upstream.record_asked(Some(&fault));
+        let book = upstream.book.lock();
+        assert!(book.must_ask(Era::Legacy), "{fault}");
+    }
+    for fault in [Fault::Answer("no".to_owned()), Fault::Timeout] {
+        upstream.book.lock().legacy = None;
+        upstream.record_asked(Some(&fault));
+        assert_eq!(upstream.book.lock().legacy, Some(false), "{fault}");
+    }
     upstream.close().await;
 }

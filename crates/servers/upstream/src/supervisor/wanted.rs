@@ -3,7 +3,7 @@
 use wire::mcp::Era;
 
 use super::book::Purpose;
-use crate::session_api::Caller;
+use crate::session_api::{Caller, SessionOwner};
 use crate::starts::{Entry, Urgency};
 
 /// A session that is wanted.
@@ -48,6 +48,49 @@ impl<'a> Wanted<'a> {
         Entry {
             urgency: self.urgency,
             account: self.user.or(self.owner).map(|caller| caller.account),
+        }
+    }
+}
+
+/// A session that is wanted, also if the caller that waits for it gives up.
+#[derive(Debug)]
+pub(super) struct WantedAnyway {
+    era: Option<Era>,
+    caller: Option<SessionOwner>,
+    /// Whether the session is that caller's own.
+    is_own: bool,
+    /// Whether that caller uses it now.
+    is_used: bool,
+    purpose: Purpose,
+    urgency: Urgency,
+}
+
+impl From<&Wanted<'_>> for WantedAnyway {
+    fn from(wanted: &Wanted<'_>) -> Self {
+        Self {
+            era: wanted.era,
+            caller: wanted.user.or(wanted.owner).map(Into::into),
+            is_own: wanted.owner.is_some(),
+            is_used: wanted.user.is_some(),
+            purpose: wanted.purpose,
+            urgency: wanted.urgency,
+        }
+    }
+}
+
+impl WantedAnyway {
+    pub(super) fn caller(&self) -> Option<Caller<'_>> {
+        self.caller.as_ref().map(SessionOwner::caller)
+    }
+
+    /// It as a caller's, which is [`WantedAnyway::caller`].
+    pub(super) fn by<'a>(&self, caller: Option<&'a Caller<'a>>) -> Wanted<'a> {
+        Wanted {
+            era: self.era,
+            owner: caller.filter(|_| self.is_own),
+            user: caller.filter(|_| self.is_used),
+            purpose: self.purpose,
+            urgency: self.urgency,
         }
     }
 }

@@ -1,7 +1,7 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
 Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [closes-stdout-at-probe]
-[closes-stdin-at-probe] [hangs-at-probe] [initializes-at-probe] [takes-probe-for-initialize] [slow-start SECONDS] [writes-slowly SECONDS] [locks FILE] [hang] [flood] [fail-once FILE] [lists-modern]
+[closes-stdin-at-probe] [hangs-at-probe] [initializes-at-probe] [takes-probe-for-initialize] [slow-start SECONDS] [writes-slowly SECONDS] [locks FILE] [waits-for FILE] [hang] [flood] [fail-once FILE] [lists-modern]
 """
 import fcntl
 import json
@@ -197,6 +197,9 @@ if "locks" in FLAGS:
 if "flood" in FLAGS:
     threading.Thread(target=flood, daemon=True).start()
 print("echo server starts", file=sys.stderr)
+if "waits-for" in FLAGS:
+    while not os.path.exists(FLAGS[FLAGS.index("waits-for") + 1]):
+        time.sleep(0.02)
 if "slow-start" in FLAGS:
     time.sleep(float(FLAGS[FLAGS.index("slow-start") + 1]))
 if "writes-slowly" in FLAGS:

@@ -263,3 +263,65 @@ async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
     assert_eq!(refusal.code, RefusalCode::UpstreamBusy);
     fixture.upstream.close().await;
 }
+
+/// A server with sessions of each caller, which answers once a file is there; a caller begins to
+/// wait for its own, and gives up.
+async fn given_up(gate: &std::path::Path) -> Fixture {
+    let mut config = config(&["legacy", "waits-for", gate.to_str().unwrap()]);
+    config.sessions = SessionSharing::Caller;
+    config.era = EraChoice::Legacy;
+    let fixture = start_with(config, |_| {});
+    let upstream = Arc::clone(&fixture.upstream);
+    let waiting = tokio::spawn(async move {
+        let participant = &ParticipantId::new("scout").unwrap();
+        let caller = Caller {
+            link: LinkId(7),
+            participant,
+            account: "scout",
+            form: Era::Legacy,
+            client: &client("{}"),
+            token: None,
+        };
+        upstream.session(&caller).await
+    });
+    until("both have started", || fixture.starts() == 2).await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    fixture
+}
+
+#[tokio::test]
+async fn a_start_goes_on_when_its_caller_gives_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let fixture = given_up(&gate).await;
+    std::fs::write(&gate, "").unwrap();
+    until("the caller's session is open", || {
+        fixture.upstream.status().sessions == 2
+    })
+    .await;
+    let own = session(&fixture, 7, &client("{}"), Era::Legacy)
+        .await
+        .unwrap();
+    assert!(own.key().is_own());
+    assert_eq!(fixture.starts(), 2);
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_session_ends_whose_caller_has_given_up_and_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let fixture = given_up(&gate).await;
+    fixture.upstream.release(LinkId(7));
+    std::fs::write(&gate, "").unwrap();
+    until("the caller's session has ended", || {
+        fixture.log.0.lock().iter().any(|event| event == "ended")
+    })
+    .await;
+    until("the shared one is open", || {
+        fixture.upstream.status().sessions == 1
+    })
+    .await;
+    fixture.upstream.close().await;
+}
