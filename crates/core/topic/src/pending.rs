@@ -145,8 +145,7 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
     ) -> bool {
         (proposal.is_of(who) && self.is_in_scope(capabilities.scope(), proposal))
-            // Once it is over, its target may be gone.
-            || (proposal.over.is_none() && self.covers(capabilities, proposal))
+            || self.covers(capabilities, proposal)
     }
 
     /// A proposal with the participants that could decide, and those that are missing.

@@ -318,6 +318,25 @@ fn a_proposal_is_seen_with_a_token_that_is_good_for_it_alone() {
 }
 
 #[test]
+fn a_proposal_that_is_over_is_seen_by_those_that_could_decide_before() {
+    let mut stage = pending();
+    let sees = |stage: &crate::stage::Stage, grants: &[&str]| {
+        let capabilities = caps(grants);
+        stage
+            .topic
+            .may_see_proposal(op(1), &id("dee"), &capabilities)
+    };
+    for _ in ["pending", "over"] {
+        // As clients call it, and as an envelope names it.
+        assert!(sees(&stage, &["mcp/request:tools/call:one_a"]));
+        assert!(sees(&stage, &["mcp/request:tools/call:a"]));
+        assert!(!sees(&stage, &["mcp/request:tools/call:one_b"]));
+        stage.decide(1, "ann", REJECT);
+        stage.stored(1);
+    }
+}
+
+#[test]
 fn a_name_that_another_has_in_public_gives_no_right_to_decide() {
     let may = |listed: &[&str]| {
         let mut stage = stage();
