@@ -258,6 +258,11 @@ impl<H: Handles> Topic<H> {
             .collect()
     }
 
+    /// The participants that have tasks, present or not, each as often as it has one.
+    pub fn task_holders(&self) -> impl Iterator<Item = &ParticipantId> {
+        self.tasks.holders()
+    }
+
     /// The number of tasks.
     pub fn tasks_len(&self) -> usize {
         self.tasks.len()
