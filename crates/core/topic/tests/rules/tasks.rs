@@ -365,6 +365,7 @@ fn tasks_of_a_guest_end_when_it_leaves() {
         over: true,
         until_ms: UNTIL_MS,
     });
+    assert_eq!(stage.topic.passing_tasks(), [1, 3]);
     assert_eq!(
         shown(&stage.leave(BOB)),
         ["closed 2"],
@@ -430,7 +431,7 @@ fn a_task_of_a_call_that_is_over_is_cancelled_at_once() {
 fn a_followed_task_is_its_calls_alone() {
     let mut stage = stage();
     begins(&mut stage, 1, FOLLOWED);
-    assert_eq!(stage.topic.followed_tasks(), [1]);
+    assert_eq!(stage.topic.passing_tasks(), [1]);
     assert_eq!(stage.topic.awaits_task(op(1)), Some(op(1)));
     let notice = shown(&stage.step(Event::Notice {
         server: &ONE_ID,

@@ -165,10 +165,11 @@ pub(crate) fn cancel(task: Arc<ServerTask>) {
     });
 }
 
-/// Cancels the tasks that the gateway follows at their servers, within a bound.
-pub(crate) async fn cancel_followed(dispatch: &Dispatch) {
+/// Cancels the tasks that no participant can ask about after this run of the gateway, within a
+/// bound.
+pub(crate) async fn cancel_passing(dispatch: &Dispatch) {
     let mut cancelling = JoinSet::new();
-    for task in dispatch.with(|topic| topic.followed_tasks()) {
+    for task in dispatch.with(|topic| topic.passing_tasks()) {
         if let Some(session) = task.last_session() {
             cancelling.spawn(async move { session.cancel_task(&task.origin.own).await });
         }

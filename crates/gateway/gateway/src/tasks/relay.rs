@@ -370,7 +370,7 @@ pub(super) fn create(
     task.followed = follows;
     task.begin(report, &payload.bytes);
     // The caller learns of it once it is on disk: see `journal::write`.
-    let durable = journal::keeps(dispatch, &task).is_some();
+    let durable = journal::keeps(dispatch, holder, &task).is_some();
     let task = Arc::new(task);
     let entry = Entry {
         origin: TaskOrigin::Call { follows, durable },
