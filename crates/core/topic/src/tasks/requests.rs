@@ -274,10 +274,11 @@ impl<H: Handles> Topic<H> {
         self.tasks.get(id)?.waiting.last().copied()
     }
 
-    /// The link that asked about a task last, if its participant may have the task now.
+    /// The link that asked about a task last, if its participant knows the task and may have it
+    /// now.
     pub fn asks_task(&self, id: OperationId) -> Option<H::Link> {
         let task = self.tasks.get(id)?;
-        if !self.is_had(task) {
+        if task.stage != Stage::Known || !self.is_had(task) {
             return None;
         }
         self.handle(task.link?)

@@ -102,6 +102,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
         origin: TaskOrigin::Journal,
         holder: &holder,
         right: book::right_of(&task.origin.server, &id),
+        narrowing: None,
         link: None,
     };
     book::enter(dispatch, &task, entry);

@@ -8,7 +8,7 @@ use super::{challenge, initialize, resource};
 use crate::home::Home;
 use crate::http::{Connection, Reply};
 use crate::support::{Gateway, modern, modern_stream, until};
-use crate::tasks::jobs;
+use crate::tasks::{jobs, restarts};
 use crate::ws::Socket;
 
 const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
@@ -311,6 +311,40 @@ fn a_task_is_unknown_to_a_token_that_is_not_good_for_its_tool() {
             .iter()
             .all(|one| one["method"] != "notifications/tasks")
     );
+}
+
+#[test]
+fn a_task_that_was_forgotten_is_not_taken_up_for_a_token_that_is_not_good_for_its_tool() {
+    let (provider, home, server) = (Provider::start(600), Home::new(), restarts::scripted());
+    let more = format!("{SCOPES}[servers.m]\nurl = {:?}\n", server.url());
+    let gateway = Gateway::start(&home, &super::config(&provider, &more));
+    gateway.ready("m");
+    let (read, write) = (token(&provider, "mcp:read"), token(&provider, "mcp:write"));
+    let opened = initialize(&gateway, "/mcp", Some(&write));
+    let session = Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
+    let ask = |token: &str, method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        session.ask(token, &message).json()
+    };
+    let arguments = json!({ "own": "short", "ttl": 1 });
+    let call = json!({ "name": "m_job", "arguments": arguments, "task": {} });
+    let made = ask(&write, "tools/call", call);
+    let task = made["result"]["task"]["taskId"].clone();
+    assert!(task.is_string(), "{made}");
+    let listed = || ask(&write, "tasks/list", json!({}))["result"]["tasks"].clone();
+    until("the task is forgotten", || {
+        (listed() == json!([])).then_some(())
+    });
+    let refused = ask(&read, "tasks/get", json!({ "taskId": task }));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    assert_eq!(listed(), json!([]));
+    // Its server still knows it.
+    let found = ask(&write, "tasks/get", json!({ "taskId": task }));
+    assert_eq!(found["result"]["status"], "working", "{found}");
+    assert_eq!(listed()[0]["taskId"], task);
 }
 
 /// What all tokens of [`proposing`] are good for: looking at proposals and lists.
