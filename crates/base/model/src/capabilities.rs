@@ -102,14 +102,14 @@ impl Capabilities {
         }
     }
 
-    /// Whether a scope leaves less of them.
+    /// The scope to which they are narrowed, if they are.
     #[must_use]
-    pub fn is_narrowed(&self) -> bool {
-        self.within.is_some()
+    pub fn scope(&self) -> Option<&Capabilities> {
+        self.within.as_deref()
     }
 
     fn scope_admits(&self, admits: impl FnOnce(&Capabilities) -> bool) -> bool {
-        self.within.as_deref().is_none_or(admits)
+        self.scope().is_none_or(admits)
     }
 
     /// The place, in [`Capabilities::iter`], of the first capability that admits the act.

@@ -1,7 +1,9 @@
 //! Admission of one request: the capability that admits it, and for the gateway's own tools their
 //! effects.
 
-use model::{Capabilities, GATEWAY, KindRef, MethodFacts, PROPOSAL, REQUEST};
+use std::borrow::Cow;
+
+use model::{Capabilities, GATEWAY, KindRef, MethodFacts, Narrowing, PROPOSAL, REQUEST};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::Cause;
@@ -60,6 +62,17 @@ fn place_of(
 ) -> Option<usize> {
     let kind = KindRef::request(method, context).ok()?;
     capabilities.position(kind, &[server])
+}
+
+/// Capabilities as far as an access token with this narrowing is good for them.
+pub(crate) fn within<'c>(
+    capabilities: &'c Capabilities,
+    narrowing: Option<&Narrowing>,
+) -> Cow<'c, Capabilities> {
+    match narrowing {
+        Some(narrowing) => Cow::Owned(capabilities.within(&narrowing.to)),
+        None => Cow::Borrowed(capabilities),
+    }
 }
 
 /// Whether a request is admitted.
@@ -179,6 +192,14 @@ impl Looker<'_> {
     }
 }
 
+/// Whether some of these capabilities, whatever their scope leaves of them, is for another envelope
+/// than a request.
+fn sends(capabilities: &Capabilities) -> bool {
+    capabilities
+        .iter()
+        .any(|one| one.as_str().split(':').next() != Some(REQUEST))
+}
+
 /// The built-in tool that a request calls: its effects decide which callers may use it.
 fn built_in(method: &str, context: Option<&str>, server: &str) -> Option<BuiltinTool> {
     if server == GATEWAY && MethodFacts::of(method).calls_tool() {
@@ -258,9 +279,7 @@ impl BuiltinTool {
             }
             Self::ApproveProposal | Self::RejectProposal => capabilities.admits_head(REQUEST),
             Self::WithdrawProposal | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
-            Self::Say => capabilities
-                .iter()
-                .any(|one| one.as_str().split(':').next() != Some(REQUEST)),
+            Self::Say => sends(capabilities) && capabilities.scope().is_none_or(sends),
             Self::ReadMessages | Self::ListParticipants => true,
         }
     }
@@ -369,6 +388,8 @@ mod tests {
 
 #[cfg(test)]
 mod builtin_tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -377,6 +398,17 @@ mod builtin_tests {
             assert_eq!(BuiltinTool::of(tool.name()), Some(*tool));
         }
         assert_eq!(BuiltinTool::of("Proxy"), None);
+    }
+
+    #[test]
+    fn a_scope_narrows_what_may_be_sent() {
+        let all = Capabilities::parse(["mcp/*", "chat"]).unwrap();
+        let may_send = |scope: &[&str]| {
+            let scope = Capabilities::parse(scope.iter().copied()).unwrap();
+            BuiltinTool::Say.is_for(&all.within(&Arc::new(scope)))
+        };
+        assert!(may_send(&["chat"]) && may_send(&["mcp/proposal:*"]));
+        assert!(!may_send(&["mcp/request:*"]) && !may_send(&[]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, admits_kind},
+    admission::{admits, admits_kind, within},
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::{Decision, Terms},
@@ -143,16 +143,16 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant may decide about a proposal at all.
     fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
         let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
-        let is_own = proposal.terms.by == ruling.by;
-        if ruling.state == ProposalState::Withdrawn {
-            return if is_own {
-                Ok(())
-            } else {
-                Err(Cause::NotAdmitted)
-            };
+        let narrowing = ruling.narrowing.as_ref();
+        let withdraws = ruling.state == ProposalState::Withdrawn;
+        if proposal.terms.by == ruling.by {
+            if !self.covers_proposal(narrowing, id) {
+                return Err(Cause::NotAdmitted);
+            }
+            return if withdraws { Ok(()) } else { Err(Cause::Own) };
         }
-        if is_own {
-            return Err(Cause::Own);
+        if withdraws {
+            return Err(Cause::NotAdmitted);
         }
         // Proposals that are over cannot be decided, and their targets may be gone.
         if proposal.over.is_some() {
@@ -162,11 +162,12 @@ impl<H: Handles> Topic<H> {
             .capabilities(&ruling.by)
             .or(ruling.outside.as_ref())
             .ok_or(Cause::NotAdmitted)?;
+        let granted = within(capabilities, narrowing);
         // An envelope names what servers call it; a decision without one, what clients call it.
         let may_request = if ruling.requested.is_some() {
-            proposal.is_asked_for(capabilities)
+            proposal.is_asked_for(&granted)
         } else {
-            self.covers_as_call(capabilities, proposal)
+            self.covers_as_call(&granted, proposal)
         };
         if may_request {
             Ok(())

@@ -234,7 +234,7 @@ impl<H: Handles> Topic<H> {
             let Some(id) = self.catalog.id(index) else {
                 return false;
             };
-            return changed.iter().any(|entry| sight.sees(id, &entry.public));
+            return changed.iter().any(|entry| sight.sees(id, &entry.ruled));
         }
         // A URI that one server lists decides how others' equal ones are spelled: callers that see
         // those count.

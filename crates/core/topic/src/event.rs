@@ -8,8 +8,8 @@ mod task;
 use std::sync::Arc;
 
 use model::{
-    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, OperationId, Outcome, ParticipantId,
-    Refusal,
+    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome,
+    ParticipantId, Refusal,
 };
 
 use crate::{Audience, Handles, ServerLists};
@@ -164,8 +164,8 @@ pub enum Event<'a, H: Handles> {
         closed: Vec<(u64, u128)>,
     },
     /// A participant decides about a proposal. Any participant that could make the request may
-    /// approve or reject it, except its proposer; only its proposer may withdraw it. The first
-    /// decision counts.
+    /// approve or reject it, except its proposer; only its proposer may withdraw it, with an access
+    /// token that is good for it. The first decision counts.
     Decide {
         /// The proposal.
         proposal: OperationId,
@@ -173,6 +173,8 @@ pub enum Event<'a, H: Handles> {
         by: &'a ParticipantId,
         /// Its capabilities, if it is not in the topic and decides through the API.
         outside: Option<&'a Arc<Capabilities>>,
+        /// The part of its capabilities that its access token is good for; `None` is all of them.
+        narrowing: Option<&'a Narrowing>,
         /// The decision.
         decision: Decision<'a>,
         /// The id of the envelope that announces an approval in the room.

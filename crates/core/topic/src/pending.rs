@@ -26,7 +26,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// All proposals that are on disk and that `who` may see, in the order of opening; ended ones
-    /// only if `all`.
+    /// only if `all`. `capabilities` are narrowed to the scope of its access token, if that has
+    /// one.
     pub fn proposals(
         &self,
         who: &ParticipantId,
@@ -59,7 +60,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether `who` may see a proposal: its proposer, and every participant that could make the
-    /// request.
+    /// request. `capabilities` are narrowed to the scope of its access token, if that has one: its
+    /// own proposals must be in that scope too.
     pub fn may_see_proposal(
         &self,
         id: OperationId,
@@ -121,7 +123,12 @@ impl<H: Handles> Topic<H> {
         };
         self.proposals
             .known(id)
-            .is_some_and(|proposal| self.may_still(&narrowing.to, proposal))
+            .is_some_and(|proposal| self.is_in_scope(Some(&narrowing.to), proposal))
+    }
+
+    /// Whether an access token of this scope is good for a proposal of its participant's own.
+    fn is_in_scope(&self, scope: Option<&Capabilities>, proposal: &Proposal<H>) -> bool {
+        scope.is_none_or(|scope| self.may_still(scope, proposal))
     }
 
     /// Whether a proposal, on disk or not, is of the present bearer of this name.
@@ -137,10 +144,8 @@ impl<H: Handles> Topic<H> {
         who: &ParticipantId,
         capabilities: &Capabilities,
     ) -> bool {
-        proposal.is_of(who)
-            || proposal.is_asked_for(capabilities)
-            // Once it is over, its target may be gone.
-            || (proposal.over.is_none() && self.covers(capabilities, proposal))
+        (proposal.is_of(who) && self.is_in_scope(capabilities.scope(), proposal))
+            || self.covers(capabilities, proposal)
     }
 
     /// A proposal with the participants that could decide, and those that are missing.

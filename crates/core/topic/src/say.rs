@@ -410,6 +410,7 @@ impl<H: Handles> Topic<H> {
         };
         let mut ruling = Ruling::new(envelope.from.clone(), approval, Some(handle));
         ruling.fulfilment = Some(envelope.say.id.into());
+        ruling.narrowing = requests.narrowing.clone();
         ruling.requested = Some(requests);
         ruling.named = participants(envelope.say.to).into();
         if is_proposed {

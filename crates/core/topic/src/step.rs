@@ -97,12 +97,14 @@ impl<H: Handles> Topic<H> {
                 proposal,
                 by,
                 outside,
+                narrowing,
                 decision,
                 fulfilment,
                 ruling,
             } => {
                 let mut decided = Ruling::new(by.clone(), decision, Some(ruling));
                 decided.outside = outside.cloned();
+                decided.narrowing = narrowing.cloned();
                 decided.fulfilment = fulfilment.map(Arc::from);
                 self.decide(proposal, decided);
             }

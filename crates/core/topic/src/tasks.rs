@@ -15,6 +15,7 @@ use model::{Capabilities, Narrowing, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
+    admission::within,
     effect::{Cause, Effect, Verdict},
     event::{NewTask, TaskOrigin, TaskRight},
     operations::Becomes,
@@ -69,8 +70,8 @@ impl<H: Handles> Topic<H> {
             TaskOrigin::Named | TaskOrigin::Journal => {
                 // Holders of the journal's tasks may join later; their rights are judged when they
                 // ask.
-                let may_have =
-                    new.origin == TaskOrigin::Journal || self.may_have(new.holder, None, new.right);
+                let may_have = new.origin == TaskOrigin::Journal
+                    || self.may_have(new.holder, new.narrowing, new.right);
                 if !may_have || known.is_some() || !self.take_place(new.holder) {
                     return self.effects.push(Effect::ForgetTask { task: new.handle });
                 }
@@ -284,9 +285,6 @@ impl<H: Handles> Topic<H> {
         if !member.is_caller() {
             return None;
         }
-        Some(match narrowing {
-            Some(narrowing) => Cow::Owned(member.capabilities.within(&narrowing.to)),
-            None => Cow::Borrowed(&*member.capabilities),
-        })
+        Some(within(&member.capabilities, narrowing))
     }
 }

@@ -1,6 +1,6 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::proposals::decide::{Choice, digest, unknown_proposal};
+use gateway::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -159,9 +159,12 @@ impl Review {
             caller,
             id,
         } = self;
-        dispatch
-            .decide(id, &caller.id, Some(&caller.capabilities), choice)
-            .await?;
+        let by = Decider {
+            id: &caller.id,
+            outside: Some(&caller.capabilities),
+            narrowing: caller.narrowing(),
+        };
+        dispatch.decide(id, by, choice).await?;
         let decided = dispatch.with(|topic| topic.proposal(id));
         Ok(Json(Proposal::of(&decided.ok_or_else(unknown_proposal)?)))
     }

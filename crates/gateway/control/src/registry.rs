@@ -316,7 +316,7 @@ impl Registry {
         }
         // Their callers go with this process.
         for dispatch in self.topics() {
-            dispatch.cancel_followed().await;
+            dispatch.cancel_passing_tasks().await;
         }
         self.upstreams()
             .iter()

@@ -64,7 +64,7 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let body = match call.request.method.as_str() {
         "tools/call" if !tools::is_in_room(dispatch, call) => Err(tools::unknown()),
         "tools/call" => return tools::call(dispatch, call),
-        "tools/list" => Ok(tools::list_in_room(dispatch, &call.link.participant.id)),
+        "tools/list" => Ok(tools::list_in_room(dispatch, call)),
         "resources/read" if results::is_own(dispatch, &call.link.participant.id, &call.request) => {
             results::read(dispatch, call)
         }

@@ -165,7 +165,7 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, mut answer: Ans
     }
     let answer = tasks::rename_answer(dispatch, call, answer);
     if let Some(task) = call.task.became()
-        && let Some(journal) = journal::keeps(dispatch, task)
+        && let Some(journal) = journal::keeps(dispatch, &call.link.participant.id, task)
     {
         return reply_once_written(dispatch, call, answer, Arc::clone(task), journal.clone());
     }

@@ -36,9 +36,9 @@ impl Dispatch {
         self.take(Event::Stop);
     }
 
-    /// Cancels the servers' tasks whose callers wait for their results: the callers go with this
-    /// process.
-    pub async fn cancel_followed(&self) {
-        tasks::book::cancel_followed(self).await;
+    /// Cancels the servers' tasks that go with this process: those whose callers wait for their
+    /// results, and those of guests.
+    pub async fn cancel_passing_tasks(&self) {
+        tasks::book::cancel_passing(self).await;
     }
 }

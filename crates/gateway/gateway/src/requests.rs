@@ -64,7 +64,7 @@ impl Dispatch {
     ) {
         let link = by.link;
         let task = match &call.request.target {
-            Some(Target::Task(id)) => tasks::relay::find(self, link, id),
+            Some(Target::Task(id)) => tasks::relay::find(self, by, id),
             Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
         };
         if let Some(named) = &task {

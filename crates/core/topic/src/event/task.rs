@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, OperationId, ParticipantId};
+use model::{LinkId, Narrowing, OperationId, ParticipantId};
 
 use crate::Handles;
 
@@ -45,6 +45,10 @@ pub struct NewTask<'a, H: Handles> {
     pub holder: &'a ParticipantId,
     /// The right by which it has it.
     pub right: TaskRight<'a>,
+    /// The part of its capabilities that the access token is good for of a request that names the
+    /// task; `None` is all of them. A task that a call has become, or that the journal had, needs
+    /// none: each request about it is judged by its own token.
+    pub narrowing: Option<&'a Narrowing>,
     /// The number of the server's session in which it runs; 0 if any session knows it, or none is
     /// needed.
     pub session: u64,

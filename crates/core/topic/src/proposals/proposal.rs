@@ -60,6 +60,8 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) by: ParticipantId,
     /// The capabilities of `by`, if it is not in the topic.
     pub(crate) outside: Option<Arc<Capabilities>>,
+    /// The narrowing of its access token, by which the decision is judged whenever it is.
+    pub(crate) narrowing: Option<Narrowing>,
     /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
@@ -87,6 +89,7 @@ impl<H: Handles> Ruling<H> {
         let mut ruling = Self {
             by,
             outside: None,
+            narrowing: None,
             state: ProposalState::Running,
             reason: None,
             approves: None,

@@ -257,6 +257,11 @@ impl<H: Handles> Tasks<H> {
         found.into_iter().map(|(id, _)| *id).collect()
     }
 
+    /// The holder of each, in no order.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = &ParticipantId> {
+        self.all.values().map(|task| &task.holder)
+    }
+
     /// Takes a place on a participant's account, or on that of all guests; false if there is none.
     pub(crate) fn take_place(&mut self, holder: &ParticipantId) -> bool {
         let account = account(holder, self.guests);

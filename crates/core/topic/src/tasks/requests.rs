@@ -249,13 +249,19 @@ impl<H: Handles> Topic<H> {
         theirs.into_iter().filter_map(|id| self.task(id)).collect()
     }
 
-    /// The tasks that the gateway follows for open calls and that are not over.
-    pub fn followed_tasks(&self) -> Vec<H::Task> {
-        let followed = self.tasks.which(|task| task.is_followed() && !task.over);
-        followed
-            .into_iter()
-            .filter_map(|id| self.task(id))
-            .collect()
+    /// The tasks that are not over and that no participant can ask about after this run of the
+    /// gateway: those that the gateway follows for open calls, and those of guests.
+    pub fn passing_tasks(&self) -> Vec<H::Task> {
+        let passing = self.tasks.which(|task| {
+            let is_passing = task.is_followed() || self.tasks.is_guest(&task.holder);
+            is_passing && !task.over
+        });
+        passing.into_iter().filter_map(|id| self.task(id)).collect()
+    }
+
+    /// The participants that have tasks, present or not, each as often as it has one.
+    pub fn task_holders(&self) -> impl Iterator<Item = &ParticipantId> {
+        self.tasks.holders()
     }
 
     /// The number of tasks.
@@ -268,10 +274,11 @@ impl<H: Handles> Topic<H> {
         self.tasks.get(id)?.waiting.last().copied()
     }
 
-    /// The link that asked about a task last, if its participant may have the task now.
+    /// The link that asked about a task last, if its participant knows the task and may have it
+    /// now.
     pub fn asks_task(&self, id: OperationId) -> Option<H::Link> {
         let task = self.tasks.get(id)?;
-        if !self.is_had(task) {
+        if task.stage != Stage::Known || !self.is_had(task) {
             return None;
         }
         self.handle(task.link?)

@@ -511,6 +511,18 @@ fn capabilities_judge_a_tool_by_its_servers_own_name() {
 }
 
 #[test]
+fn a_change_is_announced_by_the_name_by_which_capabilities_judge() {
+    let mut stage = Stage::new();
+    stage.configure(&with_a_given_name());
+    stage.regrant("ann", &["mcp/request:tools/call:one_read_*"]);
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_delete"]);
+    let listed = stage.lists("one", ListScope::Shared, tools(&["delete"]));
+    assert_eq!(notified(&listed, ListKind::Tools), ["link 2"]);
+    assert!(stage.sees(ANN, ListKind::Tools).is_empty());
+    assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_read_x"]);
+}
+
+#[test]
 fn a_given_name_of_lists_that_are_not_known_is_judged_by_its_own_name() {
     let mut stage = Stage::new();
     let mut next = with_a_given_name();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Capability, Digest, LinkId};
+use model::{Capabilities, Capability, Digest, LinkId, Narrowing};
 use topic::{Cause, Decision, ListScope};
 
 use crate::{
@@ -256,6 +256,84 @@ fn a_proposal_is_seen_by_its_proposer_and_by_participants_that_could_decide() {
         (stage.links("ann"), stage.links("cid")),
         (vec![ANN], vec![CID])
     );
+}
+
+/// A token that is good for this alone.
+fn token(to: &[&str]) -> Narrowing {
+    Narrowing {
+        to: caps(to),
+        step_up: None,
+    }
+}
+
+#[test]
+fn a_decision_is_judged_by_the_token_that_it_came_with() {
+    let other = token(&["mcp/request:tools/call:one_b", "mcp/proposal:tools/call:b"]);
+    let requests = token(&["mcp/request:tools/call:one_a"]);
+    let proposes = token(&["mcp/proposal:tools/call:a"]);
+    let counts = |opened: bool, by: &str, token: &Narrowing, decision| {
+        let mut stage = if opened { pending() } else { stage() };
+        if !opened {
+            stage.proposes(BOB, "bob", 1);
+        }
+        let effects = stage.decide_with(1, by, token, decision);
+        !matches!(effects.all.first(), Some(Effect::RefuseDecision(_)))
+    };
+    // Also of one that waits until the opening is on disk.
+    for opened in [true, false] {
+        for decision in [APPROVE, REJECT] {
+            assert!(!counts(opened, "ann", &other, decision));
+            assert!(counts(opened, "ann", &requests, decision));
+            assert!(!counts(opened, "ann", &proposes, decision));
+        }
+        // Its proposer needs a token for proposing it, or for what it proposes.
+        assert!(!counts(opened, "bob", &other, WITHDRAW));
+        assert!(counts(opened, "bob", &requests, WITHDRAW));
+        assert!(counts(opened, "bob", &proposes, WITHDRAW));
+    }
+    let mut stage = pending();
+    let own = stage.decide_with(1, "bob", &other, APPROVE);
+    assert_eq!(refused(&own), Cause::NotAdmitted, "it is unknown to it");
+}
+
+#[test]
+fn a_proposal_is_seen_with_a_token_that_is_good_for_it_alone() {
+    let mut stage = pending();
+    let sees = |stage: &crate::stage::Stage, scope: &[&str]| {
+        let narrowed = caps(&["mcp/proposal:*"]).within(&caps(scope));
+        let bob = id("bob");
+        let seen = stage.topic.may_see_proposal(op(1), &bob, &narrowed);
+        let listed = stage.topic.proposals(&bob, &narrowed, true);
+        assert_eq!(listed.len(), usize::from(seen), "{scope:?}");
+        seen
+    };
+    for _ in ["pending", "over"] {
+        assert!(sees(&stage, &["mcp/proposal:tools/call:a"]));
+        assert!(sees(&stage, &["mcp/request:tools/call:one_a"]));
+        assert!(!sees(&stage, &["mcp/proposal:tools/call:b", "chat"]));
+        assert!(!sees(&stage, &[]));
+        stage.decide(1, "ann", REJECT);
+        stage.stored(1);
+    }
+}
+
+#[test]
+fn a_proposal_that_is_over_is_seen_by_those_that_could_decide_before() {
+    let mut stage = pending();
+    let sees = |stage: &crate::stage::Stage, grants: &[&str]| {
+        let capabilities = caps(grants);
+        stage
+            .topic
+            .may_see_proposal(op(1), &id("dee"), &capabilities)
+    };
+    for _ in ["pending", "over"] {
+        // As clients call it, and as an envelope names it.
+        assert!(sees(&stage, &["mcp/request:tools/call:one_a"]));
+        assert!(sees(&stage, &["mcp/request:tools/call:a"]));
+        assert!(!sees(&stage, &["mcp/request:tools/call:one_b"]));
+        stage.decide(1, "ann", REJECT);
+        stage.stored(1);
+    }
 }
 
 #[test]

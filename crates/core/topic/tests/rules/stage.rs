@@ -323,17 +323,36 @@ impl Stage {
         outside: Option<&Arc<Capabilities>>,
         decision: Decision<'_>,
     ) -> Effects {
-        let proposal = op(proposal);
-        let by = &id(by);
-        let fulfilment = None;
-        let ruling = RULING;
+        self.decide_by(proposal, &id(by), outside, None, decision)
+    }
+
+    /// Decides with an access token.
+    pub(crate) fn decide_with(
+        &mut self,
+        proposal: u128,
+        by: &str,
+        token: &Narrowing,
+        decision: Decision<'_>,
+    ) -> Effects {
+        self.decide_by(proposal, &id(by), None, Some(token), decision)
+    }
+
+    fn decide_by(
+        &mut self,
+        proposal: u128,
+        by: &ParticipantId,
+        outside: Option<&Arc<Capabilities>>,
+        narrowing: Option<&Narrowing>,
+        decision: Decision<'_>,
+    ) -> Effects {
         self.step(Event::Decide {
-            proposal,
+            proposal: op(proposal),
             by,
             outside,
+            narrowing,
             decision,
-            fulfilment,
-            ruling,
+            fulfilment: None,
+            ruling: RULING,
         })
     }
 

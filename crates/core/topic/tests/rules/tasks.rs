@@ -57,6 +57,7 @@ pub(crate) fn task_of(
         origin,
         holder: self::holder(holder),
         right: right("one_a"),
+        narrowing: None,
         session: SESSION,
         own: task.to_string().into(),
         public: format!("t{task}").into(),
@@ -365,6 +366,7 @@ fn tasks_of_a_guest_end_when_it_leaves() {
         over: true,
         until_ms: UNTIL_MS,
     });
+    assert_eq!(stage.topic.passing_tasks(), [1, 3]);
     assert_eq!(
         shown(&stage.leave(BOB)),
         ["closed 2"],
@@ -430,7 +432,7 @@ fn a_task_of_a_call_that_is_over_is_cancelled_at_once() {
 fn a_followed_task_is_its_calls_alone() {
     let mut stage = stage();
     begins(&mut stage, 1, FOLLOWED);
-    assert_eq!(stage.topic.followed_tasks(), [1]);
+    assert_eq!(stage.topic.passing_tasks(), [1]);
     assert_eq!(stage.topic.awaits_task(op(1)), Some(op(1)));
     let notice = shown(&stage.step(Event::Notice {
         server: &ONE_ID,
@@ -678,6 +680,44 @@ fn a_task_that_a_request_names_is_taken_up_if_its_holder_may_have_it() {
         refused(&stage.request(BOB, 12, "tasks/get", lost("two_a"))),
         Cause::Unknown
     );
+}
+
+#[test]
+fn a_task_is_taken_up_by_no_request_whose_token_is_not_good_for_its_tool() {
+    let mut stage = stage();
+    let small = token(&["mcp/request:tools/call:one_b"]);
+    let good = token(&["mcp/request:tools/call:one_a"]);
+    let named_with = |task, token| NewTask {
+        narrowing: Some(token),
+        ..task_of(task, "bob", TaskOrigin::Named)
+    };
+    let given_back = shown(&open(&mut stage, named_with(1, &small)));
+    assert_eq!(given_back, ["forget task 1"]);
+    assert_eq!(stage.topic.tasks_len(), 0);
+    assert!(shown(&open(&mut stage, named_with(2, &good))).is_empty());
+    assert_eq!(stage.topic.tasks_of(holder("bob"), None), [2]);
+}
+
+#[test]
+fn the_link_of_a_task_is_asked_once_its_holder_knows_the_task() {
+    let mut stage = stage();
+    stage.call(BOB, 1, "one_a");
+    let made = NewTask {
+        link: Some(BOB),
+        ..task_of(1, "bob", DURABLE)
+    };
+    open(&mut stage, made);
+    let asks = |stage: &Stage| stage.topic.asks_task(op(1));
+    assert_eq!(asks(&stage), None, "its call is open");
+    stage.answer(ONE, 1, 5);
+    assert_eq!(asks(&stage), None, "it is not on disk");
+    stage.step(Event::TaskWritten {
+        task: op(1),
+        stored: true,
+    });
+    assert_eq!(asks(&stage), Some(BOB.0));
+    stage.regrant("bob", &["chat"]);
+    assert_eq!(asks(&stage), None);
 }
 
 #[test]

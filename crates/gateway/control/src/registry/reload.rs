@@ -72,7 +72,7 @@ impl Registry {
     }
 
     /// Gives one participant or all what they may do now, in every topic, whether they are present
-    /// or have left proposals behind.
+    /// or have left proposals or tasks behind.
     pub(super) fn refresh(&self, changed: Option<&ParticipantId>) {
         self.moved();
         for dispatch in self.topics() {
@@ -312,7 +312,7 @@ impl Registry {
 }
 
 /// The participants of a topic that are no servers: those that are present, and those that have
-/// left proposals behind.
+/// left proposals or tasks behind.
 fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
     dispatch.with(|topic| {
         let present = topic
@@ -320,7 +320,8 @@ fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
             .into_iter()
             .filter(|one| !one.serves)
             .map(|one| one.person.id);
-        let mut all: Vec<ParticipantId> = present.chain(topic.proposers().cloned()).collect();
+        let left_behind = topic.proposers().chain(topic.task_holders());
+        let mut all: Vec<ParticipantId> = present.chain(left_behind.cloned()).collect();
         all.sort_unstable();
         all.dedup();
         all

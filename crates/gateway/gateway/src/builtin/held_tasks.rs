@@ -7,6 +7,7 @@ use model::{OperationId, Refusal, Target};
 use upstream::tasks::answers;
 use wire::mcp::task;
 
+use super::reviews;
 use crate::delivery::{finish, spawn, unknown_method};
 use crate::live::{Event, ProposalView};
 use crate::proposals::decide::{Choice, unknown_proposal};
@@ -95,11 +96,9 @@ pub(super) async fn withdraw(
     id: OperationId,
     reason: Option<String>,
 ) -> Result<ProposalView, Refusal> {
-    let by = &call.link.participant.id;
+    let by = reviews::decider(call);
+    dispatch.decide(id, by, Choice::Withdraw { reason }).await?;
     dispatch
-        .decide(id, by, None, Choice::Withdraw { reason })
-        .await?;
-    dispatch
-        .with(|topic| topic.own_proposal(id, by, None))
+        .with(|topic| topic.own_proposal(id, by.id, by.narrowing))
         .ok_or_else(unknown_proposal)
 }

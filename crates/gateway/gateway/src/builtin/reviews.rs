@@ -9,7 +9,7 @@ use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
 use crate::live::{ProposalView, Topic};
-use crate::proposals::decide::{Choice, digest, unknown_proposal};
+use crate::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Proposals of one page, without a `limit`.
@@ -217,11 +217,7 @@ async fn decide(
         .ok_or_else(unknown)?;
     // The decision finds out whether the caller may see the proposal: after it is on disk, and with
     // an audit entry.
-    let by = &call.link.participant.id;
-    let narrowed = call
-        .narrowing()
-        .map(|_| dispatch.with(|topic| held(topic, call)));
-    let decided = dispatch.decide(id, by, narrowed.as_ref(), choice).await;
+    let decided = dispatch.decide(id, decider(call), choice).await;
     decided.map_err(|refusal| match refusal.code {
         RefusalCode::UnknownTarget => unknown(),
         _ => refusal,
@@ -234,8 +230,17 @@ async fn decide(
     })
 }
 
+/// The caller as one that decides.
+pub(super) fn decider(call: &Call) -> Decider<'_> {
+    Decider {
+        id: &call.link.participant.id,
+        outside: None,
+        narrowing: call.narrowing(),
+    }
+}
+
 /// Capabilities of the caller, as far as its access token is good for them.
-fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
+pub(super) fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
     let held = topic
         .capabilities(&call.link.participant.id)
         .cloned()

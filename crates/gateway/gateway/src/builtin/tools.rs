@@ -7,9 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use model::method::CALL_TOOL;
-use model::{
-    Capabilities, Form, GATEWAY, KindRef, OperationId, ParticipantId, Refusal, RefusalCode, Target,
-};
+use model::{Capabilities, Form, GATEWAY, KindRef, OperationId, Refusal, RefusalCode, Target};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use topic::BuiltinTool;
@@ -92,9 +90,9 @@ async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, R
     ))
 }
 
-/// The tools that a participant could call in the room, as a list result.
-pub(super) fn list_in_room(dispatch: &Dispatch, participant: &ParticipantId) -> Vec<u8> {
-    let capabilities = dispatch.capabilities_of(participant);
+/// The tools that the sender of a request could call in the room, as a list result.
+pub(super) fn list_in_room(dispatch: &Dispatch, call: &Call) -> Vec<u8> {
+    let capabilities = dispatch.with(|topic| reviews::held(topic, call));
     let items = definitions().filter(|(tool, _)| is_for(dispatch, &capabilities, *tool));
     render(
         ListKind::Tools,
@@ -107,11 +105,11 @@ pub(super) fn list_in_room(dispatch: &Dispatch, participant: &ParticipantId) -> 
 
 /// Whether the tool that a request in the room names exists for its sender.
 pub(super) fn is_in_room(dispatch: &Dispatch, call: &Call) -> bool {
-    let capabilities = || dispatch.capabilities_of(&call.link.participant.id);
+    let capabilities = || dispatch.with(|topic| reviews::held(topic, call));
     named(call).is_some_and(|tool| is_for(dispatch, &capabilities(), tool))
 }
 
-/// Whether a participant with these capabilities could call a tool in the room. Every room has
+/// Whether a sender with these capabilities could call a tool in the room. Every room has
 /// proposals; its messages are kept for readers only if that is configured.
 fn is_for(dispatch: &Dispatch, capabilities: &Capabilities, tool: BuiltinTool) -> bool {
     let exists = match group(tool) {
@@ -140,8 +138,8 @@ fn named(call: &Call) -> Option<BuiltinTool> {
     }
 }
 
-/// The caller's own proposal that the argument `id`, or `proposal` as envelopes call it, names. It
-/// need not be on disk yet.
+/// The caller's own proposal that the argument `id`, or `proposal` as envelopes call it, names, if
+/// the call's access token is good for it. It need not be on disk yet.
 fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
     let who = &call.link.participant.id;
     let named = ["id", "proposal"]
@@ -149,7 +147,8 @@ fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
         .find_map(|key| arguments::text(&call.request, key));
     let own = dispatch.with(|topic| {
         let id = reviews::named(topic, &named?)?;
-        topic.owns(id, who).then_some(id)
+        let is_theirs = topic.owns(id, who) && topic.covers_proposal(call.narrowing(), id);
+        is_theirs.then_some(id)
     });
     own.ok_or_else(answers::unknown)
 }

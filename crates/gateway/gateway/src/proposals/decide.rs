@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::{Capabilities, Digest, Narrowing, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Decision, RefusedDecision};
 use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
@@ -11,7 +11,7 @@ use wire::{digest::call_params, mcp::relay};
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
-use crate::live::{Event, Live};
+use crate::live::{Event, Live, Topic};
 use crate::proposals::kept::OpenedProposal;
 use crate::{curation, dispatch::Dispatch, link::Link, record::Record};
 
@@ -37,39 +37,56 @@ pub enum Choice {
     },
 }
 
+/// The participant that decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Decider<'a> {
+    /// Its id.
+    pub id: &'a ParticipantId,
+    /// Its capabilities, if it need not be in the topic.
+    pub outside: Option<&'a Arc<Capabilities>>,
+    /// The narrowing of its capabilities by its access token.
+    pub narrowing: Option<&'a Narrowing>,
+}
+
+impl Decider<'_> {
+    /// Whether it may see a proposal that is on disk.
+    fn may_see(self, topic: &Topic, proposal: OperationId) -> bool {
+        let held = topic.capabilities(self.id).or(self.outside).cloned();
+        let mut held = held.unwrap_or_default();
+        if let Some(narrowing) = self.narrowing {
+            held = Arc::new(held.within(&narrowing.to));
+        }
+        topic.may_see_proposal(proposal, self.id, &held)
+    }
+}
+
 impl Dispatch {
-    /// Decides about a proposal, and waits until the decision is on disk. `outside` is what the
-    /// participant may do, if it is not in the topic.
+    /// Decides about a proposal, and waits until the decision is on disk.
     ///
     /// # Errors
-    /// Why the decision does not count. A proposal that the participant may not see does not exist
-    /// for it.
+    /// Why the decision does not count. A proposal that the participant may not see with its access
+    /// token does not exist for it.
     pub async fn decide(
         self: &Arc<Self>,
         proposal: OperationId,
-        by: &ParticipantId,
-        outside: Option<&Arc<Capabilities>>,
+        by: Decider<'_>,
         choice: Choice,
     ) -> Result<(), Refusal> {
-        let (content, is_visible) = self.look_up(proposal, by, outside);
+        let Decider {
+            id,
+            outside,
+            narrowing,
+        } = by;
+        let (content, is_visible) = self.look_up(proposal, by);
         let not_decided = |refusal: &Refusal| {
             let why = refusal.code.as_str();
-            Record(self).not_decided(proposal, content.as_deref(), by, why, None);
+            Record(self).not_decided(proposal, content.as_deref(), id, why, None);
         };
         let Some(content) = content.as_ref().filter(|_| is_visible) else {
             let refusal = unknown_proposal();
             not_decided(&refusal);
             return Err(refusal);
         };
-        // The topic knows what the participant may do, and not what its access token is good for.
-        let narrowed =
-            outside.filter(|held| held.is_narrowed() && !matches!(choice, Choice::Withdraw { .. }));
-        if narrowed.is_some_and(|held| !self.with(|topic| topic.could_decide(proposal, by, held))) {
-            let message = "your access token is not good for what is proposed";
-            let refusal = Refusal::new(RefusalCode::CapabilityViolation, message);
-            not_decided(&refusal);
-            return Err(refusal);
-        }
         let mut params = None;
         if let Choice::Approve { arguments, .. } = &choice {
             let edited = arguments
@@ -89,7 +106,7 @@ impl Dispatch {
             Choice::Reject { .. } | Choice::Withdraw { .. } => Arc::clone(content),
         };
         // Before the decision: one that cannot be recorded does not count.
-        let permit = self.audit.reserve_of(by).inspect_err(not_decided)?;
+        let permit = self.audit.reserve_of(id).inspect_err(not_decided)?;
         let mut fulfilment = None;
         let decision = match &choice {
             Choice::Approve { digest, .. } => {
@@ -112,8 +129,9 @@ impl Dispatch {
         let end = ruling.reply();
         self.take(Event::Decide {
             proposal,
-            by,
+            by: id,
             outside,
+            narrowing,
             decision,
             fulfilment: fulfilment.as_deref(),
             ruling: Arc::new(ruling),
@@ -123,24 +141,14 @@ impl Dispatch {
     }
 
     /// The content of a proposal, and whether this participant may see it.
-    fn look_up(
-        &self,
-        proposal: OperationId,
-        by: &ParticipantId,
-        outside: Option<&Arc<Capabilities>>,
-    ) -> (Option<Arc<Proposed>>, bool) {
+    fn look_up(&self, proposal: OperationId, by: Decider<'_>) -> (Option<Arc<Proposed>>, bool) {
         self.with(|topic| {
             let Some((content, is_open)) = topic.proposed(proposal) else {
                 return (None, false);
             };
-            let capabilities = topic
-                .capabilities(by)
-                .or(outside)
-                .cloned()
-                .unwrap_or_default();
             // A decision about a proposal that is not on disk yet waits in the topic, which judges
             // it then.
-            let is_visible = !is_open || topic.may_see_proposal(proposal, by, &capabilities);
+            let is_visible = !is_open || by.may_see(topic, proposal);
             (Some(Arc::clone(content)), is_visible)
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use model::{LinkId, Notice, OperationId, ParticipantId, Payload};
+use model::{LinkId, Narrowing, Notice, OperationId, ParticipantId, Payload};
 use platform::unix_ms;
 use tokio::task::JoinSet;
 use topic::{NewTask, Subject, TaskOrigin, TaskRight};
@@ -20,6 +20,8 @@ pub(super) struct Entry<'e> {
     pub(super) holder: &'e ParticipantId,
     /// The right by which it has it.
     pub(super) right: TaskRight<'e>,
+    /// The narrowing of the request that names it.
+    pub(super) narrowing: Option<&'e Narrowing>,
     /// The link that asks about it.
     pub(super) link: Option<LinkId>,
 }
@@ -45,6 +47,7 @@ pub(super) fn enter(dispatch: &Arc<Dispatch>, task: &Arc<ServerTask>, entry: Ent
         origin: entry.origin,
         holder: entry.holder,
         right: entry.right,
+        narrowing: entry.narrowing,
         session,
         own: Arc::clone(&task.origin.own),
         public: task.public.as_str().into(),
@@ -165,10 +168,11 @@ pub(crate) fn cancel(task: Arc<ServerTask>) {
     });
 }
 
-/// Cancels the tasks that the gateway follows at their servers, within a bound.
-pub(crate) async fn cancel_followed(dispatch: &Dispatch) {
+/// Cancels the tasks that no participant can ask about after this run of the gateway, within a
+/// bound.
+pub(crate) async fn cancel_passing(dispatch: &Dispatch) {
     let mut cancelling = JoinSet::new();
-    for task in dispatch.with(|topic| topic.followed_tasks()) {
+    for task in dispatch.with(|topic| topic.passing_tasks()) {
         if let Some(session) = task.last_session() {
             cancelling.spawn(async move { session.cancel_task(&task.origin.own).await });
         }

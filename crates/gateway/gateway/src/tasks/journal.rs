@@ -15,17 +15,18 @@ use super::kept::{CreatedTask, KeptTasks, TaskRecord};
 use super::task_id::TaskId;
 use crate::{dispatch::Dispatch, link::Link, live::Event};
 
-/// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
-/// gateway keeps a journal.
+/// Whether a task must be on disk before its holder learns of it: it outlives the gateway and its
+/// holder's connection, and the gateway keeps a journal.
 pub(crate) fn keeps<'d>(
     dispatch: &'d Dispatch,
+    holder: &ParticipantId,
     task: &ServerTask,
 ) -> Option<&'d Ledger<KeptTasks>> {
-    dispatch
-        .ledgers
-        .as_ref()
-        .filter(|_| task.outlives_gateway())
-        .map(|ledgers| &ledgers.tasks)
+    // A guest's tasks end when the guest leaves, at the latest with the gateway.
+    if holder.is_guest() || !task.outlives_gateway() {
+        return None;
+    }
+    Some(&dispatch.ledgers.as_ref()?.tasks)
 }
 
 /// Writes a new task down. If that is not possible, it is cancelled at its server and forgotten.
@@ -79,10 +80,6 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
     let Ok(holder) = ParticipantId::new(&record.by) else {
         return;
     };
-    // No guest of this process has the name of one before the restart.
-    if holder.is_guest() {
-        return;
-    }
     let sealer = &dispatch.context.sealer;
     let Some(state) = TaskId::open(sealer, &holder, unix_ms(), &record.id) else {
         return;
@@ -105,6 +102,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
         origin: TaskOrigin::Journal,
         holder: &holder,
         right: book::right_of(&task.origin.server, &id),
+        narrowing: None,
         link: None,
     };
     book::enter(dispatch, &task, entry);

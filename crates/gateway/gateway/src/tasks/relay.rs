@@ -14,7 +14,7 @@ use super::book::{self, Entry};
 use super::journal;
 use super::task_id::TaskId;
 use crate::call::{Call, Delivered};
-use crate::link::{Link, Requester};
+use crate::link::Requester;
 use crate::{context::call_number, dispatch::Dispatch, incoming::Names};
 
 /// Longest task id of a server, in bytes.
@@ -49,14 +49,14 @@ impl Named {
 
 /// The task of a server that a caller names by this id. The topic judges whether the caller may
 /// have it.
-pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Named> {
-    let holder = &link.participant.id;
+pub(crate) fn find(dispatch: &Arc<Dispatch>, by: Requester<'_>, public: &str) -> Option<Named> {
+    let holder = &by.link.participant.id;
     let state = TaskId::open(&dispatch.context.sealer, holder, unix_ms(), public)?;
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
     let known = dispatch.with(|topic| topic.task_of(holder, None, public));
     let task = match known {
         Some(task) => task,
-        None => known_by_id(dispatch, link, public, &id)?,
+        None => known_by_id(dispatch, by, public, &id)?,
     };
     Some(Named {
         task,
@@ -65,13 +65,15 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
     })
 }
 
-/// A task that the topic does not have, as its id says it.
+/// A task that the topic does not have, as its id says it. The topic has it from now on, if the
+/// caller may have it with its access token.
 fn known_by_id(
     dispatch: &Arc<Dispatch>,
-    link: &Link,
+    by: Requester<'_>,
     public: &str,
     id: &TaskId<'_>,
 ) -> Option<Arc<ServerTask>> {
+    let holder = &by.link.participant.id;
     let server = ParticipantId::new(id.server).ok()?;
     let session = dispatch
         .server(&server)?
@@ -95,14 +97,15 @@ fn known_by_id(
     if !task.is_lost() {
         let entry = Entry {
             origin: TaskOrigin::Named,
-            holder: &link.participant.id,
+            holder,
             right: book::right_of(&task.origin.server, id),
-            link: Some(link.id),
+            narrowing: by.narrowing(),
+            link: Some(by.link.id),
         };
         book::enter(dispatch, &task, entry);
     }
     // A request at the same time may have entered it first: then that is the one that the topic has.
-    let entered = dispatch.with(|topic| topic.task_of(&link.participant.id, None, public));
+    let entered = dispatch.with(|topic| topic.task_of(holder, None, public));
     Some(entered.unwrap_or(task))
 }
 
@@ -113,7 +116,7 @@ pub(crate) fn held(
     by: Requester<'_>,
     public: &str,
 ) -> Option<Arc<ServerTask>> {
-    find(dispatch, by.link, public)?;
+    find(dispatch, by, public)?;
     let holder = &by.link.participant.id;
     dispatch.with(|topic| topic.task_of(holder, by.narrowing(), public))
 }
@@ -304,6 +307,7 @@ fn keep(
         },
         holder,
         right: book::right_of(&delivered.server, &id),
+        narrowing: None,
         link: Some(call.link.id),
     };
     book::enter(dispatch, &task, entry);
@@ -370,12 +374,13 @@ pub(super) fn create(
     task.followed = follows;
     task.begin(report, &payload.bytes);
     // The caller learns of it once it is on disk: see `journal::write`.
-    let durable = journal::keeps(dispatch, &task).is_some();
+    let durable = journal::keeps(dispatch, holder, &task).is_some();
     let task = Arc::new(task);
     let entry = Entry {
         origin: TaskOrigin::Call { follows, durable },
         holder,
         right: book::right_of(&delivered.server, &id),
+        narrowing: None,
         link: Some(call.link.id),
     };
     book::enter(dispatch, &task, entry);

@@ -9,7 +9,7 @@ mod modern;
 mod of_proto;
 mod questions;
 mod real;
-mod restarts;
+pub(crate) mod restarts;
 
 use serde_json::{Value, json};
 

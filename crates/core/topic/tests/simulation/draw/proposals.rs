@@ -378,6 +378,8 @@ impl World {
                 proposal,
                 by: &by,
                 outside,
+                // What a token's scope means for this is proved by the rules.
+                narrowing: None,
                 decision,
                 fulfilment,
                 ruling,

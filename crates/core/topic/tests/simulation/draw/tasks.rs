@@ -92,6 +92,8 @@ impl World {
             origin,
             holder: &task.holder,
             right: task.right.as_ref(),
+            // What a token's scope means for this is proved by the rules.
+            narrowing: None,
             session: task.session,
             own: task.public.as_str().into(),
             public: task.public.as_str().into(),

@@ -115,7 +115,7 @@ fn a_narrow_token_approves_and_sees_by_tools_what_it_is_good_for_alone() {
         for _ in 0..40 {
             let refused = stage.call(&stage.small, "approve_proposal", decision(&beyond));
             assert!(
-                text(&refused).contains("your access token is not good for"),
+                text(&refused).contains("there is no such proposal"),
                 "{refused}"
             );
             let rejected = stage.call(
@@ -124,7 +124,7 @@ fn a_narrow_token_approves_and_sees_by_tools_what_it_is_good_for_alone() {
                 json!({ "id": beyond["id"] }),
             );
             assert!(
-                text(&rejected).contains("your access token is not good for"),
+                text(&rejected).contains("there is no such proposal"),
                 "{rejected}"
             );
             let shown = stage.call(&stage.small, "show_proposal", json!({ "id": beyond["id"] }));

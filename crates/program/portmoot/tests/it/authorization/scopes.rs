@@ -7,8 +7,9 @@ use super::provider::Provider;
 use super::{challenge, initialize, resource};
 use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::support::{Gateway, modern, modern_stream};
-use crate::tasks::jobs;
+use crate::support::{Gateway, modern, modern_stream, until};
+use crate::tasks::{jobs, restarts};
+use crate::ws::Socket;
 
 const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
     [scopes.\"mcp:write\"]\nimplies = [\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n";
@@ -310,4 +311,225 @@ fn a_task_is_unknown_to_a_token_that_is_not_good_for_its_tool() {
             .iter()
             .all(|one| one["method"] != "notifications/tasks")
     );
+}
+
+#[test]
+fn a_task_that_was_forgotten_is_not_taken_up_for_a_token_that_is_not_good_for_its_tool() {
+    let (provider, home, server) = (Provider::start(600), Home::new(), restarts::scripted());
+    let more = format!("{SCOPES}[servers.m]\nurl = {:?}\n", server.url());
+    let gateway = Gateway::start(&home, &super::config(&provider, &more));
+    gateway.ready("m");
+    let (read, write) = (token(&provider, "mcp:read"), token(&provider, "mcp:write"));
+    let opened = initialize(&gateway, "/mcp", Some(&write));
+    let session = Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
+    let ask = |token: &str, method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        session.ask(token, &message).json()
+    };
+    let arguments = json!({ "own": "short", "ttl": 1 });
+    let call = json!({ "name": "m_job", "arguments": arguments, "task": {} });
+    let made = ask(&write, "tools/call", call);
+    let task = made["result"]["task"]["taskId"].clone();
+    assert!(task.is_string(), "{made}");
+    let listed = || ask(&write, "tasks/list", json!({}))["result"]["tasks"].clone();
+    until("the task is forgotten", || {
+        (listed() == json!([])).then_some(())
+    });
+    let refused = ask(&read, "tasks/get", json!({ "taskId": task }));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    assert_eq!(listed(), json!([]));
+    // Its server still knows it.
+    let found = ask(&write, "tasks/get", json!({ "taskId": task }));
+    assert_eq!(found["result"]["status"], "working", "{found}");
+    assert_eq!(listed()[0]["taskId"], task);
+}
+
+/// What all tokens of [`proposing`] are good for: looking at proposals and lists.
+const LOOKING: &str = "\"mcp/request:tools/list\", \"mcp/request:tools/call:*_proposal*\"";
+
+/// Scopes for one tool that may only be proposed, for another one, and for neither.
+fn proposing() -> String {
+    let scope =
+        |name: &str, more: &str| format!("[scopes.{name}]\ncapabilities = [{more}{LOOKING}]\n");
+    scope("add", "\"mcp/proposal:tools/call:a_add\", ")
+        + &scope("echo", "\"mcp/proposal:tools/call:a_echo\", ")
+        + &scope("looks", "")
+}
+
+/// What a token gets on each wire that names a proposal of its participant.
+struct Proposer<'g> {
+    gateway: &'g Gateway,
+    scope: &'static str,
+    token: String,
+    room: Socket,
+    asked: usize,
+}
+
+impl<'g> Proposer<'g> {
+    fn enter(gateway: &'g Gateway, scope: &'static str, token: String) -> Self {
+        let bearer = format!("Bearer {token}");
+        let mut room = Socket::open_with(gateway, "corp:m", "", &bearer);
+        room.receive_until(|received| received["kind"] == "system/welcome");
+        Self {
+            gateway,
+            scope,
+            token,
+            room,
+            asked: 0,
+        }
+    }
+
+    /// An id of an envelope that its participant has not used yet.
+    fn next_id(&mut self) -> String {
+        self.asked += 1;
+        format!("{} {}", self.scope, self.asked)
+    }
+
+    /// The ids of the proposals in the list of the built-in tool and of the API.
+    fn listed(&self) -> [Vec<Value>; 2] {
+        let call = json!({ "name": "list_proposals", "arguments": {} });
+        let tool = modern(self.gateway, Some(&self.token), "tools/call", call).json();
+        let api = self.gateway.get("/api/v1/proposals", Some(&self.token));
+        let ids = |all: &Value| {
+            let all = all["proposals"].as_array();
+            let all = all.unwrap_or_else(|| panic!("{tool}"));
+            all.iter().map(|one| one["id"].clone()).collect()
+        };
+        [ids(&tool["result"]["structuredContent"]), ids(&api.json())]
+    }
+
+    /// What requests by MCP that name a proposal are answered with.
+    fn by_mcp(&self, id: &str) -> Vec<Value> {
+        let ask = |method: &str, params: Value| {
+            let mut answer = modern(self.gateway, Some(&self.token), method, params).json();
+            answer["id"] = json!(null);
+            answer
+        };
+        let call = |tool: &str, arguments: Value| {
+            ask(
+                "tools/call",
+                json!({ "name": tool, "arguments": arguments }),
+            )
+        };
+        vec![
+            call("show_proposal", json!({ "id": id })),
+            call("wait_for_proposal", json!({ "id": id, "wait": false })),
+            call("withdraw_proposal", json!({ "id": id })),
+            ask("tasks/cancel", knows_tasks(json!({ "taskId": id }))),
+        ]
+    }
+
+    /// What requests by the API that name a proposal are answered with.
+    fn by_api(&self, id: &str) -> [Value; 2] {
+        let path = format!("/api/v1/proposals/{id}");
+        let shown = self.gateway.get(&path, Some(&self.token));
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let path = format!("{path}/withdraw");
+        let withdrawn =
+            Connection::open(self.gateway.address()).exchange("POST", &path, &headers, "{}");
+        [shown, withdrawn].map(|reply| json!([reply.status, reply.json()]))
+    }
+
+    /// What a request to the gateway in the room is answered with.
+    fn in_room(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.next_id();
+        self.room.call(&id, &["portmoot"], tool, arguments);
+        let answer = self
+            .room
+            .receive_until(|received| received["correlation_id"] == json!(id));
+        let mut payload = answer["payload"].clone();
+        payload["id"] = json!(null);
+        payload
+    }
+
+    /// The built-in tools that the gateway lists in the room.
+    fn tools_in_room(&mut self) -> Vec<String> {
+        let id = self.next_id();
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {} });
+        self.room.send(
+            "mcp/request:tools/list",
+            &id,
+            &["portmoot"],
+            json!({}),
+            &request,
+        );
+        let answer = self
+            .room
+            .receive_until(|received| received["correlation_id"] == json!(id));
+        let tools = answer["payload"]["result"]["tools"].as_array();
+        let tools = tools.unwrap_or_else(|| panic!("{answer}"));
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+fn a_held_call_is_unknown_on_every_wire_to_a_token_that_is_not_good_for_its_tool() {
+    let (provider, home) = (Provider::start(600), Home::new());
+    let machines = format!("capabilities = [\"mcp/proposal:*\", {LOOKING}]");
+    let config = super::config(&provider, &proposing())
+        .replace(
+            "[topics.main]\n",
+            "[topics.main]\nbuiltin = [\"proposals\", \"room\"]\n",
+        )
+        .replace(
+            "capabilities = [\"mcp/request:tools/call:a_e*\", \"portmoot/servers\"]",
+            &machines,
+        );
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("a");
+    let token = |scope: &str| {
+        let claims =
+            json!({"scope": scope, "sub": "m", "preferred_username": "m", "groups": ["machines"]});
+        provider.forged(json!({}), claims, "a")
+    };
+    let add = Proposer::enter(&gateway, "add", token("add"));
+    let call = json!({ "name": "a_add", "arguments": {"a": 1, "b": 2} });
+    let held = modern_stream(&gateway, Some(&add.token), "tools/call", call);
+    let id = until("the call is held", || add.listed()[1].first().cloned());
+    let id = id.as_str().unwrap();
+    let none = "00000000000000000000000000000000";
+    let of_add = [json!(id)];
+    assert!(add.listed().iter().all(|listed| *listed == of_add));
+    for (scope, may_propose) in [("echo", true), ("looks", false)] {
+        let mut other = Proposer::enter(&gateway, scope, token(scope));
+        let listed = other.listed();
+        assert!(listed.iter().all(Vec::is_empty), "{scope}: {listed:?}");
+        let unknown = |answers: &[Value]| {
+            let text = json!(answers).to_string();
+            assert!(text.contains("there is no such"), "{scope}: {text}");
+            text.replace(none, id)
+        };
+        assert_eq!(unknown(&other.by_mcp(id)), unknown(&other.by_mcp(none)));
+        assert_eq!(unknown(&other.by_api(id)), unknown(&other.by_api(none)));
+        if may_propose {
+            let withdraw = |other: &mut Proposer<'_>, id: &str| {
+                [other.in_room("withdraw_proposal", json!({ "id": id }))]
+            };
+            let refused = unknown(&withdraw(&mut other, id));
+            assert_eq!(refused, unknown(&withdraw(&mut other, none)));
+        }
+        let shown = other.in_room("show_proposal", json!({ "id": id }));
+        assert!(shown.to_string().contains("there is no such"), "{shown}");
+        let listed = other.in_room("list_proposals", json!({ "all": true }));
+        let listed = &listed["result"]["structuredContent"]["proposals"];
+        assert_eq!(*listed, json!([]), "{scope}");
+        let tools = other.tools_in_room();
+        let withdraws = tools.contains(&"withdraw_proposal".to_owned());
+        assert_eq!(withdraws, may_propose, "{scope}: {tools:?}");
+    }
+    assert!(held.so_far().is_empty(), "it still waits");
+    let shown = gateway.get(&format!("/api/v1/proposals/{id}"), Some(&add.token));
+    assert_eq!(shown.json()["state"], "pending");
+    let withdrawn = add.by_api(id);
+    assert_eq!(withdrawn[1][1]["state"], "withdrawn", "{withdrawn:?}");
 }

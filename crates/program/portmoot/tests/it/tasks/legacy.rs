@@ -444,6 +444,30 @@ fn tasks_of_a_revoked_participant_are_cancelled_at_their_servers() {
 }
 
 #[test]
+fn tasks_of_a_participant_that_has_left_are_cancelled_once_it_is_no_more() {
+    let (home, one) = (setup(), server());
+    let start = people(&home) + &one.child("a", "a");
+    let gateway = Gateway::start(&home, &start);
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    let (hers, his) = (begin(&ada, "a_job"), begin(&bob, "a_job"));
+    assert_eq!(
+        about(&ada, "tasks/get", &hers)["result"]["status"],
+        "working"
+    );
+    ada.delete();
+    let without_ada = start.replace("[participants.ada]", "[participants.eve]");
+    home.write("portmoot.toml", &without_ada);
+    gateway.signal("HUP");
+    until("her task is cancelled", || {
+        (heard_of(&one, "tasks/cancel") == ["task-1"]).then_some(())
+    });
+    assert_eq!(
+        about(&bob, "tasks/get", &his)["result"]["status"],
+        "working"
+    );
+}
+
+#[test]
 fn open_calls_that_may_become_tasks_count_against_the_task_limit() {
     let (home, one) = (setup(), server());
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);

@@ -54,7 +54,7 @@ fn listed(client: &Client) -> Vec<String> {
 /// A modern server over HTTP. The arguments of a call say which task it becomes (`own`) and for how
 /// long (`ttl`), or which kind its result has otherwise (`kind`); the server does not know the task
 /// `gone` afterwards.
-pub(super) fn scripted() -> Peer {
+pub(crate) fn scripted() -> Peer {
     Peer::http(|message| {
         let at = r#""createdAt":"2026-11-22T05:00:00Z","lastUpdatedAt":"2026-11-22T05:00:00Z","pollIntervalMs":50"#;
         let arguments = &message["params"]["arguments"];
@@ -265,6 +265,51 @@ fn a_list_after_a_restart_has_no_expired_and_no_forgotten_tasks() {
     drop(gateway);
     let gateway = Gateway::start(&home, &people(&home));
     assert_eq!(listed(&client(&gateway, ADA)), [""; 0]);
+}
+
+#[test]
+fn tasks_of_a_guest_are_not_written_down_and_end_when_it_leaves() {
+    let (home, peer) = (setup(), scripted());
+    let config = people(&home)
+        + &format!(
+            "[topics.main]\nanonymous = \"guest\"\n[profiles.guest]\ncapabilities = [\"mcp/request:*\"]\n\
+             [servers.m]\nurl = {:?}\n",
+            peer.url()
+        );
+    let gateway = Gateway::start(&home, &config);
+    let guest = Client::open(&gateway, None, "/mcp", json!({}));
+    let of_guest = id_of(&begin_own(&guest, "of-guest", &json!(null)));
+    let of_ada = id_of(&begin_own(&client(&gateway, ADA), "of-ada", &json!(null)));
+    assert_eq!(listed(&guest), [of_guest]);
+    let journal = std::fs::read_to_string(home.path().join("data/journal.jsonl")).unwrap();
+    let created: Vec<&str> = journal
+        .lines()
+        .filter(|line| line.contains("task_created"))
+        .collect();
+    assert!(
+        matches!(created.as_slice(), [one] if one.contains(&of_ada)),
+        "{created:?}"
+    );
+    let are_cancelled = |own: &[&str]| {
+        let cancels = peer.received().into_iter();
+        let cancels: Vec<_> = cancels
+            .filter(|line| line.contains("tasks/cancel"))
+            .collect();
+        let is_cancelled = |own: &&str| cancels.iter().any(|line| line.contains(*own));
+        (cancels.len() == own.len() && own.iter().all(is_cancelled)).then_some(())
+    };
+    guest.delete();
+    until("the guest's task is cancelled", || {
+        are_cancelled(&["of-guest"])
+    });
+    assert_eq!(listed(&client(&gateway, ADA)), [of_ada]);
+    // The next guest goes with the gateway.
+    let next = Client::open(&gateway, None, "/mcp", json!({}));
+    id_of(&begin_own(&next, "of-next", &json!(null)));
+    gateway.stop().expect(0);
+    until("its task is cancelled", || {
+        are_cancelled(&["of-guest", "of-next"])
+    });
 }
 
 #[test]
