@@ -42,7 +42,7 @@ pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
 pub use delivery::DeliveryMode;
 pub use ids::{
-    ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId,
+    ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, RULES,
     SYSTEM, TopicName, account,
 };
 pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};

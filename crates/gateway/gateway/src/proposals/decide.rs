@@ -9,6 +9,7 @@ use wire::mcpx::{Envelope, check};
 use wire::{digest::call_params, mcp::relay};
 
 use super::content::{Proposed, Ruling};
+use crate::by_rule::judge;
 use super::describe;
 use super::open::current_digest;
 use crate::live::{Event, Live};
@@ -215,7 +216,15 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
         cause,
     } = refused;
     let permit = ruling.permit();
-    Record(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
+    let why = match &ruling.rule {
+        None => cause.as_str().to_owned(),
+        Some(rule) => {
+            // It came too late, or was not durable.
+            judge::write(dispatch, vec![dispatch.rules.give_back(proposal)]);
+            format!("{}: rule {}", cause.as_str(), rule.name)
+        }
+    };
+    Record(dispatch).not_decided(proposal, content.as_deref(), &by, &why, permit);
     if let Some((link, envelope)) = ruling.sender.as_ref().filter(|_| !answered) {
         dispatch.tell_refused(link.id, &link.participant.id, envelope, &refusal);
     }
