@@ -12,8 +12,8 @@ use signin::{Connect, SignIn};
 
 use crate::{
     accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health,
-    logins, metrics, participants, pins, proposals, rights, rules, schemas, servers, state::Api, switches,
-    tokens, tools,
+    logins, metrics, participants, pins, proposals, rights, rules, schemas, servers, state::Api,
+    switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.

@@ -43,7 +43,10 @@ pub(crate) fn read(table: &Table<'_>, topic: &TopicName, env: Env<'_>) -> Option
         // Consent is to the configuration: the rules may be others by the time that they decide.
         table.note_value(
             KEY,
-            format!("`{}`: a file that you did not name has no rules", table.full(KEY)),
+            format!(
+                "`{}`: a file that you did not name has no rules",
+                table.full(KEY)
+            ),
             "name your configuration with --config FILE",
         );
         return None;
@@ -54,7 +57,11 @@ pub(crate) fn read(table: &Table<'_>, topic: &TopicName, env: Env<'_>) -> Option
         Err(why) => {
             let shown = file.display();
             let message = format!("`{}`: {shown} cannot be read: {why}", table.full(KEY));
-            table.note_value(KEY, message, "name a file of rules, beside the configuration");
+            table.note_value(
+                KEY,
+                message,
+                "name a file of rules, beside the configuration",
+            );
             return None;
         }
     };
@@ -155,10 +162,7 @@ fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
 fn head_line(text: &str, number: usize) -> usize {
     let is_head = |line: &str| line.trim_start().starts_with(HEAD);
     let heads = text.lines().enumerate().filter(|(_, line)| is_head(line));
-    heads
-        .map(|(at, _)| at + 1)
-        .nth(number)
-        .unwrap_or(1)
+    heads.map(|(at, _)| at + 1).nth(number).unwrap_or(1)
 }
 
 /// Messages about rules that say more than is carried out.

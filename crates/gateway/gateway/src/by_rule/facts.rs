@@ -55,7 +55,8 @@ impl<'o> CallFacts<'o> {
             definition: canonical.as_deref().map(sha256),
             server: configured.and_then(|server| server_digest(&server.handle)),
             traits: ToolTraits {
-                harmless: canonical.as_deref().is_some_and(is_harmless),
+                // One that is not known suspends nothing, and no rule approves its calls.
+                harmless: canonical.as_deref().is_none_or(is_harmless),
                 ..ToolTraits::default()
             },
             proposer,
@@ -164,7 +165,10 @@ mod tests {
         let (arguments, _) = parts("tools/call", r#"{"arguments":{"a":1,"a":2}}"#);
         assert!(arguments.is_err());
         let (arguments, beside) = parts("resources/read", r#"{"uri":"file:///x","name":"y"}"#);
-        assert_eq!((arguments.as_deref(), beside.as_slice()), (Ok("{}"), &["name".to_owned()][..]));
+        assert_eq!(
+            (arguments.as_deref(), beside.as_slice()),
+            (Ok("{}"), &["name".to_owned()][..])
+        );
     }
 
     #[test]

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, OperationId, ParticipantId};
 use platform::unix_ms;
-use rules::{
-    CallRule, CallStage, RuleDecision, RuledCall, SpentEvent, Surrounding, suspends,
-};
+use rules::{CallRule, CallStage, RuleDecision, RuledCall, SpentEvent, Surrounding, suspends};
 use store::not_written;
 use topic::Decision;
 
@@ -94,7 +92,8 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     if !dispatch.rules.has_rules() {
         return;
     }
-    let Some(content) = dispatch.with(|topic| topic.proposed(proposal).map(|(it, _)| Arc::clone(it)))
+    let Some(content) =
+        dispatch.with(|topic| topic.proposed(proposal).map(|(it, _)| Arc::clone(it)))
     else {
         return;
     };
@@ -124,7 +123,9 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     let suspended = suspend(dispatch, &mut state, &topic, &facts, &call, &authors);
     let chosen = choose(dispatch, &state, &call);
     let decided = chosen.and_then(|chosen| {
-        let author = authors.iter().find(|author| author.id == chosen.rule.author)?;
+        let author = authors
+            .iter()
+            .find(|author| author.id == chosen.rule.author)?;
         // Before the decision: one that cannot be recorded does not count.
         let permit = dispatch.audit.reserve_of(&author.id).ok()?;
         Some((chosen, author, permit))
@@ -215,9 +216,8 @@ fn suspend(
             definition: facts.definition,
             server: facts.server,
             author_may: author.is_some()
-                && capabilities.is_some_and(|may| {
-                    topic.could_decide(call.operation, &rule.author, may)
-                }),
+                && capabilities
+                    .is_some_and(|may| topic.could_decide(call.operation, &rule.author, may)),
             is_quarantined: false,
             can_record: dispatch.ledgers.is_some(),
             traits: facts.traits,

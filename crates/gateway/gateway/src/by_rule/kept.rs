@@ -9,9 +9,7 @@ use model::Digest;
 use rules::{RuleId, RuleName, Spent, SpentEvent};
 use store::Fold;
 
-pub(crate) use record::{
-    AcceptedRule, EndedUse, ReturnedUse, RuleRecord, SuspendedRule,
-};
+pub(crate) use record::{AcceptedRule, EndedUse, ReturnedUse, RuleRecord, SuspendedRule};
 
 /// The latest version of a rule that was in force.
 #[derive(Debug, Clone, PartialEq, Eq)]

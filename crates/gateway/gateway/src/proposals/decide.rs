@@ -9,9 +9,9 @@ use wire::mcpx::{Envelope, check};
 use wire::{digest::call_params, mcp::relay};
 
 use super::content::{Proposed, Ruling};
-use crate::by_rule::judge;
 use super::describe;
 use super::open::current_digest;
+use crate::by_rule::judge;
 use crate::live::{Event, Live};
 use crate::proposals::kept::OpenedProposal;
 use crate::{curation, dispatch::Dispatch, link::Link, record::Record};

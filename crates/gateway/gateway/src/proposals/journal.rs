@@ -370,7 +370,9 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropo
             .then(|| use_ended(dispatch, id, ProposalState::Failed))
             .into_iter()
             .collect();
-        of_rules.iter().for_each(|ended| dispatch.rules.apply(ended));
+        of_rules
+            .iter()
+            .for_each(|ended| dispatch.rules.apply(ended));
         // If this is lost, the next start comes to the same end.
         submit(
             &ledgers.proposals,

@@ -44,7 +44,8 @@ impl Bank {
                     let amount = &message["params"]["arguments"]["amount"];
                     let text = format!("paid {amount}");
                     let content = json!({ "content": [{ "type": "text", "text": text }] });
-                    (amount.as_u64() != Some(UNANSWERED)).then(|| answer(message, &content.to_string()))
+                    (amount.as_u64() != Some(UNANSWERED))
+                        .then(|| answer(message, &content.to_string()))
                 }
                 _ => small(message, &tools(changed.load(Ordering::Relaxed))),
             };
@@ -93,7 +94,9 @@ impl Bank {
         assert!(digests.starts_with("definition = \""), "{shown}");
         self.reject(&proposal);
         call.rest();
-        until("it is rejected", || (self.rejected() > before).then_some(()));
+        until("it is rejected", || {
+            (self.rejected() > before).then_some(())
+        });
         digests.to_owned()
     }
 
@@ -176,7 +179,11 @@ impl Bank {
     #[track_caller]
     fn is_paid(&self, amount: u64) {
         let result = self.pays(amount);
-        assert_eq!(result["content"][0]["text"], format!("paid {amount}"), "{result}");
+        assert_eq!(
+            result["content"][0]["text"],
+            format!("paid {amount}"),
+            "{result}"
+        );
     }
 
     /// A call of scout's that waits for a person, who rejects it.
@@ -185,7 +192,10 @@ impl Bank {
         let before = self.server.calls("pay");
         let call = self.propose(amount);
         let proposal = self.pending();
-        assert_eq!(proposal["params"]["arguments"]["amount"], amount, "{proposal}");
+        assert_eq!(
+            proposal["params"]["arguments"]["amount"], amount,
+            "{proposal}"
+        );
         assert_eq!(self.server.calls("pay"), before);
         self.reject(&proposal);
         call.rest();
@@ -202,7 +212,7 @@ impl Bank {
             ("authorization", bearer.as_str()),
             ("content-type", "application/json"),
         ];
-        let connection = Connection::open(self.gateway.address());
+        let mut connection = Connection::open(self.gateway.address());
         connection
             .exchange(method, &format!("/api/v1/{path}"), &headers, body)
             .json()
@@ -244,6 +254,15 @@ impl Bank {
     fn start(&mut self) {
         self.gateway = Gateway::start(&self.home, &self.config);
         self.gateway.ready("bank");
+    }
+
+    /// Waits until what ann may do is in force.
+    #[track_caller]
+    fn ann_may(&self, may: bool) {
+        until("what ann may do", || {
+            let can = self.api("GET", "participants/ann/can", "").to_string();
+            (can.contains("mcp/request:*") == may).then_some(())
+        });
     }
 
     /// Changes the configuration, and has the gateway take it over.
@@ -289,7 +308,11 @@ fn a_rule_decides_and_everything_says_so() {
     );
     let decided = bank.proposal_of(50);
     assert_eq!(
-        [&decided["decided_by"], &decided["rule"], &decided["rule_author"]],
+        [
+            &decided["decided_by"],
+            &decided["rule"],
+            &decided["rule_author"]
+        ],
         ["rules", "r1.1", "ann"],
         "{decided}"
     );
@@ -300,7 +323,11 @@ fn a_rule_decides_and_everything_says_so() {
     let why = "by rule r1.1 of ann, proposed by scout";
     AuditLog(&bank.home).has("rules", kind, "approved", why);
     let rule = bank.rule("r1.1");
-    assert_eq!((&rule["used"], &rule["left"]), (&json!(1), &json!(8)), "{rule}");
+    assert_eq!(
+        (&rule["used"], &rule["left"]),
+        (&json!(1), &json!(8)),
+        "{rule}"
+    );
     // Beyond the rule people decide.
     let calls = bank.server.calls("pay");
     let call = bank.propose(500);
@@ -318,11 +345,13 @@ fn a_rule_never_outlives_its_authors_capability() {
     let mut bank = Bank::with(|bank| bank.approving("r1", "uses = 9", UP_TO_100));
     bank.is_paid(1);
     bank.change(AUTHOR, "capabilities = [\"chat\"]");
+    bank.ann_may(false);
     bank.asks(2);
     let rule = bank.comes_to("r1.1", "suspended");
     assert_eq!(rule["why"], "its author may not do this any more", "{rule}");
     // It does not come back by itself, but as the next version.
     bank.change("capabilities = [\"chat\"]", AUTHOR);
+    bank.ann_may(true);
     bank.asks(3);
     bank.restart("TERM");
     bank.asks(4);
@@ -331,6 +360,7 @@ fn a_rule_never_outlives_its_authors_capability() {
     // The author need not be there; one that is removed decides nothing.
     let table = "[participants.ann]\ntoken_env = \"TOKEN_ANN\"\n";
     bank.change(&format!("{table}{AUTHOR}\n"), "");
+    bank.ann_may(false);
     bank.asks(6);
     assert_eq!(bank.rule("r1.2")["state"], "suspended");
 }
@@ -344,14 +374,19 @@ fn a_rule_is_never_used_for_its_authors_own_proposal() {
         let mut socket = Socket::enter(&bank.gateway, who, "?mode=directed&echo=false");
         let params = json!({ "name": "pay", "arguments": { "amount": 9 } });
         let payload = json!({ "method": "tools/call", "params": params });
-        socket.send("mcp/proposal:tools/call:pay", id, &["bank"], json!({}), &payload);
+        socket.send(
+            "mcp/proposal:tools/call:pay",
+            id,
+            &["bank"],
+            json!({}),
+            &payload,
+        );
         socket
     };
     let state = |received: &Value| received["payload"]["state"].clone();
     let mut scout = propose("scout", "p1");
-    let notified = scout.receive_until(|one| {
-        one["kind"] == "portmoot/proposal" && state(one) != "pending"
-    });
+    let notified =
+        scout.receive_until(|one| one["kind"] == "portmoot/proposal" && state(one) != "pending");
     assert_eq!(state(&notified), "rejected", "{notified}");
     let mut ann = propose("ann", "p2");
     ann.receive_until(|one| one["kind"] == "portmoot/proposal");
@@ -388,14 +423,22 @@ fn a_changed_tool_suspends_its_rules() {
 
 #[test]
 fn a_changed_server_suspends_its_rules() {
-    let mut bank = Bank::with(|bank| bank.approving("r1", "uses = 9", UP_TO_100));
+    let bank = Bank::with(|bank| bank.approving("r1", "uses = 9", UP_TO_100));
     bank.is_paid(1);
-    bank.change("exec 3<>", "true; exec 3<>");
+    let id = bank.proposal_of(1)["id"].as_str().unwrap().to_owned();
+    let path = format!("topics/main/rules/explain/{id}");
+    let server = || bank.api("GET", &path, "")["server"].clone();
+    let before = server();
+    assert!(before.is_string(), "{before}");
+    let config = bank.config.replacen("exec 3<>", "true; exec 3<>", 1);
+    assert_ne!(config, bank.config);
+    bank.home.write("portmoot.toml", &config);
+    bank.gateway.signal("HUP");
     until("the server has changed", || {
-        bank.gateway.ready("bank");
-        bank.asks(2);
-        (bank.rule("r1.1")["state"] == "suspended").then_some(())
+        let now = server();
+        (now.is_string() && now != before).then_some(())
     });
+    bank.asks(2);
     let rule = bank.rule("r1.1");
     assert_eq!(rule["why"], "the server's configuration changed", "{rule}");
 }
@@ -455,7 +498,9 @@ fn a_crash_between_decision_and_run_uses_the_budget_once() {
     let mut bank = Bank::with(|bank| bank.approving("r1", "uses = 2", UP_TO_100));
     for round in 1..=2 {
         let _call = bank.propose(UNANSWERED);
-        until("it runs", || (bank.server.calls("pay") == round).then_some(()));
+        until("it runs", || {
+            (bank.server.calls("pay") == round).then_some(())
+        });
         bank.restart("KILL");
         // It is not run again, and its use is not given back.
         let states: Vec<Value> = bank
@@ -496,8 +541,9 @@ fn a_wrong_file_on_reload_changes_nothing() {
     let bank = Bank::with(|bank| bank.approving("r1", "uses = 9", UP_TO_100));
     let right = bank.approving("r1", "uses = 9", UP_TO_100);
     let wrong = right.replace("uses = 9", "uses = \"many\"");
+    let year = whole_seconds(unix_ms() + DAY_MS)[..4].to_owned();
     for (wrong, why, line) in [
-        (wrong, "`uses`", 12),
+        (wrong, "`uses`", 11),
         (right.replace("uses = 9\n", ""), "`uses` is missing", 1),
         (right.replace("\"ann\"", "\"anonymous-1\""), "a guest is the author", 1),
         (
@@ -506,7 +552,7 @@ fn a_wrong_file_on_reload_changes_nothing() {
             1,
         ),
         (
-            right.replace(&whole_seconds(unix_ms())[..4], "2999"),
+            right.replace(&format!("expires = \"{year}"), "expires = \"2999"),
             "longer than 30 days",
             1,
         ),

@@ -147,9 +147,7 @@ impl RuleRecord {
         let topic = topic.to_owned();
         Some(match event {
             SpentEvent::Charged(charge) => Self::Charged(ChargedRule { topic, charge }),
-            SpentEvent::Returned(operation) => {
-                Self::Returned(ReturnedUse { topic, operation })
-            }
+            SpentEvent::Returned(operation) => Self::Returned(ReturnedUse { topic, operation }),
             SpentEvent::Ended { operation, failed } => Self::UseEnded(EndedUse {
                 topic,
                 operation,
