@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use wire::time::rfc3339;
 
 use crate::audit_log::AuditLog;
+use crate::first_use::blocks_of;
 use crate::home::Home;
 use crate::http::{Connection, Events};
 use crate::peer::{Peer, answer, small};
@@ -371,7 +372,8 @@ fn a_rule_is_never_used_for_its_authors_own_proposal() {
                   kind = \"mcp/request:tools/call:pay\"\nproposers = [\"*\"]\n";
     let bank = Bank::with(|_| reject.to_owned());
     let propose = |who: &str, id: &str| {
-        let mut socket = Socket::enter(&bank.gateway, who, "?mode=directed&echo=false");
+        // Scout is in the topic already, with its session.
+        let (mut socket, _) = Socket::welcomed(&bank.gateway, who, "?mode=directed&echo=false");
         let params = json!({ "name": "pay", "arguments": { "amount": 9 } });
         let payload = json!({ "method": "tools/call", "params": params });
         socket.send(
@@ -383,11 +385,9 @@ fn a_rule_is_never_used_for_its_authors_own_proposal() {
         );
         socket
     };
-    let state = |received: &Value| received["payload"]["state"].clone();
     let mut scout = propose("scout", "p1");
-    let notified =
-        scout.receive_until(|one| one["kind"] == "portmoot/proposal" && state(one) != "pending");
-    assert_eq!(state(&notified), "rejected", "{notified}");
+    let notified = scout.receive_until(|one| one["payload"]["state"] == "rejected");
+    assert_eq!(notified["payload"]["by"], "rules", "{notified}");
     let mut ann = propose("ann", "p2");
     ann.receive_until(|one| one["kind"] == "portmoot/proposal");
     // The refusal of the rule's decision is on record, and the proposal waits for others.
@@ -400,7 +400,10 @@ fn a_rule_is_never_used_for_its_authors_own_proposal() {
         .approving("r1", "uses = 9", UP_TO_100)
         .replace("[\"scout\"]", "[\"ann\"]");
     bank.home.write("rules.toml", &own);
-    let check = bank.home.run(&["config", "check"]).expect(2);
+    let check = bank
+        .home
+        .run(&["config", "check", "--config", "portmoot.toml"])
+        .expect(2);
     let why = "a rule never decides its author's own proposals";
     assert!(check.stderr.contains(why), "{}", check.stderr);
 }
@@ -558,7 +561,7 @@ fn a_wrong_file_on_reload_changes_nothing() {
         ),
     ] {
         bank.home.write("rules.toml", &wrong);
-        let check = bank.home.run(&["config", "check"]).expect(2);
+        let check = bank.home.run(&["config", "check", "--config", "portmoot.toml"]).expect(2);
         assert!(check.stderr.contains(why), "{}", check.stderr);
         let place = format!("rules.toml:{line}:");
         assert!(check.stderr.contains(&place), "{place}: {}", check.stderr);
@@ -593,4 +596,57 @@ fn rules_judge_what_waits_since_before_a_restart_and_a_reload() {
     let done = until("the one of before the reload", || completed(&second));
     assert_eq!(done["rule"], "r1.2", "{done}");
     assert_eq!(bank.server.calls("pay"), 2);
+}
+
+/// What stands in the page in place of digests, of an end, and of the present time.
+const DEFINITION: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+const SERVER: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+const END: &str = "2026-12-20T09:00:00Z";
+
+#[test]
+fn the_page_on_rules_shows_what_the_program_prints() {
+    let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
+    let [topic, rule] = blocks_of(&page, "toml").try_into().unwrap();
+    assert!(topic.contains("rules = \"rules.toml\""), "{topic}");
+    let bank = Bank::new();
+    let (definition, server) = bank.digests.split_once('\n').unwrap();
+    let digest = |line: &str| line.split('"').nth(1).unwrap().to_owned();
+    let (definition, server) = (digest(definition), digest(server));
+    let end = whole_seconds(unix_ms() + DAY_MS);
+    let rule = rule
+        .replace(DEFINITION, &definition)
+        .replace(SERVER, &server)
+        .replace(END, &end);
+    bank.put(&rule);
+    let call = bank.propose(500);
+    let proposal = bank.pending();
+    let id = proposal["id"].as_str().unwrap();
+    let explained = bank.portmoot(&["rules", "explain", id], 0);
+    let listed = bank.portmoot(&["rules", "ls"], 0);
+    bank.reject(&proposal);
+    call.rest();
+    let shown: Vec<String> = blocks_of(&page, "console");
+    // Days and hours differ.
+    let plain = |text: &str| -> Vec<String> {
+        let text = text
+            .replace(&definition, DEFINITION)
+            .replace(&server, SERVER)
+            .replace(&end, END);
+        let is_of_time = |line: &&str| !line.contains("until ") && !line.contains("it is before");
+        let lines = text.lines().filter(is_of_time);
+        lines.map(str::to_owned).collect()
+    };
+    for (shown, printed) in shown.iter().zip([&explained, &listed]) {
+        let (_, shown) = shown.split_once('\n').unwrap();
+        assert_eq!(plain(shown), plain(printed), "{printed}");
+    }
+    let sentence = |text: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.contains("until "))
+            .unwrap()
+            .to_owned();
+        line.split_once("until ").unwrap().0.to_owned()
+    };
+    assert_eq!(sentence(&shown[1]), sentence(&listed), "{listed}");
 }
