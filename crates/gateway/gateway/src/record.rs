@@ -288,14 +288,14 @@ impl<'d> Record<'d> {
         self,
         id: OperationId,
         content: Option<&Proposed>,
-        by: &ParticipantId,
+        by: &str,
         why: &str,
         permit: Option<RecordPermit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
         let entry = AuditEntry {
             why: Some(why),
-            ..self.entry(by.as_str(), PROPOSAL, Word::Refused)
+            ..self.entry(by, PROPOSAL, Word::Refused)
         };
         match content {
             Some(content) => self.proposal(permit, id, &content.opened, entry),

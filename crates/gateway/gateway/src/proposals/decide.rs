@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::{Capabilities, Digest, OperationId, ParticipantId, RULES, Refusal, RefusalCode};
 use topic::{Decision, RefusedDecision};
 use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
@@ -55,7 +55,7 @@ impl Dispatch {
         let (content, is_visible) = self.look_up(proposal, by, outside);
         let not_decided = |refusal: &Refusal| {
             let why = refusal.code.as_str();
-            Record(self).not_decided(proposal, content.as_deref(), by, why, None);
+            Record(self).not_decided(proposal, content.as_deref(), by.as_str(), why, None);
         };
         let Some(content) = content.as_ref().filter(|_| is_visible) else {
             let refusal = unknown_proposal();
@@ -216,15 +216,16 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
         cause,
     } = refused;
     let permit = ruling.permit();
-    let why = match &ruling.rule {
-        None => cause.as_str().to_owned(),
+    let (from, why) = match &ruling.rule {
+        None => (by.as_str(), cause.as_str().to_owned()),
         Some(rule) => {
             // It came too late, or was not durable.
             judge::write(dispatch, vec![dispatch.rules.give_back(proposal)]);
-            format!("{}: rule {}", cause.as_str(), rule.name)
+            let why = format!("{}: by rule {} of {by}", cause.as_str(), rule.name);
+            (RULES, why)
         }
     };
-    Record(dispatch).not_decided(proposal, content.as_deref(), &by, &why, permit);
+    Record(dispatch).not_decided(proposal, content.as_deref(), from, &why, permit);
     if let Some((link, envelope)) = ruling.sender.as_ref().filter(|_| !answered) {
         dispatch.tell_refused(link.id, &link.participant.id, envelope, &refusal);
     }
