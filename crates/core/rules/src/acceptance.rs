@@ -138,16 +138,10 @@ impl CallRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse_rules;
+    use crate::fixture::approving;
 
     fn rule(id: &str, proposer: &str) -> CallRule {
-        let digest = "ab".repeat(32);
-        let text = format!(
-            "[[rule]]\nid = \"{id}\"\nauthor = \"ann\"\ndecision = \"approve\"\nkind = \"mcp/request:tools/call:t\"\n\
-             to = \"s\"\nproposers = [\"{proposer}\"]\ndefinition = \"{digest}\"\nserver = \"{digest}\"\n\
-             expires = \"2026-12-06T09:00:00Z\"\nuses = 5\n"
-        );
-        parse_rules(&text).unwrap().remove(0)
+        approving(id, proposer, "")
     }
 
     #[test]

@@ -40,7 +40,8 @@
 //!    [`RuleSet::remembers`] with the time of the answer, as [`SpentEvent::Answered`].
 //!
 //! For each decision of a person, once it is durable, [`Learner::take`] with all rules that have not
-//! ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`] is recorded before the next call is judged.
+//! ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`] is
+//! recorded before the next call is judged.
 //!
 //! Times never go back: where a clock was set back, the latest time that the journal has stands in.
 //! A journal that drops events begins with [`Spent::carried`]; no id is given to two rules. A rule of
@@ -57,6 +58,8 @@ mod constant;
 mod decimal;
 mod evidence;
 mod fit;
+#[cfg(test)]
+mod fixture;
 mod guards;
 mod judge;
 mod lattice;

@@ -218,40 +218,28 @@ mod tests {
     use super::*;
     use crate::arguments::Arguments;
     use crate::fit::Fit;
-    use crate::parse::parse_rules;
+    use crate::fixture::approving;
 
     #[test]
     fn made_up_calls_lie_inside_their_rule() {
-        let digest = "ab".repeat(32);
-        let text = format!(
+        let rule = approving(
+            "r1",
+            "scout",
             r#"
-            [[rule]]
-            id = "r1"
-            author = "ann"
-            decision = "approve"
-            kind = "mcp/request:tools/call:t"
-            to = "s"
-            proposers = ["scout"]
-            definition = "{digest}"
-            server = "{digest}"
-            expires = "2026-12-06T09:00:00Z"
-            uses = 5
-            [rule.when]
-            "/n" = {{ integer = [-5, 200] }}
-            "/d" = {{ decimal = [0.5, 99.0] }}
-            "/one" = {{ one_of = ["a", "bcd"] }}
-            "/p/q" = {{ under = "/srv/docs" }}
-            "/p/r" = {{ under = "notes" }}
-            "/u" = {{ url = {{ origin = "https://a.com", query = ["id", "p"] }} }}
-            "/v" = {{ url = {{ origin = "https://a.com", under = "/v1" }} }}
-            "/c" = {{ chars = "A-F0-3_-", length = [2, 4] }}
-            "/s" = {{ shape = ["A-9", "9"], length = [3, 7] }}
-            "/l" = {{ count = [1, 3], each = {{ integer = [1, 2] }} }}
-            "/e" = {{ count = [0, 0] }}
-            "/gone" = {{ absent = true }}
-            "#
+            "/n" = { integer = [-5, 200] }
+            "/d" = { decimal = [0.5, 99.0] }
+            "/one" = { one_of = ["a", "bcd"] }
+            "/p/q" = { under = "/srv/docs" }
+            "/p/r" = { under = "notes" }
+            "/u" = { url = { origin = "https://a.com", query = ["id", "p"] } }
+            "/v" = { url = { origin = "https://a.com", under = "/v1" } }
+            "/c" = { chars = "A-F0-3_-", length = [2, 4] }
+            "/s" = { shape = ["A-9", "9"], length = [3, 7] }
+            "/l" = { count = [1, 3], each = { integer = [1, 2] } }
+            "/e" = { count = [0, 0] }
+            "/gone" = { absent = true }
+            "#,
         );
-        let rule = parse_rules(&text).unwrap().remove(0);
         for extreme in Extreme::ALL {
             let json = made_up(&rule.when, extreme).unwrap();
             let arguments = Arguments::read(json.as_bytes()).unwrap();

@@ -1,18 +1,12 @@
 use super::*;
-use crate::parse::parse_rules;
+use crate::fixture::approving;
 use crate::spent::{RuleCharge, SpentEvent};
 
 const END_MS: u64 = 1_796_547_600_000;
 const NOW_MS: u64 = END_MS - 8 * DAY_MS;
 
 fn rule() -> CallRule {
-    let digest = "ab".repeat(32);
-    let text = format!(
-        "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"approve\"\nkind = \"mcp/request:tools/call:t\"\n\
-         to = \"s\"\nproposers = [\"scout\"]\ndefinition = \"{digest}\"\nserver = \"{digest}\"\n\
-         expires = \"2026-12-06T09:00:00Z\"\nuses = 5\n"
-    );
-    parse_rules(&text).unwrap().remove(0)
+    approving("r1", "scout", "")
 }
 
 fn ann() -> ParticipantId {
