@@ -19,6 +19,9 @@ pub const GATEWAY: &str = "portmoot";
 pub const ANONYMOUS_PREFIX: &str = "anonymous-";
 /// The sender of system messages. Never a participant.
 pub const SYSTEM: &str = "system:gateway";
+/// The name under which rules decide proposals, on the authority of their authors. Never a
+/// participant.
+pub const RULES: &str = "rules";
 
 /// The account on which the participant of this name has its shares: its own, or the one of all
 /// guests.
@@ -51,7 +54,7 @@ pub enum IdError {
     /// Letters of several scripts that look alike, such as Latin and Cyrillic.
     #[error("the name mixes scripts, so that it can look like another name")]
     MixedScripts,
-    /// `system`, anything that begins with `system:`, or a name that looks like one of the
+    /// `system`, anything that begins with `system:`, `rules`, or a name that looks like one of the
     /// gateway's.
     #[error("this name, or one that looks like it, belongs to the gateway")]
     Reserved,
@@ -145,7 +148,8 @@ fn is_of_one_script(name: &str) -> bool {
     name.is_single_script() || scripts.hanb || scripts.jpan || scripts.kore
 }
 
-/// Whether a name is, or looks like, [`GATEWAY`], `system`, or something below `system:`.
+/// Whether a name is, or looks like, [`GATEWAY`], [`RULES`], `system`, or something below
+/// `system:`.
 fn imitates_the_gateway(name: &str) -> bool {
     let lower = name.to_lowercase();
     let shown: String = if lower.is_ascii() {
@@ -153,7 +157,7 @@ fn imitates_the_gateway(name: &str) -> bool {
     } else {
         skeleton(&lower).collect()
     };
-    shown == GATEWAY || shown == "system" || shown.starts_with("system:")
+    [GATEWAY, RULES, "system"].contains(&&*shown) || shown.starts_with("system:")
 }
 
 impl fmt::Display for ParticipantId {
@@ -253,7 +257,9 @@ mod tests {
         check("two words", Err(IdError::Character));
         check("line\nbreak", Err(IdError::Character));
         check(SYSTEM, Err(IdError::Reserved));
-        for reserved in ["system", "System:x", "SYSTEM", "Portmoot", "PORTMOOT"] {
+        for reserved in [
+            "system", "System:x", "SYSTEM", "Portmoot", "PORTMOOT", "rules", "Rules",
+        ] {
             check(reserved, Err(IdError::Reserved));
         }
         check(GATEWAY, Ok(()));

@@ -43,7 +43,7 @@ pub use context::PERCENT_LAYERS_MAX;
 pub use delivery::DeliveryMode;
 pub use ids::{
     ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId,
-    SYSTEM, TopicName, account,
+    RULES, SYSTEM, TopicName, account,
 };
 pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
 pub use latest::Latest;

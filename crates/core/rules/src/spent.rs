@@ -205,6 +205,13 @@ impl Spent {
         events
     }
 
+    /// Number of the events that [`Self::carried`] returns.
+    #[must_use]
+    pub fn carried_len(&self) -> usize {
+        let charges = self.rules.values().map(|spent| spent.charges.len());
+        charges.sum::<usize>() + self.rules.len() + self.answered.len()
+    }
+
     /// This time, or the latest one that was seen, where a clock was set back.
     #[must_use]
     pub fn not_before(&self, now_ms: u64) -> u64 {

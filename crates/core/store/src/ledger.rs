@@ -73,6 +73,22 @@ impl<F: Fold> Ledger<F> {
         }
     }
 
+    /// Writes records together with entries of other owners, as [`Ledger::submit`].
+    pub fn submit_with(
+        &self,
+        records: &[F::Record],
+        others: Vec<Entry>,
+        on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
+        match entries::<F>(records) {
+            Ok(mut all) => {
+                all.extend(others);
+                self.journal.submit(all, on_durable);
+            }
+            Err(error) => on_durable(Err(error)),
+        }
+    }
+
     /// Reserves a permit for one submission that the caller makes under a lock or after a step that
     /// cannot be undone.
     ///

@@ -49,6 +49,12 @@ impl<H: Handles> Topic<H> {
             .map(|(id, proposal)| (id, &proposal.content))
     }
 
+    /// Whether a proposal is open to decisions, as this content.
+    pub fn is_undecided(&self, id: OperationId, is_it: impl FnOnce(&H::Content) -> bool) -> bool {
+        let proposal = self.proposals.get(id);
+        proposal.is_some_and(|proposal| proposal.is_pending() && is_it(&proposal.content))
+    }
+
     /// The number of proposals that are not over, including those whose opening is being written.
     pub fn proposals_len(&self) -> usize {
         self.proposals.len()

@@ -407,9 +407,7 @@ impl<H: Handles> Proposals<H> {
     pub(crate) fn pending(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
         self.all
             .iter()
-            .filter(|(_, proposal)| {
-                proposal.over.is_none() && matches!(proposal.phase, Phase::Pending)
-            })
+            .filter(|(_, proposal)| proposal.is_pending())
             .map(|(id, proposal)| (*id, proposal))
     }
 

@@ -8,7 +8,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::{
     accounts, calls, configured, health, logins, metrics, participants, pins, proposals, rights,
-    servers, switches, tokens, tools,
+    rules, servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -75,6 +75,8 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         proposals::approve,
         proposals::reject,
         proposals::withdraw,
+        rules::rules,
+        rules::explain,
     )
 )]
 struct Document;

@@ -1,5 +1,6 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
+use gateway::by_rule::shown::{decider, rule_of};
 use gateway::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
@@ -204,8 +205,12 @@ pub(crate) struct Proposal {
     at: String,
     /// When it expires without a decision, RFC 3339.
     expires: String,
-    /// The participant that decided.
+    /// The participant that decided, or `rules`.
     decided_by: Option<String>,
+    /// The rule that decided, with its version.
+    rule: Option<String>,
+    /// The author of the rule, on whose authority it decided.
+    rule_author: Option<String>,
     /// The params that ran, if the reviewer edited them.
     #[schema(value_type = Option<Object>)]
     edited: Option<Box<RawValue>>,
@@ -270,7 +275,9 @@ impl Proposal {
             held: opened.held,
             at: rfc3339(opened.at_ms),
             expires: rfc3339(opened.expires_ms),
-            decided_by: view.decided_by.as_ref().map(ToString::to_string),
+            decided_by: decider(view).map(str::to_owned),
+            rule: rule_of(view).map(|(rule, _)| rule.to_string()),
+            rule_author: rule_of(view).map(|(_, author)| author.to_string()),
             edited: edited.and_then(raw),
             reason: view.reason.as_deref().map(str::to_owned),
             answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),

@@ -12,8 +12,8 @@ use signin::{Connect, SignIn};
 
 use crate::{
     accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health,
-    logins, metrics, participants, pins, proposals, rights, schemas, servers, state::Api, switches,
-    tokens, tools,
+    logins, metrics, participants, pins, proposals, rights, rules, schemas, servers, state::Api,
+    switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -100,6 +100,11 @@ pub fn router(
         .route("/api/v1/proposals/{id}/approve", post(proposals::approve))
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
+        .route("/api/v1/topics/{topic}/rules", get(rules::rules))
+        .route(
+            "/api/v1/topics/{topic}/rules/explain/{proposal}",
+            get(rules::explain),
+        )
         .fallback(unknown_path)
         .with_state(Api::new(registry, access, sign_in, connect, file))
 }

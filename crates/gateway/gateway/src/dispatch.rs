@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 
+use crate::by_rule::desk::RuleDesk;
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
@@ -60,6 +61,8 @@ pub struct Dispatch {
     pub(crate) audit: Recorder,
     /// The parts of the topics in the journal, if there is one.
     pub(crate) ledgers: Option<TopicLedgers>,
+    /// The rules by which proposals are decided.
+    pub(crate) rules: RuleDesk,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
     mailboxes: Mailboxes,
@@ -130,11 +133,13 @@ impl Dispatch {
         );
         let gateway_link = gateway_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
+        let rules = RuleDesk::open(settings.topic.name.as_str(), ledgers.as_ref());
         let dispatch = Arc::new(Self {
             context,
             settings,
             audit,
             ledgers,
+            rules,
             standing,
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),

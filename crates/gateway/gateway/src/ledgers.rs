@@ -2,6 +2,7 @@
 
 use store::{JournalWriter, Ledger, StoreError};
 
+use crate::by_rule::kept::KeptRules;
 use crate::proposals::kept::KeptProposals;
 use crate::tasks::kept::KeptTasks;
 
@@ -10,6 +11,7 @@ use crate::tasks::kept::KeptTasks;
 pub struct TopicLedgers {
     pub(crate) proposals: Ledger<KeptProposals>,
     pub(crate) tasks: Ledger<KeptTasks>,
+    pub(crate) rules: Ledger<KeptRules>,
 }
 
 impl TopicLedgers {
@@ -21,6 +23,7 @@ impl TopicLedgers {
         Ok(Self {
             proposals: journal.ledger()?,
             tasks: journal.ledger()?,
+            rules: journal.ledger()?,
         })
     }
 }

@@ -9,6 +9,7 @@
 mod accounts;
 mod awaited;
 mod builtin;
+pub mod by_rule;
 mod call;
 mod called_tool;
 mod callers;

@@ -5,6 +5,7 @@ use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
+use crate::by_rule::shown::{decider, rule_of};
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
@@ -222,10 +223,11 @@ impl<'d> Record<'d> {
         } else {
             format!("proposed by {}", opened.by)
         };
-        let by = proposal
-            .decided_by
-            .as_ref()
-            .map_or("", ParticipantId::as_str);
+        let why = match rule_of(proposal) {
+            Some((rule, author)) => format!("by rule {rule} of {author}, {why}"),
+            None => why,
+        };
+        let by = decider(proposal).unwrap_or_default();
         let payload = params.map(str::as_bytes);
         let entry = self.entry(by, PROPOSAL, Word::Approved);
         self.proposal(
@@ -258,14 +260,17 @@ impl<'d> Record<'d> {
             .and_then(|ruling| ruling.permit())
             .or_else(|| proposal.content.ending_permit());
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let by = proposal
-            .decided_by
-            .as_ref()
+        let by = decider(proposal)
             .filter(|_| decided)
-            .unwrap_or(&proposal.by);
-        let why = proposal.reason.as_deref();
+            .unwrap_or(proposal.by.as_str());
+        let author = rule_of(proposal).filter(|_| decided);
+        let reason = proposal.reason.as_deref();
+        let by_rule = author.map(|(rule, author)| {
+            format!("by rule {rule} of {author}: {}", reason.unwrap_or_default())
+        });
+        let why = by_rule.as_deref().or(reason);
         let payload = answer.filter(|_| !decided);
-        let entry = self.entry(by.as_str(), PROPOSAL, verdict);
+        let entry = self.entry(by, PROPOSAL, verdict);
         self.proposal(
             permit,
             proposal.id,
@@ -283,14 +288,14 @@ impl<'d> Record<'d> {
         self,
         id: OperationId,
         content: Option<&Proposed>,
-        by: &ParticipantId,
+        by: &str,
         why: &str,
         permit: Option<RecordPermit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
         let entry = AuditEntry {
             why: Some(why),
-            ..self.entry(by.as_str(), PROPOSAL, Word::Refused)
+            ..self.entry(by, PROPOSAL, Word::Refused)
         };
         match content {
             Some(content) => self.proposal(permit, id, &content.opened, entry),

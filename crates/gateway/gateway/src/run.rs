@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use topic::Receiver;
 
+use crate::by_rule::judge;
 use crate::dispatch::Dispatch;
 use crate::incoming::Names;
 use crate::link::Passed;
@@ -146,7 +147,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             content,
             record,
         } => journal::store(dispatch, proposal, content, record),
-        Effect::Proposed { proposal } => announce::proposed(dispatch, &proposal),
+        Effect::Proposed { proposal } => {
+            announce::proposed(dispatch, &proposal);
+            judge::one(dispatch, proposal.id);
+        }
         Effect::NotProposed {
             proposal,
             by,

@@ -74,8 +74,14 @@ pub struct ProposalDetails {
     pub at: String,
     /// When it expires without a decision, RFC 3339.
     pub expires: String,
-    /// The participant that decided.
+    /// The participant that decided, or `rules`.
     pub decided_by: Option<String>,
+    /// The rule that decided, with its version.
+    #[serde(default)]
+    pub rule: Option<String>,
+    /// The author of the rule.
+    #[serde(default)]
+    pub rule_author: Option<String>,
     /// The params that ran, if the reviewer edited them.
     pub edited: Option<Box<RawValue>>,
     /// The reason for its state.

@@ -196,6 +196,10 @@ fn decision(proposal: &ProposalDetails) -> String {
     if let Some(by) = &proposal.decided_by {
         text += &format!(" by {}", visible::line(by));
     }
+    if let (Some(rule), Some(author)) = (&proposal.rule, &proposal.rule_author) {
+        let author = visible::line(author);
+        text += &format!(" (rule {} of {author})", visible::line(rule));
+    }
     if let Some(reason) = &proposal.reason {
         text += &format!(": {}", visible::line(reason));
     }

@@ -2,6 +2,7 @@
 
 mod options;
 mod proposals;
+mod rules;
 mod setup;
 mod subcommands;
 
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
 pub(crate) use proposals::{ProposalsArgs, ProposalsCommand};
+pub(crate) use rules::RulesCommand;
 pub(crate) use setup::{
     AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs,
     OwnFileArgs, RmArgs, SearchArgs,
@@ -265,6 +267,11 @@ pub(crate) enum Command {
     /// first. What the tool's annotations do not call harmless is asked about once more. Without a
     /// terminal it lists them.
     Proposals(ProposalsArgs),
+    /// Show the rules by which proposals are decided, and why they decide one or do not
+    ///
+    /// Rules are written by hand, in the file that a topic names.
+    #[command(subcommand)]
+    Rules(RulesCommand),
     /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),

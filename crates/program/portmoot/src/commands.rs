@@ -16,6 +16,7 @@ mod pins;
 mod proposals;
 mod proto;
 mod rights;
+mod rules;
 mod secret;
 mod serve;
 mod servers;
@@ -83,6 +84,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
             gateway,
         } => chat::run(&topic, lines, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,
+        Command::Rules(command) => rules::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,
         Command::Config(command) => config::run(command, output),

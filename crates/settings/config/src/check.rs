@@ -16,8 +16,10 @@ use crate::participants::Participants;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
+use crate::topics::ReadTopics;
 use crate::{
-    issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics,
+    issuers, login, own_address, participants, profiles, rule_files, servers, settings, tls_files,
+    topics,
 };
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that
@@ -39,7 +41,11 @@ pub(crate) fn check(
     let participants = participants::read(&root, outside, &profiles);
     let issuers = issuers::read(&root, outside, &profiles);
     let scopes = issuers::scopes(&root, &profiles.sets);
-    let topics = topics::read(&root, &servers, &profiles);
+    let ReadTopics {
+        sections: topics,
+        rules,
+    } = topics::read(&root, &servers, &profiles, env);
+    notices.extend(rule_files::notices(&rules));
     check_unique_names(tree, &servers, &participants.known, &problems);
     check_tokens_differ(tree, &participants.known, &problems);
     tls_files::check_certificates(tree, &participants.known, &problems);
@@ -58,6 +64,7 @@ pub(crate) fn check(
             auth,
             serving: participants.serving,
             result_limits: participants.result_limits,
+            rules,
             sets: Arc::new(profiles.sets),
             ..settings
         }

@@ -6,9 +6,10 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use identity::config::{IdentityConfig, ParticipantConfig};
-use model::ParticipantId;
+use model::{ParticipantId, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
 use registry::resolve::References;
+use rules::CallRule;
 use store::audit::AuditConfig;
 use tls::ServerTls;
 use topic::section::{Access, Sets, TopicSection};
@@ -16,6 +17,7 @@ use upstream::StartLimits;
 use upstream::config::ServerConfig;
 
 use crate::limits::GatewayLimits;
+use crate::rule_files::TopicRules;
 
 /// The configuration of a gateway. A reload compares it with the one in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -50,11 +52,20 @@ pub struct Config {
     pub result_limits: Vec<(ParticipantId, usize)>,
     /// The sets of tools: `[sets.NAME]`. Capabilities and topics have them in place already.
     pub sets: Arc<Sets>,
+    /// The rules of the topics that name a file of them.
+    pub rules: Vec<TopicRules>,
     /// Who may come in, and into which topics.
     pub identity: Arc<IdentityConfig>,
 }
 
 impl Config {
+    /// The rules of a topic.
+    pub fn rules_of(&self, topic: &TopicName) -> &[CallRule] {
+        let mut all = self.rules.iter();
+        all.find(|one| one.topic == *topic)
+            .map_or(&[], |one| &*one.rules)
+    }
+
     /// The participants that serve in a topic, as servers.
     pub fn serving_in<'c>(
         &'c self,

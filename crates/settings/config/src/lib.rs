@@ -22,6 +22,7 @@ mod read_file;
 mod reader;
 mod references;
 mod room_notes;
+mod rule_files;
 mod secrets;
 mod servers;
 mod sets;
@@ -50,6 +51,7 @@ pub use participants::MAIN_TOPIC;
 pub use problem::{Problem, report};
 pub use reader::{DURATION, duration};
 pub use room_notes::room_notes;
+pub use rule_files::TopicRules;
 pub use secrets::{
     KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, KeepError, KeptIn, KeptSecret, KeptSecrets, KeyringError,
     NamedSecret, NoSecret, Removed, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX,

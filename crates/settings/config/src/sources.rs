@@ -135,6 +135,7 @@ impl ConfigSources {
         notices.extend(unmatched(tree, config));
         notices.extend(tls_files::warnings(config));
         notices.extend(servers::without_resource(tree));
+        files.extend(config.rules.iter().map(|one| one.file.clone()));
         files.extend(tls_files::paths(config));
         files.extend(secrets.iter().filter_map(NamedSecret::file));
         let written = config.data_dir.clone();

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::{ListedText, Table, ValueForm};
+use crate::rule_files::{self, TopicRules};
 use crate::sets::name_filter;
-use crate::values::{rate, result_bytes_max, topic_name};
-use model::ParticipantId;
+use crate::values::{Env, rate, result_bytes_max, topic_name};
+use model::{ParticipantId, TopicName};
 use topic::section::GUEST_RATE;
 use topic::section::{Access, BuiltIn, McpCalls, ToolsList, TopicSection};
 use upstream::config::ServerConfig;
@@ -36,26 +36,37 @@ const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 
+/// The topics, and the rules of those that name a file of them.
+#[derive(Default)]
+pub(crate) struct ReadTopics {
+    pub(crate) sections: Vec<TopicSection>,
+    pub(crate) rules: Vec<TopicRules>,
+}
+
 /// Reads every topic. `servers` and `profiles` are the configured ones.
 pub(crate) fn read(
     root: &Table<'_>,
     servers: &[ServerConfig],
     profiles: &Profiles,
-) -> Vec<TopicSection> {
-    let tables = root.tables("topics");
-    tables
-        .into_iter()
-        .filter_map(|(entry, table)| topic(entry, table, servers, profiles))
-        .collect()
+    env: Env<'_>,
+) -> ReadTopics {
+    let mut read = ReadTopics::default();
+    for (entry, table) in root.tables("topics") {
+        let name = topic_name(&entry.key, &entry.location, table.problems());
+        if let Some(name) = &name {
+            read.rules.extend(rule_files::read(&table, name, env));
+        }
+        read.sections.extend(topic(name, table, servers, profiles));
+    }
+    read
 }
 
 fn topic(
-    entry: &TreeEntry,
+    name: Option<TopicName>,
     table: Table<'_>,
     servers: &[ServerConfig],
     profiles: &Profiles,
 ) -> Option<TopicSection> {
-    let name = topic_name(&entry.key, &entry.location, table.problems());
     let access = table.choice("access", &ACCESS).unwrap_or_default();
     let anonymous = profile(&table, "anonymous", profiles);
     let anonymous_rate = rate(&table, "anonymous_rate").unwrap_or(GUEST_RATE);

@@ -259,6 +259,11 @@ impl<H: Handles> Proposal<H> {
             .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
     }
 
+    /// Whether it is open to decisions.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Pending) && self.over.is_none()
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running) && self.over.is_none()
     }

@@ -261,6 +261,7 @@ impl Registry {
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], &config.limits.topics, Offer::default());
+            dispatch.put_rules_in_force(&[]);
             callers(&dispatch)
                 .iter()
                 .for_each(|participant| dispatch.revoke(participant));
@@ -308,6 +309,7 @@ impl Registry {
             sets: Some(&config.sets),
         };
         dispatch.configure(&servers, &serving, &config.limits.topics, offer);
+        dispatch.put_rules_in_force(config.rules_of(&topic.name));
     }
 }
 

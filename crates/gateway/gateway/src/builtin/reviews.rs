@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
+use crate::by_rule::shown::{decider, rule_of};
 use crate::live::{ProposalView, Topic};
 use crate::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};
@@ -91,6 +92,11 @@ pub(super) struct ShownProposal {
     expires: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<String>,
+    /// The rule that decided, and its author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_author: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     edited: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -313,7 +319,9 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         digest: in_full.then(|| opened.digest.clone()),
         at: rfc3339(opened.at_ms),
         expires: rfc3339(opened.expires_ms),
-        decided_by: proposal.decided_by.as_ref().map(|by| text(by.as_str())),
+        decided_by: decider(proposal).map(text),
+        rule: rule_of(proposal).map(|(rule, _)| rule.to_string()),
+        rule_author: rule_of(proposal).map(|(_, author)| text(author.as_str())),
         edited: raw(edited),
         reason: proposal.reason.as_deref().map(text),
         answer: answer.and_then(safe_text::raw),

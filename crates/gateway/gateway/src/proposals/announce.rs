@@ -11,6 +11,9 @@ use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
 use super::{content::Proposed, journal};
+use rules::RuleName;
+
+use crate::by_rule::shown::{decider, rule_of};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
 use crate::proposals::kept::OpenedProposal;
@@ -99,11 +102,10 @@ pub(crate) fn approved(
         .or(opened.params.as_deref());
     Record(dispatch).approved(proposal, params);
     let request = payload::request(&opened.method, params.map(str::as_bytes));
-    let by = proposal.decided_by.as_ref().unwrap_or(&proposal.by);
+    let from = decider(proposal).unwrap_or(proposal.by.as_str());
     let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
     if ruling.is_none_or(|ruling| ruling.envelope.is_none()) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let from = by.as_str();
         let head = Head::Request;
         let correlation = Some(opened.envelope.as_str());
         post(
@@ -318,8 +320,10 @@ struct State<'p> {
     /// The proposal's id, if there is a proposal.
     id: Option<OperationId>,
     state: ProposalState,
-    /// The participant that decided.
-    by: Option<&'p ParticipantId>,
+    /// The participant that decided, or `rules`.
+    by: Option<&'p str>,
+    /// The rule that decided, and its author.
+    rule: Option<(&'p RuleName, &'p ParticipantId)>,
     reason: Option<&'p str>,
     /// The envelope that fulfils it: its answer names that one, not the proposal.
     fulfilment: Option<&'p str>,
@@ -336,6 +340,7 @@ impl<'p> State<'p> {
             id: None,
             state,
             by: None,
+            rule: None,
             reason: None,
             fulfilment: None,
             edited: false,
@@ -348,13 +353,13 @@ impl<'p> State<'p> {
             id,
             envelope,
             state,
-            decided_by,
             reason,
             fulfilment,
             absent,
             ..
         } = proposal;
-        let by = decided_by.as_ref();
+        let by = decider(proposal);
+        let rule = rule_of(proposal);
         let reason = reason.as_deref();
         let fulfilment = fulfilment.as_deref();
         let edited = proposal
@@ -364,6 +369,7 @@ impl<'p> State<'p> {
         Self {
             id: Some(*id),
             by,
+            rule,
             reason,
             fulfilment,
             edited,
@@ -380,7 +386,12 @@ impl<'p> State<'p> {
                 .text("proposal", self.envelope)
                 .optional_text("operation", id.as_deref());
             payload.text("state", self.state.as_str());
-            payload.optional_text("by", decider.map(ParticipantId::as_str));
+            payload.optional_text("by", decider);
+            if let Some((rule, author)) = self.rule {
+                payload
+                    .text("rule", &rule.to_string())
+                    .text("rule_author", author.as_str());
+            }
             payload
                 .optional_text("reason", self.reason)
                 .optional_text("fulfilment", self.fulfilment);
@@ -394,11 +405,12 @@ impl<'p> State<'p> {
     }
 }
 
-/// The participants that an outcome concerns: the reviewer and the proposer.
+/// The participants that an outcome concerns: the proposer, and the reviewer unless a rule decided.
 fn concerned(proposal: &ProposalView) -> Vec<&str> {
     let proposer = proposal.by.as_str();
     let reviewer = proposal.decided_by.as_ref().map(ParticipantId::as_str);
     reviewer
+        .filter(|_| rule_of(proposal).is_none())
         .filter(|reviewer| *reviewer != proposer)
         .into_iter()
         .chain([proposer])
@@ -456,7 +468,6 @@ mod tests {
 
     #[test]
     fn a_proposer_gets_the_state_in_full() {
-        let boss = ParticipantId::new("boss").unwrap();
         let notice = |state, id, by, reason| {
             let state = State {
                 id,
@@ -467,7 +478,7 @@ mod tests {
             String::from_utf8(state.payload()).unwrap()
         };
         let id = Some(OperationId(7));
-        let by = Some(&boss);
+        let by = Some("boss");
         let operation = OperationId(7).to_string();
         assert_eq!(
             notice(ProposalState::Rejected, id, by, Some("no")),

@@ -10,6 +10,9 @@ use store::recorder::RecordPermit;
 use wire::digest::call_params;
 use wire::mcpx::Envelope;
 
+use rules::RuleName;
+
+use crate::by_rule::kept::RuleRecord;
 use crate::link::Link;
 use crate::proposals::kept::OpenedProposal;
 
@@ -105,6 +108,15 @@ pub(super) fn bytes_of(opened: &OpenedProposal) -> usize {
         .sum()
 }
 
+/// A rule that decides a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecidingRule {
+    /// The rule and its version.
+    pub name: RuleName,
+    /// What it counts of the call: the journal gets it together with the decision.
+    pub(crate) charges: Vec<RuleRecord>,
+}
+
 /// Attachments of a decision: edited params, the envelope that fulfils, the permit of its record.
 #[derive(Debug, Default)]
 pub struct Ruling {
@@ -112,6 +124,8 @@ pub struct Ruling {
     pub params: Option<String>,
     /// The envelope that fulfils, if the decision came as one.
     pub envelope: Option<String>,
+    /// The rule that decided on its author's authority, if no person did.
+    pub rule: Option<DecidingRule>,
     /// The reviewer's link and envelope in the room: an error there if the decision does not count.
     pub(crate) sender: Option<(Arc<Link>, Arc<Envelope>)>,
     permit: Mutex<Option<RecordPermit>>,
@@ -129,10 +143,23 @@ impl Ruling {
     }
 
     /// A decision that the journal has.
-    pub(crate) fn restored(params: Option<String>) -> Self {
+    pub(crate) fn restored(params: Option<String>, rule: Option<RuleName>) -> Self {
+        let rule = rule.map(|name| DecidingRule {
+            name,
+            charges: Vec::new(),
+        });
         Self {
             params,
+            rule,
             ..Self::default()
+        }
+    }
+
+    /// The decision, as that of a rule.
+    pub(crate) fn by_rule(self, rule: DecidingRule) -> Self {
+        Self {
+            rule: Some(rule),
+            ..self
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, Narrowing, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::{
+    Capabilities, Digest, Narrowing, OperationId, ParticipantId, RULES, Refusal, RefusalCode,
+};
 use topic::{Decision, RefusedDecision};
 use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
@@ -11,6 +13,7 @@ use wire::{digest::call_params, mcp::relay};
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
+use crate::by_rule::judge;
 use crate::live::{Event, Live, Topic};
 use crate::proposals::kept::OpenedProposal;
 use crate::{curation, dispatch::Dispatch, link::Link, record::Record};
@@ -80,7 +83,7 @@ impl Dispatch {
         let (content, is_visible) = self.look_up(proposal, by);
         let not_decided = |refusal: &Refusal| {
             let why = refusal.code.as_str();
-            Record(self).not_decided(proposal, content.as_deref(), id, why, None);
+            Record(self).not_decided(proposal, content.as_deref(), id.as_str(), why, None);
         };
         let Some(content) = content.as_ref().filter(|_| is_visible) else {
             let refusal = unknown_proposal();
@@ -223,7 +226,16 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
         cause,
     } = refused;
     let permit = ruling.permit();
-    Record(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
+    let (from, why) = match &ruling.rule {
+        None => (by.as_str(), cause.as_str().to_owned()),
+        Some(rule) => {
+            // It came too late, or was not durable.
+            judge::write(dispatch, vec![dispatch.rules.give_back(proposal)]);
+            let why = format!("{}: by rule {} of {by}", cause.as_str(), rule.name);
+            (RULES, why)
+        }
+    };
+    Record(dispatch).not_decided(proposal, content.as_deref(), from, &why, permit);
     if let Some((link, envelope)) = ruling.sender.as_ref().filter(|_| !answered) {
         dispatch.tell_refused(link.id, &link.participant.id, envelope, &refusal);
     }

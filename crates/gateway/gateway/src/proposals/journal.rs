@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use model::{Answer, MethodFacts, OperationId, ParticipantId, ProposalState};
+use model::{Answer, MethodFacts, OperationId, ParticipantId, ProposalState, RULES};
 use platform::unix_ms;
-use store::Ledger;
+use rules::RuleName;
+use store::{Entry, Ledger, StoreError};
 use tokio::runtime::Handle;
 use topic::{ProposalChange, Restore};
 use wire::mcpx::payload;
@@ -19,6 +20,9 @@ use super::kept::{
 };
 use super::open::Opening;
 use super::waiting;
+use crate::by_rule::judge;
+use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
+use crate::by_rule::shown::rule_of;
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::live::{Event, Live};
@@ -47,14 +51,48 @@ pub(crate) fn store(
     let waits = matches!(change, ProposalChange::Opened)
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
+    let of_rules = of_rules(dispatch, proposal, &change);
     let topic = Arc::downgrade(dispatch);
     let runtime = Handle::current();
-    submit(proposals, record, move |durable| {
+    submit(proposals, record, &of_rules, move |durable| {
         drop(waits);
         if let Some(dispatch) = topic.upgrade() {
             written(&dispatch, &runtime, proposal, durable);
         }
     });
+}
+
+/// What rules count of a change: it is durable together with the change, or not at all.
+fn of_rules(
+    dispatch: &Dispatch,
+    proposal: OperationId,
+    change: &ProposalChange<Live>,
+) -> Vec<RuleRecord> {
+    match change {
+        ProposalChange::Opened => Vec::new(),
+        ProposalChange::Decided { ruling, .. } => {
+            let rule = ruling.as_ref().and_then(|ruling| ruling.rule.as_ref());
+            rule.map_or_else(Vec::new, |rule| rule.charges.clone())
+        }
+        ProposalChange::Ended { state, .. } => {
+            let view = dispatch.with(|topic| topic.proposal(proposal));
+            if view.as_ref().and_then(rule_of).is_none() {
+                return Vec::new();
+            }
+            let ended = use_ended(dispatch, proposal, *state);
+            dispatch.rules.apply(&ended);
+            vec![ended]
+        }
+    }
+}
+
+/// The end of a call that a rule has approved.
+fn use_ended(dispatch: &Dispatch, operation: OperationId, state: ProposalState) -> RuleRecord {
+    RuleRecord::UseEnded(EndedUse {
+        topic: dispatch.name().to_string(),
+        operation,
+        failed: state != ProposalState::Completed,
+    })
 }
 
 /// Reports that a record is durable, or cannot be. The topic learns of it on the journal's thread,
@@ -72,18 +110,24 @@ fn written(dispatch: &Arc<Dispatch>, runtime: &Handle, proposal: OperationId, st
     }
 }
 
-/// Writes a record, then says whether it is durable.
+/// Writes a record together with those of rules, then says whether all are durable.
 fn submit(
     proposals: &Ledger<KeptProposals>,
     record: ProposalRecord,
+    of_rules: &[RuleRecord],
     report: impl FnOnce(bool) + Send + 'static,
 ) {
-    proposals.submit(&[record], move |result| {
+    let report = move |result: Result<(), StoreError>| {
         if let Err(error) = &result {
             tracing::error!(%error, "the journal cannot be written");
         }
         report(result.is_ok());
-    });
+    };
+    let entries = of_rules.iter().map(Entry::of::<KeptRules>);
+    match entries.collect() {
+        Ok(entries) => proposals.submit_with(&[record], entries, report),
+        Err(error) => report(Err(error)),
+    }
 }
 
 fn record_of(
@@ -103,7 +147,12 @@ fn record_of(
             ruling,
         } => ProposalRecord::ProposalDecided(DecidedProposal {
             id,
-            by: by.to_string(),
+            by: match rule_in(ruling.as_deref()) {
+                Some(_) => RULES.to_owned(),
+                None => by.to_string(),
+            },
+            rule: rule_in(ruling.as_deref()).map(RuleName::to_string),
+            author: rule_in(ruling.as_deref()).map(|_| by.to_string()),
             decision: decision_of(*state),
             reason: reason.as_deref().map(str::to_owned),
             digest: Some(opened.digest.clone()),
@@ -125,6 +174,10 @@ fn record_of(
             at_ms,
         }),
     }
+}
+
+fn rule_in(ruling: Option<&Ruling>) -> Option<&RuleName> {
+    Some(&ruling?.rule.as_ref()?.name)
 }
 
 fn decision_of(state: ProposalState) -> DecisionRecord {
@@ -229,6 +282,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         .servers()
         .iter()
         .for_each(|server| describe::of_server(dispatch, &server.id));
+    judge::all(dispatch);
 }
 
 /// Proposers whose proposals are brought back, in the order in which they were opened, and whether
@@ -308,10 +362,22 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropo
         record::Record(dispatch).concluded(&view, None);
     }
     if let Some(ledgers) = &dispatch.ledgers {
+        let by_rule = proposal
+            .decided
+            .as_ref()
+            .is_some_and(|decided| decided.rule.is_some());
+        let of_rules: Vec<RuleRecord> = by_rule
+            .then(|| use_ended(dispatch, id, ProposalState::Failed))
+            .into_iter()
+            .collect();
+        of_rules
+            .iter()
+            .for_each(|ended| dispatch.rules.apply(ended));
         // If this is lost, the next start comes to the same end.
         submit(
             &ledgers.proposals,
             ProposalRecord::ProposalEnded(ended),
+            &of_rules,
             |_| {},
         );
     }
@@ -336,8 +402,12 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
         (None, None) => return None,
     };
     let ruling = |decided: &DecidedProposal| {
-        let by = ParticipantId::new(&decided.by).ok()?;
-        Some((by, Arc::new(Ruling::restored(decided.params.clone()))))
+        // The topic knows the author of a rule as the one that decided.
+        let by = decided.author.as_ref().unwrap_or(&decided.by);
+        let by = ParticipantId::new(by).ok()?;
+        let rule = decided.rule.as_deref().and_then(|rule| rule.parse().ok());
+        let ruling = Ruling::restored(decided.params.clone(), rule);
+        Some((by, Arc::new(ruling)))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
     Some(topic::EndedProposal {
@@ -391,7 +461,7 @@ mod tests {
 
     fn decided(state: ProposalState, reason: Option<&str>) -> ProposalChange<Live> {
         let by = ParticipantId::new("boss").unwrap();
-        let ruling = Some(Arc::new(Ruling::restored(Some("{}".into()))));
+        let ruling = Some(Arc::new(Ruling::restored(Some("{}".into()), None)));
         let fulfilment = Some("f1".into());
         ProposalChange::Decided {
             by,
@@ -424,6 +494,28 @@ mod tests {
             ("boss", Some("{}"))
         );
         assert_eq!(completed.fulfilment.as_deref(), Some("f1"));
+    }
+
+    #[test]
+    fn a_decision_by_a_rule_comes_back_as_that() {
+        let author = ParticipantId::new("boss").unwrap();
+        let rule: RuleName = "r1.2".parse().unwrap();
+        let ruling = Ruling::restored(None, Some(rule.clone()));
+        let rejected = ProposalChange::Decided {
+            by: author.clone(),
+            state: ProposalState::Rejected,
+            reason: Some("why".into()),
+            fulfilment: None,
+            ruling: Some(Arc::new(ruling)),
+        };
+        let kept = journaled(&[ProposalChange::Opened, rejected]);
+        let written = kept.decided.as_ref().unwrap();
+        assert_eq!(
+            (written.by.as_str(), written.rule.as_deref()),
+            (RULES, Some("r1.2"))
+        );
+        let (by, ruling) = end_of(&kept).unwrap().decided.unwrap();
+        assert_eq!((by, &ruling.rule.as_ref().unwrap().name), (author, &rule));
     }
 
     #[test]

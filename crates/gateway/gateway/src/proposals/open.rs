@@ -512,7 +512,7 @@ fn addressee(dispatch: &Dispatch, to: &[ParticipantId]) -> Option<Server> {
 }
 
 /// The definition of a tool as its server lists it to a participant. A decision is bound to it.
-fn definition(
+pub(crate) fn definition(
     dispatch: &Dispatch,
     by: &ParticipantId,
     to: &[ParticipantId],

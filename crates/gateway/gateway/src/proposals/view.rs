@@ -8,6 +8,7 @@ use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{self, OperationState, TaskView};
 
+use crate::by_rule::shown::{decider, rule_of};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
 /// Interval at which a client should ask about a task, in milliseconds.
@@ -89,11 +90,10 @@ impl<'v> View<'v> {
     /// The state of the proposal, in words for its proposer.
     pub(crate) fn verdict(&self) -> String {
         let act = self.act();
-        let decider = self
-            .proposal
-            .decided_by
-            .as_ref()
-            .map_or("a reviewer", ParticipantId::as_str);
+        let decider = match rule_of(self.proposal) {
+            Some((rule, author)) => format!("rule {rule} of {author}"),
+            None => decider(self.proposal).unwrap_or("a reviewer").to_owned(),
+        };
         let why = self.proposal.reason.as_deref();
         let because = why
             .map(|why| format!(", with the reason: {why}"))
@@ -151,8 +151,10 @@ impl<'v> View<'v> {
         let data = json::object(|data| {
             data.text("id", &self.id)
                 .text("state", proposal.state.as_str());
-            if let Some(by) = &proposal.decided_by {
-                data.text("by", by.as_str());
+            data.optional_text("by", decider(proposal));
+            if let Some((rule, author)) = rule_of(proposal) {
+                data.text("rule", &rule.to_string())
+                    .text("rule_author", author.as_str());
             }
             if let Some(reason) = &proposal.reason {
                 data.text("reason", reason);

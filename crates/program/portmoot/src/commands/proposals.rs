@@ -98,7 +98,7 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
 ///
 /// # Errors
 /// When no proposal's id begins so, or several do.
-async fn whole_id(remote: &Remote, text: &str) -> Result<String, Failure> {
+pub(super) async fn whole_id(remote: &Remote, text: &str) -> Result<String, Failure> {
     if text.parse::<OperationId>().is_ok() {
         return Ok(text.to_owned());
     }

@@ -94,6 +94,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Proto(_)
         | Command::Version
         | Command::Completions { .. }
+        | Command::Rules(_)
         | Command::Man { .. } => return Ok(None),
     };
     let every = watch

@@ -56,6 +56,9 @@ fn changes(before: &Config, after: &Config) -> Changes {
         &topics(after, before),
         |one| one.name.to_string(),
     );
+    changes.compare("rules of topic", &before.rules, &after.rules, |one| {
+        one.topic.to_string()
+    });
     if settings(before) != settings(after) {
         changes.changed.push("settings of [server]".to_owned());
     }
@@ -75,6 +78,7 @@ fn settings(config: &Config) -> Config {
         auth: Vec::new(),
         serving: Vec::new(),
         result_limits: Vec::new(),
+        rules: Vec::new(),
         identity: Arc::new(identity),
         ..config.clone()
     }

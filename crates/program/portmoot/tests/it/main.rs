@@ -130,6 +130,7 @@ mod reviewing;
 mod room_edges;
 mod room_presence;
 mod rooms;
+mod rules;
 mod sdk_outcomes;
 mod search_tools;
 mod secrets;

@@ -46,7 +46,7 @@ pub(super) fn reading(sample: &str) -> Problems {
     participants::read(&root, &outside, &profiles);
     issuers::read(&root, &outside, &profiles);
     issuers::scopes(&root, &profiles.sets);
-    topics::read(&root, &found, &profiles);
+    topics::read(&root, &found, &profiles, &|_| None);
     problems
 }
 

@@ -77,8 +77,14 @@ pub enum DecisionRecord {
 pub struct DecidedProposal {
     /// Id of the proposal.
     pub id: String,
-    /// The reviewer, or the proposer that withdrew it.
+    /// The reviewer, `rules`, or the proposer that withdrew it.
     pub by: String,
+    /// The rule that decided, with its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The author of the rule, on whose authority it decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
     /// The decision.
     pub decision: DecisionRecord,
     /// Reason for the proposer.

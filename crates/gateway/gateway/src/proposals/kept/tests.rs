@@ -72,6 +72,8 @@ fn opened_by(by: &str, id: &str) -> ProposalRecord {
 
 fn decided(id: &str, decision: DecisionRecord, by: &str) -> ProposalRecord {
     ProposalRecord::ProposalDecided(DecidedProposal {
+        rule: None,
+        author: None,
         id: id.into(),
         by: by.into(),
         decision,

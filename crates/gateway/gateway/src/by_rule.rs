@@ -1,0 +1,7 @@
+//! Rules in force: what they decide, what they have spent, and how they are shown.
+
+pub(crate) mod desk;
+pub(crate) mod facts;
+pub(crate) mod judge;
+pub(crate) mod kept;
+pub mod shown;

@@ -1,0 +1,231 @@
+//! The rules of one topic in force, and what they have spent, under one lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::OperationId;
+use platform::{Mutex, MutexGuard};
+use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet};
+
+use super::kept::{AcceptedRule, ReturnedUse, RuleBook, RuleRecord, SuspendedRule};
+use crate::ledgers::TopicLedgers;
+
+/// Why no rule is in force where nothing is kept.
+const NO_JOURNAL: &str = "its uses cannot be recorded: the gateway keeps no journal";
+
+/// The rules of one topic.
+pub(crate) struct RuleDesk {
+    topic: String,
+    /// Whether the topic has a file of rules: without one, nothing is looked at.
+    has_rules: AtomicBool,
+    state: Mutex<DeskState>,
+}
+
+/// The rules of one topic, as its desk has them.
+#[derive(Default)]
+pub(crate) struct DeskState {
+    /// What the journal has, and what is being written to it.
+    pub(crate) book: RuleBook,
+    /// The rules that decide.
+    pub(crate) set: RuleSet,
+    /// All rules of the file.
+    written: Vec<CallRule>,
+    /// Those of them that did not come into force, with the reasons.
+    refused: BTreeMap<RuleId, String>,
+    /// Proposals that a rule has decided, until they are over.
+    pub(crate) decided: BTreeSet<OperationId>,
+}
+
+/// The place of a rule in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RuleStanding {
+    /// It decides.
+    InForce,
+    /// It is suspended since this time, in Unix milliseconds.
+    Suspended { cause: String, at_ms: u64 },
+    /// It did not come into force.
+    Refused(String),
+}
+
+impl RuleDesk {
+    /// A desk without rules, which knows what the journal has of those before.
+    pub(crate) fn open(topic: &str, ledgers: Option<&TopicLedgers>) -> Self {
+        let book = ledgers.map(|ledgers| ledgers.rules.state(|kept| kept.of_topic(topic)));
+        let state = DeskState {
+            book: book.unwrap_or_default(),
+            ..DeskState::default()
+        };
+        Self {
+            topic: topic.to_owned(),
+            has_rules: AtomicBool::new(false),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Whether the topic has rules.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.has_rules.load(Ordering::Relaxed)
+    }
+
+    /// The state of the desk. Taken after the lock of the topic, never before.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, DeskState> {
+        self.state.lock()
+    }
+
+    /// Puts the rules of a file in force in place of those before. Returns what the journal must
+    /// have of it.
+    pub(crate) fn put_in_force(
+        &self,
+        rules: &[CallRule],
+        keeps: bool,
+        now_ms: u64,
+    ) -> Vec<RuleRecord> {
+        let mut state = self.lock();
+        let mut records = Vec::new();
+        let mut refused = BTreeMap::new();
+        let mut active = Vec::new();
+        for rule in rules {
+            let taken = if keeps {
+                self.admit(&state.book, rule, now_ms)
+            } else {
+                Err(NO_JOURNAL.to_owned())
+            };
+            match taken {
+                Ok(record) => {
+                    if let Some(record) = record {
+                        state.book.apply(&record);
+                        records.push(record);
+                    }
+                    if !state.is_suspended(rule) {
+                        active.push(rule.clone());
+                    }
+                }
+                Err(why) => _ = refused.insert(rule.name.id.clone(), why),
+            }
+        }
+        // A file was read as these, so that they are a set.
+        state.set = RuleSet::new(active).unwrap_or_default();
+        state.refused = refused;
+        state.written = rules.to_vec();
+        self.has_rules.store(!rules.is_empty(), Ordering::Relaxed);
+        records
+    }
+
+    /// Whether a rule may be in force: with a record, if it comes into force now.
+    fn admit(
+        &self,
+        book: &RuleBook,
+        rule: &CallRule,
+        now_ms: u64,
+    ) -> Result<Option<RuleRecord>, String> {
+        let digest = rule.digest();
+        if let Some(life) = book.life(&rule.name.id) {
+            let next = life.name.version.saturating_add(1);
+            if life.name.version > rule.name.version {
+                return Err(format!(
+                    "{} was in force already: write `version = {next}`",
+                    life.name
+                ));
+            }
+            if life.name == rule.name {
+                return if life.digest == digest {
+                    Ok(None)
+                } else {
+                    Err(format!(
+                        "it was changed since it came into force: write `version = {next}`"
+                    ))
+                };
+            }
+        }
+        // The operator, whose file it is, has written it in its author's name.
+        let accepted = LifeEvent::Accepted {
+            by: rule.author.clone(),
+            digest,
+            shadow: false,
+            at_ms: now_ms,
+        };
+        match RulePhase::Offered.step(rule, &accepted) {
+            Ok(_) => Ok(Some(RuleRecord::Accepted(AcceptedRule {
+                topic: self.topic.clone(),
+                rule: rule.name.clone(),
+                digest,
+                at_ms: now_ms,
+            }))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Gives back the use of a decision that did not count. Returns what the journal must have of
+    /// it.
+    pub(crate) fn give_back(&self, operation: OperationId) -> RuleRecord {
+        let record = RuleRecord::Returned(ReturnedUse {
+            topic: self.topic.clone(),
+            operation,
+        });
+        let mut state = self.lock();
+        state.book.apply(&record);
+        state.decided.remove(&operation);
+        record
+    }
+
+    /// Takes a change that the journal gets.
+    pub(crate) fn apply(&self, record: &RuleRecord) {
+        let mut state = self.lock();
+        state.book.apply(record);
+        if let RuleRecord::UseEnded(ended) = record {
+            state.decided.remove(&ended.operation);
+        }
+    }
+
+    /// Suspends a rule. Returns what the journal must have of it.
+    pub(crate) fn suspend(
+        &self,
+        state: &mut DeskState,
+        rule: &RuleName,
+        cause: String,
+        now_ms: u64,
+    ) -> RuleRecord {
+        let record = RuleRecord::Suspended(SuspendedRule {
+            topic: self.topic.clone(),
+            rule: rule.clone(),
+            cause,
+            at_ms: now_ms,
+        });
+        state.book.apply(&record);
+        state.set = state.set.without(rule);
+        record
+    }
+}
+
+impl DeskState {
+    fn is_suspended(&self, rule: &CallRule) -> bool {
+        let life = self.book.life(&rule.name.id);
+        life.is_some_and(|life| life.suspended.is_some())
+    }
+
+    /// When a rule in force came into force, in Unix milliseconds.
+    pub(crate) fn since_ms(&self, rule: &CallRule) -> u64 {
+        self.book
+            .life(&rule.name.id)
+            .map_or(0, |life| life.since_ms)
+    }
+
+    /// All rules of the file, each with its standing.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&CallRule, RuleStanding)> {
+        self.written.iter().map(|rule| (rule, self.standing(rule)))
+    }
+
+    fn standing(&self, rule: &CallRule) -> RuleStanding {
+        if let Some(why) = self.refused.get(&rule.name.id) {
+            return RuleStanding::Refused(why.clone());
+        }
+        let life = self.book.life(&rule.name.id);
+        match life.and_then(|life| life.suspended.as_ref()) {
+            Some(suspended) => RuleStanding::Suspended {
+                cause: suspended.cause.clone(),
+                at_ms: suspended.at_ms,
+            },
+            None => RuleStanding::InForce,
+        }
+    }
+}

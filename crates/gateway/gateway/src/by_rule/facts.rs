@@ -1,0 +1,186 @@
+//! A proposed call as rules see it.
+
+use model::{Digest, KindRef, MethodFacts, OperationId, ParticipantId};
+use rules::{Arguments, ArgumentsError, RuledCall, ToolTraits};
+use sha2::{Digest as _, Sha256};
+use wire::digest::call_params;
+
+use crate::dispatch::Dispatch;
+use crate::live::Server;
+use crate::proposals::kept::OpenedProposal;
+use crate::proposals::open::definition;
+use upstream::config::Transport;
+
+/// The member of params that has a call's arguments.
+const ARGUMENTS: &str = "arguments";
+
+/// A proposed call of one addressee, with what its server says now.
+#[derive(Debug)]
+pub(crate) struct CallFacts<'o> {
+    pub(crate) kind: KindRef<'o>,
+    pub(crate) proposer: ParticipantId,
+    pub(crate) to: ParticipantId,
+    pub(crate) arguments: Result<Arguments, ArgumentsError>,
+    /// Members of the params beside target and arguments.
+    pub(crate) beside: Vec<String>,
+    /// Digest of the tool's definition as its server lists it to the proposer now.
+    pub(crate) definition: Option<Digest>,
+    /// Digest of the server's configured command or URL.
+    pub(crate) server: Option<Digest>,
+    /// What the tool says of itself. It only tightens.
+    pub(crate) traits: ToolTraits,
+}
+
+impl<'o> CallFacts<'o> {
+    /// The facts of a proposal. `None` if it names no addressee, or several: then people decide.
+    pub(crate) fn of(dispatch: &Dispatch, opened: &'o OpenedProposal) -> Option<Self> {
+        let [to] = opened.to.as_slice() else {
+            return None;
+        };
+        let to = ParticipantId::new(to).ok()?;
+        let proposer = ParticipantId::new(&opened.by).ok()?;
+        let context = opened.context.as_deref();
+        let kind = KindRef::request(&opened.method, context).ok()?;
+        let (arguments, beside) = parts_of(opened);
+        let addressee = std::slice::from_ref(&to);
+        let tool = definition(dispatch, &proposer, addressee, &opened.method, context);
+        let canonical = tool
+            .as_deref()
+            .and_then(|tool| json::canonical(tool.as_bytes()).ok());
+        let configured = dispatch.with(|topic| topic.server(&to));
+        Some(Self {
+            kind,
+            arguments,
+            beside,
+            definition: canonical.as_deref().map(sha256),
+            server: configured.and_then(|server| server_digest(&server.handle)),
+            traits: ToolTraits {
+                // One that is not known suspends nothing, and no rule approves its calls.
+                harmless: canonical.as_deref().is_none_or(is_harmless),
+                ..ToolTraits::default()
+            },
+            proposer,
+            to,
+        })
+    }
+
+    /// The call, for rules. `beside` are [`CallFacts::beside`].
+    pub(crate) fn call<'a>(
+        &'a self,
+        operation: OperationId,
+        beside: &'a [&'a str],
+        at_ms: u64,
+    ) -> RuledCall<'a> {
+        RuledCall {
+            operation,
+            proposer: &self.proposer,
+            to: &self.to,
+            kind: self.kind,
+            arguments: self.arguments.clone(),
+            beside,
+            definition: self.definition,
+            server: self.server,
+            at_ms,
+        }
+    }
+}
+
+/// The arguments of a proposal, and the names of what its params have beside them. Read from the
+/// canonical bytes that the proposal's digest covers.
+fn parts_of(opened: &OpenedProposal) -> (Result<Arguments, ArgumentsError>, Vec<String>) {
+    let params = opened.params.as_deref().unwrap_or("{}");
+    let canonical = match call_params(params.as_bytes()) {
+        Ok(canonical) => canonical,
+        Err(error) => return (Err(error.into()), Vec::new()),
+    };
+    let members = match json::members(&canonical, json::Span::all(&canonical)) {
+        Ok(members) => members,
+        Err(error) => return (Err(error.into()), Vec::new()),
+    };
+    let names = MethodFacts::of(&opened.method).names_in();
+    let target = if names.is_some() { "name" } else { "uri" };
+    let beside = members.iter().map(|(name, _)| name);
+    let beside = beside.filter(|name| **name != *target && **name != *ARGUMENTS);
+    let beside = beside.map(|name| name.to_string()).collect();
+    let arguments = json::at(&canonical, &[ARGUMENTS]);
+    let arguments = arguments.map_or(&b"{}"[..], |raw| raw);
+    (Arguments::read(arguments), beside)
+}
+
+/// The digest of a server's configured command or URL. A participant that serves has neither.
+fn server_digest(server: &Server) -> Option<Digest> {
+    let config = &server.upstream()?.upstream.spec().config;
+    if matches!(config.transport, Transport::Participant) {
+        return None;
+    }
+    Some(sha256(config.identity().as_bytes()))
+}
+
+/// Whether the annotations of a tool say that it destroys nothing.
+fn is_harmless(tool: &[u8]) -> bool {
+    let says = |hint: &str, word: &[u8]| json::at(tool, &["annotations", hint]) == Some(word);
+    says("readOnlyHint", b"true") || says("destructiveHint", b"false")
+}
+
+fn sha256(bytes: &[u8]) -> Digest {
+    Digest(Sha256::digest(bytes).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(method: &str, params: &str) -> (Result<String, ArgumentsError>, Vec<String>) {
+        let opened = OpenedProposal {
+            id: OperationId(7).to_string(),
+            topic: "main".into(),
+            by: "scout".into(),
+            to: vec!["github".into()],
+            method: method.into(),
+            context: Some("create_issue".into()),
+            envelope: "p1".into(),
+            era: None,
+            params: Some(params.into()),
+            tool: None,
+            digest: Digest([1; 32]).to_string(),
+            held: false,
+            door: None,
+            at_ms: 0,
+            expires_ms: 0,
+        };
+        let (arguments, beside) = parts_of(&opened);
+        (arguments.map(|read| read.text().to_owned()), beside)
+    }
+
+    #[test]
+    fn all_that_runs_is_an_argument_or_beside() {
+        let (arguments, beside) = parts(
+            "tools/call",
+            r#"{"name":"create_issue","_meta":{"progressToken":1,"own":2},"arguments":{"b":1,"a":"x"},"more":{}}"#,
+        );
+        assert_eq!(arguments.as_deref(), Ok(r#"{"a":"x","b":1}"#));
+        assert_eq!(beside, ["_meta", "more"]);
+        let (arguments, beside) = parts("tools/call", r#"{"name":"create_issue","task":{}}"#);
+        assert_eq!((arguments.as_deref(), beside), (Ok("{}"), Vec::new()));
+        let (arguments, _) = parts("tools/call", r#"{"arguments":{"a":1,"a":2}}"#);
+        assert!(arguments.is_err());
+        let (arguments, beside) = parts("resources/read", r#"{"uri":"file:///x","name":"y"}"#);
+        assert_eq!(
+            (arguments.as_deref(), beside.as_slice()),
+            (Ok("{}"), &["name".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn only_plain_annotations_make_a_tool_harmless() {
+        assert!(is_harmless(br#"{"annotations":{"readOnlyHint":true}}"#));
+        assert!(is_harmless(br#"{"annotations":{"destructiveHint":false}}"#));
+        for tool in [
+            &br#"{"name":"x"}"#[..],
+            br#"{"annotations":{"readOnlyHint":"true"}}"#,
+            br#"{"annotations":{"destructiveHint":true}}"#,
+        ] {
+            assert!(!is_harmless(tool));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Rules in the journal: which versions were taken into force, which are suspended, and what they
+//! have spent.
+
+mod record;
+
+use std::collections::BTreeMap;
+
+use model::Digest;
+use rules::{RuleId, RuleName, Spent, SpentEvent};
+use store::Fold;
+
+pub(crate) use record::{AcceptedRule, EndedUse, ReturnedUse, RuleRecord, SuspendedRule};
+
+/// The latest version of a rule that was in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RuleLife {
+    pub(crate) name: RuleName,
+    /// Digest of its text.
+    pub(crate) digest: Digest,
+    /// When it was taken into force, in Unix milliseconds.
+    pub(crate) since_ms: u64,
+    /// What suspended it, if something did.
+    pub(crate) suspended: Option<SuspendedRule>,
+}
+
+/// The rules of one topic, as the journal has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RuleBook {
+    /// Uses and counted calls.
+    pub(crate) spent: Spent,
+    lives: BTreeMap<RuleId, RuleLife>,
+}
+
+impl RuleBook {
+    /// The latest version of a rule that was in force.
+    pub(crate) fn life(&self, id: &RuleId) -> Option<&RuleLife> {
+        self.lives.get(id)
+    }
+
+    /// Takes a record about this topic.
+    pub(crate) fn apply(&mut self, record: &RuleRecord) {
+        match record {
+            RuleRecord::Accepted(accepted) => self.accept(accepted),
+            RuleRecord::Suspended(suspended) => {
+                if let Some(life) = self.lives.get_mut(&suspended.rule.id)
+                    && life.name == suspended.rule
+                {
+                    life.suspended.get_or_insert_with(|| suspended.clone());
+                }
+            }
+            RuleRecord::Charged(charged) => {
+                let charge = charged.charge.clone();
+                self.spent.apply(SpentEvent::Charged(charge));
+            }
+            RuleRecord::Returned(returned) => {
+                self.spent.apply(SpentEvent::Returned(returned.operation));
+            }
+            RuleRecord::UseEnded(ended) => self.spent.apply(SpentEvent::Ended {
+                operation: ended.operation,
+                failed: ended.failed,
+            }),
+            RuleRecord::Carried(carried) => {
+                let totals = carried.totals.clone();
+                self.spent.apply(SpentEvent::Carried(totals));
+            }
+        }
+    }
+
+    /// Takes a version into force, unless it, or a later one, was before.
+    fn accept(&mut self, accepted: &AcceptedRule) {
+        let known = self.lives.get(&accepted.rule.id);
+        if known.is_some_and(|life| life.name.version >= accepted.rule.version) {
+            return;
+        }
+        let life = RuleLife {
+            name: accepted.rule.clone(),
+            digest: accepted.digest,
+            since_ms: accepted.at_ms,
+            suspended: None,
+        };
+        self.lives.insert(accepted.rule.id.clone(), life);
+    }
+
+    fn live(&self) -> usize {
+        let suspended = self.lives.values().filter(|life| life.suspended.is_some());
+        self.lives.len() + suspended.count() + self.spent.carried_len()
+    }
+
+    fn records(&self, topic: &str) -> Vec<RuleRecord> {
+        let mut records = Vec::new();
+        for life in self.lives.values() {
+            records.push(RuleRecord::Accepted(AcceptedRule {
+                topic: topic.to_owned(),
+                rule: life.name.clone(),
+                digest: life.digest,
+                at_ms: life.since_ms,
+            }));
+            let suspended = life.suspended.iter().cloned();
+            records.extend(suspended.map(RuleRecord::Suspended));
+        }
+        let carried = self.spent.carried().into_iter();
+        records.extend(carried.filter_map(|event| RuleRecord::of_spent(topic, event)));
+        records
+    }
+}
+
+/// The rules of all topics, as the journal has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeptRules {
+    topics: BTreeMap<String, RuleBook>,
+}
+
+impl KeptRules {
+    /// The rules of one topic.
+    pub(crate) fn of_topic(&self, topic: &str) -> RuleBook {
+        self.topics.get(topic).cloned().unwrap_or_default()
+    }
+}
+
+impl Fold for KeptRules {
+    const OWNER: &'static str = "rules";
+    type Record = RuleRecord;
+
+    fn apply(&mut self, record: &RuleRecord) {
+        let topic = self.topics.entry(record.topic().to_owned()).or_default();
+        topic.apply(record);
+    }
+
+    fn live(&self) -> usize {
+        self.topics.values().map(RuleBook::live).sum()
+    }
+
+    fn records(&mut self, _: u64) -> Vec<RuleRecord> {
+        let topics = self.topics.iter();
+        topics
+            .flat_map(|(topic, book)| book.records(topic))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

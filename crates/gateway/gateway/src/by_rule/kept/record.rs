@@ -1,0 +1,283 @@
+//! Records of rules in the journal, and how each is written as JSON.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use model::{Digest, OperationId};
+use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// A fact about rules that the gateway needs after a restart. Times are Unix milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub(crate) enum RuleRecord {
+    /// A version of a rule came into force.
+    Accepted(AcceptedRule),
+    /// It decides nothing from now on.
+    Suspended(SuspendedRule),
+    /// It counts a call: written together with the decision.
+    Charged(ChargedRule),
+    /// Its decision did not count.
+    Returned(ReturnedUse),
+    /// A call that it approved is over.
+    UseEnded(EndedUse),
+    /// What its charges do not show, in a journal that dropped older records.
+    Carried(CarriedRule),
+}
+
+/// A version of a rule that came into force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AcceptedRule {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The rule and its version.
+    #[serde(with = "as_text")]
+    pub(crate) rule: RuleName,
+    /// Digest of its text.
+    #[serde(with = "as_text")]
+    pub(crate) digest: Digest,
+    /// When it came into force.
+    pub(crate) at_ms: u64,
+}
+
+/// A version of a rule that is suspended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SuspendedRule {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The rule and its version.
+    #[serde(with = "as_text")]
+    pub(crate) rule: RuleName,
+    /// Why, in words.
+    pub(crate) cause: String,
+    /// When.
+    pub(crate) at_ms: u64,
+}
+
+/// A call that a rule counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenCharge", into = "WrittenCharge")]
+pub(crate) struct ChargedRule {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The charge.
+    pub(crate) charge: RuleCharge,
+}
+
+/// A decision by rule that did not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReturnedUse {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The proposal.
+    #[serde(with = "as_text")]
+    pub(crate) operation: OperationId,
+}
+
+/// The end of a call that a rule approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndedUse {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The proposal.
+    #[serde(with = "as_text")]
+    pub(crate) operation: OperationId,
+    /// Whether it failed.
+    pub(crate) failed: bool,
+}
+
+/// The totals of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenTotals", into = "WrittenTotals")]
+pub(crate) struct CarriedRule {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The totals.
+    pub(crate) totals: RuleTotals,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenCharge {
+    topic: String,
+    #[serde(with = "as_text")]
+    rule: RuleName,
+    #[serde(with = "as_text")]
+    operation: OperationId,
+    at_ms: u64,
+    is_use: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    amounts: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    values: Vec<(String, String)>,
+    keep_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenTotals {
+    topic: String,
+    #[serde(with = "as_text")]
+    rule: RuleName,
+    uses: u32,
+    draws: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_use_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    outcomes: Vec<(String, bool)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<String>,
+    full_until_ms: u64,
+    latest_ms: u64,
+}
+
+impl RuleRecord {
+    /// The topic of the rule.
+    pub(crate) fn topic(&self) -> &str {
+        match self {
+            Self::Accepted(accepted) => &accepted.topic,
+            Self::Suspended(suspended) => &suspended.topic,
+            Self::Charged(charged) => &charged.topic,
+            Self::Returned(returned) => &returned.topic,
+            Self::UseEnded(ended) => &ended.topic,
+            Self::Carried(carried) => &carried.topic,
+        }
+    }
+
+    /// The record of an event; `None` of one that no rule in force asks for.
+    pub(crate) fn of_spent(topic: &str, event: SpentEvent) -> Option<Self> {
+        let topic = topic.to_owned();
+        Some(match event {
+            SpentEvent::Charged(charge) => Self::Charged(ChargedRule { topic, charge }),
+            SpentEvent::Returned(operation) => Self::Returned(ReturnedUse { topic, operation }),
+            SpentEvent::Ended { operation, failed } => Self::UseEnded(EndedUse {
+                topic,
+                operation,
+                failed,
+            }),
+            SpentEvent::Carried(totals) => Self::Carried(CarriedRule { topic, totals }),
+            SpentEvent::Answered(_) | SpentEvent::Checked { .. } => return None,
+        })
+    }
+}
+
+impl From<ChargedRule> for WrittenCharge {
+    fn from(ChargedRule { topic, charge }: ChargedRule) -> Self {
+        let amounts = charge.amounts.iter();
+        let values = charge.values.iter();
+        Self {
+            topic,
+            rule: charge.rule,
+            operation: charge.operation,
+            at_ms: charge.at_ms,
+            is_use: charge.is_use,
+            amounts: amounts
+                .map(|(pointer, amount)| (pointer.as_str().to_owned(), amount.to_string()))
+                .collect(),
+            values: values
+                .map(|(pointer, value)| (pointer.as_str().to_owned(), value.to_string()))
+                .collect(),
+            keep_ms: charge.keep_ms,
+        }
+    }
+}
+
+impl TryFrom<WrittenCharge> for ChargedRule {
+    type Error = String;
+
+    fn try_from(written: WrittenCharge) -> Result<Self, String> {
+        let mut amounts = Vec::new();
+        for (pointer, amount) in written.amounts {
+            let amount = Decimal::parse(&amount).ok_or("an amount is no number")?;
+            amounts.push((pointer_of(&pointer)?, amount));
+        }
+        let mut values = Vec::new();
+        for (pointer, value) in written.values {
+            values.push((pointer_of(&pointer)?, value.into()));
+        }
+        Ok(Self {
+            topic: written.topic,
+            charge: RuleCharge {
+                rule: written.rule,
+                operation: written.operation,
+                at_ms: written.at_ms,
+                is_use: written.is_use,
+                amounts,
+                values,
+                keep_ms: written.keep_ms,
+            },
+        })
+    }
+}
+
+impl From<CarriedRule> for WrittenTotals {
+    fn from(CarriedRule { topic, totals }: CarriedRule) -> Self {
+        let outcomes = totals.outcomes.iter();
+        Self {
+            topic,
+            rule: totals.rule,
+            uses: totals.uses,
+            draws: totals.draws,
+            last_use_ms: totals.last_use_ms,
+            outcomes: outcomes
+                .map(|(operation, failed)| (operation.to_string(), *failed))
+                .collect(),
+            checks: totals.checks.iter().map(OperationId::to_string).collect(),
+            full_until_ms: totals.full_until_ms,
+            latest_ms: totals.latest_ms,
+        }
+    }
+}
+
+impl TryFrom<WrittenTotals> for CarriedRule {
+    type Error = String;
+
+    fn try_from(written: WrittenTotals) -> Result<Self, String> {
+        let operation = |text: &str| text.parse().map_err(|_| "an operation is misspelled");
+        let mut outcomes = Vec::new();
+        for (text, failed) in &written.outcomes {
+            outcomes.push((operation(text)?, *failed));
+        }
+        let mut checks = Vec::new();
+        for text in &written.checks {
+            checks.push(operation(text)?);
+        }
+        Ok(Self {
+            topic: written.topic,
+            totals: RuleTotals {
+                rule: written.rule,
+                uses: written.uses,
+                draws: written.draws,
+                last_use_ms: written.last_use_ms,
+                outcomes,
+                checks,
+                full_until_ms: written.full_until_ms,
+                latest_ms: written.latest_ms,
+            },
+        })
+    }
+}
+
+fn pointer_of(text: &str) -> Result<Pointer, String> {
+    Pointer::parse(text).map_err(|error| error.to_string())
+}
+
+/// Values that are written as their text.
+mod as_text {
+    use super::*;
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr,
+        T::Err: Display,
+        D: Deserializer<'de>,
+    {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}

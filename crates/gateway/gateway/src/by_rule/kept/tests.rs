@@ -1,0 +1,142 @@
+use model::OperationId;
+use rules::{Decimal, Pointer, RuleCharge};
+
+use super::record::ChargedRule;
+use super::*;
+
+fn accepted(rule: &str, digest: u8) -> RuleRecord {
+    RuleRecord::Accepted(AcceptedRule {
+        topic: "main".into(),
+        rule: rule.parse().unwrap(),
+        digest: Digest([digest; 32]),
+        at_ms: 5,
+    })
+}
+
+fn suspended(rule: &str, cause: &str) -> RuleRecord {
+    RuleRecord::Suspended(SuspendedRule {
+        topic: "main".into(),
+        rule: rule.parse().unwrap(),
+        cause: cause.into(),
+        at_ms: 6,
+    })
+}
+
+fn charged(rule: &str, operation: u128) -> RuleRecord {
+    RuleRecord::Charged(ChargedRule {
+        topic: "main".into(),
+        charge: RuleCharge {
+            rule: rule.parse().unwrap(),
+            operation: OperationId(operation),
+            at_ms: 7,
+            is_use: true,
+            amounts: vec![(
+                Pointer::parse("/amount").unwrap(),
+                Decimal::parse("2.5").unwrap(),
+            )],
+            values: vec![(Pointer::parse("/repo").unwrap(), "\"a\"".into())],
+            keep_ms: 8,
+        },
+    })
+}
+
+fn folded(records: &[RuleRecord]) -> KeptRules {
+    let mut kept = KeptRules::default();
+    records.iter().for_each(|record| kept.apply(record));
+    kept
+}
+
+#[test]
+fn records_have_their_golden_lines() {
+    let id = format!("{:032x}", 9);
+    let digest = "01".repeat(32);
+    for (record, line) in [
+        (
+            accepted("r1.2", 1),
+            format!(
+                r#"{{"record":"accepted","topic":"main","rule":"r1.2","digest":"{digest}","at_ms":5}}"#
+            ),
+        ),
+        (
+            suspended("r1.2", "why"),
+            r#"{"record":"suspended","topic":"main","rule":"r1.2","cause":"why","at_ms":6}"#
+                .to_owned(),
+        ),
+        (
+            charged("r1.2", 9),
+            format!(
+                r#"{{"record":"charged","topic":"main","rule":"r1.2","operation":"{id}","at_ms":7,"is_use":true,"amounts":[["/amount","2.5"]],"values":[["/repo","\"a\""]],"keep_ms":8}}"#
+            ),
+        ),
+        (
+            RuleRecord::Returned(ReturnedUse {
+                topic: "main".into(),
+                operation: OperationId(9),
+            }),
+            format!(r#"{{"record":"returned","topic":"main","operation":"{id}"}}"#),
+        ),
+        (
+            RuleRecord::UseEnded(EndedUse {
+                topic: "main".into(),
+                operation: OperationId(9),
+                failed: true,
+            }),
+            format!(r#"{{"record":"use_ended","topic":"main","operation":"{id}","failed":true}}"#),
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&record).unwrap(), line);
+        assert_eq!(serde_json::from_str::<RuleRecord>(&line).unwrap(), record);
+    }
+}
+
+#[test]
+fn a_compacted_journal_folds_to_the_same_rules() {
+    let ended = RuleRecord::UseEnded(EndedUse {
+        topic: "main".into(),
+        operation: OperationId(9),
+        failed: true,
+    });
+    let mut kept = folded(&[
+        accepted("r1.1", 1),
+        charged("r1.1", 9),
+        ended,
+        suspended("r1.1", "first"),
+        suspended("r1.1", "second"),
+        accepted("r2.1", 2),
+        charged("r2.1", 10),
+    ]);
+    let records = kept.records(0);
+    assert_eq!(records.len(), kept.live());
+    let texts: Vec<String> = records
+        .iter()
+        .map(|record| serde_json::to_string(record).unwrap())
+        .collect();
+    let read: Vec<RuleRecord> = texts
+        .iter()
+        .map(|text| serde_json::from_str(text).unwrap())
+        .collect();
+    assert_eq!(folded(&read), kept);
+    let book = kept.of_topic("main");
+    let life = book.life(&RuleId::new("r1").unwrap()).unwrap();
+    assert_eq!(life.suspended.as_ref().unwrap().cause, "first");
+    assert_eq!(book.spent.uses(&"r1.1".parse().unwrap()), 1);
+    assert_eq!(book.spent.failures(&RuleId::new("r1").unwrap()), 1);
+}
+
+#[test]
+fn a_suspension_ends_with_the_next_version_alone() {
+    let mut kept = folded(&[accepted("r1.1", 1), suspended("r1.1", "why")]);
+    kept.apply(&accepted("r1.1", 1));
+    let life = |kept: &KeptRules| {
+        let book = kept.of_topic("main");
+        book.life(&RuleId::new("r1").unwrap()).unwrap().clone()
+    };
+    assert!(life(&kept).suspended.is_some());
+    kept.apply(&accepted("r1.2", 3));
+    assert!(life(&kept).suspended.is_none());
+    // One of the version before comes too late.
+    kept.apply(&suspended("r1.1", "late"));
+    assert!(life(&kept).suspended.is_none());
+    kept.apply(&accepted("r1.1", 1));
+    assert_eq!(life(&kept).digest, Digest([3; 32]));
+}

@@ -1,0 +1,113 @@
+//! Rules as they are shown: with their standing, and why they decide a proposal or do not.
+
+use model::{Digest, OperationId, ParticipantId, RULES};
+use platform::unix_ms;
+use rules::{CallRule, ExplainedCheck, RuleName};
+
+use super::desk::RuleStanding;
+use super::facts::CallFacts;
+use crate::dispatch::Dispatch;
+use crate::live::ProposalView;
+
+/// A rule of a topic's file, at one moment.
+#[derive(Debug, Clone)]
+pub struct RuleView {
+    /// The rule.
+    pub rule: CallRule,
+    /// `in force`, `suspended`, `over`, `spent`, or `refused`.
+    pub state: &'static str,
+    /// Why it decides nothing, in words.
+    pub why: Option<String>,
+    /// When it was suspended, in Unix milliseconds.
+    pub since_ms: Option<u64>,
+    /// Uses so far.
+    pub used: u32,
+    /// Uses that are left of its budget.
+    pub left: Option<u32>,
+}
+
+/// Why a rule decides a proposal, or does not.
+#[derive(Debug, Clone)]
+pub struct RuleReason {
+    /// The rule.
+    pub rule: CallRule,
+    /// Whether it decides the proposal, were it the only one.
+    pub acts: bool,
+    /// Every check with its result.
+    pub checks: Vec<ExplainedCheck>,
+}
+
+/// What rules see of a proposal, and why each of them decides it or does not.
+#[derive(Debug, Clone)]
+pub struct ExplainedProposal {
+    /// Digest of the tool's definition.
+    pub definition: Option<Digest>,
+    /// Digest of the server's configured command or URL.
+    pub server: Option<Digest>,
+    /// The rules in force of its kind, in the order in which they decide.
+    pub rules: Vec<RuleReason>,
+}
+
+/// The participant or the name under which rules decide that has decided a proposal.
+pub fn decider(proposal: &ProposalView) -> Option<&str> {
+    if rule_of(proposal).is_some() {
+        return Some(RULES);
+    }
+    proposal.decided_by.as_ref().map(ParticipantId::as_str)
+}
+
+/// The rule that has decided a proposal, and its author.
+pub fn rule_of(proposal: &ProposalView) -> Option<(&RuleName, &ParticipantId)> {
+    let rule = proposal.ruling.as_ref()?.rule.as_ref()?;
+    Some((&rule.name, proposal.decided_by.as_ref()?))
+}
+
+impl Dispatch {
+    /// All rules of the topic's file, in its order.
+    pub fn rule_views(&self) -> Vec<RuleView> {
+        let state = self.rules.lock();
+        let now_ms = state.book.spent.not_before(unix_ms());
+        let view = |(rule, standing): (&CallRule, RuleStanding)| {
+            let used = state.book.spent.uses(&rule.name);
+            let left = rule.uses.map(|most| most.saturating_sub(used));
+            let (state, why, since_ms) = match standing {
+                RuleStanding::Refused(why) => ("refused", Some(why), None),
+                RuleStanding::Suspended { cause, at_ms } => ("suspended", Some(cause), Some(at_ms)),
+                RuleStanding::InForce if rule.is_over(now_ms) => ("over", None, None),
+                RuleStanding::InForce if left == Some(0) => ("spent", None, None),
+                RuleStanding::InForce => ("in force", None, None),
+            };
+            RuleView {
+                rule: rule.clone(),
+                state,
+                why,
+                since_ms,
+                used,
+                left,
+            }
+        };
+        state.all().map(view).collect()
+    }
+
+    /// Why rules in force decide a proposal, or do not. `None` if it is not known, or for no single
+    /// addressee.
+    pub fn explain_rules(&self, proposal: OperationId) -> Option<ExplainedProposal> {
+        let content = self.with(|topic| topic.proposed(proposal).map(|(it, _)| it.clone()))?;
+        let facts = CallFacts::of(self, &content.opened)?;
+        let beside: Vec<&str> = facts.beside.iter().map(String::as_str).collect();
+        let state = self.rules.lock();
+        let spent = &state.book.spent;
+        let call = facts.call(proposal, &beside, spent.not_before(unix_ms()));
+        let explained = state.set.explain(&call, spent).into_iter();
+        let rules = explained.map(|explained| RuleReason {
+            rule: explained.rule.clone(),
+            acts: explained.acts,
+            checks: explained.checks,
+        });
+        Some(ExplainedProposal {
+            definition: facts.definition,
+            server: facts.server,
+            rules: rules.collect(),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Files of rules that topics name: `rules = "rules.toml"`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{ParticipantId, TopicName};
+use platform::unix_ms;
+use rules::{CallRule, TermError, parse_rules};
+
+use crate::node::{Layer, SourceOrigin};
+use crate::problem::Problem;
+use crate::read_file::read_file;
+use crate::reader::Table;
+use crate::values::{Env, plain_path_at};
+
+/// The key of a topic that names its file of rules.
+const KEY: &str = "rules";
+/// The first line of a rule.
+const HEAD: &str = "[[rule]]";
+
+/// The rules of a topic, as its file has them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopicRules {
+    /// The topic.
+    pub topic: TopicName,
+    /// The file, which is watched for changes.
+    pub file: PathBuf,
+    /// Its rules, in the order of the file.
+    pub rules: Arc<[CallRule]>,
+}
+
+/// What keeps a rule of a file from being carried out as it is written.
+struct RuleFault {
+    message: String,
+    hint: &'static str,
+}
+
+/// Reads the file of rules of a topic's table, if it names one.
+pub(crate) fn read(table: &Table<'_>, topic: &TopicName, env: Env<'_>) -> Option<TopicRules> {
+    let written = plain_path_at(table, KEY, env)?;
+    let place = table.place(KEY);
+    if place.layer.origin == SourceOrigin::Found {
+        // Consent is to the configuration: the rules may be others by the time that they decide.
+        table.note_value(
+            KEY,
+            format!(
+                "`{}`: a file that you did not name has no rules",
+                table.full(KEY)
+            ),
+            "name your configuration with --config FILE",
+        );
+        return None;
+    }
+    let file = beside(Path::new(&place.layer.name), written);
+    let text = match read_file(&file) {
+        Ok(text) => text,
+        Err(why) => {
+            let shown = file.display();
+            let message = format!("`{}`: {shown} cannot be read: {why}", table.full(KEY));
+            table.note_value(
+                KEY,
+                message,
+                "name a file of rules, beside the configuration",
+            );
+            return None;
+        }
+    };
+    let rules = rules_of(table, &file, text)?;
+    Some(TopicRules {
+        topic: topic.clone(),
+        file,
+        rules: rules.into(),
+    })
+}
+
+/// A path as the file that names it means it: from its own directory on.
+fn beside(config: &Path, path: PathBuf) -> PathBuf {
+    match config.parent() {
+        Some(folder) if path.is_relative() => folder.join(path),
+        Some(_) | None => path,
+    }
+}
+
+/// The rules of a file, unless it has a fault.
+fn rules_of(table: &Table<'_>, file: &Path, text: String) -> Option<Vec<CallRule>> {
+    let layer = Layer::file(file.display().to_string(), SourceOrigin::Operator, text);
+    let rules = match parse_rules(&layer.text) {
+        Ok(rules) => rules,
+        Err(error) => {
+            let line = layer.text.lines().nth(error.line.saturating_sub(1));
+            let before = line.unwrap_or_default().chars();
+            let before = before.take(error.column.saturating_sub(1));
+            let column = before.map(char::len_utf8).sum::<usize>() + 1;
+            let named = error.rule.as_ref();
+            let rule = named.map_or_else(String::new, |rule| format!("rule {rule}: "));
+            let problem = Problem::new("config_rules", format!("{rule}{}", error.message));
+            let place = layer.at(layer.place(error.line, column));
+            table.problems().note(problem.at(&place).hint(error.remedy));
+            return None;
+        }
+    };
+    let now_ms = unix_ms();
+    let mut is_right = true;
+    for (number, rule) in rules.iter().enumerate() {
+        if let Some(fault) = fault_of(rule, now_ms) {
+            let message = format!("rule {}: {}", rule.name.id, fault.message);
+            let place = layer.at(layer.place(head_line(&layer.text, number), 1));
+            let problem = Problem::new("config_rules", message).at(&place);
+            table.problems().note(problem.hint(fault.hint));
+            is_right = false;
+        }
+    }
+    is_right.then_some(rules)
+}
+
+/// What a rule has that is not carried out.
+fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
+    let fault = |message: &str, hint| {
+        Some(RuleFault {
+            message: message.to_owned(),
+            hint,
+        })
+    };
+    if rule.author.is_guest() {
+        return fault(
+            "a guest is the author",
+            "write a participant with a token: a guest's name stands for many",
+        );
+    }
+    let is_guest = |name: &str| ParticipantId::new(name).is_ok_and(|name| name.is_guest());
+    let mut proposers = rule.scope.proposers.iter();
+    let approves = !rule.decision.tightens();
+    if approves && proposers.any(|name| is_guest(name.as_str())) {
+        return fault(
+            "a guest is among the proposers",
+            "write participants with tokens: a guest's name stands for many",
+        );
+    }
+    if !rule.guards.after.is_empty() {
+        return fault(
+            "`after` is not carried out yet",
+            "leave it out: people decide what the rule does not",
+        );
+    }
+    if !approves && !rule.guards.is_empty() {
+        return fault(
+            "a rule that rejects or asks counts nothing yet",
+            "leave out `rate`, `sum` and `count`",
+        );
+    }
+    if approves && rule.check_term(now_ms) == Err(TermError::TooLong) {
+        return fault(
+            "it would last longer than 30 days",
+            "give it an earlier `expires`, and renew it then",
+        );
+    }
+    None
+}
+
+/// The line on which the rule of this number begins, from 1 on; the first line, if it is written
+/// otherwise.
+fn head_line(text: &str, number: usize) -> usize {
+    let is_head = |line: &str| line.trim_start().starts_with(HEAD);
+    let heads = text.lines().enumerate().filter(|(_, line)| is_head(line));
+    heads.map(|(at, _)| at + 1).nth(number).unwrap_or(1)
+}
+
+/// Messages about rules that say more than is carried out.
+pub(crate) fn notices(all: &[TopicRules]) -> Vec<String> {
+    let tightens = |one: &&TopicRules| one.rules.iter().any(|rule| rule.decision.tightens());
+    let partly = all.iter().filter(tightens);
+    partly
+        .map(|one| {
+            format!(
+                "`topics.{}.rules`: rules that reject or ask look at proposals alone: a call that its sender may make directly is not judged",
+                one.topic
+            )
+        })
+        .collect()
+}
