@@ -96,7 +96,7 @@ pub(super) async fn withdraw(
     id: OperationId,
     reason: Option<String>,
 ) -> Result<ProposalView, Refusal> {
-    let by = reviews::decider(call);
+    let by = reviews::deciding_caller(call);
     dispatch.decide(id, by, Choice::Withdraw { reason }).await?;
     dispatch
         .with(|topic| topic.own_proposal(id, by.id, by.narrowing))

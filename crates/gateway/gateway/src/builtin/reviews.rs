@@ -223,7 +223,7 @@ async fn decide(
         .ok_or_else(unknown)?;
     // The decision finds out whether the caller may see the proposal: after it is on disk, and with
     // an audit entry.
-    let decided = dispatch.decide(id, decider(call), choice).await;
+    let decided = dispatch.decide(id, deciding_caller(call), choice).await;
     decided.map_err(|refusal| match refusal.code {
         RefusalCode::UnknownTarget => unknown(),
         _ => refusal,
@@ -237,7 +237,7 @@ async fn decide(
 }
 
 /// The caller as one that decides.
-pub(super) fn decider(call: &Call) -> Decider<'_> {
+pub(super) fn deciding_caller(call: &Call) -> Decider<'_> {
     Decider {
         id: &call.link.participant.id,
         outside: None,
