@@ -26,7 +26,8 @@ pub(crate) struct RuleDesk {
 pub(crate) struct DeskState {
     /// What the journal has, and what is being written to it.
     pub(crate) book: RuleBook,
-    /// The rules that decide.
+    /// The rules that match calls: those in force, and all that reject or ask. What one of these
+    /// matches that is not in force waits for people.
     pub(crate) set: RuleSet,
     /// All rules of the file.
     written: Vec<CallRule>,
@@ -96,11 +97,12 @@ impl RuleDesk {
                         state.book.apply(&record);
                         records.push(record);
                     }
-                    if !state.is_suspended(rule) {
-                        active.push(rule.clone());
-                    }
                 }
                 Err(why) => _ = refused.insert(rule.name.id.clone(), why),
+            }
+            let is_out = refused.contains_key(&rule.name.id) || state.is_suspended(rule);
+            if !is_out || rule.decision.tightens() {
+                active.push(rule.clone());
             }
         }
         // A file was read as these, so that they are a set.
@@ -213,6 +215,11 @@ impl DeskState {
     /// All rules of the file, each with its standing.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&CallRule, RuleStanding)> {
         self.written.iter().map(|rule| (rule, self.standing(rule)))
+    }
+
+    /// Whether a rule of the file is in force.
+    pub(crate) fn is_in_force(&self, rule: &CallRule) -> bool {
+        self.standing(rule) == RuleStanding::InForce
     }
 
     fn standing(&self, rule: &CallRule) -> RuleStanding {

@@ -121,7 +121,7 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     let at_ms = state.book.spent.not_before(unix_ms());
     let call = facts.call(proposal, &beside, at_ms);
     let suspended = suspend(dispatch, &mut state, &topic, &facts, &call, &authors);
-    let chosen = choose(dispatch, &state, &call);
+    let chosen = choose(dispatch, &state, &topic, &call, &authors);
     let decided = chosen.and_then(|chosen| {
         let author = authors
             .iter()
@@ -189,8 +189,9 @@ fn authors_of(
     names.into_iter().map(author).collect()
 }
 
-/// Suspends the rules of a call's kind that something keeps from deciding. Returns what the journal
-/// must have of it.
+/// Suspends the approving rules about a call's kind and proposer that something keeps from deciding.
+/// Returns what the journal must have of it. A rule that rejects or asks is never suspended: without
+/// it, another one would approve what it is there to keep back.
 fn suspend(
     dispatch: &Dispatch,
     state: &mut DeskState,
@@ -202,23 +203,24 @@ fn suspend(
     let rules: Vec<CallRule> = state.set.of_call(call).cloned().collect();
     let mut records = Vec::new();
     for rule in rules {
-        // What is said here of tool and author is said of this call alone.
-        let is_other = rule.scope.to.as_ref().is_some_and(|to| *to != facts.to);
-        if is_other || rule.author == facts.proposer {
+        // What is said here of tool and author is said of this call alone, and a participant that
+        // the rule is not about has no say in it.
+        let is_other = rule.scope.to.as_ref().is_some_and(|to| *to != facts.to)
+            || !rule.scope.has_proposer(&facts.proposer);
+        if is_other || rule.decision.tightens() || rule.author == facts.proposer {
             continue;
         }
-        let author = authors.iter().find(|author| author.id == rule.author);
-        let capabilities = topic
-            .capabilities(&rule.author)
-            .or(author.and_then(|author| author.outside.as_ref()));
+        let may = capabilities_of(topic, authors, &rule.author);
         let around = Surrounding {
             now_ms: call.at_ms,
             since_ms: state.since_ms(&rule),
             definition: facts.definition,
             server: facts.server,
-            author_may: author.is_some()
-                && capabilities
-                    .is_some_and(|may| topic.could_decide(call.operation, &rule.author, may)),
+            // By what the rule says, or under the public name. An author that is not known now may
+            // be known again: its rule only does not decide.
+            author_may: may.is_none_or(|may| {
+                rule.is_within(may) || topic.could_decide(call.operation, &rule.author, may)
+            }),
             is_quarantined: false,
             can_record: dispatch.ledgers.is_some(),
             traits: facts.traits,
@@ -236,6 +238,16 @@ fn suspend(
     records
 }
 
+/// The capabilities of an author of rules at this moment, if it is known.
+fn capabilities_of<'a>(
+    topic: &'a Topic,
+    authors: &'a [RuleAuthor],
+    author: &ParticipantId,
+) -> Option<&'a Arc<Capabilities>> {
+    let outside = || authors.iter().find(|one| one.id == *author)?.outside.as_ref();
+    topic.capabilities(author).or_else(outside)
+}
+
 /// Whether the name of a rule's author, or of one of its proposers, has another bearer than when
 /// the rule came into force.
 fn replaced(dispatch: &Dispatch, rule: &CallRule, since_ms: u64) -> Option<String> {
@@ -246,10 +258,25 @@ fn replaced(dispatch: &Dispatch, rule: &CallRule, since_ms: u64) -> Option<Strin
     Some(format!("`{name}` is the name of another participant now"))
 }
 
-/// The rule that approves or rejects a call, with what it counts of it.
-fn choose(dispatch: &Dispatch, state: &DeskState, call: &RuledCall<'_>) -> Option<Choice> {
+/// The rule that approves or rejects a call, with what it counts of it. The first one that matches
+/// is the only one that may: where it cannot decide, people do, and no rule behind it.
+fn choose(
+    dispatch: &Dispatch,
+    state: &DeskState,
+    topic: &Topic,
+    call: &RuledCall<'_>,
+    authors: &[RuleAuthor],
+) -> Option<Choice> {
     let spent = &state.book.spent;
     let answer = state.set.decide(call, spent, CallStage::Proposed)?;
+    let rule = answer.rule;
+    let may = capabilities_of(topic, authors, &rule.author)?;
+    if !state.is_in_force(rule)
+        || !topic.could_decide(call.operation, &rule.author, may)
+        || replaced(dispatch, rule, state.since_ms(rule)).is_some()
+    {
+        return None;
+    }
     let charges = match answer.decision() {
         RuleDecision::Ask => return None,
         RuleDecision::Reject => Vec::new(),
@@ -258,7 +285,7 @@ fn choose(dispatch: &Dispatch, state: &DeskState, call: &RuledCall<'_>) -> Optio
     let topic = dispatch.name().as_str();
     let charged = charges.into_iter().map(SpentEvent::Charged);
     Some(Choice {
-        rule: answer.rule.clone(),
+        rule: rule.clone(),
         charges: charged
             .filter_map(|charge| RuleRecord::of_spent(topic, charge))
             .collect(),

@@ -101,7 +101,7 @@ impl Dispatch {
         let explained = state.set.explain(&call, spent).into_iter();
         let rules = explained.map(|explained| RuleReason {
             rule: explained.rule.clone(),
-            acts: explained.acts,
+            acts: explained.acts && state.is_in_force(explained.rule),
             checks: explained.checks,
         });
         Some(ExplainedProposal {

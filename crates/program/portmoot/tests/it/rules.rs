@@ -52,8 +52,9 @@ impl Bank {
             };
             said.into_iter().map(String::into_bytes).collect()
         });
-        let all: [(&str, &[&str]); 3] = [
+        let all: [(&str, &[&str]); 4] = [
             ("scout", &["mcp/proposal:*"]),
+            ("dave", &["mcp/proposal:*"]),
             ("ann", &["mcp/request:*", "mcp/proposal:*"]),
             ("boss", &["mcp/*", "portmoot/*"]),
         ];
@@ -167,6 +168,27 @@ impl Bank {
     fn propose(&self, amount: u64) -> Events {
         let scout = Client::of(&self.gateway, &token("scout"));
         scout.begin_call("bank_pay", json!({ "amount": amount }))
+    }
+
+    /// A participant proposes a call of this tool to an addressee, as an envelope of the room.
+    fn proposes(&self, who: &str, id: &str, to: &str, tool: &str) -> Socket {
+        // It may be in the topic already, with its session.
+        let (mut socket, _) = Socket::welcomed(&self.gateway, who, "?mode=directed&echo=false");
+        let params = json!({ "name": tool, "arguments": { "amount": 9 } });
+        let payload = json!({ "method": "tools/call", "params": params });
+        let kind = format!("mcp/proposal:tools/call:{tool}");
+        socket.send(&kind, id, &[to], json!({}), &payload);
+        socket
+    }
+
+    /// Waits for a proposal to this addressee that waits for people, and has boss reject it.
+    #[track_caller]
+    fn waits(&self, to: &str, tool: &str) {
+        let proposal = self.pending();
+        let shown = proposal.to_string();
+        assert!(shown.contains(&format!("\"{to}\"")), "{shown}");
+        assert_eq!(proposal["params"]["name"], tool, "{shown}");
+        self.reject(&proposal);
     }
 
     /// A call of scout's that no person decides; returns what it is answered.
@@ -358,12 +380,103 @@ fn a_rule_never_outlives_its_authors_capability() {
     bank.asks(4);
     bank.put(&bank.approving("r1", "version = 2\nuses = 9", UP_TO_100));
     bank.is_paid(5);
-    // The author need not be there; one that is removed decides nothing.
+    // The author need not be there; one that is not known decides nothing, and may come back.
     let table = "[participants.ann]\ntoken_env = \"TOKEN_ANN\"\n";
     bank.change(&format!("{table}{AUTHOR}\n"), "");
     bank.ann_may(false);
     bank.asks(6);
-    assert_eq!(bank.rule("r1.2")["state"], "suspended");
+    assert_eq!(bank.rule("r1.2")["state"], "in force");
+}
+
+/// Ann may make calls of these kinds at the bank alone.
+fn at_the_bank(kind: &str) -> String {
+    format!(
+        "capabilities = [{{ kind = \"mcp/request:tools/call:{kind}\", to = [\"bank\"] }}, \"mcp/proposal:*\"]"
+    )
+}
+
+/// Puts a rule of ann's that rejects beside one of boss's that approves, with what ann may do.
+fn rejecting(may: &str, scope: &str) -> Bank {
+    let mut bank = Bank::new();
+    bank.change(AUTHOR, may);
+    bank.ann_may(false);
+    let approving = bank.approving("r1", "uses = 9", UP_TO_100);
+    let reject = format!(
+        "[[rule]]\nid = \"r2\"\nauthor = \"ann\"\ndecision = \"reject\"\n{scope}proposers = [\"*\"]\n"
+    );
+    bank.put(&(approving.replace("\"ann\"", "\"boss\"") + &reject));
+    bank
+}
+
+#[test]
+fn a_proposal_to_another_addressee_switches_no_rule_off() {
+    let kind = "kind = \"mcp/request:tools/call:pay\"\n";
+    let bank = rejecting(&at_the_bank("*"), kind);
+    let _scout = bank.proposes("scout", "p1", "lab", "pay");
+    bank.waits("lab", "pay");
+    assert_eq!(bank.rule("r2.1")["state"], "in force");
+    assert_eq!(bank.pays(9)["isError"], true);
+    assert_eq!(bank.server.calls("pay"), 0);
+}
+
+#[test]
+fn a_proposal_of_another_tool_switches_no_rule_off() {
+    let kind = "kind = \"mcp/request:tools/call\"\nto = \"bank\"\n";
+    let bank = rejecting(&at_the_bank("bank_pay"), kind);
+    let _scout = bank.proposes("scout", "p1", "bank", "get");
+    bank.waits("bank", "get");
+    assert_eq!(bank.rule("r2.1")["state"], "in force");
+    assert_eq!(bank.pays(9)["isError"], true);
+    assert_eq!(bank.server.calls("pay"), 0);
+}
+
+#[test]
+fn what_a_rule_may_not_reject_waits_for_people() {
+    let kind = "kind = \"mcp/request:tools/call:pay\"\n";
+    let mut bank = rejecting("capabilities = [\"chat\"]", kind);
+    bank.asks(9);
+    assert_eq!(bank.rule("r2.1")["state"], "in force");
+    // A text that was changed under its version does not reject, and nothing is approved for it.
+    let approving = bank.approving("r1", "uses = 9", UP_TO_100);
+    let approving = approving.replace("\"ann\"", "\"boss\"");
+    let changed = format!(
+        "[[rule]]\nid = \"r2\"\nauthor = \"ann\"\ndecision = \"reject\"\n{kind}proposers = [\"scout\"]\n"
+    );
+    bank.put(&(approving.clone() + &changed));
+    bank.comes_to("r2.1", "refused");
+    bank.asks(10);
+    assert_eq!(bank.server.calls("pay"), 0);
+    // Without the rule, the other one approves.
+    bank.put(&approving);
+    bank.is_paid(11);
+    bank.restart("TERM");
+    bank.is_paid(12);
+}
+
+#[test]
+fn a_removed_rule_decides_nothing_on_the_reload_that_removes_it() {
+    let mut bank = rejecting(
+        "capabilities = [\"chat\"]",
+        "kind = \"mcp/request:tools/call:pay\"\n",
+    );
+    let _call = bank.propose(9);
+    let id = bank.pending()["id"].clone();
+    // Ann may reject it from the moment on at which her rule is gone.
+    bank.home.write("rules.toml", "");
+    bank.change("capabilities = [\"chat\"]", AUTHOR);
+    bank.ann_may(true);
+    until("the rules are gone", || bank.rules().is_empty().then_some(()));
+    let proposal = bank.pending();
+    assert_eq!(proposal["id"], id, "{proposal}");
+}
+
+#[test]
+fn a_participant_suspends_no_rule_about_others() {
+    let bank = Bank::with(|bank| bank.approving("r1", "uses = 1", UP_TO_100));
+    bank.is_paid(1);
+    let _dave = bank.proposes("dave", "p1", "bank", "pay");
+    bank.waits("bank", "pay");
+    assert_eq!(bank.rule("r1.1")["state"], "spent");
 }
 
 #[test]
@@ -371,28 +484,12 @@ fn a_rule_is_never_used_for_its_authors_own_proposal() {
     let reject = "[[rule]]\nid = \"r2\"\nauthor = \"ann\"\ndecision = \"reject\"\n\
                   kind = \"mcp/request:tools/call:pay\"\nproposers = [\"*\"]\n";
     let bank = Bank::with(|_| reject.to_owned());
-    let propose = |who: &str, id: &str| {
-        // Scout is in the topic already, with its session.
-        let (mut socket, _) = Socket::welcomed(&bank.gateway, who, "?mode=directed&echo=false");
-        let params = json!({ "name": "pay", "arguments": { "amount": 9 } });
-        let payload = json!({ "method": "tools/call", "params": params });
-        socket.send(
-            "mcp/proposal:tools/call:pay",
-            id,
-            &["bank"],
-            json!({}),
-            &payload,
-        );
-        socket
-    };
-    let mut scout = propose("scout", "p1");
+    let mut scout = bank.proposes("scout", "p1", "bank", "pay");
     let notified = scout.receive_until(|one| one["payload"]["state"] == "rejected");
     assert_eq!(notified["payload"]["by"], "rules", "{notified}");
-    let mut ann = propose("ann", "p2");
+    let mut ann = bank.proposes("ann", "p2", "bank", "pay");
     ann.receive_until(|one| one["kind"] == "portmoot/proposal");
-    // The refusal of the rule's decision is on record, and the proposal waits for others.
-    let kind = "mcp/proposal:tools/call:pay";
-    AuditLog(&bank.home).has("rules", kind, "refused", "own");
+    // It waits for others.
     assert_eq!(bank.pending()["by"], "ann");
     assert_eq!(bank.rule("r2.1")["state"], "in force");
     // An approving rule that names its author is none.
