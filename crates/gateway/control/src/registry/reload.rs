@@ -32,6 +32,9 @@ impl Registry {
             let config = Arc::new(config);
             self.start_servers(&config, None);
             self.bearers.take_over(&config.identity);
+            // Before anybody has the rights of the new configuration.
+            let topics = self.topics();
+            topics.iter().for_each(|dispatch| dispatch.pause_rules());
             let swapped = self.swap(|_| {
                 let standing = access.standing(&config.identity);
                 InForce::new(config, standing)
@@ -248,6 +251,7 @@ impl Registry {
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
             dispatch.restore();
+            dispatch.put_rules_in_force(config.rules_of(&topic.name));
             self.topics
                 .write()
                 .insert(topic.name.clone(), Arc::clone(&dispatch));
@@ -257,8 +261,10 @@ impl Registry {
         }
         for (topic, dispatch) in kept {
             self.configure_topic(&config, topic, &dispatch);
+            dispatch.put_rules_in_force(config.rules_of(&topic.name));
         }
         for dispatch in gone {
+            dispatch.pause_rules();
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], &config.limits.topics, Offer::default());
             dispatch.put_rules_in_force(&[]);
@@ -282,6 +288,7 @@ impl Registry {
         Dispatch::open(settings, context, audit, ledgers, standing)
     }
 
+    /// Configures a topic, in which no rules decide until they are put in force.
     fn configure_topic(&self, config: &Config, topic: &TopicSection, dispatch: &Arc<Dispatch>) {
         let upstreams = self.upstreams();
         let named = |id: &ParticipantId| {
@@ -308,8 +315,8 @@ impl Registry {
             tools: topic.tools.as_ref(),
             sets: Some(&config.sets),
         };
+        dispatch.pause_rules();
         dispatch.configure(&servers, &serving, &config.limits.topics, offer);
-        dispatch.put_rules_in_force(config.rules_of(&topic.name));
     }
 }
 

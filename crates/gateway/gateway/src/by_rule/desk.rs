@@ -16,7 +16,7 @@ const NO_JOURNAL: &str = "its uses cannot be recorded: the gateway keeps no jour
 /// The rules of one topic.
 pub(crate) struct RuleDesk {
     topic: String,
-    /// Whether the topic has a file of rules: without one, nothing is looked at.
+    /// Whether the topic has a file of rules that is in force: without one, nothing is looked at.
     has_rules: AtomicBool,
     state: Mutex<DeskState>,
 }
@@ -71,6 +71,14 @@ impl RuleDesk {
     /// The state of the desk. Taken after the lock of the topic, never before.
     pub(crate) fn lock(&self) -> MutexGuard<'_, DeskState> {
         self.state.lock()
+    }
+
+    /// Has the rules decide nothing more, until others are put in force: those of before are not to
+    /// decide under a configuration that has them no more.
+    pub(crate) fn pause(&self) {
+        // Under the lock: what was chosen by then is decided before the topic takes the next step.
+        let _state = self.lock();
+        self.has_rules.store(false, Ordering::Relaxed);
     }
 
     /// Puts the rules of a file in force in place of those before. Returns what the journal must

@@ -29,6 +29,11 @@ struct Choice {
 }
 
 impl Dispatch {
+    /// Has the rules of before decide nothing more, until [`Self::put_rules_in_force`].
+    pub fn pause_rules(&self) {
+        self.rules.pause();
+    }
+
     /// Puts the rules of the topic's file in force in place of those before, and has them judge what
     /// waits for a decision.
     pub fn put_rules_in_force(self: &Arc<Self>, rules: &[CallRule]) {
@@ -115,7 +120,8 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
         return;
     }
     let mut state = dispatch.rules.lock();
-    if state.decided.contains(&proposal) {
+    // Once more: they may be paused by now.
+    if !dispatch.rules.has_rules() || state.decided.contains(&proposal) {
         return;
     }
     let at_ms = state.book.spent.not_before(unix_ms());

@@ -20,7 +20,6 @@ use super::kept::{
 };
 use super::open::Opening;
 use super::waiting;
-use crate::by_rule::judge;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
 use crate::by_rule::shown::rule_of;
 use crate::dispatch::Dispatch;
@@ -217,7 +216,8 @@ pub(crate) fn close<'e>(dispatch: &Arc<Dispatch>, envelopes: impl IntoIterator<I
 
 /// Brings back the proposals that the journal has. Those that were pending are pending again,
 /// unless their proposers may not make them any more; one that was approved and has no outcome
-/// failed, and never runs again. The topic's servers must be configured before.
+/// failed, and never runs again. The topic's servers must be configured before, and its rules are put
+/// in force after.
 pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let Some(ledgers) = &dispatch.ledgers else {
         return;
@@ -282,7 +282,6 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         .servers()
         .iter()
         .for_each(|server| describe::of_server(dispatch, &server.id));
-    judge::all(dispatch);
 }
 
 /// Proposers whose proposals are brought back, in the order in which they were opened, and whether
