@@ -1,15 +1,17 @@
 //! A proposed call as rules see it.
 
+use std::sync::Arc;
+
 use model::{Digest, KindRef, MethodFacts, OperationId, ParticipantId};
 use rules::{Arguments, ArgumentsError, RuledCall, ToolTraits};
 use sha2::{Digest as _, Sha256};
 use wire::digest::call_params;
 
 use crate::dispatch::Dispatch;
-use crate::live::Server;
+use crate::live::Topic;
 use crate::proposals::kept::OpenedProposal;
 use crate::proposals::open::definition;
-use upstream::config::Transport;
+use upstream::{Upstream, config::Transport};
 
 /// The member of params that has a call's arguments.
 const ARGUMENTS: &str = "arguments";
@@ -29,6 +31,8 @@ pub(crate) struct CallFacts<'o> {
     pub(crate) server: Option<Digest>,
     /// What the tool says of itself. It only tightens.
     pub(crate) traits: ToolTraits,
+    /// The server of which this was read.
+    upstream: Option<Arc<Upstream>>,
 }
 
 impl<'o> CallFacts<'o> {
@@ -47,13 +51,13 @@ impl<'o> CallFacts<'o> {
         let canonical = tool
             .as_deref()
             .and_then(|tool| json::canonical(tool.as_bytes()).ok());
-        let configured = dispatch.with(|topic| topic.server(&to));
+        let upstream = dispatch.with(|topic| upstream_of(topic, &to));
         Some(Self {
             kind,
             arguments,
             beside,
             definition: canonical.as_deref().map(sha256),
-            server: configured.and_then(|server| server_digest(&server.handle)),
+            server: upstream.as_deref().and_then(server_digest),
             traits: ToolTraits {
                 // One that is not known suspends nothing, and no rule approves its calls.
                 harmless: canonical.as_deref().is_none_or(is_harmless),
@@ -61,7 +65,14 @@ impl<'o> CallFacts<'o> {
             },
             proposer,
             to,
+            upstream,
         })
+    }
+
+    /// Whether the topic still has the server of which this was read.
+    pub(crate) fn is_of_server_in(&self, topic: &Topic) -> bool {
+        let now = upstream_of(topic, &self.to);
+        now.as_ref().map(Arc::as_ptr) == self.upstream.as_ref().map(Arc::as_ptr)
     }
 
     /// The call, for rules. `beside` are [`CallFacts::beside`].
@@ -107,9 +118,15 @@ fn parts_of(opened: &OpenedProposal) -> (Result<Arguments, ArgumentsError>, Vec<
     (Arguments::read(arguments), beside)
 }
 
+/// The server of this name in a topic, if it is one that is configured.
+fn upstream_of(topic: &Topic, name: &ParticipantId) -> Option<Arc<Upstream>> {
+    let server = topic.server(name)?;
+    Some(Arc::clone(&server.handle.upstream()?.upstream))
+}
+
 /// The digest of a server's configured command or URL. A participant that serves has neither.
-fn server_digest(server: &Server) -> Option<Digest> {
-    let config = &server.upstream()?.upstream.spec().config;
+fn server_digest(upstream: &Upstream) -> Option<Digest> {
+    let config = &upstream.spec().config;
     if matches!(config.transport, Transport::Participant) {
         return None;
     }

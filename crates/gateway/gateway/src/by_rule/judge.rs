@@ -126,6 +126,11 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     }
     let at_ms = state.book.spent.not_before(unix_ms());
     let call = facts.call(proposal, &beside, at_ms);
+    let is_known = |rule: &CallRule| authors.iter().any(|author| author.id == rule.author);
+    if !facts.is_of_server_in(&topic) || !state.set.of_call(&call).all(is_known) {
+        // Another configuration came between, and has all judged again when it is in force.
+        return;
+    }
     let suspended = suspend(dispatch, &mut state, &topic, &facts, &call, &authors);
     let chosen = choose(dispatch, &state, &topic, &call, &authors);
     let decided = chosen.and_then(|chosen| {
