@@ -46,6 +46,13 @@ impl Incarnations {
         *known = by_name;
     }
 
+    /// The incarnation of a name, if it has one.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<String> {
+        let known = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned()
+    }
+
     /// When the present bearer of a name got its first token, in Unix milliseconds, if its
     /// incarnation says so.
     #[must_use]

@@ -1,8 +1,10 @@
 //! The rules of one topic in force, and what they have spent, under one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use auth::Incarnations;
 use model::OperationId;
 use platform::{Mutex, MutexGuard};
 use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet};
@@ -87,6 +89,7 @@ impl RuleDesk {
         &self,
         rules: &[CallRule],
         keeps: bool,
+        incarnations: &Incarnations,
         now_ms: u64,
     ) -> Vec<RuleRecord> {
         let mut state = self.lock();
@@ -95,7 +98,7 @@ impl RuleDesk {
         let mut active = Vec::new();
         for rule in rules {
             let taken = if keeps {
-                self.admit(&state.book, rule, now_ms)
+                self.admit(&state.book, rule, incarnations, now_ms)
             } else {
                 Err(NO_JOURNAL.to_owned())
             };
@@ -126,6 +129,7 @@ impl RuleDesk {
         &self,
         book: &RuleBook,
         rule: &CallRule,
+        incarnations: &Incarnations,
         now_ms: u64,
     ) -> Result<Option<RuleRecord>, String> {
         let digest = rule.digest();
@@ -160,6 +164,7 @@ impl RuleDesk {
                 rule: rule.name.clone(),
                 digest,
                 at_ms: now_ms,
+                bearers: bearers_of(rule, incarnations),
             }))),
             Err(error) => Err(error.to_string()),
         }
@@ -220,6 +225,16 @@ impl DeskState {
             .map_or(0, |life| life.since_ms)
     }
 
+    /// The name of a rule's author, or of one of its proposers, that has another bearer than when the
+    /// rule came into force, or none any more.
+    pub(crate) fn replaced(&self, rule: &CallRule, incarnations: &Incarnations) -> Option<String> {
+        let before = &self.book.life(&rule.name.id)?.bearers;
+        let now = bearers_of(rule, incarnations);
+        let mut names = before.keys().chain(now.keys());
+        let name = names.find(|name| before.get(*name) != now.get(*name))?;
+        Some(name.clone())
+    }
+
     /// All rules of the file, each with its standing.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&CallRule, RuleStanding)> {
         self.written.iter().map(|rule| (rule, self.standing(rule)))
@@ -244,3 +259,14 @@ impl DeskState {
         }
     }
 }
+
+/// Incarnations of the names of a rule's author and its proposers, of those that have one.
+fn bearers_of(rule: &CallRule, incarnations: &Incarnations) -> BTreeMap<String, String> {
+    let proposers = rule.scope.proposers.iter().map(|one| one.as_str());
+    let names = iter::once(rule.author.as_str()).chain(proposers);
+    let of = |name: &str| Some((name.to_owned(), incarnations.of(name)?));
+    names.filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,8 @@ impl Dispatch {
     /// waits for a decision.
     pub fn put_rules_in_force(self: &Arc<Self>, rules: &[CallRule]) {
         let keeps = self.ledgers.is_some();
-        let records = self.rules.put_in_force(rules, keeps, unix_ms());
+        let incarnations = self.context.sealer.incarnations();
+        let records = self.rules.put_in_force(rules, keeps, incarnations, unix_ms());
         write(self, records);
         for (rule, _) in self.rules.lock().all() {
             if rule.decision.tightens() {
@@ -236,7 +237,7 @@ fn suspend(
             can_record: dispatch.ledgers.is_some(),
             traits: facts.traits,
         };
-        let cause = replaced(dispatch, &rule, around.since_ms)
+        let cause = replaced(dispatch, state, &rule)
             .or_else(|| Some(suspends(&rule, &state.book.spent, &around)?.words()));
         if let Some(cause) = cause {
             tracing::warn!(
@@ -259,14 +260,11 @@ fn capabilities_of<'a>(
     topic.capabilities(author).or_else(outside)
 }
 
-/// Whether the name of a rule's author, or of one of its proposers, has another bearer than when
-/// the rule came into force.
-fn replaced(dispatch: &Dispatch, rule: &CallRule, since_ms: u64) -> Option<String> {
-    let bearers = dispatch.context.sealer.incarnations();
-    let proposers = rule.scope.proposers.iter().map(|one| one.as_str());
-    let mut names = std::iter::once(rule.author.as_str()).chain(proposers);
-    let name = names.find(|name| bearers.since_ms(name).is_some_and(|now| since_ms < now))?;
-    Some(format!("`{name}` is the name of another participant now"))
+/// What is said of a rule whose author or proposer has another bearer of its name than when the rule
+/// came into force.
+fn replaced(dispatch: &Dispatch, state: &DeskState, rule: &CallRule) -> Option<String> {
+    let name = state.replaced(rule, dispatch.context.sealer.incarnations())?;
+    Some(format!("`{name}` is not the name of the same participant any more"))
 }
 
 /// The rule that approves or rejects a call, with what it counts of it. The first one that matches
@@ -284,7 +282,7 @@ fn choose(
     let may = capabilities_of(topic, authors, &rule.author)?;
     if !state.is_in_force(rule)
         || !topic.could_decide(call.operation, &rule.author, may)
-        || replaced(dispatch, rule, state.since_ms(rule)).is_some()
+        || replaced(dispatch, state, rule).is_some()
     {
         return None;
     }

@@ -19,6 +19,8 @@ pub(crate) struct RuleLife {
     pub(crate) digest: Digest,
     /// When it was taken into force, in Unix milliseconds.
     pub(crate) since_ms: u64,
+    /// Incarnations of the names of its author and its proposers then, of those that had one.
+    pub(crate) bearers: BTreeMap<String, String>,
     /// What suspended it, if something did.
     pub(crate) suspended: Option<SuspendedRule>,
 }
@@ -76,6 +78,7 @@ impl RuleBook {
             name: accepted.rule.clone(),
             digest: accepted.digest,
             since_ms: accepted.at_ms,
+            bearers: accepted.bearers.clone(),
             suspended: None,
         };
         self.lives.insert(accepted.rule.id.clone(), life);
@@ -94,6 +97,7 @@ impl RuleBook {
                 rule: life.name.clone(),
                 digest: life.digest,
                 at_ms: life.since_ms,
+                bearers: life.bearers.clone(),
             }));
             let suspended = life.suspended.iter().cloned();
             records.extend(suspended.map(RuleRecord::Suspended));

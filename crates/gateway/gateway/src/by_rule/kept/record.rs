@@ -1,5 +1,6 @@
 //! Records of rules in the journal, and how each is written as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -38,6 +39,9 @@ pub(crate) struct AcceptedRule {
     pub(crate) digest: Digest,
     /// When it came into force.
     pub(crate) at_ms: u64,
+    /// Incarnations of the names of its author and its proposers then, of those that had one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) bearers: BTreeMap<String, String>,
 }
 
 /// A version of a rule that is suspended.
