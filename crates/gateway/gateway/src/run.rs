@@ -170,7 +170,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         }
         Effect::Remind { handle, proposal } => announce::remind(dispatch, &handle, &proposal),
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
-        Effect::Concluded { proposal } => announce::concluded(dispatch, &proposal),
+        Effect::Concluded { proposal } => {
+            dispatch.rules.conclude(proposal.id);
+            announce::concluded(dispatch, &proposal);
+        }
         Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),
         Effect::Ruled { ruling } => ruling.finish(Ok(())),
         Effect::RefuseDecision(refused) => decide::refused(dispatch, refused),

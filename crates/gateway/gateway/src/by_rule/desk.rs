@@ -20,6 +20,8 @@ pub(crate) struct RuleDesk {
     topic: String,
     /// Whether the topic has a file of rules that is in force: without one, nothing is looked at.
     has_rules: AtomicBool,
+    /// Whether a rule has decided something since the start.
+    has_decided: AtomicBool,
     state: Mutex<DeskState>,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct DeskState {
     /// Those of them that did not come into force, with the reasons.
     refused: BTreeMap<RuleId, String>,
     /// Proposals that a rule has decided, until they are over.
-    pub(crate) decided: BTreeSet<OperationId>,
+    decided: BTreeSet<OperationId>,
 }
 
 /// The place of a rule in its life.
@@ -61,6 +63,7 @@ impl RuleDesk {
         Self {
             topic: topic.to_owned(),
             has_rules: AtomicBool::new(false),
+            has_decided: AtomicBool::new(false),
             state: Mutex::new(state),
         }
     }
@@ -68,6 +71,24 @@ impl RuleDesk {
     /// Whether the topic has rules.
     pub(crate) fn has_rules(&self) -> bool {
         self.has_rules.load(Ordering::Relaxed)
+    }
+
+    /// Whether a rule has decided something since the start: without, no call is a use of one.
+    pub(crate) fn has_decided(&self) -> bool {
+        self.has_decided.load(Ordering::Relaxed)
+    }
+
+    /// Takes that a rule decides a proposal.
+    pub(crate) fn decide(&self, state: &mut DeskState, proposal: OperationId) {
+        self.has_decided.store(true, Ordering::Relaxed);
+        state.decided.insert(proposal);
+    }
+
+    /// Takes that a proposal is over.
+    pub(crate) fn conclude(&self, proposal: OperationId) {
+        if self.has_decided() {
+            self.lock().decided.remove(&proposal);
+        }
     }
 
     /// The state of the desk. Taken after the lock of the topic, never before.
@@ -185,11 +206,7 @@ impl RuleDesk {
 
     /// Takes a change that the journal gets.
     pub(crate) fn apply(&self, record: &RuleRecord) {
-        let mut state = self.lock();
-        state.book.apply(record);
-        if let RuleRecord::UseEnded(ended) = record {
-            state.decided.remove(&ended.operation);
-        }
+        self.lock().book.apply(record);
     }
 
     /// Suspends a rule. Returns what the journal must have of it.
@@ -213,6 +230,11 @@ impl RuleDesk {
 }
 
 impl DeskState {
+    /// Whether a rule has decided a proposal that is not over.
+    pub(crate) fn has_decided(&self, proposal: OperationId) -> bool {
+        self.decided.contains(&proposal)
+    }
+
     fn is_suspended(&self, rule: &CallRule) -> bool {
         let life = self.book.life(&rule.name.id);
         life.is_some_and(|life| life.suspended.is_some())

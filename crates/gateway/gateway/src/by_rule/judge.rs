@@ -122,7 +122,7 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     }
     let mut state = dispatch.rules.lock();
     // Once more: they may be paused by now.
-    if !dispatch.rules.has_rules() || state.decided.contains(&proposal) {
+    if !dispatch.rules.has_rules() || state.has_decided(proposal) {
         return;
     }
     let at_ms = state.book.spent.not_before(unix_ms());
@@ -148,7 +148,7 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
         return write(dispatch, suspended);
     };
     charges.iter().for_each(|charge| state.book.apply(charge));
-    state.decided.insert(proposal);
+    dispatch.rules.decide(&mut state, proposal);
     drop(state);
     let reason = format!("rule {}: {}", rule.name, rule.sentence());
     let fulfilment = dispatch.context.operation().to_string();

@@ -74,6 +74,9 @@ fn of_rules(
             rule.map_or_else(Vec::new, |rule| rule.charges.clone())
         }
         ProposalChange::Ended { state, .. } => {
+            if !dispatch.rules.has_decided() {
+                return Vec::new();
+            }
             let view = dispatch.with(|topic| topic.proposal(proposal));
             if view.as_ref().and_then(rule_of).is_none() {
                 return Vec::new();

@@ -61,3 +61,16 @@ fn a_rule_that_rejects_stays_among_those_that_match_when_it_is_not_in_force() {
     desk.pause();
     assert!(!desk.has_rules());
 }
+
+#[test]
+fn proposals_are_known_as_decided_until_they_are_over() {
+    let desk = RuleDesk::open("main", None);
+    let [rejected, returned] = [OperationId(1), OperationId(2)];
+    for proposal in [rejected, returned] {
+        desk.decide(&mut desk.lock(), proposal);
+        assert!(desk.lock().has_decided(proposal));
+    }
+    desk.conclude(rejected);
+    desk.give_back(returned);
+    assert!(desk.lock().decided.is_empty());
+}
