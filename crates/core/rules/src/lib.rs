@@ -26,11 +26,14 @@
 //!    nothing else. `beside` names each member of the params that is neither target nor arguments nor
 //!    a key of the protocol; `proposer` is one identity, never a name that several callers share.
 //! 2. [`suspends`], for each rule of [`RuleSet::of_call`]: a cause is recorded as
-//!    [`LifeEvent::Suspended`], and the rule leaves the set ([`RuleSet::without`]).
+//!    [`LifeEvent::Suspended`], and the rule leaves the set ([`RuleSet::without`]). A rule that rejects
+//!    or asks must not leave it so that another one approves: the gateway keeps such rules in the
+//!    set, and leaves to people what they may not reject.
 //! 3. [`RuleSet::decide`]. A direct call has no answer, [`RuleDecision::Reject`] or
 //!    [`RuleDecision::Ask`].
 //! 4. If the answer approves, [`is_spot_check`] with [`Spent::draws`]: true leaves the proposal to a
-//!    person, and [`SpentEvent::Checked`] is recorded with that person's decision, not before.
+//!    person, and [`SpentEvent::Checked`] is recorded with that person's decision, not before. The
+//!    gateway does not ask this yet.
 //! 5. The topic decides with the author as the participant, the rule and its version beside it, and
 //!    judges the author's rights of this moment as it judges a person's.
 //! 6. [`RuleSet::charges`], in the journal group of that decision, as [`SpentEvent::Charged`]: also
