@@ -1,4 +1,4 @@
-//! Who has decided a proposal, as it is shown: a participant, or rules.
+//! Decider of a proposal, as it is shown: a participant, or rules.
 
 use model::{ParticipantId, RULES};
 use rules::RuleName;
