@@ -1,6 +1,6 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::by_rule::shown::{decider, rule_of};
+use gateway::by_rule::decider::{decider, rule_of};
 use gateway::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};

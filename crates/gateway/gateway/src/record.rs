@@ -5,7 +5,7 @@ use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::shown::{decider, rule_of};
+use crate::by_rule::decider::{decider, rule_of};
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{

@@ -76,7 +76,14 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Agents and people",
-        &["proposals", "chat", "participants", "token", "audit"],
+        &[
+            "proposals",
+            "rules",
+            "chat",
+            "participants",
+            "token",
+            "audit",
+        ],
     ),
     (
         "Sign-ins at this gateway",

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
-use crate::by_rule::shown::{decider, rule_of};
+use crate::by_rule::decider::{decider, rule_of};
 use crate::live::{ProposalView, Topic};
 use crate::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};

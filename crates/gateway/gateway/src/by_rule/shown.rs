@@ -1,13 +1,12 @@
 //! Rules as they are shown: with their standing, and why they decide a proposal or do not.
 
-use model::{Digest, OperationId, ParticipantId, RULES};
+use model::{Digest, OperationId};
 use platform::unix_ms;
-use rules::{CallRule, ExplainedCheck, RuleName};
+use rules::{CallRule, ExplainedCheck};
 
 use super::desk::RuleStanding;
 use super::facts::CallFacts;
 use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
 
 /// A rule of a topic's file, at one moment.
 #[derive(Debug, Clone)]
@@ -46,20 +45,6 @@ pub struct ExplainedProposal {
     pub server: Option<Digest>,
     /// The rules in force of its kind, in the order in which they decide.
     pub rules: Vec<RuleReason>,
-}
-
-/// The participant or the name under which rules decide that has decided a proposal.
-pub fn decider(proposal: &ProposalView) -> Option<&str> {
-    if rule_of(proposal).is_some() {
-        return Some(RULES);
-    }
-    proposal.decided_by.as_ref().map(ParticipantId::as_str)
-}
-
-/// The rule that has decided a proposal, and its author.
-pub fn rule_of(proposal: &ProposalView) -> Option<(&RuleName, &ParticipantId)> {
-    let rule = proposal.ruling.as_ref()?.rule.as_ref()?;
-    Some((&rule.name, proposal.decided_by.as_ref()?))
 }
 
 impl Dispatch {

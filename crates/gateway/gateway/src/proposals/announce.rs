@@ -13,7 +13,7 @@ use wire::time::rfc3339;
 use super::{content::Proposed, journal};
 use rules::RuleName;
 
-use crate::by_rule::shown::{decider, rule_of};
+use crate::by_rule::decider::{decider, rule_of};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
 use crate::proposals::kept::OpenedProposal;

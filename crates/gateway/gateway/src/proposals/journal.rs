@@ -20,8 +20,8 @@ use super::kept::{
 };
 use super::open::Opening;
 use super::waiting;
+use crate::by_rule::decider::rule_of;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
-use crate::by_rule::shown::rule_of;
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::live::{Event, Live};

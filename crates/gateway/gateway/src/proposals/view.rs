@@ -8,7 +8,7 @@ use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{self, OperationState, TaskView};
 
-use crate::by_rule::shown::{decider, rule_of};
+use crate::by_rule::decider::{decider, rule_of};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
 /// Interval at which a client should ask about a task, in milliseconds.

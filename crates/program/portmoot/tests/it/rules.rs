@@ -703,7 +703,8 @@ const END: &str = "2026-12-20T09:00:00Z";
 #[test]
 fn the_page_on_rules_shows_what_the_program_prints() {
     let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
-    let [topic, rule] = blocks_of(&page, "toml").try_into().unwrap();
+    let [topic] = blocks_of(&page, "toml").try_into().unwrap();
+    let [rule] = blocks_of(&page, "toml,rule").try_into().unwrap();
     assert!(topic.contains("rules = \"rules.toml\""), "{topic}");
     let bank = Bank::new();
     let (definition, server) = bank.digests.split_once('\n').unwrap();

@@ -321,6 +321,7 @@ fn every_command_prints_its_snapshot() {
         Both,
     );
     stage.show("proposals-ls-none", &["proposals", "ls"], Both);
+    stage.show("rules-ls-none", &["rules", "ls"], Both);
     // A call of the agent that waits for a decision, two times.
     let token = stage.home.run(&["token", "new", "agent"]).expect(0).stdout;
     let mut agents = Vec::new();
@@ -360,6 +361,7 @@ fn every_command_prints_its_snapshot() {
         if name == "approve" {
             stage.show("proposals-ls", &["proposals", "ls"], Both);
             stage.show("proposals-show", &["proposals", "show", &id], Both);
+            stage.show("rules-explain", &["rules", "explain", &id], Both);
             stage.show("proposals-withdraw", &["proposals", "withdraw", &id], Both);
         }
         if name == "approve" {

@@ -1,12 +1,10 @@
 //! Records of rules in the journal, and how each is written as JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use model::{Digest, OperationId};
 use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 /// A fact about rules that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,7 +264,10 @@ fn pointer_of(text: &str) -> Result<Pointer, String> {
 
 /// Values that are written as their text.
 mod as_text {
-    use super::*;
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
     pub(super) fn serialize<T: Display, S: Serializer>(
         value: &T,
