@@ -7,7 +7,7 @@ use crate::checked::Config;
 use auth::jwt::{Algorithm, Rules};
 use identity::config::ParticipantConfig;
 use identity::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
-use model::TopicName;
+use model::{RULES, TopicName};
 use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};
 use topic::section::Sets;
@@ -133,7 +133,9 @@ fn issuer(
 fn check_name(entry: &TreeEntry, table: &Table<'_>) {
     let name = &entry.key;
     let has_other = name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-    if name.is_empty() || name.len() > NAME_CHARS_MAX || has_other || name == "system" {
+    // Names that begin so are to be read as the gateway's own.
+    let is_reserved = ["system", RULES].contains(&&**name);
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || has_other || is_reserved {
         let message = format!("`{}` cannot be the name of an issuer", name.escape_debug());
         let problem = Problem::new("config_name", message).at(&entry.location);
         table

@@ -374,6 +374,10 @@ fn problems_have_messages() {
             "`bоss` is not a valid name: the name mixes scripts, so that it can look like another name [config_name]",
         ),
         (
+            "[issuers.rules]\nissuer = 'https://idp.example'",
+            "`rules` cannot be the name of an issuer [config_name]",
+        ),
+        (
             "[participants.Local]",
             "a participant cannot be called `Local` [config_name]",
         ),

@@ -39,7 +39,9 @@ impl Dispatch {
     pub fn put_rules_in_force(self: &Arc<Self>, rules: &[CallRule]) {
         let keeps = self.ledgers.is_some();
         let incarnations = self.context.sealer.incarnations();
-        let records = self.rules.put_in_force(rules, keeps, incarnations, unix_ms());
+        let records = self
+            .rules
+            .put_in_force(rules, keeps, incarnations, unix_ms());
         write(self, records);
         for (rule, _) in self.rules.lock().all() {
             if rule.decision.tightens() {
@@ -256,7 +258,13 @@ fn capabilities_of<'a>(
     authors: &'a [RuleAuthor],
     author: &ParticipantId,
 ) -> Option<&'a Arc<Capabilities>> {
-    let outside = || authors.iter().find(|one| one.id == *author)?.outside.as_ref();
+    let outside = || {
+        authors
+            .iter()
+            .find(|one| one.id == *author)?
+            .outside
+            .as_ref()
+    };
     topic.capabilities(author).or_else(outside)
 }
 
@@ -264,7 +272,9 @@ fn capabilities_of<'a>(
 /// came into force.
 fn replaced(dispatch: &Dispatch, state: &DeskState, rule: &CallRule) -> Option<String> {
     let name = state.replaced(rule, dispatch.context.sealer.incarnations())?;
-    Some(format!("`{name}` is not the name of the same participant any more"))
+    Some(format!(
+        "`{name}` is not the name of the same participant any more"
+    ))
 }
 
 /// The rule that approves or rejects a call, with what it counts of it. The first one that matches

@@ -437,7 +437,7 @@ fn what_a_rule_may_not_reject_waits_for_people() {
     bank.asks(9);
     assert_eq!(bank.rule("r2.1")["state"], "in force");
     // A text that was changed under its version does not reject, and nothing is approved for it.
-    let approving = bank.approving("r1", "uses = 9", UP_TO_100);
+    let approving = bank.approving("r1", "version = 2\nuses = 9", UP_TO_100);
     let approving = approving.replace("\"ann\"", "\"boss\"");
     let changed = format!(
         "[[rule]]\nid = \"r2\"\nauthor = \"ann\"\ndecision = \"reject\"\n{kind}proposers = [\"scout\"]\n"
@@ -465,7 +465,9 @@ fn a_removed_rule_decides_nothing_on_the_reload_that_removes_it() {
     bank.home.write("rules.toml", "");
     bank.change("capabilities = [\"chat\"]", AUTHOR);
     bank.ann_may(true);
-    until("the rules are gone", || bank.rules().is_empty().then_some(()));
+    until("the rules are gone", || {
+        bank.rules().is_empty().then_some(())
+    });
     let proposal = bank.pending();
     assert_eq!(proposal["id"], id, "{proposal}");
 }

@@ -30,15 +30,22 @@ fn a_name_with_another_bearer_or_none_is_noticed_whatever_the_clock_says() {
     for (now, name) in [
         // The clock was set back meanwhile.
         (&[("ann", "c.100"), ("scout", "b.900")][..], "ann"),
-        (&[("ann", "a.900"), ("scout", "d.100")], "scout"),
-        (&[("ann", "a.900")], "scout"),
-        (&[("ann", "a.900"), ("scout", "b.900"), ("dave", "e.950")], "dave"),
+        (&[("ann", "a.900"), ("scout", "d.100")][..], "scout"),
+        (&[("ann", "a.900")][..], "scout"),
+        (
+            &[("ann", "a.900"), ("scout", "b.900"), ("dave", "e.950")][..],
+            "dave",
+        ),
     ] {
         incarnations.set(bearers(now));
         assert_eq!(replaced().as_deref(), Some(name), "{now:?}");
     }
     // Names that the rule does not have are nothing to it; the next version has those of its time.
-    incarnations.set(bearers(&[("ann", "a.900"), ("scout", "b.900"), ("eve", "f.1")]));
+    incarnations.set(bearers(&[
+        ("ann", "a.900"),
+        ("scout", "b.900"),
+        ("eve", "f.1"),
+    ]));
     assert_eq!(replaced(), None);
     incarnations.set(bearers(&[("ann", "c.100")]));
     let next = rejecting(2, "\"scout\"");

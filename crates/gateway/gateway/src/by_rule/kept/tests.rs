@@ -55,7 +55,7 @@ fn records_have_their_golden_lines() {
         (
             accepted("r1.2", 1),
             format!(
-                r#"{{"record":"accepted","topic":"main","rule":"r1.2","digest":"{digest}","at_ms":5}}"#
+                r#"{{"record":"accepted","topic":"main","rule":"r1.2","digest":"{digest}","at_ms":5,"bearers":{{"scout":"i1"}}}}"#
             ),
         ),
         (
