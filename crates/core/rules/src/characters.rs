@@ -107,8 +107,8 @@ impl CharSet {
         byte.is_ascii() && self.0 & bit(byte) != 0
     }
 
-    /// How a text stands to the condition to consist of these characters, of which a letter or
-    /// digit is the first.
+    /// Fit of a text to the condition to consist of these characters, of which a letter or digit is
+    /// the first.
     #[must_use]
     pub fn fit(self, text: &str) -> Fit {
         let begins = text
@@ -246,7 +246,7 @@ impl Shape {
         CharSet::of_classes(&self.0)
     }
 
-    /// How a text stands to the condition to have one of these shapes.
+    /// Fit of a text to the condition to have one of these shapes.
     #[must_use]
     pub fn fit_one(shapes: &[Self], text: &str) -> Fit {
         let has_one = |text: &str| Self::of(text).is_some_and(|shape| shapes.contains(&shape));

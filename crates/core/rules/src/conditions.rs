@@ -67,7 +67,7 @@ impl Conditions {
         leaves.find(|pointer| !self.0.contains_key(*pointer))
     }
 
-    /// How the arguments stand to the test of one member. A member that is there under a name that
+    /// Fit of the arguments to the test of one member. A member that is there under a name that
     /// looks like this one, or as a whole with members inside, is unclear.
     #[must_use]
     pub fn fit_of(pointer: &Pointer, test: &ValueTest, arguments: &Arguments) -> Fit {
@@ -78,7 +78,7 @@ impl Conditions {
         }
     }
 
-    /// How arguments stand to all conditions in a closed world: a member that is not named fails.
+    /// Fit of arguments to all conditions in a closed world: a member that is not named fails.
     #[must_use]
     pub fn fit_closed(&self, arguments: &Arguments) -> Fit {
         // Both are sets, so that equal numbers and no other member mean equal sets.
@@ -88,8 +88,8 @@ impl Conditions {
         self.fit_open(arguments)
     }
 
-    /// How arguments stand to all conditions in a closed world, where some members were redacted:
-    /// such a member may have any value.
+    /// Fit of arguments to all conditions in a closed world, where some members were redacted: such a
+    /// member may have any value.
     #[must_use]
     pub fn fit_redacted(&self, arguments: &Arguments, redacted: &[Pointer]) -> Fit {
         let is_redacted = |pointer: &Pointer| {
@@ -110,7 +110,7 @@ impl Conditions {
         fits.fold(Fit::Held, Fit::and)
     }
 
-    /// How arguments stand to all conditions in an open world: members that are not named do not
+    /// Fit of arguments to all conditions in an open world: members that are not named do not
     /// count.
     #[must_use]
     pub fn fit_open(&self, arguments: &Arguments) -> Fit {

@@ -1,6 +1,6 @@
 //! Result of one check: held, failed, or unclear.
 
-/// How a value, or a whole call, stands to a condition.
+/// Fit of a value, or of a whole call, to a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fit {
     /// It satisfies the condition as it is spelled.

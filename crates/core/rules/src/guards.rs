@@ -172,7 +172,7 @@ pub struct AfterGuard {
     /// Members of the judged call, each with the member of the earlier call that had the same
     /// value.
     pub same: Vec<(Pointer, Pointer)>,
-    /// How long ago it may have been answered.
+    /// The longest time since it was answered.
     pub within: RuleWindow,
 }
 

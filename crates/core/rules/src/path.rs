@@ -107,7 +107,7 @@ impl PathRoot {
         segments.get(self.segments.len()).copied()
     }
 
-    /// How a text stands to the condition to lie under this root. A path that would need
+    /// Fit of a text to the condition to lie under this root. A path that would need
     /// normalising is unclear; so is the root itself, all above it, a hidden name below it, and a
     /// relative path beside an absolute root.
     #[must_use]

@@ -66,7 +66,7 @@ pub struct ReplayedCall {
 }
 
 impl ReplayedCall {
-    /// How the rule's decision stands to what was decided.
+    /// Relation of the rule's decision to what was decided.
     #[must_use]
     pub fn standing(&self) -> ReplayStanding {
         match (self.decision, self.verdict) {
@@ -87,7 +87,7 @@ impl ReplayedCall {
     }
 }
 
-/// How a rule's decision stands to what was decided.
+/// Relation of a rule's decision to what was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReplayStanding {
     /// The rule decides as the participant did.

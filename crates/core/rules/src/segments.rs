@@ -48,7 +48,7 @@ impl Segments {
         other.0.starts_with(&self.0) && !below.any(|segment| is_hidden(segment))
     }
 
-    /// How a path stands to the condition to lie below; `None` if it is of another folder. The root
+    /// Fit of a path to the condition to lie below; `None` if it is of another folder. The root
     /// itself, all above it and hidden names below it are unclear.
     pub(crate) fn fit(&self, path: &[&str]) -> Option<Fit> {
         if !self.iter().zip(path).all(|(own, other)| own == *other) {

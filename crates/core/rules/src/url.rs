@@ -130,7 +130,7 @@ impl UrlRoot {
         read.segments.get(self.segments.len()).copied()
     }
 
-    /// How a text stands to the condition to be a URL of this root. A URL with user information,
+    /// Fit of a text to the condition to be a URL of this root. A URL with user information,
     /// fragment, escapes, upper case in its host or a path to be normalised is unclear; so is one of
     /// the root with another query, the root itself, all above it, and a hidden name below it.
     #[must_use]

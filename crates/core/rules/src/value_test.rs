@@ -80,7 +80,7 @@ impl ValueTest {
         }
     }
 
-    /// How a value in canonical form stands to the test.
+    /// Fit of a value in canonical form to the test.
     #[must_use]
     pub fn fit(&self, raw: &[u8]) -> Fit {
         match self {

@@ -11,7 +11,7 @@ pub const REPEATS_MIN: usize = 3;
 /// The most candidates of one group.
 pub const GROUP_CANDIDATES_MAX: usize = 8;
 
-/// How many approvals are needed.
+/// Numbers of approvals that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnerThresholds {
     /// As [`APPROVALS_MIN`].
