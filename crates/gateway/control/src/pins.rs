@@ -351,7 +351,7 @@ impl Pinning for Pins {
         if is_shared {
             self.look(server, part, &definitions);
         }
-        let identity = HEXLOWER.encode(&Sha256::digest(server.identity()));
+        let identity = server.identity_digest().to_string();
         let name = server.name.as_str();
         let mode = server.pins.mode;
         let judged = self.book.lock().judge(

@@ -10,7 +10,7 @@ pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, SandboxSupport
 pub use vetting::{FirstUse, PinMode, PinPolicy};
 
 use ::openapi::Operations;
-use model::{Capabilities, ParticipantId};
+use model::{Capabilities, Digest, ParticipantId};
 use sha2::{Digest as _, Sha256};
 use tls::ClientTls;
 
@@ -216,14 +216,13 @@ impl ServerConfig {
     /// URL that no other program has.
     #[must_use]
     pub fn place_of_keys(&self) -> String {
-        let digest = Sha256::digest(self.identity().as_bytes());
-        format!(
-            "server:{}",
-            digest
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<String>()
-        )
+        format!("server:{}", self.identity_digest())
+    }
+
+    /// Digest of [`Self::identity`].
+    #[must_use]
+    pub fn identity_digest(&self) -> Digest {
+        Digest(Sha256::digest(self.identity().as_bytes()).into())
     }
 
     /// Text by which this server differs from another one of its name: the program with its

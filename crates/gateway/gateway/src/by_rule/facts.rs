@@ -130,7 +130,7 @@ fn server_digest(upstream: &Upstream) -> Option<Digest> {
     if matches!(config.transport, Transport::Participant) {
         return None;
     }
-    Some(sha256(config.identity().as_bytes()))
+    Some(config.identity_digest())
 }
 
 /// Whether the annotations of a tool say that it destroys nothing.
