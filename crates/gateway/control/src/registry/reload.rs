@@ -30,11 +30,12 @@ impl Registry {
         let swapped = access.undisturbed(|| {
             let _applying = self.applying.lock();
             let config = Arc::new(config);
-            self.start_servers(&config, None);
-            self.bearers.take_over(&config.identity);
-            // Before anybody has the rights of the new configuration.
+            // Before any participant has the rights of the new configuration: those of issuers get
+            // theirs when `bearers` take it over.
             let topics = self.topics();
             topics.iter().for_each(|dispatch| dispatch.pause_rules());
+            self.start_servers(&config, None);
+            self.bearers.take_over(&config.identity);
             let swapped = self.swap(|_| {
                 let standing = access.standing(&config.identity);
                 InForce::new(config, standing)
