@@ -21,6 +21,8 @@ mod dial_in;
 mod dispatch;
 mod envelopes;
 mod field_numbers;
+#[cfg(test)]
+mod fixture;
 pub mod handshake;
 mod incoming;
 mod ledgers;

@@ -146,24 +146,13 @@ fn sha256(bytes: &[u8]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::opened;
 
     fn parts(method: &str, params: &str) -> (Result<String, ArgumentsError>, Vec<String>) {
         let opened = OpenedProposal {
-            id: OperationId(7).to_string(),
-            topic: "main".into(),
-            by: "scout".into(),
-            to: vec!["github".into()],
             method: method.into(),
-            context: Some("create_issue".into()),
-            envelope: "p1".into(),
-            era: None,
             params: Some(params.into()),
-            tool: None,
-            digest: Digest([1; 32]).to_string(),
-            held: false,
-            door: None,
-            at_ms: 0,
-            expires_ms: 0,
+            ..opened()
         };
         let (arguments, beside) = parts_of(&opened);
         (arguments.map(|read| read.text().to_owned()), beside)

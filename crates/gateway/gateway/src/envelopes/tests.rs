@@ -1,20 +1,19 @@
 //! Envelopes in a topic in which the gateway is the only server.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
-use auth::{Participant, Sealer};
-use model::{Capabilities, Form, TopicName};
+use auth::Participant;
+use model::{Capabilities, Form};
 use serde_json::{Value, json};
+use store::recorder::Recorder;
+use topic::Joining;
+use topic::section::TopicLimits;
 
 use super::*;
-use crate::dispatch::{Run, Settings};
+use crate::dispatch::Run;
+use crate::fixture::{context, settings};
 use crate::link::{NoOutlet, plain_client};
-use store::recorder::Recorder;
-
-use crate::{context::Context, live::Effect};
-use topic::Joining;
-use topic::section::{Access, McpCalls, TopicLimits, TopicSection};
+use crate::live::Effect;
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,
@@ -30,36 +29,17 @@ impl Stage {
 
     /// The same with another interpreter of effects.
     pub(crate) fn running(capabilities: &[&str], run: Run) -> Self {
-        let topic = TopicSection {
-            name: TopicName::new("main").unwrap(),
-            access: Access::Restricted,
-            anonymous: None,
-            anonymous_rate: topic::section::GUEST_RATE,
-            history: 100,
-            servers: Vec::new(),
-            mcp_calls: McpCalls::None,
-            builtin: Vec::new(),
-            tools: None,
-            tools_list: <_>::default(),
-            list_wait: Duration::ZERO,
-            proposal_ttl: Duration::from_secs(600),
-            result_bytes_max: None,
-        };
-        let limits = TopicLimits {
-            away: Duration::ZERO,
-            hold: Duration::ZERO,
-            ..TopicLimits::default()
-        };
-        let settings = Settings { topic, limits };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
-        let context = Arc::new(Context::new(
-            Sealer::new(&[7; 32], None),
-            Arc::default(),
-            Arc::new(oauth::ServerAccounts::in_memory()),
-        ));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
-        let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
+        let dispatch = Dispatch::new(
+            settings(),
+            context(),
+            Recorder::default(),
+            None,
+            standing,
+            run,
+        );
         dispatch.configure(&[], &[], &TopicLimits::default(), <_>::default());
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant::new(

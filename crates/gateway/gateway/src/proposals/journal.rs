@@ -425,40 +425,20 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
 
 #[cfg(test)]
 mod tests {
-    use model::Digest;
     use store::Fold;
 
     use super::*;
+    use crate::fixture::{OPENED, opened};
 
     const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
-
-    fn opened() -> OpenedProposal {
-        OpenedProposal {
-            id: OperationId(7).to_string(),
-            topic: "main".into(),
-            by: "ann".into(),
-            to: vec!["tools".into()],
-            method: "tools/call".into(),
-            context: Some("dig".into()),
-            envelope: "p1".into(),
-            era: None,
-            params: None,
-            tool: None,
-            digest: Digest([1; 32]).to_string(),
-            held: false,
-            door: None,
-            at_ms: 0,
-            expires_ms: 0,
-        }
-    }
 
     /// The proposal that the journal has after these changes.
     fn journaled(changes: &[ProposalChange<Live>]) -> KeptProposal {
         let mut state = KeptProposals::default();
         for change in changes {
-            state.apply(&record_of(OperationId(7), &opened(), change, 5));
+            state.apply(&record_of(OPENED, &opened(), change, 5));
         }
-        state.get(&OperationId(7).to_string()).unwrap().clone()
+        state.get(&OPENED.to_string()).unwrap().clone()
     }
 
     fn decided(state: ProposalState, reason: Option<&str>) -> ProposalChange<Live> {
@@ -554,7 +534,7 @@ mod tests {
         let restored = Opening::restored(&opened(), None, 9).unwrap();
         assert_eq!(
             (restored.id, restored.terms.by.as_str()),
-            (OperationId(7), "ann")
+            (OPENED, "scout")
         );
         assert_eq!(
             (&*restored.terms.envelope, restored.terms.expires_ms),

@@ -6,6 +6,7 @@ mod closed;
 use proptest::prelude::*;
 
 use super::*;
+use crate::fixture;
 
 const LINES: &str = r#"{"record":"proposal_opened","id":"p","topic":"main","by":"scout","to":["files"],"method":"tools/call","context":"write_file","envelope":"e1","era":"modern","params":"{}","tool":"{\"name\":\"write_file\"}","digest":"ee","held":true,"door":"d","at_ms":7,"expires_ms":8}
 {"record":"proposal_opened","id":"q","topic":"main","by":"scout","method":"tools/list","envelope":"e2","digest":"ff","at_ms":9,"expires_ms":10}
@@ -53,20 +54,11 @@ fn opened(id: &str) -> ProposalRecord {
 fn opened_by(by: &str, id: &str) -> ProposalRecord {
     ProposalRecord::ProposalOpened(OpenedProposal {
         id: id.into(),
-        topic: "main".into(),
         by: by.into(),
-        to: vec!["files".into()],
-        method: "tools/call".into(),
-        context: Some("write_file".into()),
         envelope: format!("envelope-{id}"),
-        era: None,
-        params: Some("{\"name\":\"write_file\",\"n\":1.50}".into()),
-        tool: None,
-        digest: "ab".repeat(32),
+        params: Some("{\"name\":\"pay\",\"n\":1.50}".into()),
         held: true,
-        door: None,
-        at_ms: 1,
-        expires_ms: 300_001,
+        ..fixture::opened()
     })
 }
 

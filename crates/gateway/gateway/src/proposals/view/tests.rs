@@ -3,35 +3,28 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{OperationId, Outcome};
+use model::Outcome;
+use wire::mcp::result::words;
 use wire::mcpx::payload;
 
 use super::*;
+use crate::fixture::{OPENED, opened};
 use crate::proposals::content::Proposed;
 use crate::proposals::kept::OpenedProposal;
-use wire::mcp::result::words;
 
 fn proposal(method: &str, state: ProposalState) -> ProposalView {
     let opened = OpenedProposal {
-        id: OperationId(7).to_string(),
-        topic: "main".into(),
-        by: "scout".into(),
         to: vec!["a".into()],
         method: method.into(),
         context: Some("echo".into()),
-        envelope: "p1".into(),
-        era: None,
-        params: None,
-        tool: None,
-        digest: String::new(),
         held: true,
-        door: None,
         at_ms: 5,
         expires_ms: 9,
+        ..opened()
     };
     let id = |name: &str| ParticipantId::new(name).unwrap();
     ProposalView {
-        id: OperationId(7),
+        id: OPENED,
         by: id("scout"),
         envelope: "p1".into(),
         content: Proposed::new(opened, None, 0, [None, None]),
@@ -203,7 +196,7 @@ fn a_report_has_the_state_and_whether_there_is_an_answer() {
             .to_owned()
             + "}"
     };
-    let id = OperationId(7);
+    let id = OPENED;
     let running = ProposalState::Running;
     let rejected = ProposalState::Rejected;
     let rejected = ProposalView {
