@@ -1,6 +1,6 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::by_rule::decider::{decider, rule_of};
+use gateway::by_rule::decided_by::{decider, rule_of};
 use gateway::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
@@ -260,6 +260,7 @@ impl Proposal {
             .answer
             .as_ref()
             .map(|answer| payload::answer(answer, &opened.method, None));
+        let rule = rule_of(view);
         Self {
             id: view.id.to_string(),
             topic: opened.topic.clone(),
@@ -276,8 +277,8 @@ impl Proposal {
             at: rfc3339(opened.at_ms),
             expires: rfc3339(opened.expires_ms),
             decided_by: decider(view).map(str::to_owned),
-            rule: rule_of(view).map(|(rule, _)| rule.to_string()),
-            rule_author: rule_of(view).map(|(_, author)| author.to_string()),
+            rule: rule.map(|one| one.rule.to_string()),
+            rule_author: rule.map(|one| one.author.to_string()),
             edited: edited.and_then(raw),
             reason: view.reason.as_deref().map(str::to_owned),
             answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),

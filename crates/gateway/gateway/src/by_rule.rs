@@ -1,6 +1,6 @@
 //! Rules in force: what they decide, what they have spent, and how they are shown.
 
-pub mod decider;
+pub mod decided_by;
 pub(crate) mod desk;
 pub(crate) mod facts;
 pub(crate) mod judge;

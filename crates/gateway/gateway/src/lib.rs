@@ -7,6 +7,7 @@
 //!   and its way back.
 
 mod accounts;
+mod as_text;
 mod awaited;
 mod builtin;
 pub mod by_rule;

@@ -5,7 +5,7 @@ use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::decider::{decider, rule_of};
+use crate::by_rule::decided_by::{decider, rule_of};
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
@@ -224,7 +224,7 @@ impl<'d> Record<'d> {
             format!("proposed by {}", opened.by)
         };
         let why = match rule_of(proposal) {
-            Some((rule, author)) => format!("by rule {rule} of {author}, {why}"),
+            Some(rule) => format!("by {rule}, {why}"),
             None => why,
         };
         let by = decider(proposal).unwrap_or_default();
@@ -263,11 +263,9 @@ impl<'d> Record<'d> {
         let by = decider(proposal)
             .filter(|_| decided)
             .unwrap_or(proposal.by.as_str());
-        let author = rule_of(proposal).filter(|_| decided);
+        let rule = rule_of(proposal).filter(|_| decided);
         let reason = proposal.reason.as_deref();
-        let by_rule = author.map(|(rule, author)| {
-            format!("by rule {rule} of {author}: {}", reason.unwrap_or_default())
-        });
+        let by_rule = rule.map(|rule| format!("by {rule}: {}", reason.unwrap_or_default()));
         let why = by_rule.as_deref().or(reason);
         let payload = answer.filter(|_| !decided);
         let entry = self.entry(by, PROPOSAL, verdict);

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
-use crate::by_rule::decider::{decider, rule_of};
+use crate::by_rule::decided_by::{decider, rule_of};
 use crate::live::{ProposalView, Topic};
 use crate::proposals::decide::{Choice, Decider, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};
@@ -303,6 +303,7 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         Some(answer) if answer.len() > ANSWER_BYTES_MAX => (None, Some(answer)),
         answer => (answer, None),
     };
+    let rule = rule_of(proposal);
     ShownProposal {
         id: proposal.id.to_string(),
         envelope: text(&proposal.envelope),
@@ -320,8 +321,8 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         at: rfc3339(opened.at_ms),
         expires: rfc3339(opened.expires_ms),
         decided_by: decider(proposal).map(text),
-        rule: rule_of(proposal).map(|(rule, _)| rule.to_string()),
-        rule_author: rule_of(proposal).map(|(_, author)| text(author.as_str())),
+        rule: rule.map(|one| one.rule.to_string()),
+        rule_author: rule.map(|one| text(one.author.as_str())),
         edited: raw(edited),
         reason: proposal.reason.as_deref().map(text),
         answer: answer.and_then(safe_text::raw),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
+use topic::section::McpCalls;
 use topic::{Audience, Cause, Reach};
 use wire::mcp::{relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
@@ -11,14 +12,11 @@ use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
 use super::{content::Proposed, journal};
-use rules::RuleName;
-
-use crate::by_rule::decider::{decider, rule_of};
+use crate::by_rule::decided_by::{AuthoredRule, decider, rule_of};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
 use crate::proposals::kept::OpenedProposal;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
-use topic::section::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";
@@ -322,8 +320,8 @@ struct State<'p> {
     state: ProposalState,
     /// The participant that decided, or `rules`.
     by: Option<&'p str>,
-    /// The rule that decided, and its author.
-    rule: Option<(&'p RuleName, &'p ParticipantId)>,
+    /// The rule that decided.
+    rule: Option<AuthoredRule<'p>>,
     reason: Option<&'p str>,
     /// The envelope that fulfils it: its answer names that one, not the proposal.
     fulfilment: Option<&'p str>,
@@ -387,10 +385,8 @@ impl<'p> State<'p> {
                 .optional_text("operation", id.as_deref());
             payload.text("state", self.state.as_str());
             payload.optional_text("by", decider);
-            if let Some((rule, author)) = self.rule {
-                payload
-                    .text("rule", &rule.to_string())
-                    .text("rule_author", author.as_str());
+            if let Some(rule) = self.rule {
+                rule.write_members(payload);
             }
             payload
                 .optional_text("reason", self.reason)

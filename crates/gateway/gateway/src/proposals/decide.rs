@@ -13,6 +13,7 @@ use wire::{digest::call_params, mcp::relay};
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
+use crate::by_rule::decided_by::AuthoredRule;
 use crate::by_rule::judge;
 use crate::live::{Event, Live, Topic};
 use crate::proposals::kept::OpenedProposal;
@@ -231,7 +232,11 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
         Some(rule) => {
             // It came too late, or was not durable.
             judge::write(dispatch, vec![dispatch.rules.give_back(proposal)]);
-            let why = format!("{}: by rule {} of {by}", cause.as_str(), rule.name);
+            let decided_by = AuthoredRule {
+                rule: &rule.name,
+                author: &by,
+            };
+            let why = format!("{}: by {decided_by}", cause.as_str());
             (RULES, why)
         }
     };

@@ -20,7 +20,7 @@ use super::kept::{
 };
 use super::open::Opening;
 use super::waiting;
-use crate::by_rule::decider::rule_of;
+use crate::by_rule::decided_by::rule_of;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
@@ -153,7 +153,7 @@ fn record_of(
                 Some(_) => RULES.to_owned(),
                 None => by.to_string(),
             },
-            rule: rule_in(ruling.as_deref()).map(RuleName::to_string),
+            rule: rule_in(ruling.as_deref()).cloned(),
             author: rule_in(ruling.as_deref()).map(|_| by.to_string()),
             decision: decision_of(*state),
             reason: reason.as_deref().map(str::to_owned),
@@ -407,8 +407,7 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
         // The topic knows the author of a rule as the one that decided.
         let by = decided.author.as_ref().unwrap_or(&decided.by);
         let by = ParticipantId::new(by).ok()?;
-        let rule = decided.rule.as_deref().and_then(|rule| rule.parse().ok());
-        let ruling = Ruling::restored(decided.params.clone(), rule);
+        let ruling = Ruling::restored(decided.params.clone(), decided.rule.clone());
         Some((by, Arc::new(ruling)))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
@@ -493,8 +492,8 @@ mod tests {
         let kept = journaled(&[ProposalChange::Opened, rejected]);
         let written = kept.decided.as_ref().unwrap();
         assert_eq!(
-            (written.by.as_str(), written.rule.as_deref()),
-            (RULES, Some("r1.2"))
+            (written.by.as_str(), written.rule.as_ref()),
+            (RULES, Some(&rule))
         );
         let (by, ruling) = end_of(&kept).unwrap().decided.unwrap();
         assert_eq!((by, &ruling.rule.as_ref().unwrap().name), (author, &rule));

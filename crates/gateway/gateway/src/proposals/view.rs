@@ -8,7 +8,7 @@ use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{self, OperationState, TaskView};
 
-use crate::by_rule::decider::{decider, rule_of};
+use crate::by_rule::decided_by::{decider, rule_of};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
 /// Interval at which a client should ask about a task, in milliseconds.
@@ -91,7 +91,7 @@ impl<'v> View<'v> {
     pub(crate) fn verdict(&self) -> String {
         let act = self.act();
         let decider = match rule_of(self.proposal) {
-            Some((rule, author)) => format!("rule {rule} of {author}"),
+            Some(rule) => rule.to_string(),
             None => decider(self.proposal).unwrap_or("a reviewer").to_owned(),
         };
         let why = self.proposal.reason.as_deref();
@@ -152,9 +152,8 @@ impl<'v> View<'v> {
             data.text("id", &self.id)
                 .text("state", proposal.state.as_str());
             data.optional_text("by", decider(proposal));
-            if let Some((rule, author)) = rule_of(proposal) {
-                data.text("rule", &rule.to_string())
-                    .text("rule_author", author.as_str());
+            if let Some(rule) = rule_of(proposal) {
+                rule.write_members(data);
             }
             if let Some(reason) = &proposal.reason {
                 data.text("reason", reason);

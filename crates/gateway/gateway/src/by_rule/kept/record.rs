@@ -6,6 +6,8 @@ use model::{Digest, OperationId};
 use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent};
 use serde::{Deserialize, Serialize};
 
+use crate::as_text;
+
 /// A fact about rules that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
@@ -260,29 +262,4 @@ impl TryFrom<WrittenTotals> for CarriedRule {
 
 fn pointer_of(text: &str) -> Result<Pointer, String> {
     Pointer::parse(text).map_err(|error| error.to_string())
-}
-
-/// Values that are written as their text.
-mod as_text {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &T,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromStr,
-        T::Err: Display,
-        D: Deserializer<'de>,
-    {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
-    }
 }

@@ -1,6 +1,9 @@
 //! Records of proposals in the journal, and how each is written as JSON.
 
+use rules::RuleName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::as_text;
 
 /// A fact about proposals that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +83,12 @@ pub struct DecidedProposal {
     /// The reviewer, `rules`, or the proposer that withdrew it.
     pub by: String,
     /// The rule that decided, with its version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
+    #[serde(
+        with = "as_text::optional",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rule: Option<RuleName>,
     /// The author of the rule, on whose authority it decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,

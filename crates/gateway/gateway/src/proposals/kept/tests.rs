@@ -13,6 +13,7 @@ const LINES: &str = r#"{"record":"proposal_opened","id":"p","topic":"main","by":
 {"record":"proposal_decided","id":"p","by":"ana","decision":"approved","reason":"ok","digest":"ee","params":"{}","envelope":"e3","at_ms":11}
 {"record":"proposal_decided","id":"q","by":"ana","decision":"rejected","at_ms":12}
 {"record":"proposal_decided","id":"r","by":"scout","decision":"withdrawn","at_ms":13}
+{"record":"proposal_decided","id":"s","by":"rules","rule":"r1.2","author":"ann","decision":"approved","envelope":"e4","at_ms":13}
 {"record":"proposal_ended","id":"p","state":"completed","reason":"done","answer":"{}","at_ms":14}
 {"record":"proposal_ended","id":"q","state":"expired","at_ms":15}
 {"record":"proposals_closed","digests":[[16,"000102030405060708090a0b0c0d0e0f"],[17,"ffffffffffffffffffffffffffffffff"]]}
@@ -24,6 +25,12 @@ fn every_record_has_its_golden_line() {
         let record: ProposalRecord = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
     }
+}
+
+#[test]
+fn a_decision_by_a_rule_whose_name_cannot_be_read_is_no_record() {
+    let line = r#"{"record":"proposal_decided","id":"s","by":"rules","rule":"r1","author":"ann","decision":"approved","at_ms":13}"#;
+    assert!(serde_json::from_str::<ProposalRecord>(line).is_err());
 }
 
 impl KeptProposals {

@@ -1,0 +1,50 @@
+//! Decider of a proposal, as it is shown: a participant, or a rule on its author's authority.
+
+use std::fmt;
+
+use json::Object;
+use model::{ParticipantId, RULES};
+use rules::RuleName;
+
+use crate::live::ProposalView;
+
+/// A rule that decided, and the author on whose authority it did. Prints as `rule r1.2 of ann`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthoredRule<'p> {
+    /// The rule and its version.
+    pub rule: &'p RuleName,
+    /// Its author.
+    pub author: &'p ParticipantId,
+}
+
+impl AuthoredRule<'_> {
+    /// Writes the members by which programs learn of it.
+    pub(crate) fn write_members(self, object: &mut Object<'_>) {
+        object
+            .text("rule", &self.rule.to_string())
+            .text("rule_author", self.author.as_str());
+    }
+}
+
+impl fmt::Display for AuthoredRule<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "rule {} of {}", self.rule, self.author)
+    }
+}
+
+/// The participant or the name under which rules decide that has decided a proposal.
+pub fn decider(proposal: &ProposalView) -> Option<&str> {
+    if rule_of(proposal).is_some() {
+        return Some(RULES);
+    }
+    proposal.decided_by.as_ref().map(ParticipantId::as_str)
+}
+
+/// The rule that has decided a proposal, with its author.
+pub fn rule_of(proposal: &ProposalView) -> Option<AuthoredRule<'_>> {
+    let rule = proposal.ruling.as_ref()?.rule.as_ref()?;
+    Some(AuthoredRule {
+        rule: &rule.name,
+        author: proposal.decided_by.as_ref()?,
+    })
+}
