@@ -17,38 +17,45 @@
 //! # Contract with the shell
 //!
 //! The shell is the topic and gateway around this crate. It needs [`RuleSet`], [`RuledCall`],
-//! [`CallStage`], [`Spent`] with [`SpentEvent`], [`RulePhase`] with [`LifeEvent`], [`Surrounding`],
-//! and for learning [`RuleEvidence`], [`Learner`] and [`offer`]. The rest are parts of these.
+//! [`CallStage`], [`Spent`] with [`SpentEvent`], [`RulePhase`] with [`LifeEvent`] and
+//! [`SuspendCause`], [`Surrounding`], and for learning [`RuleEvidence`], [`Learner`] and [`offer`].
+//! The rest are parts of these.
 //!
-//! For each call or proposal, in one turn that no other call comes between:
+//! For each proposal, in one turn that no other call comes between:
 //!
 //! 1. Make the [`RuledCall`] from the canonical bytes that the proposal's digest covers, and from
 //!    nothing else. `beside` names each member of the params that is neither target nor arguments nor
 //!    a key of the protocol; `proposer` is one identity, never a name that several callers share.
-//! 2. [`suspends`], for each rule of [`RuleSet::of_call`]: a cause is recorded as
-//!    [`LifeEvent::Suspended`], and the rule leaves the set ([`RuleSet::without`]). A rule that rejects
-//!    or asks must not leave it so that another one approves: the gateway keeps such rules in the
-//!    set, and leaves to people what they may not reject.
-//! 3. [`RuleSet::decide`]. A direct call has no answer, [`RuleDecision::Reject`] or
-//!    [`RuleDecision::Ask`].
-//! 4. If the answer approves, [`is_spot_check`] with [`Spent::draws`]: true leaves the proposal to a
-//!    person, and [`SpentEvent::Checked`] is recorded with that person's decision, not before. The
-//!    gateway does not ask this yet.
-//! 5. The topic decides with the author as the participant, the rule and its version beside it, and
+//! 2. [`suspends`], for each rule of [`RuleSet::of_kind`] that is about the call's proposer and
+//!    addressee: a cause is recorded, [`RulePhase::suspended`] is the rule's next phase, and the rule
+//!    leaves the set ([`RuleSet::without`]). A rule that rejects or asks stays in it whatever becomes
+//!    of it: what it matches and may not decide waits for people.
+//! 3. [`RuleSet::decide`].
+//! 4. The topic decides with the author as the participant, the rule and its version beside it, and
 //!    judges the author's rights of this moment as it judges a person's.
-//! 6. [`RuleSet::charges`], in the journal group of that decision, as [`SpentEvent::Charged`]: also
-//!    for a call that a person approved or that needed no approval. A decision that came too late is
-//!    taken back by [`SpentEvent::Returned`].
-//! 7. At the end [`SpentEvent::Ended`] for a use, and, after an answer without an error,
-//!    [`RuleSet::remembers`] with the time of the answer, as [`SpentEvent::Answered`].
-//!
-//! For each decision of a person, once it is durable, [`Learner::take`] with all rules that have not
-//! ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`] is
-//! recorded before the next call is judged.
+//! 5. [`RuleSet::charges`] of an approval by rule, in the journal group of that decision, as
+//!    [`SpentEvent::Charged`]. A decision that does not count is taken back by
+//!    [`SpentEvent::Returned`].
+//! 6. [`SpentEvent::Ended`] for a use that was answered, and for no other one.
 //!
 //! Times never go back: where a clock was set back, the latest time that the journal has stands in.
-//! A journal that drops events begins with [`Spent::carried`]; no id is given to two rules. A rule of
-//! a proposer or author who is removed ends, before another one can take the name.
+//! A journal that drops events begins with [`Spent::carried`]; no id is given to two rules.
+//!
+//! The gateway does not do yet:
+//!
+//! - A direct call has no answer, [`RuleDecision::Reject`] or [`RuleDecision::Ask`]
+//!   ([`CallStage::Direct`]).
+//! - If the answer approves, [`is_spot_check`] with [`Spent::draws`]: true leaves the proposal to a
+//!   person, and [`SpentEvent::Checked`] is recorded with that person's decision, not before.
+//! - [`RuleSet::charges`] also for a call that a person approved or that needed no approval, for
+//!   rules that reject or ask with guards.
+//! - After an answer without an error, [`RuleSet::remembers`] with the time of the answer, as
+//!   [`SpentEvent::Answered`].
+//! - For each decision of a person, once it is durable, [`Learner::take`] with all rules that have
+//!   not ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`]
+//!   is recorded before the next call is judged.
+//! - Offers, shadows, resumptions and ends. A rule whose author was removed decides nothing, and one
+//!   with a name that has another bearer is suspended; neither ends.
 
 mod acceptance;
 mod arguments;
@@ -119,8 +126,8 @@ pub use learner::{
 };
 pub use licence::{DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, licensed};
 pub use life::{
-    DORMANT_MS, FAILURES_MAX, LifeError, LifeEvent, RuleEnd, RulePhase, Surrounding, SuspendCause,
-    suspends,
+    DORMANT_MS, FAILURES_MAX, LifeError, LifeEvent, NoSuspendCause, RuleEnd, RulePhase,
+    Surrounding, SuspendCause, suspends,
 };
 pub use made_up::{Extreme, made_up};
 pub use name::{NoRuleId, RULE_ID_BYTES_MAX, RuleId, RuleName};

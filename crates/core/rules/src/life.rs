@@ -1,5 +1,8 @@
 //! Life of a rule: offered, shadow, active, suspended, ended; what moves it, and what may not.
 
+use std::fmt;
+use std::str::FromStr;
+
 use model::{Digest, OperationId, ParticipantId};
 
 use crate::acceptance::{ToolRules, ToolTraits};
@@ -13,9 +16,13 @@ pub const DORMANT_MS: u64 = 7 * DAY_MS;
 /// So many failures among the last uses suspend a rule.
 pub const FAILURES_MAX: usize = 3;
 
-/// Why a rule decides nothing for now. Each cause says what brings the rule back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Why a rule decides nothing for now. Each cause says what brings the rule back. Prints as the code
+/// that records have: a word, and what it is about, as in `contradicted:` and an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SuspendCause {
+    /// The name of its author, or of one of its proposers, has another bearer than when the rule came
+    /// into force, or none. A renewal takes the present ones.
+    BearerReplaced(Box<str>),
     /// The definition of its tool changed. A renewal accepts the new one.
     DefinitionChanged,
     /// The configuration of its server changed. A renewal accepts the new one.
@@ -31,9 +38,10 @@ pub enum SuspendCause {
     /// It was not used for [`DORMANT_MS`]. It can be resumed.
     Dormant,
     /// Nothing is learned of its tool, as decisions about it depend on more than arguments. It can
-    /// be resumed.
+    /// be resumed. [`suspends`] does not find it: the learner's owner does.
     ToolQuarantined,
-    /// Its uses cannot be recorded. It can be resumed.
+    /// Its uses cannot be recorded. It can be resumed. [`suspends`] does not find it: the owner of the
+    /// journal does.
     LogUnavailable,
     /// [`FAILURES_MAX`] of its last uses failed. It can be resumed.
     Failing,
@@ -44,11 +52,51 @@ pub enum SuspendCause {
     Destructive,
 }
 
+/// Why a text is no code of a [`SuspendCause`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no cause of a suspension has this code")]
+pub struct NoSuspendCause;
+
 impl SuspendCause {
+    /// Causes whose code is their word alone.
+    const ALONE: [Self; 11] = [
+        Self::DefinitionChanged,
+        Self::ServerChanged,
+        Self::AuthorLostRight,
+        Self::BudgetSpent,
+        Self::Expired,
+        Self::Dormant,
+        Self::ToolQuarantined,
+        Self::LogUnavailable,
+        Self::Failing,
+        Self::OperatorForbids,
+        Self::Destructive,
+    ];
+
+    /// The word of its code.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::BearerReplaced(_) => "bearer_replaced",
+            Self::DefinitionChanged => "definition_changed",
+            Self::ServerChanged => "server_changed",
+            Self::Contradicted(_) => "contradicted",
+            Self::AuthorLostRight => "author_lost_right",
+            Self::BudgetSpent => "budget_spent",
+            Self::Expired => "expired",
+            Self::Dormant => "dormant",
+            Self::ToolQuarantined => "tool_quarantined",
+            Self::LogUnavailable => "log_unavailable",
+            Self::Failing => "failing",
+            Self::OperatorForbids => "operator_forbids",
+            Self::Destructive => "destructive",
+        }
+    }
+
     /// Whether one key brings the rule back as it is. All other causes need a new version, which
     /// its author accepts.
     #[must_use]
-    pub fn can_resume(self) -> bool {
+    pub fn can_resume(&self) -> bool {
         match self {
             Self::AuthorLostRight
             | Self::Dormant
@@ -56,7 +104,8 @@ impl SuspendCause {
             | Self::LogUnavailable
             | Self::Failing
             | Self::OperatorForbids => true,
-            Self::DefinitionChanged
+            Self::BearerReplaced(_)
+            | Self::DefinitionChanged
             | Self::ServerChanged
             | Self::Contradicted(_)
             | Self::BudgetSpent
@@ -66,13 +115,13 @@ impl SuspendCause {
     }
 
     /// Whether an offer, too, ends by it: what was offered is not so any more.
-    fn ends_offers(self) -> bool {
+    fn ends_offers(&self) -> bool {
         !matches!(self, Self::Dormant | Self::LogUnavailable | Self::Failing)
     }
 
     /// Its weight among the causes of one suspension: a renewal must not forget a rejection, nor a
     /// resumption what needs a renewal.
-    fn gravity(self) -> u8 {
+    fn gravity(&self) -> u8 {
         match self {
             Self::Contradicted(_) => 2,
             grave if !grave.can_resume() => 1,
@@ -82,8 +131,11 @@ impl SuspendCause {
 
     /// The cause in words.
     #[must_use]
-    pub fn words(self) -> String {
+    pub fn words(&self) -> String {
         match self {
+            Self::BearerReplaced(name) => {
+                format!("`{name}` is not the name of the same participant any more")
+            }
             Self::DefinitionChanged => "the tool's definition changed".to_owned(),
             Self::ServerChanged => "the server's configuration changed".to_owned(),
             Self::Contradicted(operation) => format!("it covers {operation}, which was rejected"),
@@ -101,6 +153,41 @@ impl SuspendCause {
                 "its tool may destroy data, and its author has not typed its name".to_owned()
             }
         }
+    }
+}
+
+impl fmt::Display for SuspendCause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.as_str();
+        match self {
+            Self::BearerReplaced(name) => write!(out, "{word}:{name}"),
+            Self::Contradicted(operation) => write!(out, "{word}:{operation}"),
+            Self::DefinitionChanged
+            | Self::ServerChanged
+            | Self::AuthorLostRight
+            | Self::BudgetSpent
+            | Self::Expired
+            | Self::Dormant
+            | Self::ToolQuarantined
+            | Self::LogUnavailable
+            | Self::Failing
+            | Self::OperatorForbids
+            | Self::Destructive => out.write_str(word),
+        }
+    }
+}
+
+impl FromStr for SuspendCause {
+    type Err = NoSuspendCause;
+
+    fn from_str(text: &str) -> Result<Self, NoSuspendCause> {
+        let cause = match text.split_once(':') {
+            None => Self::ALONE.into_iter().find(|cause| cause.as_str() == text),
+            Some(("bearer_replaced", name)) => Some(Self::BearerReplaced(name.into())),
+            Some(("contradicted", operation)) => operation.parse().ok().map(Self::Contradicted),
+            Some(_) => None,
+        };
+        cause.ok_or(NoSuspendCause)
     }
 }
 
@@ -222,7 +309,7 @@ impl RulePhase {
         if let Self::Ended(own) = self {
             return match event {
                 LifeEvent::Ended(end) if end == own => Ok(self.clone()),
-                LifeEvent::Suspended(cause) if *own == RuleEnd::OfferOutdated(*cause) => {
+                LifeEvent::Suspended(cause) if *own == RuleEnd::OfferOutdated(cause.clone()) => {
                     Ok(self.clone())
                 }
                 LifeEvent::Accepted { .. }
@@ -255,7 +342,7 @@ impl RulePhase {
                     }
                 }
             }
-            LifeEvent::Suspended(cause) => Ok(self.suspended(*cause)),
+            LifeEvent::Suspended(cause) => Ok(self.suspended(cause)),
             LifeEvent::Resumed { by } => self.resumed(rule, by),
             LifeEvent::Ended(end) => Ok(Self::Ended(end.clone())),
         }
@@ -272,21 +359,25 @@ impl RulePhase {
         }
     }
 
-    /// A graver cause takes the place of a lighter one; never the other way. An offer ends.
-    fn suspended(&self, cause: SuspendCause) -> Self {
+    /// The phase after a suspension. A graver cause takes the place of a lighter one; never the other
+    /// way. An offer ends.
+    #[must_use]
+    pub fn suspended(&self, cause: &SuspendCause) -> Self {
         match self {
             Self::Suspended {
                 cause: own,
                 was_shadow,
             } if cause.gravity() > own.gravity() => Self::Suspended {
-                cause,
+                cause: cause.clone(),
                 was_shadow: *was_shadow,
             },
             Self::Shadow | Self::Active => Self::Suspended {
-                cause,
+                cause: cause.clone(),
                 was_shadow: *self == Self::Shadow,
             },
-            Self::Offered if cause.ends_offers() => Self::Ended(RuleEnd::OfferOutdated(cause)),
+            Self::Offered if cause.ends_offers() => {
+                Self::Ended(RuleEnd::OfferOutdated(cause.clone()))
+            }
             Self::Offered | Self::Suspended { .. } | Self::Ended(_) => self.clone(),
         }
     }
@@ -327,31 +418,30 @@ pub struct Surrounding {
     pub server: Option<Digest>,
     /// Whether the author has, at this moment, the right to all that the rule decides.
     pub author_may: bool,
-    /// Whether nothing is learned of the tool.
-    pub is_quarantined: bool,
-    /// Whether uses can be recorded.
-    pub can_record: bool,
-    /// Traits of the tool, as the operator has set them now.
+    /// The name of the author or of a proposer that has another bearer than when the rule came into
+    /// force, or none.
+    pub replaced: Option<Box<str>>,
+    /// Traits of the tool. Nothing sets [`ToolTraits::rules`] yet.
     pub traits: ToolTraits,
 }
 
-/// The cause that suspends a rule now, if there is one: to be asked before each use. A definition
-/// that is not known suspends nothing; an approving rule does not match then.
+/// The cause that suspends an approving rule now, if there is one: to be asked before each use. A
+/// definition that is not known suspends nothing; the rule does not match then.
+///
+/// A rule that rejects or asks is never suspended: without it, another one would approve what it is
+/// there to keep back.
 #[must_use]
 pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<SuspendCause> {
-    let now_ms = spent.not_before(around.now_ms);
-    let lasting = [
-        (rule.is_over(now_ms), SuspendCause::Expired),
-        (!around.author_may, SuspendCause::AuthorLostRight),
-    ];
     if rule.decision.tightens() {
-        return first_cause(lasting);
+        return None;
     }
+    let now_ms = spent.not_before(around.now_ms);
+    let replaced = around.replaced.clone().map(SuspendCause::BearerReplaced);
     let changed = |own: Option<Digest>, now: Option<Digest>| now.is_some() && own != now;
     let used_ms = spent.last_use_ms(&rule.name.id).unwrap_or_default();
     let idle_ms = now_ms.saturating_sub(used_ms.max(around.since_ms));
     let traits = around.traits;
-    let grave = [
+    let causes = [
         (
             changed(rule.scope.definition, around.definition),
             SuspendCause::DefinitionChanged,
@@ -368,26 +458,20 @@ pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<
             rule.uses.is_some_and(|most| spent.uses(&rule.name) >= most),
             SuspendCause::BudgetSpent,
         ),
-    ];
-    let light = [
+        (rule.is_over(now_ms), SuspendCause::Expired),
+        (!around.author_may, SuspendCause::AuthorLostRight),
         (
             traits.rules == ToolRules::Never,
             SuspendCause::OperatorForbids,
         ),
-        (!around.can_record, SuspendCause::LogUnavailable),
-        (around.is_quarantined, SuspendCause::ToolQuarantined),
         (
             spent.failures(&rule.name.id) >= FAILURES_MAX,
             SuspendCause::Failing,
         ),
         (idle_ms >= DORMANT_MS, SuspendCause::Dormant),
     ];
-    first_cause(grave.into_iter().chain(lasting).chain(light))
-}
-
-fn first_cause(causes: impl IntoIterator<Item = (bool, SuspendCause)>) -> Option<SuspendCause> {
-    let mut causes = causes.into_iter();
-    causes.find(|(holds, _)| *holds).map(|(_, cause)| cause)
+    let mut causes = causes.into_iter().filter(|(holds, _)| *holds);
+    replaced.or_else(|| causes.next().map(|(_, cause)| cause))
 }
 
 #[cfg(test)]

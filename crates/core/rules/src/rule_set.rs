@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::REQUEST;
+use model::{KindRef, REQUEST};
 
 use crate::call::RuledCall;
 use crate::judge::{ExplainedCheck, Judge, kept_value};
@@ -11,7 +11,7 @@ use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules, reads_
 use crate::rule::{CallRule, RuleDecision};
 use crate::spent::{AnsweredCall, RuleCharge, Spent};
 
-/// How a call came before the rules.
+/// Way in which a call came before the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallStage {
     /// Its sender may make it without approval. Only rules that reject or ask look at it.
@@ -79,7 +79,7 @@ pub struct RuleSet {
     by_target: BTreeMap<Box<str>, Vec<usize>>,
     /// Places of the rules of a whole method.
     of_methods: Vec<usize>,
-    /// How many of the rules reject or ask.
+    /// Number of the rules that reject or ask.
     tightening: usize,
     /// Calls that guards ask for, as method, target and server.
     awaited: BTreeSet<(Box<str>, Box<str>, String)>,
@@ -162,10 +162,10 @@ impl RuleSet {
         texts.join("\n")
     }
 
-    /// The set without a rule, such as one that is suspended.
+    /// The set without some rules, such as those that are suspended.
     #[must_use]
-    pub fn without(&self, rule: &RuleName) -> Self {
-        let others = self.rules.iter().filter(|one| one.name != *rule);
+    pub fn without(&self, gone: &[RuleName]) -> Self {
+        let others = self.rules.iter().filter(|one| !gone.contains(&one.name));
         Self::indexed(others.cloned().collect())
     }
 
@@ -190,7 +190,7 @@ impl RuleSet {
         if stage == CallStage::Direct && !self.tightens() {
             return None;
         }
-        let mut rules = self.of_call(call);
+        let mut rules = self.of_kind(call.kind);
         let rule = rules.find(|rule| {
             let is_judged = stage == CallStage::Proposed || rule.decision.tightens();
             is_judged && Judge { rule, call, spent }.acts()
@@ -208,7 +208,7 @@ impl RuleSet {
         approved_by: Option<&RuleName>,
     ) -> Vec<RuleCharge> {
         let mut charges = Vec::new();
-        for rule in self.of_call(call) {
+        for rule in self.of_kind(call.kind) {
             let judge = Judge { rule, call, spent };
             let is_use = approved_by == Some(&rule.name);
             let is_counted = rule.decision.tightens() && !rule.guards.is_empty() && judge.watches();
@@ -261,7 +261,7 @@ impl RuleSet {
     /// Why each rule of a call's kind decides it, or does not.
     #[must_use]
     pub fn explain<'a>(&'a self, call: &RuledCall<'_>, spent: &Spent) -> Vec<RuleExplanation<'a>> {
-        self.of_call(call)
+        self.of_kind(call.kind)
             .map(|rule| {
                 let judge = Judge { rule, call, spent };
                 RuleExplanation {
@@ -273,20 +273,16 @@ impl RuleSet {
             .collect()
     }
 
-    /// The rules of a call's kind, in the order in which they decide: those of which the owner of the
+    /// The rules of a kind of call, in the order in which they decide: those of which the owner of the
     /// set asks [`suspends`](crate::suspends) before it asks [`Self::decide`].
-    pub fn of_call<'s>(
+    pub fn of_kind<'s>(
         &'s self,
-        call: &RuledCall<'_>,
+        kind: KindRef<'_>,
     ) -> impl Iterator<Item = &'s CallRule> + use<'s> {
-        let target = call
-            .kind
-            .context()
-            .and_then(|target| self.by_target.get(target));
+        let target = kind.context().and_then(|target| self.by_target.get(target));
         let mut places: Vec<usize> = target.into_iter().flatten().copied().collect();
         places.extend(&self.of_methods);
         places.sort_unstable();
-        let kind = call.kind;
         let rules = places.into_iter().filter_map(|at| self.rules.get(at));
         rules
             .filter(|rule| rule.is_of_kind(kind))

@@ -218,6 +218,16 @@ impl Spent {
         now_ms.max(self.latest_ms)
     }
 
+    /// Drops the charges that no guard needs any more, also of rules that nothing uses any more.
+    pub fn drop_old(&mut self, now_ms: u64) {
+        for spent in self.rules.values_mut() {
+            if spent.drop_old(now_ms) {
+                // A clock that is set back must not ask for them again.
+                self.latest_ms = self.latest_ms.max(now_ms);
+            }
+        }
+    }
+
     /// Forgets a rule that has ended.
     pub fn forget(&mut self, rule: &RuleId) {
         self.rules.remove(rule);
@@ -337,12 +347,7 @@ impl RuleSpent {
         }
         let now_ms = charge.at_ms;
         self.charges.push_back(charge);
-        // An operation that comes twice, as after a crash, comes within a day.
-        let is_old =
-            |first: &RuleCharge| now_ms.saturating_sub(first.at_ms) > first.keep_ms.max(DAY_MS);
-        while self.charges.front().is_some_and(is_old) {
-            self.drop_first();
-        }
+        self.drop_old(now_ms);
         if self.charges.len() > RULE_CHARGES_MAX
             && let Some(first) = self.drop_first()
         {
@@ -382,6 +387,18 @@ impl RuleSpent {
         self.full_until_ms = self.full_until_ms.max(totals.full_until_ms);
         self.outcomes = totals.outcomes.into();
         self.checks = totals.checks.into();
+    }
+
+    /// Drops the first charges that no guard needs any more. Returns whether there were any.
+    fn drop_old(&mut self, now_ms: u64) -> bool {
+        let before = self.charges.len();
+        // An operation that comes twice, as after a crash, comes within a day.
+        let is_old =
+            |first: &RuleCharge| now_ms.saturating_sub(first.at_ms) > first.keep_ms.max(DAY_MS);
+        while self.charges.front().is_some_and(is_old) {
+            self.drop_first();
+        }
+        self.charges.len() < before
     }
 
     fn drop_first(&mut self) -> Option<RuleCharge> {
@@ -541,6 +558,33 @@ mod tests {
         let carried = spent(whole.carried());
         assert_eq!(carried, whole);
         assert_eq!(carried.uses(&charge(1, 1, 1).rule), u32::MAX);
+    }
+
+    #[test]
+    fn charges_that_no_guard_needs_make_way_without_another_use() {
+        let kept_long = RuleCharge {
+            keep_ms: 3 * DAY_MS,
+            ..charge(1, 2, 5)
+        };
+        let other: RuleName = "r2.1".parse().unwrap();
+        let of_other = RuleCharge {
+            rule: other.clone(),
+            ..kept_long
+        };
+        let mut spent = spent([charge(1, 1, 5), of_other].map(SpentEvent::Charged));
+        let mut charges_after = |now_ms| {
+            spent.drop_old(now_ms);
+            spent.carried_len() - spent.rules.len()
+        };
+        assert_eq!(charges_after(5 + DAY_MS), 2);
+        assert_eq!(charges_after(6 + DAY_MS), 1);
+        assert_eq!(charges_after(6 + 3 * DAY_MS), 0);
+        assert_eq!(
+            (spent.uses(&charge(1, 1, 5).rule), spent.uses(&other)),
+            (1, 1)
+        );
+        // A clock that is set back does not make room in their windows.
+        assert_eq!(spent.not_before(7), 6 + 3 * DAY_MS);
     }
 
     #[test]

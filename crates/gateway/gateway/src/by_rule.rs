@@ -1,8 +1,12 @@
 //! Rules in force: what they decide, what they have spent, and how they are shown.
 
+pub(crate) mod bench;
 pub mod decided_by;
 pub(crate) mod desk;
 pub(crate) mod facts;
 pub(crate) mod judge;
 pub(crate) mod kept;
 pub mod shown;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fixture::approving;
+use crate::rule::RuleDecision;
 use crate::spent::{RuleCharge, SpentEvent};
 
 const END_MS: u64 = 1_796_547_600_000;
@@ -33,8 +34,7 @@ fn around() -> Surrounding {
         definition: Some(Digest([0xAB; 32])),
         server: Some(Digest([0xAB; 32])),
         author_may: true,
-        is_quarantined: false,
-        can_record: true,
+        replaced: None,
         traits: ToolTraits {
             harmless: true,
             ..ToolTraits::default()
@@ -98,12 +98,13 @@ fn a_grave_cause_needs_a_new_version() {
         SuspendCause::BudgetSpent,
         SuspendCause::Expired,
         SuspendCause::Destructive,
+        SuspendCause::BearerReplaced("ann".into()),
     ] {
         let dormant = RulePhase::Active.step(&rule, &LifeEvent::Suspended(SuspendCause::Dormant));
         // It takes the place of a light cause, and stays.
         let grave = dormant
             .unwrap()
-            .step(&rule, &LifeEvent::Suspended(cause))
+            .step(&rule, &LifeEvent::Suspended(cause.clone()))
             .unwrap();
         let again = grave
             .step(&rule, &LifeEvent::Suspended(SuspendCause::Dormant))
@@ -128,7 +129,7 @@ fn an_offer_ends_by_what_would_have_suspended_its_rule() {
         SuspendCause::ToolQuarantined,
         SuspendCause::OperatorForbids,
     ] {
-        let event = LifeEvent::Suspended(cause);
+        let event = LifeEvent::Suspended(cause.clone());
         let ended = RulePhase::Offered.step(&rule, &event).unwrap();
         assert_eq!(ended, RulePhase::Ended(RuleEnd::OfferOutdated(cause)));
         assert_eq!(ended.step(&rule, &event), Ok(ended.clone()));
@@ -149,7 +150,7 @@ fn a_renewal_does_not_forget_a_rejection() {
     let mut phase = RulePhase::Active;
     for cause in [
         SuspendCause::BudgetSpent,
-        contradicted,
+        contradicted.clone(),
         SuspendCause::Expired,
     ] {
         phase = phase.step(&rule, &LifeEvent::Suspended(cause)).unwrap();
@@ -242,12 +243,11 @@ fn what_surrounds_a_rule_suspends_it_before_its_next_use() {
         Some(SuspendCause::AuthorLostRight),
     );
     check(
-        |around| around.is_quarantined = true,
-        Some(SuspendCause::ToolQuarantined),
-    );
-    check(
-        |around| around.can_record = false,
-        Some(SuspendCause::LogUnavailable),
+        |around| {
+            around.replaced = Some("bo".into());
+            around.author_may = false;
+        },
+        Some(SuspendCause::BearerReplaced("bo".into())),
     );
     check(
         |around| around.traits.rules = ToolRules::Never,
@@ -319,17 +319,58 @@ fn failed_uses_suspend_a_rule() {
 }
 
 #[test]
-fn a_rule_that_tightens_lasts_while_its_author_may() {
+fn a_rule_that_tightens_is_never_suspended() {
     let mut rule = rule();
-    rule.decision = crate::rule::RuleDecision::Ask;
     rule.expires_ms = None;
     let mut around = around();
     around.now_ms += 99 * DORMANT_MS;
     around.definition = Some(Digest([1; 32]));
-    assert_eq!(suspends(&rule, &Spent::default(), &around), None);
     around.author_may = false;
-    assert_eq!(
-        suspends(&rule, &Spent::default(), &around),
-        Some(SuspendCause::AuthorLostRight)
-    );
+    around.replaced = Some("ann".into());
+    for decision in [RuleDecision::Reject, RuleDecision::Ask] {
+        rule.decision = decision;
+        assert_eq!(suspends(&rule, &Spent::default(), &around), None);
+    }
+}
+
+#[test]
+fn causes_have_codes_that_are_read_back() {
+    let id = OperationId(7);
+    for (cause, code) in [
+        (
+            SuspendCause::BearerReplaced("acme:ann".into()),
+            "bearer_replaced:acme:ann".to_owned(),
+        ),
+        (
+            SuspendCause::DefinitionChanged,
+            "definition_changed".to_owned(),
+        ),
+        (SuspendCause::ServerChanged, "server_changed".to_owned()),
+        (SuspendCause::Contradicted(id), format!("contradicted:{id}")),
+        (
+            SuspendCause::AuthorLostRight,
+            "author_lost_right".to_owned(),
+        ),
+        (SuspendCause::BudgetSpent, "budget_spent".to_owned()),
+        (SuspendCause::Expired, "expired".to_owned()),
+        (SuspendCause::Dormant, "dormant".to_owned()),
+        (SuspendCause::ToolQuarantined, "tool_quarantined".to_owned()),
+        (SuspendCause::LogUnavailable, "log_unavailable".to_owned()),
+        (SuspendCause::Failing, "failing".to_owned()),
+        (SuspendCause::OperatorForbids, "operator_forbids".to_owned()),
+        (SuspendCause::Destructive, "destructive".to_owned()),
+    ] {
+        assert_eq!(cause.to_string(), code);
+        assert_eq!(code.parse(), Ok(cause));
+    }
+    for text in [
+        "",
+        "its end came",
+        "expired:",
+        "contradicted",
+        "contradicted:x",
+        "Expired",
+    ] {
+        assert_eq!(text.parse::<SuspendCause>(), Err(NoSuspendCause), "{text}");
+    }
 }

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use auth::Incarnations;
 use model::OperationId;
 use platform::{Mutex, MutexGuard};
-use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet};
+use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet, SuspendCause};
+use store::{StoreError, not_written};
 
-use super::kept::{AcceptedRule, ReturnedUse, RuleBook, RuleRecord, SuspendedRule};
+use super::kept::{AcceptedRule, ReturnedUse, RuleBook, RuleLife, RuleRecord, SuspendedRule};
 use crate::ledgers::TopicLedgers;
 
 /// Why no rule is in force where nothing is kept.
@@ -18,26 +20,34 @@ const NO_JOURNAL: &str = "its uses cannot be recorded: the gateway keeps no jour
 /// The rules of one topic.
 pub(crate) struct RuleDesk {
     topic: String,
-    /// Whether the topic has a file of rules that is in force: without one, nothing is looked at.
+    /// Whether the topic's file has rules: without any, nothing is looked at.
     has_rules: AtomicBool,
+    /// Whether its rules decide nothing, until others are put in force.
+    is_paused: AtomicBool,
     /// Whether a rule has decided something since the start.
-    has_decided: AtomicBool,
+    has_ever_decided: AtomicBool,
     state: Mutex<DeskState>,
+    /// Records of lives that found the journal's queue full, which go to it with the next ones.
+    unwritten: Arc<Mutex<Vec<RuleRecord>>>,
 }
 
 /// The rules of one topic, as its desk has them.
 #[derive(Default)]
 pub(crate) struct DeskState {
-    /// What the journal has, and what is being written to it.
+    /// The rules as the journal has them, with all that is being written to it.
     pub(crate) book: RuleBook,
     /// The rules that match calls: those in force, and all that reject or ask. What one of these
     /// matches that is not in force waits for people.
     pub(crate) set: RuleSet,
-    /// All rules of the file.
+    /// All rules of the file, as one set, for explanations.
+    pub(crate) whole: RuleSet,
+    /// All rules of the file, in its order.
     written: Vec<CallRule>,
-    /// Those of them that did not come into force, with the reasons.
+    /// Rules of the file that did not come into force, with the reasons.
     refused: BTreeMap<RuleId, String>,
-    /// Proposals that a rule has decided, until they are over.
+    /// Proposals that a rule has decided, until they are over. A decision that the topic refuses leaves
+    /// its proposal open at once, and the charge is given back a little later: a second decision
+    /// between the two would run on that charge.
     decided: BTreeSet<OperationId>,
 }
 
@@ -47,7 +57,7 @@ pub(crate) enum RuleStanding {
     /// It decides.
     InForce,
     /// It is suspended since this time, in Unix milliseconds.
-    Suspended { cause: String, at_ms: u64 },
+    Suspended { cause: SuspendCause, at_ms: u64 },
     /// It did not come into force.
     Refused(String),
 }
@@ -63,30 +73,38 @@ impl RuleDesk {
         Self {
             topic: topic.to_owned(),
             has_rules: AtomicBool::new(false),
-            has_decided: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
+            has_ever_decided: AtomicBool::new(false),
             state: Mutex::new(state),
+            unwritten: Arc::default(),
         }
     }
 
-    /// Whether the topic has rules.
-    pub(crate) fn has_rules(&self) -> bool {
-        self.has_rules.load(Ordering::Relaxed)
+    /// Whether its rules judge proposals: there are some, and they are not paused.
+    pub(crate) fn judges(&self) -> bool {
+        self.has_rules.load(Ordering::Relaxed) && !self.is_paused.load(Ordering::Relaxed)
     }
 
     /// Whether a rule has decided something since the start: without, no call is a use of one.
-    pub(crate) fn has_decided(&self) -> bool {
-        self.has_decided.load(Ordering::Relaxed)
+    pub(crate) fn has_ever_decided(&self) -> bool {
+        self.has_ever_decided.load(Ordering::Relaxed)
     }
 
-    /// Takes that a rule decides a proposal.
-    pub(crate) fn decide(&self, state: &mut DeskState, proposal: OperationId) {
-        self.has_decided.store(true, Ordering::Relaxed);
+    /// Takes that a rule decides a proposal, with what it counts of it.
+    pub(crate) fn decide(
+        &self,
+        state: &mut DeskState,
+        proposal: OperationId,
+        charges: &[RuleRecord],
+    ) {
+        charges.iter().for_each(|charge| state.book.apply(charge));
+        self.has_ever_decided.store(true, Ordering::Relaxed);
         state.decided.insert(proposal);
     }
 
     /// Takes that a proposal is over.
     pub(crate) fn conclude(&self, proposal: OperationId) {
-        if self.has_decided() {
+        if self.has_ever_decided() {
             self.lock().decided.remove(&proposal);
         }
     }
@@ -101,7 +119,7 @@ impl RuleDesk {
     pub(crate) fn pause(&self) {
         // Under the lock: what was chosen by then is decided before the topic takes the next step.
         let _state = self.lock();
-        self.has_rules.store(false, Ordering::Relaxed);
+        self.is_paused.store(true, Ordering::Relaxed);
     }
 
     /// Puts the rules of a file in force in place of those before. Returns what the journal must
@@ -114,6 +132,7 @@ impl RuleDesk {
         now_ms: u64,
     ) -> Vec<RuleRecord> {
         let mut state = self.lock();
+        state.book.spent.drop_old(now_ms);
         let mut records = Vec::new();
         let mut refused = BTreeMap::new();
         let mut active = Vec::new();
@@ -137,11 +156,22 @@ impl RuleDesk {
                 active.push(rule.clone());
             }
         }
-        // A file was read as these, so that they are a set.
-        state.set = RuleSet::new(active).unwrap_or_default();
+        // A file was read as these, so that they are sets.
+        let sets = RuleSet::new(active)
+            .and_then(|active| Ok((active, RuleSet::new(rules.iter().cloned())?)));
+        let (set, whole) = sets.unwrap_or_else(|error| {
+            tracing::error!(topic = self.topic, %error, "no rule is in force: the gateway has a fault");
+            let why = error.to_string();
+            let all = rules.iter().map(|rule| (rule.name.id.clone(), why.clone()));
+            refused.extend(all);
+            (RuleSet::default(), RuleSet::default())
+        });
+        state.set = set;
+        state.whole = whole;
         state.refused = refused;
         state.written = rules.to_vec();
         self.has_rules.store(!rules.is_empty(), Ordering::Relaxed);
+        self.is_paused.store(false, Ordering::Relaxed);
         records
     }
 
@@ -209,35 +239,65 @@ impl RuleDesk {
         self.lock().book.apply(record);
     }
 
-    /// Suspends a rule. Returns what the journal must have of it.
+    /// Suspends rules. Returns what the journal must have of it.
     pub(crate) fn suspend(
         &self,
         state: &mut DeskState,
-        rule: &RuleName,
-        cause: String,
+        causes: Vec<(RuleName, SuspendCause)>,
         now_ms: u64,
-    ) -> RuleRecord {
-        let record = RuleRecord::Suspended(SuspendedRule {
-            topic: self.topic.clone(),
-            rule: rule.clone(),
-            cause,
-            at_ms: now_ms,
+    ) -> Vec<RuleRecord> {
+        if causes.is_empty() {
+            return Vec::new();
+        }
+        let names: Vec<RuleName> = causes.iter().map(|(name, _)| name.clone()).collect();
+        state.set = state.set.without(&names);
+        let record = |(rule, cause)| {
+            RuleRecord::Suspended(SuspendedRule {
+                topic: self.topic.clone(),
+                rule,
+                cause,
+                at_ms: now_ms,
+            })
+        };
+        let records: Vec<RuleRecord> = causes.into_iter().map(record).collect();
+        records.iter().for_each(|record| state.book.apply(record));
+        records
+    }
+
+    /// Writes records down for which nothing waits: those before them, that they follow from, are
+    /// lost with them. Lives of rules that find the journal's queue full follow with the next records.
+    pub(crate) fn write(&self, ledgers: &TopicLedgers, records: Vec<RuleRecord>) {
+        let mut all = std::mem::take(&mut *self.unwritten.lock());
+        all.extend(records);
+        if all.is_empty() {
+            return;
+        }
+        let all: Arc<[RuleRecord]> = all.into();
+        let unwritten = Arc::clone(&self.unwritten);
+        let again = Arc::clone(&all);
+        ledgers.rules.submit(&all, move |result| {
+            let Err(error) = result else {
+                return;
+            };
+            tracing::error!(error = %not_written(&error), "the journal has no record of rules");
+            if matches!(error, StoreError::Busy) {
+                // A use that is not given back costs a use, and is no reason to hold more and more.
+                let lives = again.iter().filter(|record| record.is_of_life());
+                unwritten.lock().extend(lives.cloned());
+            }
         });
-        state.book.apply(&record);
-        state.set = state.set.without(rule);
-        record
     }
 }
 
 impl DeskState {
     /// Whether a rule has decided a proposal that is not over.
-    pub(crate) fn has_decided(&self, proposal: OperationId) -> bool {
+    pub(crate) fn is_decided(&self, proposal: OperationId) -> bool {
         self.decided.contains(&proposal)
     }
 
     fn is_suspended(&self, rule: &CallRule) -> bool {
         let life = self.book.life(&rule.name.id);
-        life.is_some_and(|life| life.suspended.is_some())
+        life.is_some_and(|life| life.suspension().is_some())
     }
 
     /// When a rule in force came into force, in Unix milliseconds.
@@ -249,12 +309,16 @@ impl DeskState {
 
     /// The name of a rule's author, or of one of its proposers, that has another bearer than when the
     /// rule came into force, or none any more.
-    pub(crate) fn replaced(&self, rule: &CallRule, incarnations: &Incarnations) -> Option<String> {
+    pub(crate) fn replaced(
+        &self,
+        rule: &CallRule,
+        incarnations: &Incarnations,
+    ) -> Option<Box<str>> {
         let before = &self.book.life(&rule.name.id)?.bearers;
         let now = bearers_of(rule, incarnations);
         let mut names = before.keys().chain(now.keys());
         let name = names.find(|name| before.get(*name) != now.get(*name))?;
-        Some(name.clone())
+        Some(name.as_str().into())
     }
 
     /// All rules of the file, each with its standing.
@@ -262,20 +326,16 @@ impl DeskState {
         self.written.iter().map(|rule| (rule, self.standing(rule)))
     }
 
-    /// Whether a rule of the file is in force.
-    pub(crate) fn is_in_force(&self, rule: &CallRule) -> bool {
-        self.standing(rule) == RuleStanding::InForce
-    }
-
-    fn standing(&self, rule: &CallRule) -> RuleStanding {
+    /// The standing of a rule of the file.
+    pub(crate) fn standing(&self, rule: &CallRule) -> RuleStanding {
         if let Some(why) = self.refused.get(&rule.name.id) {
             return RuleStanding::Refused(why.clone());
         }
         let life = self.book.life(&rule.name.id);
-        match life.and_then(|life| life.suspended.as_ref()) {
-            Some(suspended) => RuleStanding::Suspended {
-                cause: suspended.cause.clone(),
-                at_ms: suspended.at_ms,
+        match life.and_then(RuleLife::suspension) {
+            Some(suspension) => RuleStanding::Suspended {
+                cause: suspension.cause.clone(),
+                at_ms: suspension.at_ms,
             },
             None => RuleStanding::InForce,
         }

@@ -24,12 +24,12 @@ pub(crate) struct CallFacts<'o> {
     pub(crate) to: ParticipantId,
     pub(crate) arguments: Result<Arguments, ArgumentsError>,
     /// Members of the params beside target and arguments.
-    pub(crate) beside: Vec<String>,
+    beside: Vec<String>,
     /// Digest of the tool's definition as its server lists it to the proposer now.
     pub(crate) definition: Option<Digest>,
     /// Digest of the server's configured command or URL.
     pub(crate) server: Option<Digest>,
-    /// What the tool says of itself. It only tightens.
+    /// Traits that the tool says of itself. They only tighten.
     pub(crate) traits: ToolTraits,
     /// The server of which this was read.
     upstream: Option<Arc<Upstream>>,
@@ -75,7 +75,12 @@ impl<'o> CallFacts<'o> {
         now.as_ref().map(Arc::as_ptr) == self.upstream.as_ref().map(Arc::as_ptr)
     }
 
-    /// The call, for rules. `beside` are [`CallFacts::beside`].
+    /// Names of members that the call has beside target and arguments.
+    pub(crate) fn beside_names(&self) -> Vec<&str> {
+        self.beside.iter().map(String::as_str).collect()
+    }
+
+    /// The call, for rules. `beside` are [`CallFacts::beside_names`].
     pub(crate) fn call<'a>(
         &'a self,
         operation: OperationId,

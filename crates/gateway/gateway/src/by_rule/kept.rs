@@ -1,12 +1,11 @@
-//! Rules in the journal: which versions were taken into force, which are suspended, and what they
-//! have spent.
+//! Rules in the journal: versions that came into force, suspensions, and spending.
 
 mod record;
 
 use std::collections::BTreeMap;
 
 use model::Digest;
-use rules::{RuleId, RuleName, Spent, SpentEvent};
+use rules::{RuleId, RuleName, RulePhase, Spent, SpentEvent, SuspendCause};
 use store::Fold;
 
 pub(crate) use record::{AcceptedRule, EndedUse, ReturnedUse, RuleRecord, SuspendedRule};
@@ -21,8 +20,41 @@ pub(crate) struct RuleLife {
     pub(crate) since_ms: u64,
     /// Incarnations of the names of its author and its proposers then, of those that had one.
     pub(crate) bearers: BTreeMap<String, String>,
-    /// What suspended it, if something did.
-    pub(crate) suspended: Option<SuspendedRule>,
+    /// Active or suspended: nothing else is recorded yet.
+    phase: RulePhase,
+    /// When it was suspended, in Unix milliseconds.
+    suspended_ms: Option<u64>,
+}
+
+/// A suspension of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Suspension<'l> {
+    pub(crate) cause: &'l SuspendCause,
+    /// Its time in Unix milliseconds.
+    pub(crate) at_ms: u64,
+}
+
+impl RuleLife {
+    /// Its suspension, if it is suspended.
+    pub(crate) fn suspension(&self) -> Option<Suspension<'_>> {
+        match &self.phase {
+            RulePhase::Suspended { cause, .. } => Some(Suspension {
+                cause,
+                at_ms: self.suspended_ms.unwrap_or_default(),
+            }),
+            RulePhase::Offered | RulePhase::Shadow | RulePhase::Active | RulePhase::Ended(_) => {
+                None
+            }
+        }
+    }
+
+    fn suspend(&mut self, cause: &SuspendCause, at_ms: u64) {
+        let next = self.phase.suspended(cause);
+        if next != self.phase {
+            self.phase = next;
+            self.suspended_ms = Some(at_ms);
+        }
+    }
 }
 
 /// The rules of one topic, as the journal has them.
@@ -47,7 +79,7 @@ impl RuleBook {
                 if let Some(life) = self.lives.get_mut(&suspended.rule.id)
                     && life.name == suspended.rule
                 {
-                    life.suspended.get_or_insert_with(|| suspended.clone());
+                    life.suspend(&suspended.cause, suspended.at_ms);
                 }
             }
             RuleRecord::Charged(charged) => {
@@ -79,13 +111,14 @@ impl RuleBook {
             digest: accepted.digest,
             since_ms: accepted.at_ms,
             bearers: accepted.bearers.clone(),
-            suspended: None,
+            phase: RulePhase::Active,
+            suspended_ms: None,
         };
         self.lives.insert(accepted.rule.id.clone(), life);
     }
 
     fn live(&self) -> usize {
-        let suspended = self.lives.values().filter(|life| life.suspended.is_some());
+        let suspended = self.lives.values().filter_map(RuleLife::suspension);
         self.lives.len() + suspended.count() + self.spent.carried_len()
     }
 
@@ -99,8 +132,15 @@ impl RuleBook {
                 at_ms: life.since_ms,
                 bearers: life.bearers.clone(),
             }));
-            let suspended = life.suspended.iter().cloned();
-            records.extend(suspended.map(RuleRecord::Suspended));
+            let suspension = life.suspension();
+            records.extend(suspension.map(|suspension| {
+                RuleRecord::Suspended(SuspendedRule {
+                    topic: topic.to_owned(),
+                    rule: life.name.clone(),
+                    cause: suspension.cause.clone(),
+                    at_ms: suspension.at_ms,
+                })
+            }));
         }
         let carried = self.spent.carried().into_iter();
         records.extend(carried.filter_map(|event| RuleRecord::of_spent(topic, event)));
@@ -134,11 +174,13 @@ impl Fold for KeptRules {
         self.topics.values().map(RuleBook::live).sum()
     }
 
-    fn records(&mut self, _: u64) -> Vec<RuleRecord> {
-        let topics = self.topics.iter();
-        topics
-            .flat_map(|(topic, book)| book.records(topic))
-            .collect()
+    fn records(&mut self, now_ms: u64) -> Vec<RuleRecord> {
+        let mut records = Vec::new();
+        for (topic, book) in &mut self.topics {
+            book.spent.drop_old(now_ms);
+            records.extend(book.records(topic));
+        }
+        records
     }
 }
 

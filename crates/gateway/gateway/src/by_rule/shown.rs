@@ -1,9 +1,12 @@
 //! Rules as they are shown: with their standing, and why they decide a proposal or do not.
 
+use std::sync::Arc;
+
 use model::{Digest, OperationId};
 use platform::unix_ms;
 use rules::{CallRule, ExplainedCheck};
 
+use super::bench::{RuleBench, authors_of};
 use super::desk::RuleStanding;
 use super::facts::CallFacts;
 use crate::dispatch::Dispatch;
@@ -32,18 +35,18 @@ pub struct RuleReason {
     pub rule: CallRule,
     /// Whether it decides the proposal, were it the only one.
     pub acts: bool,
-    /// Every check with its result.
+    /// Every check with its result, and what else keeps the rule from deciding.
     pub checks: Vec<ExplainedCheck>,
 }
 
-/// What rules see of a proposal, and why each of them decides it or does not.
+/// A proposal as rules see it, and why each of them decides it or does not.
 #[derive(Debug, Clone)]
 pub struct ExplainedProposal {
     /// Digest of the tool's definition.
     pub definition: Option<Digest>,
     /// Digest of the server's configured command or URL.
     pub server: Option<Digest>,
-    /// The rules in force of its kind, in the order in which they decide.
+    /// The rules of its kind, in the order in which they decide.
     pub rules: Vec<RuleReason>,
 }
 
@@ -57,7 +60,9 @@ impl Dispatch {
             let left = rule.uses.map(|most| most.saturating_sub(used));
             let (state, why, since_ms) = match standing {
                 RuleStanding::Refused(why) => ("refused", Some(why), None),
-                RuleStanding::Suspended { cause, at_ms } => ("suspended", Some(cause), Some(at_ms)),
+                RuleStanding::Suspended { cause, at_ms } => {
+                    ("suspended", Some(cause.words()), Some(at_ms))
+                }
                 RuleStanding::InForce if rule.is_over(now_ms) => ("over", None, None),
                 RuleStanding::InForce if left == Some(0) => ("spent", None, None),
                 RuleStanding::InForce => ("in force", None, None),
@@ -74,25 +79,43 @@ impl Dispatch {
         state.all().map(view).collect()
     }
 
-    /// Why rules in force decide a proposal, or do not. `None` if it is not known, or for no single
-    /// addressee.
-    pub fn explain_rules(&self, proposal: OperationId) -> Option<ExplainedProposal> {
+    /// Why the rules of the topic's file decide a proposal, or do not. `None` if it is not known, or
+    /// for no single addressee.
+    pub fn explain_rules(self: &Arc<Self>, proposal: OperationId) -> Option<ExplainedProposal> {
         let content = self.with(|topic| topic.proposed(proposal).map(|(it, _)| it.clone()))?;
         let facts = CallFacts::of(self, &content.opened)?;
-        let beside: Vec<&str> = facts.beside.iter().map(String::as_str).collect();
-        let state = self.rules.lock();
-        let spent = &state.book.spent;
-        let call = facts.call(proposal, &beside, spent.not_before(unix_ms()));
-        let explained = state.set.explain(&call, spent).into_iter();
-        let rules = explained.map(|explained| RuleReason {
-            rule: explained.rule.clone(),
-            acts: explained.acts && state.is_in_force(explained.rule),
-            checks: explained.checks,
+        let authors = authors_of(self, facts.kind, |state| &state.whole);
+        let beside = facts.beside_names();
+        let rules = self.with(|topic| {
+            let state = self.rules.lock();
+            let spent = &state.book.spent;
+            let bench = RuleBench {
+                dispatch: self,
+                topic,
+                facts: &facts,
+                call: &facts.call(proposal, &beside, spent.not_before(unix_ms())),
+                authors: &authors,
+            };
+            let explained = state.whole.explain(bench.call, spent).into_iter();
+            explained
+                .map(|explained| {
+                    let hindrance = bench.hindrance(&state, explained.rule);
+                    RuleReason {
+                        rule: explained.rule.clone(),
+                        acts: explained.acts && hindrance.is_none(),
+                        checks: hindrance
+                            .map(|hindrance| hindrance.check(explained.rule))
+                            .into_iter()
+                            .chain(explained.checks)
+                            .collect(),
+                    }
+                })
+                .collect()
         });
         Some(ExplainedProposal {
             definition: facts.definition,
             server: facts.server,
-            rules: rules.collect(),
+            rules,
         })
     }
 }

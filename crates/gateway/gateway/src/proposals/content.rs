@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use model::{OperationId, Refusal};
 use platform::Mutex;
-use tokio::sync::oneshot;
-
+use rules::RuleName;
 use store::recorder::RecordPermit;
+use tokio::sync::oneshot;
 use wire::digest::call_params;
 use wire::mcpx::Envelope;
-
-use rules::RuleName;
 
 use crate::by_rule::kept::RuleRecord;
 use crate::link::Link;
@@ -113,7 +111,7 @@ pub(super) fn bytes_of(opened: &OpenedProposal) -> usize {
 pub struct DecidingRule {
     /// The rule and its version.
     pub name: RuleName,
-    /// What it counts of the call: the journal gets it together with the decision.
+    /// Its charges for the call: the journal gets it together with the decision.
     pub(crate) charges: Vec<RuleRecord>,
 }
 

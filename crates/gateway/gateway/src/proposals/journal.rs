@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use model::{Answer, MethodFacts, OperationId, ParticipantId, ProposalState, RULES};
+use model::{Answer, MethodFacts, OperationId, Outcome, ParticipantId, ProposalState, RULES};
 use platform::unix_ms;
 use rules::RuleName;
 use store::{Entry, Ledger, StoreError};
@@ -61,7 +61,7 @@ pub(crate) fn store(
     });
 }
 
-/// What rules count of a change: it is durable together with the change, or not at all.
+/// Records of rules about a change: they are durable together with the change, or not at all.
 fn of_rules(
     dispatch: &Dispatch,
     proposal: OperationId,
@@ -73,28 +73,25 @@ fn of_rules(
             let rule = ruling.as_ref().and_then(|ruling| ruling.rule.as_ref());
             rule.map_or_else(Vec::new, |rule| rule.charges.clone())
         }
-        ProposalChange::Ended { state, .. } => {
-            if !dispatch.rules.has_decided() {
+        ProposalChange::Ended { answer, .. } => {
+            if !dispatch.rules.has_ever_decided() {
                 return Vec::new();
             }
             let view = dispatch.with(|topic| topic.proposal(proposal));
-            if view.as_ref().and_then(rule_of).is_none() {
+            let by_rule = view.as_ref().and_then(rule_of);
+            let Some(answer) = by_rule.and(answer.as_ref()) else {
+                // The end of a call that was cancelled or lost says nothing of its rule.
                 return Vec::new();
-            }
-            let ended = use_ended(dispatch, proposal, *state);
+            };
+            let ended = RuleRecord::UseEnded(EndedUse {
+                topic: dispatch.name().to_string(),
+                operation: proposal,
+                failed: answer.outcome == Outcome::Error,
+            });
             dispatch.rules.apply(&ended);
             vec![ended]
         }
     }
-}
-
-/// The end of a call that a rule has approved.
-fn use_ended(dispatch: &Dispatch, operation: OperationId, state: ProposalState) -> RuleRecord {
-    RuleRecord::UseEnded(EndedUse {
-        topic: dispatch.name().to_string(),
-        operation,
-        failed: state != ProposalState::Completed,
-    })
 }
 
 /// Reports that a record is durable, or cannot be. The topic learns of it on the journal's thread,
@@ -364,22 +361,11 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropo
         record::Record(dispatch).concluded(&view, None);
     }
     if let Some(ledgers) = &dispatch.ledgers {
-        let by_rule = proposal
-            .decided
-            .as_ref()
-            .is_some_and(|decided| decided.rule.is_some());
-        let of_rules: Vec<RuleRecord> = by_rule
-            .then(|| use_ended(dispatch, id, ProposalState::Failed))
-            .into_iter()
-            .collect();
-        of_rules
-            .iter()
-            .for_each(|ended| dispatch.rules.apply(ended));
         // If this is lost, the next start comes to the same end.
         submit(
             &ledgers.proposals,
             ProposalRecord::ProposalEnded(ended),
-            &of_rules,
+            &[],
             |_| {},
         );
     }
@@ -424,12 +410,15 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
 
 #[cfg(test)]
 mod tests {
+    use rules::{RuleCharge, SpentEvent};
     use store::Fold;
 
     use super::*;
+    use crate::by_rule::tests::Stage;
     use crate::fixture::{OPENED, opened};
 
     const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+    const ERROR: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#;
 
     /// The proposal that the journal has after these changes.
     fn journaled(changes: &[ProposalChange<Live>]) -> KeptProposal {
@@ -499,6 +488,56 @@ mod tests {
         assert_eq!((by, &ruling.rule.as_ref().unwrap().name), (author, &rule));
     }
 
+    #[tokio::test]
+    async fn only_an_answer_that_is_an_error_is_a_failed_use() {
+        let rule: RuleName = "r1.2".parse().unwrap();
+        let approved = ProposalRecord::ProposalDecided(DecidedProposal {
+            id: OPENED.to_string(),
+            by: RULES.to_owned(),
+            rule: Some(rule.clone()),
+            author: Some("ann".into()),
+            decision: DecisionRecord::Approved,
+            reason: None,
+            digest: None,
+            params: None,
+            envelope: None,
+            at_ms: 2,
+        });
+        let charge = RuleCharge {
+            rule: rule.clone(),
+            operation: OPENED,
+            at_ms: 2,
+            is_use: true,
+            amounts: Vec::new(),
+            values: Vec::new(),
+            keep_ms: 0,
+        };
+        let charged = RuleRecord::of_spent("main", SpentEvent::Charged(charge)).unwrap();
+        // The gateway ended while it ran.
+        let Stage { dispatch, .. } = &Stage::restarted(&[approved], &[charged]);
+        let lost = dispatch.with(|topic| topic.proposal(OPENED)).unwrap();
+        assert_eq!(lost.state, ProposalState::Failed);
+        let failures = || dispatch.rules.lock().book.spent.failures(&rule.id);
+        assert_eq!(failures(), 0);
+        dispatch
+            .rules
+            .decide(&mut dispatch.rules.lock(), OPENED, &[]);
+        let end = |state, answer: Option<&'static str>| {
+            let ended = ProposalChange::Ended {
+                state,
+                reason: None,
+                answer: answer.and_then(|answer| payload::read_answer(answer.into())),
+            };
+            of_rules(dispatch, OPENED, &ended).len()
+        };
+        // As it was cancelled, or its server is gone.
+        assert_eq!((end(ProposalState::Failed, None), failures()), (0, 0));
+        assert_eq!(
+            (end(ProposalState::Failed, Some(ERROR)), failures()),
+            (1, 1)
+        );
+    }
+
     #[test]
     fn a_decision_against_it_is_its_end() {
         for state in [ProposalState::Rejected, ProposalState::Withdrawn] {
@@ -531,10 +570,7 @@ mod tests {
     #[test]
     fn names_of_the_journal_are_read_or_the_proposal_is_left_out() {
         let restored = Opening::restored(&opened(), None, 9).unwrap();
-        assert_eq!(
-            (restored.id, restored.terms.by.as_str()),
-            (OPENED, "scout")
-        );
+        assert_eq!((restored.id, restored.terms.by.as_str()), (OPENED, "scout"));
         assert_eq!(
             (&*restored.terms.envelope, restored.terms.expires_ms),
             ("p1", 9)

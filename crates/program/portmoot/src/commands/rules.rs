@@ -95,7 +95,7 @@ fn explained(answer: &Value) -> String {
     parts.push(format!("{}\n{}", digest("definition"), digest("server")));
     let rules = list(answer, "rules");
     if rules.is_empty() {
-        parts.push("no rule in force that you may see is about this tool".to_owned());
+        parts.push("no rule that you may see is about this tool".to_owned());
     }
     for rule in rules {
         let decision = text(rule, "decision").unwrap_or_default();

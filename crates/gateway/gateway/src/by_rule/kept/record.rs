@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{Digest, OperationId};
-use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent};
+use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SuspendCause};
 use serde::{Deserialize, Serialize};
 
 use crate::as_text;
@@ -22,7 +22,7 @@ pub(crate) enum RuleRecord {
     Returned(ReturnedUse),
     /// A call that it approved is over.
     UseEnded(EndedUse),
-    /// What its charges do not show, in a journal that dropped older records.
+    /// Its totals beside its charges, in a journal that dropped older records.
     Carried(CarriedRule),
 }
 
@@ -52,8 +52,9 @@ pub(crate) struct SuspendedRule {
     /// The rule and its version.
     #[serde(with = "as_text")]
     pub(crate) rule: RuleName,
-    /// Why, in words.
-    pub(crate) cause: String,
+    /// Why.
+    #[serde(with = "as_text")]
+    pub(crate) cause: SuspendCause,
     /// When.
     pub(crate) at_ms: u64,
 }
@@ -143,6 +144,14 @@ impl RuleRecord {
             Self::Returned(returned) => &returned.topic,
             Self::UseEnded(ended) => &ended.topic,
             Self::Carried(carried) => &carried.topic,
+        }
+    }
+
+    /// Whether it changes the life of a rule, and not only its spending.
+    pub(crate) fn is_of_life(&self) -> bool {
+        match self {
+            Self::Accepted(_) | Self::Suspended(_) => true,
+            Self::Charged(_) | Self::Returned(_) | Self::UseEnded(_) | Self::Carried(_) => false,
         }
     }
 

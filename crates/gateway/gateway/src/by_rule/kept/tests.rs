@@ -1,7 +1,7 @@
 use model::OperationId;
-use rules::{Decimal, Pointer, RuleCharge};
+use rules::{Decimal, Pointer, RuleCharge, RuleTotals};
 
-use super::record::ChargedRule;
+use super::record::{CarriedRule, ChargedRule};
 use super::*;
 
 fn accepted(rule: &str, digest: u8) -> RuleRecord {
@@ -14,12 +14,12 @@ fn accepted(rule: &str, digest: u8) -> RuleRecord {
     })
 }
 
-fn suspended(rule: &str, cause: &str) -> RuleRecord {
+fn suspended(rule: &str, cause: SuspendCause, at_ms: u64) -> RuleRecord {
     RuleRecord::Suspended(SuspendedRule {
         topic: "main".into(),
         rule: rule.parse().unwrap(),
-        cause: cause.into(),
-        at_ms: 6,
+        cause,
+        at_ms,
     })
 }
 
@@ -37,6 +37,22 @@ fn charged(rule: &str, operation: u128) -> RuleRecord {
             )],
             values: vec![(Pointer::parse("/repo").unwrap(), "\"a\"".into())],
             keep_ms: 8,
+        },
+    })
+}
+
+fn carried() -> RuleRecord {
+    RuleRecord::Carried(CarriedRule {
+        topic: "main".into(),
+        totals: RuleTotals {
+            rule: "r1.2".parse().unwrap(),
+            uses: 3,
+            draws: 4,
+            last_use_ms: Some(7),
+            outcomes: vec![(OperationId(9), true)],
+            checks: vec![OperationId(9)],
+            full_until_ms: 8,
+            latest_ms: 9,
         },
     })
 }
@@ -59,9 +75,15 @@ fn records_have_their_golden_lines() {
             ),
         ),
         (
-            suspended("r1.2", "why"),
-            r#"{"record":"suspended","topic":"main","rule":"r1.2","cause":"why","at_ms":6}"#
+            suspended("r1.2", SuspendCause::BearerReplaced("scout".into()), 6),
+            r#"{"record":"suspended","topic":"main","rule":"r1.2","cause":"bearer_replaced:scout","at_ms":6}"#
                 .to_owned(),
+        ),
+        (
+            carried(),
+            format!(
+                r#"{{"record":"carried","topic":"main","rule":"r1.2","uses":3,"draws":4,"last_use_ms":7,"outcomes":[["{id}",true]],"checks":["{id}"],"full_until_ms":8,"latest_ms":9}}"#
+            ),
         ),
         (
             charged("r1.2", 9),
@@ -101,8 +123,9 @@ fn a_compacted_journal_folds_to_the_same_rules() {
         accepted("r1.1", 1),
         charged("r1.1", 9),
         ended,
-        suspended("r1.1", "first"),
-        suspended("r1.1", "second"),
+        suspended("r1.1", SuspendCause::Failing, 6),
+        suspended("r1.1", SuspendCause::Expired, 7),
+        suspended("r1.1", SuspendCause::Dormant, 8),
         accepted("r2.1", 2),
         charged("r2.1", 10),
     ]);
@@ -119,25 +142,54 @@ fn a_compacted_journal_folds_to_the_same_rules() {
     assert_eq!(folded(&read), kept);
     let book = kept.of_topic("main");
     let life = book.life(&RuleId::new("r1").unwrap()).unwrap();
-    assert_eq!(life.suspended.as_ref().unwrap().cause, "first");
+    // As the life of a rule is: the first of the gravest causes.
+    let expect = Suspension {
+        cause: &SuspendCause::Expired,
+        at_ms: 7,
+    };
+    assert_eq!(life.suspension(), Some(expect));
     assert_eq!(book.spent.uses(&"r1.1".parse().unwrap()), 1);
     assert_eq!(book.spent.failures(&RuleId::new("r1").unwrap()), 1);
 }
 
 #[test]
 fn a_suspension_ends_with_the_next_version_alone() {
-    let mut kept = folded(&[accepted("r1.1", 1), suspended("r1.1", "why")]);
+    let mut kept = folded(&[
+        accepted("r1.1", 1),
+        suspended("r1.1", SuspendCause::Dormant, 6),
+    ]);
     kept.apply(&accepted("r1.1", 1));
     let life = |kept: &KeptRules| {
         let book = kept.of_topic("main");
         book.life(&RuleId::new("r1").unwrap()).unwrap().clone()
     };
-    assert!(life(&kept).suspended.is_some());
+    assert!(life(&kept).suspension().is_some());
     kept.apply(&accepted("r1.2", 3));
-    assert!(life(&kept).suspended.is_none());
+    assert!(life(&kept).suspension().is_none());
     // One of the version before comes too late.
-    kept.apply(&suspended("r1.1", "late"));
-    assert!(life(&kept).suspended.is_none());
+    kept.apply(&suspended("r1.1", SuspendCause::Expired, 9));
+    assert!(life(&kept).suspension().is_none());
     kept.apply(&accepted("r1.1", 1));
     assert_eq!(life(&kept).digest, Digest([3; 32]));
+}
+
+#[test]
+fn a_compaction_drops_charges_that_no_guard_needs() {
+    let day_ms = 24 * 3_600_000;
+    let mut kept = folded(&[accepted("r1.1", 1), charged("r1.1", 9)]);
+    let is_charge = |record: &RuleRecord| matches!(record, RuleRecord::Charged(_));
+    assert!(kept.records(7 + day_ms).iter().any(is_charge));
+    let records = kept.records(8 + day_ms);
+    assert!(!records.iter().any(is_charge), "{records:?}");
+    assert_eq!(records.len(), kept.live());
+    assert_eq!(folded(&records), kept);
+    let uses = kept.of_topic("main").spent.uses(&"r1.1".parse().unwrap());
+    assert_eq!(uses, 1);
+}
+
+#[test]
+fn a_cause_in_words_is_no_record() {
+    let line =
+        r#"{"record":"suspended","topic":"main","rule":"r1.2","cause":"its end came","at_ms":6}"#;
+    assert!(serde_json::from_str::<RuleRecord>(line).is_err());
 }

@@ -1,0 +1,243 @@
+//! Rules before one call: what keeps each of them from deciding, and which one decides.
+
+use std::sync::Arc;
+
+use model::{Capabilities, KindRef, ParticipantId};
+use rules::{
+    CallRule, CallStage, ExplainedCheck, Fit, RuleDecision, RuleName, RuleSet, RuledCall,
+    SpentEvent, Surrounding, SuspendCause, suspends,
+};
+
+use super::desk::{DeskState, RuleStanding};
+use super::facts::CallFacts;
+use super::kept::RuleRecord;
+use crate::dispatch::Dispatch;
+use crate::live::Topic;
+
+/// An author of rules, with what it may do if it is not in the topic.
+pub(crate) struct RuleAuthor {
+    pub(crate) id: ParticipantId,
+    pub(crate) outside: Option<Arc<Capabilities>>,
+}
+
+/// The authors of the rules of a set for this kind of call, with what each may do at this moment.
+pub(crate) fn authors_of(
+    dispatch: &Arc<Dispatch>,
+    kind: KindRef<'_>,
+    set: impl FnOnce(&DeskState) -> &RuleSet,
+) -> Vec<RuleAuthor> {
+    let mut names: Vec<ParticipantId> = {
+        let state = dispatch.rules.lock();
+        let rules = set(&state).of_kind(kind);
+        rules.map(|rule| rule.author.clone()).collect()
+    };
+    names.sort_unstable();
+    names.dedup();
+    let author = |id: ParticipantId| {
+        // One in the topic is judged by what the topic gives it.
+        dispatch.refresh(&id);
+        let outside = (dispatch.standing)(&id);
+        RuleAuthor { id, outside }
+    };
+    names.into_iter().map(author).collect()
+}
+
+/// A call before the rules of its topic, at one moment.
+pub(crate) struct RuleBench<'a> {
+    pub(crate) dispatch: &'a Dispatch,
+    pub(crate) topic: &'a Topic,
+    pub(crate) facts: &'a CallFacts<'a>,
+    pub(crate) call: &'a RuledCall<'a>,
+    pub(crate) authors: &'a [RuleAuthor],
+}
+
+/// A cause by which a rule does not decide a call, whatever its own checks say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hindrance {
+    /// The proposal is decided, or over.
+    Closed,
+    /// The rule did not come into force.
+    Refused(String),
+    /// It is suspended, or this call suspends it.
+    Suspended(SuspendCause),
+    /// Its author is not known now.
+    AuthorUnknown,
+    /// Its author may not decide this call.
+    AuthorMayNot,
+    /// A name of it has another bearer than when it came into force, or none.
+    Replaced(Box<str>),
+}
+
+/// The rule that decides a call.
+#[derive(Debug)]
+pub(crate) struct ChosenRule {
+    pub(crate) rule: CallRule,
+    pub(crate) verdict: RuleVerdict,
+}
+
+/// The decision of a rule about a call, without the one to ask people.
+#[derive(Debug)]
+pub(crate) enum RuleVerdict {
+    /// The call runs, and the rule counts it.
+    Approve { charges: Vec<RuleRecord> },
+    /// It never runs.
+    Reject,
+}
+
+impl RuleVerdict {
+    /// The charges of an approval.
+    pub(crate) fn charges(&self) -> &[RuleRecord] {
+        match self {
+            Self::Approve { charges } => charges,
+            Self::Reject => &[],
+        }
+    }
+
+    /// The charges of an approval, to be written with it.
+    pub(crate) fn into_charges(self) -> Vec<RuleRecord> {
+        match self {
+            Self::Approve { charges } => charges,
+            Self::Reject => Vec::new(),
+        }
+    }
+}
+
+impl RuleBench<'_> {
+    /// Whether all authors of the rules for this kind of call were read.
+    pub(crate) fn knows_all_authors(&self, state: &DeskState) -> bool {
+        let mut rules = state.set.of_kind(self.call.kind);
+        rules.all(|rule| self.authors.iter().any(|author| author.id == rule.author))
+    }
+
+    /// The approving rules that this call suspends, with the causes.
+    pub(crate) fn suspensions(&self, state: &DeskState) -> Vec<(RuleName, SuspendCause)> {
+        let rules = state.set.of_kind(self.call.kind);
+        rules
+            .filter_map(|rule| Some((rule.name.clone(), self.cause(state, rule)?)))
+            .collect()
+    }
+
+    /// The rule that approves or rejects the call. The first one that matches is the only one that
+    /// may: where it cannot decide, people do, and no rule behind it.
+    pub(crate) fn choose(&self, state: &DeskState) -> Option<ChosenRule> {
+        let spent = &state.book.spent;
+        let answer = state.set.decide(self.call, spent, CallStage::Proposed)?;
+        if self.hindrance(state, answer.rule).is_some() {
+            return None;
+        }
+        let verdict = match answer.decision() {
+            RuleDecision::Ask => return None,
+            RuleDecision::Reject => RuleVerdict::Reject,
+            RuleDecision::Approve => {
+                let charges = state.set.charges(self.call, spent, Some(answer.name()));
+                let topic = self.dispatch.name().as_str();
+                let charged = charges.into_iter().map(SpentEvent::Charged);
+                RuleVerdict::Approve {
+                    charges: charged
+                        .filter_map(|charge| RuleRecord::of_spent(topic, charge))
+                        .collect(),
+                }
+            }
+        };
+        Some(ChosenRule {
+            rule: answer.rule.clone(),
+            verdict,
+        })
+    }
+
+    /// The cause by which a rule of the call's kind does not decide it, whatever its checks say.
+    pub(crate) fn hindrance(&self, state: &DeskState, rule: &CallRule) -> Option<Hindrance> {
+        let operation = self.call.operation;
+        if !self.topic.is_undecided(operation, |_| true) {
+            return Some(Hindrance::Closed);
+        }
+        match state.standing(rule) {
+            RuleStanding::Refused(why) => return Some(Hindrance::Refused(why)),
+            RuleStanding::Suspended { cause, .. } => return Some(Hindrance::Suspended(cause)),
+            RuleStanding::InForce => {}
+        }
+        if let Some(cause) = self.cause(state, rule) {
+            return Some(Hindrance::Suspended(cause));
+        }
+        let Some(may) = self.granted_to(&rule.author) else {
+            return Some(Hindrance::AuthorUnknown);
+        };
+        if !self.topic.could_decide(operation, &rule.author, may) {
+            return Some(Hindrance::AuthorMayNot);
+        }
+        // One that rejects or asks is not suspended for it.
+        self.replaced(state, rule).map(Hindrance::Replaced)
+    }
+
+    /// The cause by which this call suspends a rule of its kind, if there is one.
+    fn cause(&self, state: &DeskState, rule: &CallRule) -> Option<SuspendCause> {
+        let facts = self.facts;
+        // What is said here of tool and author is said of this call alone, and a participant that
+        // the rule is not about has no say in it.
+        let is_other = rule.scope.to.as_ref().is_some_and(|to| *to != facts.to)
+            || !rule.scope.has_proposer(&facts.proposer);
+        if is_other || rule.author == facts.proposer {
+            return None;
+        }
+        let operation = self.call.operation;
+        let may = self.granted_to(&rule.author);
+        let around = Surrounding {
+            now_ms: self.call.at_ms,
+            since_ms: state.since_ms(rule),
+            definition: facts.definition,
+            server: facts.server,
+            // By what the rule says, or under the public name. An author that is not known now may
+            // be known again: its rule only does not decide.
+            author_may: may.is_none_or(|may| {
+                rule.is_within(may) || self.topic.could_decide(operation, &rule.author, may)
+            }),
+            replaced: self.replaced(state, rule),
+            traits: facts.traits,
+        };
+        suspends(rule, &state.book.spent, &around)
+    }
+
+    fn replaced(&self, state: &DeskState, rule: &CallRule) -> Option<Box<str>> {
+        state.replaced(rule, self.dispatch.context.sealer.incarnations())
+    }
+
+    /// The capabilities of an author of rules at this moment, if it is known.
+    fn granted_to(&self, author: &ParticipantId) -> Option<&Arc<Capabilities>> {
+        let outside = || {
+            let mut authors = self.authors.iter();
+            authors.find(|one| one.id == *author)?.outside.as_ref()
+        };
+        self.topic.capabilities(author).or_else(outside)
+    }
+}
+
+impl Hindrance {
+    /// It as a check of the rule that fails.
+    pub(crate) fn check(self, rule: &CallRule) -> ExplainedCheck {
+        let author = &rule.author;
+        let is_not = || "it is not".to_owned();
+        let (asked, found) = match self {
+            Self::Closed => (
+                "the proposal waits for a decision".to_owned(),
+                "it does not".to_owned(),
+            ),
+            Self::Refused(why) => ("the rule is in force".to_owned(), why),
+            Self::Suspended(cause) => ("nothing suspends the rule".to_owned(), cause.words()),
+            Self::AuthorUnknown => (format!("{author}, the author, is known"), is_not()),
+            Self::AuthorMayNot => (
+                format!("{author}, the author, may decide the proposal"),
+                "it may not".to_owned(),
+            ),
+            Self::Replaced(name) => (
+                "its names are those of the same participants".to_owned(),
+                SuspendCause::BearerReplaced(name).words(),
+            ),
+        };
+        ExplainedCheck {
+            asked,
+            found,
+            fit: Fit::Failed,
+            is_guard: false,
+        }
+    }
+}
