@@ -30,15 +30,22 @@ enum About {
 /// than the filter names.
 #[derive(Default)]
 struct Early {
-    waiting: Vec<(About, Bytes, Taken)>,
+    waiting: Vec<EarlyNotification>,
     /// There was no room for one of them.
     lost: bool,
+}
+
+/// A notification that waits for the acknowledgement.
+struct EarlyNotification {
+    about: About,
+    frame: Bytes,
+    held: Taken,
 }
 
 enum State {
     /// The acknowledgement has not come.
     Early(Early),
-    /// The client gets notifications about these tasks only, and about everything else.
+    /// The client gets notifications. Of tasks only those about these ones pass.
     Open(Vec<String>),
     /// The request was answered.
     Over,
@@ -70,9 +77,9 @@ impl<S: Sink> ListenReply<S> {
             State::Early(early) => {
                 early
                     .waiting
-                    .retain(|(other, ..)| about == About::Other || *other != about);
+                    .retain(|other| about == About::Other || other.about != about);
                 match self.sink.bounds().held.take(frame.len()) {
-                    Ok(taken) => early.waiting.push((about, frame, taken)),
+                    Ok(held) => early.waiting.push(EarlyNotification { about, frame, held }),
                     Err(_) => early.lost = true,
                 }
                 Ok(())
@@ -93,9 +100,9 @@ impl<S: Sink> ListenReply<S> {
             return None;
         }
         let mut sent = self.sink.send(frame, None);
-        for (about, frame, taken) in waiting {
+        for EarlyNotification { about, frame, held } in waiting {
             // The sink enters it in the account.
-            drop(taken);
+            drop(held);
             if sent.is_ok() && is_agreed(&about, &tasks) {
                 sent = self.sink.send(frame, None);
             }
@@ -114,8 +121,8 @@ impl<S: Sink> ListenReply<S> {
         Err(Undelivered::Overrun)
     }
 
-    /// Whether the request was not answered before.
-    fn ends(&self) -> bool {
+    /// Ends the request; false if it was over.
+    fn end_once(&self) -> bool {
         !matches!(
             std::mem::replace(&mut *self.state.lock(), State::Over),
             State::Over
@@ -125,20 +132,22 @@ impl<S: Sink> ListenReply<S> {
 
 impl<S: Sink> Reply for ListenReply<S> {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-        if self.ends() {
+        if self.end_once() {
             reply::settle(&self.sink, call, answer, respell);
         }
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
-        if self.ends() {
+        if self.end_once() {
             reply::refuse(&self.sink, call, refusal);
         }
     }
 
     fn abandon(&self, call: &Call) {
         match id_of(call) {
-            Some(id) if self.ends() => self.sink.answer(rpc::result(id, &listen::ended(id)), None),
+            Some(id) if self.end_once() => {
+                self.sink.answer(rpc::result(id, &listen::ended(id)), None)
+            }
             Some(_) => {}
             None => self.sink.skip(),
         }

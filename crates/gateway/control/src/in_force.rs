@@ -81,11 +81,14 @@ impl InForce {
 
     /// Whether a known participant may enter a topic.
     pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
-        let is_public = || {
-            self.topic(topic)
-                .is_some_and(|topic| topic.access == Access::Public)
+        if participant.may_enter(topic) {
+            return true;
+        }
+        let is_public = match self.topic(topic) {
+            Some(section) => section.access == Access::Public,
+            None => false,
         };
-        participant.may_enter(topic) || (participant.is_for(topic) && is_public())
+        is_public && participant.is_for(topic)
     }
 
     /// Capabilities of a participant: in a topic, or outside of topics. With an access token for

@@ -64,13 +64,19 @@ impl<T> Waiting<T> {
     pub(crate) fn add(&self, mailbox: &Mailbox, effect: T) -> Result<(), T> {
         let mut waiting = self.0.lock();
         let state = &mailbox.state;
-        let busy = state.compare_exchange(BUSY, WAITING, Ordering::AcqRel, Ordering::Acquire);
-        if busy == Err(IDLE) {
-            state.store(BUSY, Ordering::Relaxed);
-            return Err(effect);
+        match state.compare_exchange(BUSY, WAITING, Ordering::AcqRel, Ordering::Acquire) {
+            // Its thread has left it since the caller looked. No other step can have it now: the
+            // caller holds the topic's lock.
+            Err(IDLE) => {
+                state.store(BUSY, Ordering::Relaxed);
+                Err(effect)
+            }
+            // Some wait already, or this is the first.
+            Ok(_) | Err(_) => {
+                waiting.entry(mailbox.address()).or_default().push(effect);
+                Ok(())
+            }
         }
-        waiting.entry(mailbox.address()).or_default().push(effect);
-        Ok(())
     }
 
     /// The effects that wait in a mailbox, for the thread that has it. `None` if there are none:
@@ -83,6 +89,8 @@ impl<T> Waiting<T> {
         {
             return None;
         }
+        // Some wait. More may come before the lock is taken, by `add` under the same lock: they are
+        // taken too, so that none waits when the state says that none does.
         let mut waiting = self.0.lock();
         state.store(BUSY, Ordering::Relaxed);
         Some(waiting.remove(&mailbox.address()).unwrap_or_default())

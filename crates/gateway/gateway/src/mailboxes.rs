@@ -25,28 +25,13 @@ impl Mailboxes {
         let mut busy = Busy::new();
         let mut at = 0;
         while let Some(effect) = effects.get(at) {
-            let to = effect.addressee();
-            let Some(mailbox) = self.of(to) else {
-                at += 1;
-                continue;
-            };
-            if mailbox.begin() {
-                busy.extend(Recipient::of(to));
-                at += 1;
-                continue;
-            }
-            // Mostly the effect before went to the same addressee.
-            let mut made_busy = busy.iter().rev();
-            if made_busy.any(|recipient| std::ptr::eq(recipient.mailbox(self), mailbox)) {
-                at += 1;
-                continue;
-            }
-            let Some(recipient) = Recipient::of(to) else {
+            let Some(recipient) = self.busy_elsewhere(effect.addressee(), &mut busy) else {
                 at += 1;
                 continue;
             };
             let effect = effects.remove(at);
             if let Err(effect) = self.waiting.add(recipient.mailbox(self), effect) {
+                // Its thread has left the mailbox meanwhile: this one has it now.
                 busy.push(recipient);
                 effects.insert(at, effect);
                 at += 1;
@@ -55,15 +40,21 @@ impl Mailboxes {
         busy
     }
 
-    /// The mailbox of an addressee; `None` if it needs none.
-    fn of<'m>(&'m self, to: Addressee<'m, Live>) -> Option<&'m Mailbox> {
-        match to {
-            Addressee::Call(call) => Some(&call.mailbox),
-            Addressee::Link(link) => Some(&link.mailbox),
-            Addressee::Gateway => Some(&self.gateway),
-            // It gets one effect, so there is no order to keep.
-            Addressee::Question(_) => None,
+    /// The owner of an addressee's mailbox, if another thread carries out its effects. Else the
+    /// thread that steps carries them out: a mailbox that it makes busy here is added to its own.
+    fn busy_elsewhere(&self, to: Addressee<'_, Live>, own: &mut Busy) -> Option<Recipient> {
+        let recipient = Recipient::of(to)?;
+        if recipient.mailbox(self).begin() {
+            own.push(recipient);
+            return None;
         }
+        let mailbox = recipient.mailbox(self);
+        // Backwards: mostly the effect before went to the same addressee.
+        let mut own = own.iter().rev();
+        if own.any(|one| std::ptr::eq(one.mailbox(self), mailbox)) {
+            return None;
+        }
+        Some(recipient)
     }
 
     /// The effects that other steps have left in a mailbox, for the thread that has it. `None` if
@@ -88,12 +79,13 @@ pub(crate) enum Recipient {
 }
 
 impl Recipient {
-    /// The owner of the mailbox of an addressee, if it has one.
+    /// The owner of an addressee's mailbox; `None` if it needs none.
     fn of(to: Addressee<'_, Live>) -> Option<Self> {
         match to {
             Addressee::Call(call) => Some(Self::Call(Arc::clone(call))),
             Addressee::Link(link) => Some(Self::Link(Arc::clone(link))),
             Addressee::Gateway => Some(Self::Gateway),
+            // It gets one effect, so there is no order to keep.
             Addressee::Question(_) => None,
         }
     }

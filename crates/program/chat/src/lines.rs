@@ -82,7 +82,7 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             biased;
-            event = async { lines.printer.room().await; topic.next().await } => match event {
+            event = async { lines.printer.wait_for_room().await; topic.next().await } => match event {
                 Some(event) => {
                     let is_final = matches!(event, TopicEvent::Disconnected { is_final: true, .. });
                     lines.receive(event);

@@ -12,6 +12,9 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::Problems;
 
+/// The paths of doors, below the public URL.
+const DOORS: [&str; 4] = ["/mcp", "/sse", "/ws", "/proto"];
+
 /// Address at which a gateway is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnAddress {
@@ -51,11 +54,7 @@ impl OwnAddress {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .trim_end_matches('.');
-        let standard = match uri.scheme_str() {
-            Some("https" | "wss") => 443,
-            _ => 80,
-        };
-        let port = uri.port_u16().unwrap_or(standard);
+        let port = port_of(&uri);
         (port == self.listen.port() && self.listens_at(host)) || self.is_public(&uri, host, port)
     }
 
@@ -72,7 +71,7 @@ impl OwnAddress {
         }
     }
 
-    /// Whether it is the public URL, or below it.
+    /// Whether it leads to a door at the public URL.
     fn is_public(&self, uri: &Uri, host: &str, port: u16) -> bool {
         let Some(public) = self
             .public_url
@@ -81,24 +80,33 @@ impl OwnAddress {
         else {
             return false;
         };
-        let standard = if public.scheme_str() == Some("https") {
-            443
-        } else {
-            80
+        let Some(own) = public.host() else {
+            return false;
         };
+        let is_host = own.trim_matches(['[', ']']).eq_ignore_ascii_case(host);
         let base = public.path().trim_end_matches('/');
         let below = uri.path().strip_prefix(base);
-        public
-            .host()
-            .is_some_and(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
-            && public.port_u16().unwrap_or(standard) == port
-            && below.is_some_and(|rest| {
-                ["/mcp", "/sse", "/ws", "/proto"].iter().any(|door| {
-                    rest.strip_prefix(door)
-                        .is_some_and(|end| end.is_empty() || end.starts_with('/'))
-                }) || matches!(rest, "" | "/")
-            })
+        is_host && port_of(&public) == port && below.is_some_and(leads_to_a_door)
     }
+}
+
+/// The port of a URL, or that of its scheme.
+fn port_of(uri: &Uri) -> u16 {
+    uri.port_u16().unwrap_or(match uri.scheme_str() {
+        Some("https" | "wss") => 443,
+        Some(_) | None => 80,
+    })
+}
+
+/// Whether a path below the public URL is a door's, or below one.
+fn leads_to_a_door(path: &str) -> bool {
+    if matches!(path, "" | "/") {
+        return true;
+    }
+    DOORS.iter().any(|door| {
+        let end = path.strip_prefix(door);
+        end.is_some_and(|end| end.is_empty() || end.starts_with('/'))
+    })
 }
 
 /// The URL of a server that has one. That of an HTTP API leads to no lists: they are in its

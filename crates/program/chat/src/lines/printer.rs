@@ -26,9 +26,16 @@ pub(super) struct Printer {
     beside: Option<Beside>,
 }
 
+/// A text for the thread that prints.
+struct QueuedText {
+    text: String,
+    /// How it is printed once the thread has ended.
+    plainly: Plainly,
+}
+
 /// The thread that prints beside a line editor.
 struct Beside {
-    texts: Option<mpsc::Sender<(String, Plainly)>>,
+    texts: Option<mpsc::Sender<QueuedText>>,
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
@@ -73,7 +80,8 @@ impl Printer {
         self.print(text.to_owned(), |output, text| output.result(text));
     }
 
-    /// Prints a note to stderr; `raw` only beside a line editor.
+    /// Prints a note to stderr. A `raw` one, which is for a person at the terminal, is printed
+    /// beside a line editor only.
     pub(super) fn message(&self, text: &str, raw: bool) {
         if !raw || self.beside.is_some() {
             self.print(text.to_owned(), |output, text| output.message(text));
@@ -81,7 +89,7 @@ impl Printer {
     }
 
     /// Waits until fewer than [`TEXTS_MAX`] texts wait.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         let Some(Beside { queue, .. }) = &self.beside else {
             return;
         };
@@ -100,8 +108,8 @@ impl Printer {
             return plainly(&*self.output, &text);
         };
         queue.waiting.fetch_add(1, Ordering::AcqRel);
-        if let Err(mpsc::SendError((text, plainly))) = texts.send((text, plainly)) {
-            plainly(&*self.output, &text);
+        if let Err(mpsc::SendError(unsent)) = texts.send(QueuedText { text, plainly }) {
+            (unsent.plainly)(&*self.output, &unsent.text);
         }
     }
 }
@@ -119,10 +127,10 @@ impl Drop for Beside {
 fn print_all(
     mut editor: impl ExternalPrinter,
     output: &dyn ChatOutput,
-    queued: &mpsc::Receiver<(String, Plainly)>,
+    queued: &mpsc::Receiver<QueuedText>,
     queue: &Queue,
 ) {
-    for (text, plainly) in queued {
+    for QueuedText { text, plainly } in queued {
         if editor.print(format!("{text}\n")).is_err() {
             plainly(output, &text);
         }
@@ -162,7 +170,11 @@ mod tests {
     async fn printing_does_not_wait_for_the_editor_and_texts_have_a_limit() {
         let ((read, reads), (prints, printed)) = (mpsc::channel(), mpsc::channel());
         let printer = Printer::beside(Editor(reads, prints), Arc::new(Silent));
-        let has_room = async || timeout(Duration::ZERO, printer.room()).await.is_ok();
+        let has_room = async || {
+            timeout(Duration::ZERO, printer.wait_for_room())
+                .await
+                .is_ok()
+        };
         for text in 0..TEXTS_MAX {
             assert!(has_room().await);
             printer.result(&text.to_string());
