@@ -135,17 +135,13 @@ pub struct TopicConfig {
     /// Its servers, in configuration order; the topic ignores all after [`UPSTREAMS_MAX`].
     /// [`check_prefixes`](crate::check_prefixes) has accepted them.
     pub upstreams: Vec<UpstreamNames>,
-    /// Its limits.
-    pub limits: Limits,
-    /// Whether listeners that get every message also get MCP clients' calls.
-    pub mirrors: bool,
+    /// Its settings.
+    pub settings: TopicSettings,
     /// The epoch of its messages: another number for each process.
     pub epoch: u64,
     /// The upper half of the ids of envelopes that the gateway sends to one participant alone.
     /// Answers to these are private.
     pub direct: u64,
-    /// The number of its messages that are kept.
-    pub kept: RingLimits,
     /// The beginning of the ids of guests, who have the limits of one participant together. If it
     /// is empty, there are none.
     pub guests: &'static str,
@@ -157,12 +153,31 @@ impl TopicConfig {
         Self {
             name,
             upstreams,
-            limits: Limits::default(),
-            mirrors: true,
+            settings: TopicSettings::default(),
             epoch: 0,
             direct: 0,
-            kept: RingLimits::default(),
             guests: "",
+        }
+    }
+}
+
+/// The settings of a topic, which another configuration changes while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicSettings {
+    /// Its limits. What is beyond a smaller one already stays until it ends.
+    pub limits: Limits,
+    /// Whether listeners that get every message also get MCP clients' calls.
+    pub mirrors: bool,
+    /// The number of its messages that are kept.
+    pub kept: RingLimits,
+}
+
+impl Default for TopicSettings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            mirrors: true,
+            kept: RingLimits::default(),
         }
     }
 }

@@ -52,7 +52,7 @@
 //!   effects.
 //! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present
 //!   and late.
-//! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
+//! - [`TopicConfig`], [`TopicSettings`], [`Limits`]: the configuration of a topic.
 //! - [`section`]: topics as an operator configures them.
 //! - [`ServerLists`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
@@ -107,7 +107,8 @@ pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{
-    AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames,
+    AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, TopicSettings, UPSTREAMS_MAX,
+    UpstreamNames,
 };
 pub use departures::DEPARTURES_MAX;
 pub use effect::{

@@ -9,7 +9,7 @@ use crate::{
     Handles, ServerLists, Topic,
     admission::{Access, Looker},
     catalog::{Catalog, Overrides, UpstreamIndex, Viewed},
-    config::UpstreamNames,
+    config::{TopicSettings, UpstreamNames},
     event::{Configure, ListScope, SharedLists},
     names::narrow_name,
     view::{OfferedEntry, is_named, method},
@@ -333,11 +333,11 @@ impl<H: Handles> Topic<H> {
             seats,
             lists,
             changed,
-            kept,
+            settings,
         } = configure;
         let before = self.seen_by(&self.caller_links());
-        if let Some(kept) = kept {
-            self.ring.keep(kept);
+        if let Some(settings) = settings {
+            self.set(settings);
         }
         self.set_servers(upstreams);
         for seating in seats {
@@ -345,6 +345,18 @@ impl<H: Handles> Topic<H> {
         }
         self.list_shared(lists);
         self.notify_changes(before, changed);
+    }
+
+    /// Takes over settings.
+    fn set(&mut self, settings: TopicSettings) {
+        let TopicSettings {
+            limits,
+            mirrors,
+            kept,
+        } = settings;
+        self.limits = limits;
+        self.mirrors = mirrors;
+        self.ring.keep(kept);
     }
 
     /// Takes over the names of servers. Servers that are not named leave.

@@ -11,7 +11,7 @@ use crate::{
     Handles,
     admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
-    config::{Limits, TopicConfig, UpstreamNames},
+    config::{Limits, TopicConfig, TopicSettings, UpstreamNames},
     deadlines::Deadlines,
     departures::Departures,
     effect::Effects,
@@ -88,13 +88,16 @@ impl<H: Handles> Topic<H> {
         let TopicConfig {
             name,
             upstreams,
-            limits,
-            mirrors,
+            settings,
             epoch,
             direct,
-            kept,
             guests,
         } = config;
+        let TopicSettings {
+            limits,
+            mirrors,
+            kept,
+        } = settings;
         Self {
             name,
             limits,

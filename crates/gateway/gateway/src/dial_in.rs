@@ -119,7 +119,7 @@ pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId
     let Some(departure) = dialed.disconnected(link) else {
         return;
     };
-    let away = dispatch.settings.limits.away;
+    let away = dispatch.settings().limits.away;
     let id = participant.clone();
     let dispatch = Arc::downgrade(dispatch);
     tokio::spawn(async move {

@@ -13,7 +13,7 @@ use platform::{Mutex, MutexGuard, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use topic::{Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
+use topic::{Ended, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict};
 
 use crate::by_rule::desk::RuleDesk;
 use crate::ledgers::TopicLedgers;
@@ -39,13 +39,39 @@ const TIMER_MAX: Duration = Duration::from_secs(3600);
 /// machine sleeps and the timer does not.
 const WALL_LOOK: Duration = Duration::from_secs(5);
 
-/// The settings of one topic, for as long as it is open.
+/// The settings of one topic, until another configuration comes into force.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Its configuration.
     pub topic: TopicSection,
     /// Its limits.
     pub limits: TopicLimits,
+}
+
+impl Settings {
+    /// The part of them that the topic itself has. Its messages can be read again by the room's tools
+    /// alone: `readable` is whether it offers them.
+    pub(crate) fn of_topic(&self, readable: bool) -> TopicSettings {
+        let limits = topic::Limits {
+            participants_max: self.limits.participants_max,
+            // A participant may make all its calls on one link.
+            operations_per_link_max: self.limits.participant_calls_max,
+            operations_per_participant_max: self.limits.participant_calls_max,
+            pause_ms: millis(self.limits.pause),
+            away_ms: millis(self.limits.away),
+            proposal_bytes_max: self.limits.proposal_bytes_max,
+            proposal_bytes_per_participant_max: self.limits.participant_proposal_bytes_max,
+            ..topic::Limits::default()
+        };
+        TopicSettings {
+            limits,
+            mirrors: self.topic.mcp_calls != McpCalls::None,
+            kept: RingLimits {
+                history: self.topic.history,
+                readable,
+            },
+        }
+    }
 }
 
 /// Capabilities of a participant in the topic now; `None` if it may not be there.
@@ -57,7 +83,8 @@ pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
 pub struct Dispatch {
     /// Clock, ids and seal.
     pub context: Arc<Context>,
-    pub(crate) settings: Settings,
+    name: TopicName,
+    settings: RwLock<Arc<Settings>>,
     pub(crate) audit: Recorder,
     /// The parts of the topics in the journal, if there is one.
     pub(crate) ledgers: Option<TopicLedgers>,
@@ -104,39 +131,25 @@ impl Dispatch {
         standing: StandingOf,
         run: Run,
     ) -> Arc<Self> {
-        let limits = topic::Limits {
-            participants_max: settings.limits.participants_max,
-            // A participant may make all its calls on one link.
-            operations_per_link_max: settings.limits.participant_calls_max,
-            operations_per_participant_max: settings.limits.participant_calls_max,
-            pause_ms: millis(settings.limits.pause),
-            away_ms: millis(settings.limits.away),
-            proposal_bytes_max: settings.limits.proposal_bytes_max,
-            proposal_bytes_per_participant_max: settings.limits.participant_proposal_bytes_max,
-            ..topic::Limits::default()
-        };
+        let name = settings.topic.name.clone();
         let config = TopicConfig {
-            limits,
-            mirrors: settings.topic.mcp_calls != McpCalls::None,
+            settings: settings.of_topic(false),
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct,
-            kept: RingLimits {
-                history: settings.topic.history,
-                readable: false,
-            },
             guests: model::ANONYMOUS_PREFIX,
-            ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
+            ..TopicConfig::new(name.clone(), Vec::new())
         };
         let room = room::open(
             millis(settings.limits.keep_alive),
             Arc::<Context>::clone(&context),
         );
-        let gateway_link = gateway_link(&context, &settings.topic.name);
+        let gateway_link = gateway_link(&context, &name);
         let timer = Arc::<Notify>::default();
-        let rules = RuleDesk::open(settings.topic.name.as_str(), ledgers.as_ref());
+        let rules = RuleDesk::open(name.as_str(), ledgers.as_ref());
         let dispatch = Arc::new(Self {
             context,
-            settings,
+            name,
+            settings: RwLock::new(Arc::new(settings)),
             audit,
             ledgers,
             rules,
@@ -286,7 +299,7 @@ impl Dispatch {
             },
             RoomEffect::Mirror { mirrored, audience } => {
                 let (bytes, encode) =
-                    mirror::encoder(mirrored, self.settings.topic.mcp_calls, &self.context);
+                    mirror::encoder(mirrored, self.settings().topic.mcp_calls, &self.context);
                 RoomEvent::Mirror {
                     bytes,
                     encode,
@@ -307,7 +320,19 @@ impl Dispatch {
 
     /// Its name.
     pub fn name(&self) -> &TopicName {
-        &self.settings.topic.name
+        &self.name
+    }
+
+    /// Its settings in force.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read())
+    }
+
+    /// Takes over other settings. The topic itself has its part with the next configuration
+    /// ([`Self::configure`]).
+    pub fn take_settings(&self, settings: Settings) {
+        self.room.ping_every(millis(settings.limits.keep_alive));
+        *self.settings.write() = Arc::new(settings);
     }
 
     /// Counts a verdict about a request.

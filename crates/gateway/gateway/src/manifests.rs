@@ -137,7 +137,7 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Result<(Listed, Ma
     {
         let call = Arc::clone(call);
         let server = Arc::clone(server);
-        let within = dispatch.settings.topic.list_wait;
+        let within = dispatch.settings().topic.list_wait;
         opening.spawn(async move {
             let caller = call.caller();
             let _ = timeout(within, server.upstream.session(&caller)).await;

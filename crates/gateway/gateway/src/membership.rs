@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use tokio::time::{Instant, timeout_at};
-use topic::{Configure, Ended, Join, Joining, RingLimits, Seating, SharedLists, UpstreamNames};
+use topic::{Configure, Ended, Join, Joining, Seating, SharedLists, UpstreamNames};
 use upstream::{
     ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, dial_in::DialIn,
 };
@@ -184,11 +184,10 @@ impl Dispatch {
             seats: self.seatings(&gateway, all, old),
             lists: iter::once(own_shared).chain(shared).collect(),
             changed: if is_same { &[] } else { &[ListKind::Tools] },
-            kept: Some(RingLimits {
-                history: self.settings.topic.history,
-                // Messages can be read again by the room's tools alone.
-                readable: offer.builtin.contains(&BuiltIn::Room),
-            }),
+            settings: Some(
+                self.settings()
+                    .of_topic(offer.builtin.contains(&BuiltIn::Room)),
+            ),
         }))
     }
 
@@ -301,6 +300,9 @@ impl Dispatch {
     ) -> Arc<ConfiguredServer> {
         let mut known = old.iter().map(|known| &known.server);
         if let Some(same) = known.find(|known| known.serves() && *known.upstream.spec() == *spec) {
+            if let Some(dialed) = &same.dial_in {
+                dialed.limit_envelopes(limits.envelope_bytes_max);
+            }
             return Arc::clone(same);
         }
         let id = spec.config.name.clone();
@@ -400,10 +402,11 @@ impl Dispatch {
     /// Waits until every server has started, at most until it has this age.
     async fn wait_for_starts(&self, age: impl Fn(&ConfiguredServer) -> Duration) {
         let servers = self.servers();
+        let list_wait = self.settings().topic.list_wait;
         let now = Instant::now();
         let starts = servers.iter().map(|server| AwaitedStart {
             settled: server.upstream.settled(),
-            until: now + self.settings.topic.list_wait.saturating_sub(age(server)),
+            until: now + list_wait.saturating_sub(age(server)),
         });
         await_each(starts.collect()).await;
         if !self.all_have_settled() {

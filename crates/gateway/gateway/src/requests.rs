@@ -173,7 +173,7 @@ impl Dispatch {
     pub(crate) fn hold_until_ms(&self) -> u64 {
         self.context
             .now_ms()
-            .saturating_add(millis(self.settings.limits.hold))
+            .saturating_add(millis(self.settings().limits.hold))
     }
 
     /// Cancels the request that a client gave this name.

@@ -1,6 +1,7 @@
 //! Queue of a room: events in the topic's order, and its bound.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use platform::{Mutex, MutexGuard, SHARE_OF_POOL, Share, Shares, Taken};
 use tokio::sync::{Notify, futures::Notified};
@@ -30,6 +31,8 @@ pub struct Room {
     taken: Notify,
     /// Wakes readers that wait for an envelope.
     published: Notify,
+    /// Interval of pings to silent sockets, in milliseconds.
+    ping_ms: AtomicU64,
 }
 
 impl Default for Room {
@@ -43,6 +46,7 @@ impl Default for Room {
             wake,
             taken,
             published,
+            ping_ms: AtomicU64::new(1),
         }
     }
 }
@@ -51,6 +55,19 @@ impl Room {
     /// The account of a sender: what it has in the queue over all its links.
     pub fn account(&self, sender: &str) -> Arc<Share> {
         self.senders.of(sender)
+    }
+
+    /// Has silent sockets pinged at this interval from now on, in milliseconds.
+    pub fn ping_every(&self, ping_ms: u64) {
+        let before = self.ping_ms.swap(ping_ms.max(1), Ordering::Relaxed);
+        if before != ping_ms {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The interval of pings to silent sockets, in milliseconds.
+    pub(crate) fn ping_ms(&self) -> u64 {
+        self.ping_ms.load(Ordering::Relaxed)
     }
 
     /// The signal that wakes the writer.

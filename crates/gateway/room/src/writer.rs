@@ -9,7 +9,7 @@ use bytes::Bytes;
 use model::LinkId;
 use platform::unix_ms;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use topic::{Audience, Listener, Person, Replay, Roster};
 use wire::mcpx::Envelope;
 use wire::mcpx::system::{self, History, Presence, Stamp};
@@ -71,40 +71,49 @@ struct Writer {
 /// milliseconds, and ends when the room is dropped. Must be called inside a runtime.
 pub fn open(ping_ms: u64, stamps: Arc<dyn Stamps>) -> Arc<Room> {
     let room = Arc::new(Room::default());
-    tokio::spawn(run(
-        Arc::downgrade(&room),
-        room.wake(),
-        ping_ms.max(1),
-        stamps,
-    ));
-    room
-}
-
-async fn run(room: Weak<Room>, wake: Arc<Notify>, ping_ms: u64, stamps: Arc<dyn Stamps>) {
-    let mut writer = Writer {
-        ping_ms,
+    room.ping_every(ping_ms);
+    let writer = Writer {
+        ping_ms: room.ping_ms(),
         members: Vec::new(),
         indexes: HashMap::new(),
         batch: Batch::default(),
         slices: Vec::new(),
         stamps,
     };
-    let mut pings = interval(Duration::from_millis(writer.ping_ms));
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tokio::spawn(run(writer, Arc::downgrade(&room), room.wake()));
+    room
+}
+
+async fn run(mut writer: Writer, room: Weak<Room>, wake: Arc<Notify>) {
+    let mut pings = every(writer.ping_ms);
     loop {
         tokio::select! {
             () = wake.notified() => {}
             _ = pings.tick() => writer.ping(),
         }
         gather(&room).await;
-        let Some(events) = room.upgrade().map(|room| room.take()) else {
+        let Some(room) = room.upgrade() else {
             return;
         };
+        let ping_ms = room.ping_ms();
+        let events = room.take();
+        drop(room);
+        if writer.ping_ms != ping_ms {
+            writer.ping_ms = ping_ms;
+            pings = every(ping_ms);
+        }
         for event in events {
             writer.handle(event);
         }
         writer.write().await;
     }
+}
+
+/// Ticks at this interval, in milliseconds. After a delay none is made up for.
+fn every(ms: u64) -> Interval {
+    let mut ticks = interval(Duration::from_millis(ms));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Lets ready readers run.

@@ -6,6 +6,7 @@
 
 mod conversation;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use client::{LinkError, LinkInbox, ServerLink};
@@ -21,7 +22,7 @@ pub use conversation::{Outbox, Receipt};
 pub struct DialIn {
     id: ParticipantId,
     /// Longest envelope, in bytes.
-    envelope_bytes_max: usize,
+    envelope_bytes_max: AtomicUsize,
     outbox: Arc<dyn Outbox>,
     /// The link under which the participant is connected.
     presence: watch::Sender<Option<LinkId>>,
@@ -42,12 +43,17 @@ impl DialIn {
         let listed = Mutex::new(true);
         Self {
             id,
-            envelope_bytes_max,
+            envelope_bytes_max: AtomicUsize::new(envelope_bytes_max),
             outbox,
             presence,
             conversation,
             listed,
         }
+    }
+
+    /// Bounds the envelopes of the next conversations, in bytes.
+    pub fn limit_envelopes(&self, bytes_max: usize) {
+        self.envelope_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// Records that the participant is connected under this link, and ends the conversation of an
@@ -139,7 +145,7 @@ impl DialIn {
         let conversation = Arc::new(Conversation {
             id: self.id.clone(),
             link,
-            envelope_bytes_max: self.envelope_bytes_max,
+            envelope_bytes_max: self.envelope_bytes_max.load(Ordering::Relaxed),
             outbox: Arc::clone(&self.outbox),
             inbox,
             requests: Mutex::new(Some(HashMap::new())),

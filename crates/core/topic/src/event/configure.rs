@@ -1,10 +1,10 @@
-//! The configuration of a topic: its servers with seats and lists, and what its room keeps.
+//! The configuration of a topic: its servers with seats and lists, and its settings.
 
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, ParticipantId};
 
-use crate::{Handles, RingLimits, ServerLists, UpstreamNames};
+use crate::{Handles, ServerLists, TopicSettings, UpstreamNames};
 
 /// The configuration of a topic.
 #[derive(Debug, Clone)]
@@ -21,8 +21,8 @@ pub struct Configure<'a, H: Handles> {
     /// The lists of which something else is shown from now on: callers that see such a list are
     /// notified even if nothing in it differs.
     pub changed: &'a [ListKind],
-    /// The messages that the room keeps; `None` keeps as many as before.
-    pub kept: Option<RingLimits>,
+    /// The settings of the topic; `None` leaves them as they are.
+    pub settings: Option<TopicSettings>,
 }
 
 /// The seat of a configured server.
@@ -56,7 +56,7 @@ impl<'a, H: Handles> Configure<'a, H> {
             seats: Vec::new(),
             lists: Vec::new(),
             changed: &[],
-            kept: None,
+            settings: None,
         }
     }
 }

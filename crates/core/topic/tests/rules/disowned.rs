@@ -49,7 +49,7 @@ fn read(stage: &mut Stage, name: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 fn messages_with_addressees_from_before_are_not_the_next_bearers() {
     let mut stage = Stage::configured(|config| {
-        config.kept = KEPT;
+        config.settings.kept = KEPT;
         config.epoch = 7;
     });
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);

@@ -78,7 +78,7 @@ fn operations_of_a_participant_on_all_its_links() {
 #[test]
 fn all_guests_have_the_operations_of_one_participant() {
     let mut stage = Stage::configured(|config| {
-        config.limits = Limits {
+        config.settings.limits = Limits {
             operations_per_participant_max: 2,
             ..Limits::default()
         };

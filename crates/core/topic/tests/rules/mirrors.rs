@@ -158,7 +158,7 @@ fn only_mcp_clients_calls_to_servers_are_shown() {
         ["deliver 2 to one as a"],
         "its wire has envelopes"
     );
-    let mut stage = Stage::configured(|config| config.mirrors = false);
+    let mut stage = Stage::configured(|config| config.settings.mirrors = false);
     stage.listener(CID, "cid", &[], DeliveryMode::All);
     stage.promoting(BOB, "bob", &["mcp/*"]);
     assert_eq!(

@@ -272,7 +272,7 @@ fn a_participant_that_leaves_may_come_back_for_its_proposals() {
 #[test]
 fn all_guests_have_the_proposals_of_one_participant() {
     let mut stage = Stage::configured(|config| {
-        config.limits = Limits {
+        config.settings.limits = Limits {
             proposals_per_participant_max: 2,
             ..Limits::default()
         };

@@ -16,7 +16,7 @@ const KEPT: RingLimits = RingLimits {
 
 fn keeping(kept: RingLimits) -> Stage {
     let mut stage = Stage::configured(|config| {
-        config.kept = kept;
+        config.settings.kept = kept;
         config.epoch = 7;
     });
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);

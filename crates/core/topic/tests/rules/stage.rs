@@ -10,7 +10,7 @@ use model::{
 use topic::{
     About, Ask, Configure, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope,
     Listener, Now, OperationRef, Parked, PublicTarget, RequestEvent, Restore, Resume, RingLimits,
-    Seating, ServerLists, Terms, TopicConfig, UpstreamNames,
+    Seating, ServerLists, Terms, TopicConfig, TopicSettings, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -112,7 +112,7 @@ impl Stage {
     }
 
     pub(crate) fn with(limits: Limits) -> Self {
-        Self::configured(|config| config.limits = limits)
+        Self::configured(|config| config.settings.limits = limits)
     }
 
     pub(crate) fn configured(change: impl FnOnce(&mut TopicConfig)) -> Self {
@@ -184,7 +184,10 @@ impl Stage {
     pub(crate) fn keep(&mut self, kept: RingLimits) -> Effects {
         let names = self.names.clone();
         self.step(Event::Configure(Configure {
-            kept: Some(kept),
+            settings: Some(TopicSettings {
+                kept,
+                ..TopicSettings::default()
+            }),
             ..Configure::servers(&names)
         }))
     }

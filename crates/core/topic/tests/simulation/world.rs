@@ -90,7 +90,9 @@ impl World {
 
     pub(crate) fn topic(configured: &[UpstreamNames], epoch: u64) -> Topic {
         let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured.to_vec());
-        (config.limits, config.direct, config.epoch) = (LIMITS, DIRECT, epoch);
+        config.settings.limits = LIMITS;
+        config.direct = DIRECT;
+        config.epoch = epoch;
         Topic::new(config)
     }
 

@@ -17,7 +17,7 @@ use crate::pins::Pins;
 use config::Config;
 use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
 use identity::AccessJournal;
-use topic::section::{TopicLimits, TopicSection};
+use topic::section::TopicSection;
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -248,7 +248,7 @@ impl Registry {
             .iter()
             .filter(|topic| opened(topic).is_none())
         {
-            let dispatch = self.open_topic(topic, config.limits.topics);
+            let dispatch = self.open_topic(settings_of(&config, topic));
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
             dispatch.restore();
@@ -275,13 +275,9 @@ impl Registry {
         }
     }
 
-    fn open_topic(self: &Arc<Self>, topic: &TopicSection, limits: TopicLimits) -> Arc<Dispatch> {
-        let settings = Settings {
-            topic: topic.clone(),
-            limits,
-        };
+    fn open_topic(self: &Arc<Self>, settings: Settings) -> Arc<Dispatch> {
         let registry = Arc::downgrade(self);
-        let name = topic.name.clone();
+        let name = settings.topic.name.clone();
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
         let context = Arc::clone(&self.context);
         let audit = self.audit.clone();
@@ -317,7 +313,16 @@ impl Registry {
             sets: Some(&config.sets),
         };
         dispatch.pause_rules();
+        dispatch.take_settings(settings_of(config, topic));
         dispatch.configure(&servers, &serving, &config.limits.topics, offer);
+    }
+}
+
+/// The settings that a configuration has for one of its topics.
+fn settings_of(config: &Config, topic: &TopicSection) -> Settings {
+    Settings {
+        topic: topic.clone(),
+        limits: config.limits.topics,
     }
 }
 

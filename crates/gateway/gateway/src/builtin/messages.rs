@@ -98,7 +98,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
         correlation_id: correlation_id.as_deref(),
         payload: &payload,
     });
-    let bytes_max = dispatch.settings.limits.envelope_bytes_max;
+    let bytes_max = dispatch.settings().limits.envelope_bytes_max;
     let bytes = frame.len();
     if bytes > bytes_max {
         let why = format!("a message has at most {bytes_max} bytes");
@@ -184,7 +184,7 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
         None => beginning(&dispatch, &call),
     };
     let until =
-        Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings.limits.hold);
+        Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings().limits.hold);
     let limit = limit.unwrap_or(PAGE_MESSAGES).clamp(1, PAGE_MESSAGES_MAX);
     let reader = Reader {
         me: me.as_str(),

@@ -255,7 +255,7 @@ fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let payload = State::of(proposal).payload();
     let by = &proposal.by;
     let envelope = &*proposal.envelope;
-    if proposal.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
+    if proposal.held && dispatch.settings().topic.mcp_calls == McpCalls::None {
         // The room has not seen the call.
         return send_state_alone(dispatch, by, envelope, &payload);
     }
@@ -426,7 +426,7 @@ fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
         correlation,
         payload,
     } = *post;
-    if opened.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
+    if opened.held && dispatch.settings().topic.mcp_calls == McpCalls::None {
         return;
     }
     let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else {

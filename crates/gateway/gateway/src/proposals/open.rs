@@ -361,7 +361,7 @@ fn try_open(
     let permits = [Some(reserve()?), Some(reserve()?)];
     let id = Dispatch::secret_id();
     let at_ms = unix_ms();
-    let ttl_ms = millis(dispatch.settings.topic.proposal_ttl);
+    let ttl_ms = millis(dispatch.settings().topic.proposal_ttl);
     let opened = OpenedProposal {
         id: id.to_string(),
         topic: dispatch.name().to_string(),

@@ -100,7 +100,7 @@ async fn asked(
             let dispatch = Arc::clone(dispatch);
             let call = Arc::clone(call);
             let task = Arc::clone(task);
-            let within = dispatch.settings.topic.list_wait;
+            let within = dispatch.settings().topic.list_wait;
             opening.spawn(async move {
                 let session = timeout(within, session_of(&dispatch, &call, &task)).await;
                 (

@@ -1,12 +1,13 @@
 //! Answers in the room, messages of the gateway, and the replay of both.
 
 use model::{KindRef, OperationId, Outcome};
-use topic::{Audience, Configure, Cursor, Intent, Reach, RingLimits};
+use topic::{Audience, Configure, Cursor, Intent, Reach, RingLimits, TopicSettings};
 
 use crate::{
     books::{
         deals::{Deal, Fulfilment},
         envelopes::{Envelope, Fate},
+        limits::LIMITS,
         room::Message,
     },
     names::{CALLERS, id},
@@ -179,7 +180,11 @@ impl World {
         self.books.keeps(kept);
         let configured = self.books.configured.clone();
         let keep = Configure {
-            kept: Some(kept),
+            settings: Some(TopicSettings {
+                limits: LIMITS,
+                kept,
+                ..TopicSettings::default()
+            }),
             ..Configure::servers(&configured)
         };
         let effects = self.live(Event::Configure(keep), Turn::default());
