@@ -28,8 +28,17 @@ impl Stage {
         Self::running(capabilities, crate::run::run)
     }
 
-    /// The same with another interpreter of effects.
+    /// A stage with another interpreter of effects.
     pub(crate) fn running(capabilities: &[&str], run: Run) -> Self {
+        Self::opened(capabilities, run, Duration::ZERO)
+    }
+
+    /// A stage whose lists wait so long for servers that start.
+    pub(crate) fn waiting(capabilities: &[&str], list_wait: Duration) -> Self {
+        Self::opened(capabilities, crate::run::run, list_wait)
+    }
+
+    fn opened(capabilities: &[&str], run: Run, list_wait: Duration) -> Self {
         let topic = TopicSection {
             name: TopicName::new("main").unwrap(),
             access: Access::Restricted,
@@ -41,7 +50,7 @@ impl Stage {
             builtin: Vec::new(),
             tools: None,
             tools_list: <_>::default(),
-            list_wait: Duration::ZERO,
+            list_wait,
             proposal_ttl: Duration::from_secs(600),
             result_bytes_max: None,
         };
