@@ -1,7 +1,7 @@
 //! Admission of one request: the capability that admits it, and for the gateway's own tools their
 //! effects.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use model::{Capabilities, GATEWAY, KindRef, MethodFacts, Narrowing, PROPOSAL, REQUEST};
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -65,13 +65,13 @@ fn place_of(
 }
 
 /// Capabilities as far as an access token with this narrowing is good for them.
-pub(crate) fn within<'c>(
-    capabilities: &'c Capabilities,
+pub(crate) fn within(
+    capabilities: &Arc<Capabilities>,
     narrowing: Option<&Narrowing>,
-) -> Cow<'c, Capabilities> {
+) -> Arc<Capabilities> {
     match narrowing {
-        Some(narrowing) => Cow::Owned(capabilities.within(&narrowing.to)),
-        None => Cow::Borrowed(capabilities),
+        Some(narrowing) => Arc::new(capabilities.within(&narrowing.to)),
+        None => Arc::clone(capabilities),
     }
 }
 
@@ -388,8 +388,6 @@ mod tests {
 
 #[cfg(test)]
 mod builtin_tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use model::OperationId;
 
-/// What is due at certain times, on one clock. Of two at one time the one with the smaller id is
-/// due first.
+/// Entries that are due at certain times, on one clock. Of two at one time the one with the smaller
+/// id is due first.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     all: BTreeSet<Deadline>,

@@ -7,7 +7,7 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, admits_kind, within},
+    admission::{admits, admits_kind},
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::{Decision, Terms},
@@ -158,11 +158,7 @@ impl<H: Handles> Topic<H> {
         if proposal.over.is_some() {
             return Err(Cause::Decided);
         }
-        let capabilities = self
-            .capabilities(&ruling.by)
-            .or(ruling.outside.as_ref())
-            .ok_or(Cause::NotAdmitted)?;
-        let granted = within(capabilities, narrowing);
+        let granted = self.granted_to(&ruling.by, ruling.outside.as_ref(), narrowing);
         // An envelope names what servers call it; a decision without one, what clients call it.
         let may_request = if ruling.requested.is_some() {
             proposal.is_asked_for(&granted)

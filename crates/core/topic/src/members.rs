@@ -130,7 +130,7 @@ pub(crate) struct Link<H: Handles> {
 struct Narrowed {
     /// The member's capabilities.
     whole: Arc<Capabilities>,
-    /// Those of the scopes.
+    /// The capabilities of the scopes.
     to: Arc<Capabilities>,
     granted: Arc<Capabilities>,
 }

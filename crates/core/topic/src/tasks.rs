@@ -9,7 +9,7 @@
 mod book;
 mod requests;
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use model::{Capabilities, Narrowing, OperationId, Outcome, ParticipantId};
 
@@ -269,17 +269,17 @@ impl<H: Handles> Topic<H> {
         narrowing: Option<&Narrowing>,
         right: TaskRight<'_>,
     ) -> bool {
-        self.granted_to(holder, narrowing)
+        self.granted_to_holder(holder, narrowing)
             .is_some_and(|granted| has_right(&granted, right))
     }
 
-    /// The capabilities of a caller with an access token that narrows them to this; `None` of a
+    /// The capabilities of a holder of tasks with an access token that narrows them to this; `None` of a
     /// participant that may have no tasks.
-    fn granted_to(
+    fn granted_to_holder(
         &self,
         holder: &ParticipantId,
         narrowing: Option<&Narrowing>,
-    ) -> Option<Cow<'_, Capabilities>> {
+    ) -> Option<Arc<Capabilities>> {
         // A server that has the name of a former caller has none of its tasks.
         let member = self.members.of_id(holder)?;
         if !member.is_caller() {

@@ -9,7 +9,7 @@ use model::{
 
 use crate::{
     Handles,
-    admission::{Looker, admits},
+    admission::{Looker, admits, within},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, TopicSettings, UpstreamNames},
     deadlines::Deadlines,
@@ -326,6 +326,19 @@ impl<H: Handles> Topic<H> {
         self.members
             .of_id(participant)
             .map(|member| &member.capabilities)
+    }
+
+    /// The capabilities of a participant for an act with an access token that narrows them to this:
+    /// those that it has in the topic, or these from `outside` if it is not there. Without either it
+    /// has none.
+    pub fn granted_to(
+        &self,
+        participant: &ParticipantId,
+        outside: Option<&Arc<Capabilities>>,
+        narrowing: Option<&Narrowing>,
+    ) -> Arc<Capabilities> {
+        let whole = self.capabilities(participant).or(outside).cloned();
+        within(&whole.unwrap_or_default(), narrowing)
     }
 
     /// Whether a participant is in the topic.

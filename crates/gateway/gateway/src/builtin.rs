@@ -100,8 +100,8 @@ pub(crate) fn answer_hosted(
     true
 }
 
-/// What the gateway answers in the room for a server: handshake, ping, lists, with the tools that
-/// the topic offers.
+/// The gateway's answer in the room for a server: handshake, ping, lists, with the tools that the
+/// topic offers.
 ///
 /// # Errors
 /// The refusal of a method that rooms do not have.

@@ -206,7 +206,7 @@ pub struct Call {
     pub tag: Option<Tag>,
     /// The client that the request declares; `None` if the link's counts.
     pub(crate) client: Option<ClientProfile>,
-    /// What the access token says with which it came.
+    /// The statements of the access token with which it came.
     pub(crate) bearer: Option<Arc<Bearer>>,
     /// Spelling of names and URIs to its caller.
     pub(crate) names: Names,
@@ -241,9 +241,9 @@ pub struct Call {
     pub(crate) waits: OnceLock<Waits>,
 
     // What it takes of the bytes that its caller may have in memory.
-    /// Those of a long request, for as long as the call is in memory.
+    /// The bytes of a long request, for as long as the call is in memory.
     request_bytes: OnceLock<Taken>,
-    /// Those of its answer, while the answer waits for the caller.
+    /// The bytes of its answer, while the answer waits for the caller.
     answer_bytes: OnceLock<Taken>,
 }
 
@@ -466,8 +466,8 @@ impl Call {
         self.waiter.come_back(by);
     }
 
-    /// What is notified when the call is cancelled. To be asked for while the call is delivered:
-    /// its cancellation comes after that.
+    /// A notification of the call's cancellation. To be asked for while the call is delivered: its
+    /// cancellation comes after that.
     pub(crate) fn cancelled(&self) -> &Notify {
         self.cancelled.get_or_init(Box::default)
     }
@@ -494,8 +494,8 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// What a session hands in. Without a topic there is no caller any more: the topic was closed, and
-/// has ended all its calls.
+/// Gives the call's topic each event of the session. Without a topic there is no caller any more:
+/// the topic was closed, and has ended all its calls.
 impl CallEvents for Call {
     fn notice(&self, notice: Notice) {
         if let Some((topic, delivered)) = self.delivery() {

@@ -97,7 +97,7 @@ pub struct Dispatch {
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
     pub(crate) gateway_link: Arc<Link>,
-    /// What the gateway's own participant lists. Locked for writing while the topic takes the
+    /// Lists of the gateway's own participant. Locked for writing while the topic takes the
     /// configuration that it belongs to.
     pub(crate) own_lists: RwLock<OwnLists>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists
@@ -403,7 +403,7 @@ impl Dispatch {
     }
 }
 
-/// How the sender of an event learns that the topic refuses it.
+/// The way in which the sender of an event learns that the topic refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// By an effect.

@@ -26,12 +26,12 @@ struct Listed {
     servers: Vec<Arc<ConfiguredServer>>,
     /// Lists of the gateway's own participant.
     own: Arc<Manifest>,
-    /// What lists of tools show.
+    /// The part of the tools that lists show.
     tools_list: ToolsList,
 }
 
 impl Listed {
-    /// What there is now.
+    /// The lists of now.
     ///
     /// # Errors
     /// The refusal of a caller that has left.
@@ -123,7 +123,7 @@ pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, 
     ))
 }
 
-/// What there is after the bounded waits.
+/// The lists after the bounded waits.
 ///
 /// # Errors
 /// The refusal of a caller that has left.

@@ -317,8 +317,8 @@ impl Dispatch {
         })
     }
 
-    /// What the server side of a participant that serves has around it: no process, account or
-    /// definition is the gateway's to keep.
+    /// Services for the server side of a participant that serves: no process, account or definition
+    /// is the gateway's to keep.
     fn environment_of(self: &Arc<Self>, dialed: &Arc<DialIn>) -> Environment {
         let topic = Arc::downgrade(self);
         Environment {
@@ -386,9 +386,9 @@ impl Dispatch {
         self.wait_for_starts(|_| age).await;
     }
 
-    /// The same before a handshake of this client, unless it is a gateway, as its name shows: two
-    /// that are servers of each other would wait for one another. It is notified of what is listed
-    /// later.
+    /// Waits as [`Self::wait_for_servers`] does, before a handshake of this client, unless it is a
+    /// gateway, as its name shows: two that are servers of each other would wait for one another. It
+    /// is notified of what is listed later.
     pub async fn wait_for_servers_before(&self, client: &ClientProfile) {
         let identity = lists::handshake::identity();
         let info = client.client_info.as_deref();
@@ -515,10 +515,11 @@ pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) 
 #[cfg(test)]
 pub(crate) mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::sync::mpsc::{Sender, channel};
 
     use model::{Answer, Form, Method, Payload};
     use serde_json::Value;
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use upstream::config::{SecretText, StdioConfig, Transport};
 
     use super::*;
     use crate::call::{Call, Reply};
@@ -553,10 +554,28 @@ pub(crate) mod tests {
 
     /// A server of this name and prefix within this process.
     pub(crate) async fn demo(name: &str) -> Arc<Upstream> {
+        let upstream = start(name, Transport::Demo);
+        upstream.settled().await;
+        upstream
+    }
+
+    /// A server whose process never answers.
+    fn mute(name: &str) -> Arc<Upstream> {
+        let process = StdioConfig {
+            command: "sleep".to_owned(),
+            args: vec![SecretText::new("1000")],
+            env: Vec::new(),
+            cwd: None,
+            confinement: Default::default(),
+        };
+        start(name, Transport::Stdio(process))
+    }
+
+    fn start(name: &str, transport: Transport) -> Arc<Upstream> {
         let config = upstream::config::ServerConfig {
             prefix: name.into(),
             name: ParticipantId::new(name).unwrap(),
-            transport: upstream::config::Transport::Demo,
+            transport,
             era: upstream::config::EraChoice::Legacy,
             sessions: upstream::config::SessionSharing::Shared,
             timeouts: upstream::config::Timeouts::default(),
@@ -583,15 +602,13 @@ pub(crate) mod tests {
             starts: Arc::default(),
             kept: Arc::default(),
         };
-        let upstream = Upstream::start(
+        Upstream::start(
             UpstreamSpec {
                 config,
                 limits: upstream::config::ServerLimits::default(),
             },
             environment,
-        );
-        upstream.settled().await;
-        upstream
+        )
     }
 
     #[tokio::test]
@@ -643,7 +660,7 @@ pub(crate) mod tests {
     }
 
     /// A reply that passes on the names of the tools that it is answered with.
-    struct Names(Sender<Vec<String>>);
+    struct Names(UnboundedSender<Vec<String>>);
 
     impl Reply for Names {
         fn settle(&self, _: &Call, answer: &Answer, _: &Respell<'_>) {
@@ -660,7 +677,12 @@ pub(crate) mod tests {
 
     /// The names of the tools that a link lists now. Blocks.
     fn tools(dispatch: &Arc<Dispatch>, link: &Arc<Link>) -> Vec<String> {
-        let (send, names) = channel();
+        list(dispatch, link).blocking_recv().unwrap()
+    }
+
+    /// The names of the tools that a link lists, once it is answered.
+    fn list(dispatch: &Arc<Dispatch>, link: &Arc<Link>) -> UnboundedReceiver<Vec<String>> {
+        let (send, names) = unbounded_channel();
         let request = Request {
             method: Method::Known("tools/list"),
             target: None,
@@ -669,7 +691,7 @@ pub(crate) mod tests {
         };
         let incoming = Incoming::plain(request, None);
         dispatch.request(link.opener(), incoming, Arc::new(Names(send)));
-        names.recv().unwrap()
+        names
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -714,6 +736,27 @@ pub(crate) mod tests {
         }
         is_over.store(true, Ordering::Release);
         lists.await.unwrap();
+    }
+
+    /// On a clock that goes on only while there is nothing to do.
+    #[tokio::test(start_paused = true)]
+    async fn servers_that_do_not_start_delay_the_first_list_no_longer_than_one() {
+        let longest = Duration::from_millis(600);
+        let stage = Stage::waiting(&["mcp/*"], longest);
+        let dispatch = &stage.dispatch;
+        let mute = ["a", "b", "c"].map(mute);
+        let mut servers = mute.to_vec();
+        servers.push(demo("quick").await);
+        dispatch.configure(&servers, &[], &TopicLimits::default(), Offer::default());
+        let began = Instant::now();
+        let names = list(dispatch, &stage.ann).recv().await.unwrap();
+        let waited = began.elapsed();
+        assert!(waited <= longest, "{waited:?}");
+        assert!(mute.iter().all(|server| !server.has_settled()));
+        assert!(names.iter().any(|name| name.starts_with("quick_")));
+        for server in mute {
+            server.close().await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -142,7 +142,7 @@ impl Dispatch {
         });
     }
 
-    /// What a caller comes back to in the topic, if that is there.
+    /// The parked operation in the topic to which a caller comes back, if that is there.
     fn parked(&self, back: Return) -> Option<Parked<Live>> {
         match back {
             Return::None | Return::Server(_) | Return::Anew { .. } => None,
@@ -262,7 +262,7 @@ impl Dispatch {
     }
 }
 
-/// What a server sends about a call becomes an event of the call's topic.
+/// Turns each message of a server about a call into an event of the call's topic.
 impl CallTopic for Dispatch {
     fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice) {
         let notice = match call.sessions.last() {

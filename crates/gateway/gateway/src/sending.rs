@@ -36,24 +36,24 @@ struct Sending {
     own_name: Option<Arc<str>>,
     /// The request in place of the caller's: as it was reviewed.
     reviewed: Option<Request>,
-    /// Whose sessions it uses.
+    /// The owner of the sessions that it uses.
     by: By,
     /// Whether a session that ended had it before, and did not take it.
     is_second: bool,
 }
 
-/// Whose sessions of a server a call uses.
+/// The owner of the sessions that a call uses at a server.
 #[derive(Clone, Copy)]
 enum By {
-    /// Its caller's.
+    /// Its caller.
     Caller,
-    /// The gateway's: its caller may have gone, and is asked nothing.
+    /// The gateway: the caller may have gone, and is asked nothing.
     Gateway,
-    /// Those of an account, which is the proposer's if the call was proposed.
+    /// The participant with the account at the server: the proposer if the call was proposed.
     Account,
 }
 
-/// How a session sends a call.
+/// The way in which a session sends a call.
 struct Plan {
     /// The own name of its target, as the session knows it.
     own_name: Option<Arc<str>>,

@@ -128,7 +128,7 @@ impl Dispatch {
         self.note_listed(server, &before);
     }
 
-    /// What the topic offers to no caller of a server's lists.
+    /// The entries of a server's lists that the topic offers to no caller.
     pub(crate) fn quarantined(&self, server: &ConfiguredServer) -> Vec<Quarantined> {
         self.with(|topic| topic.quarantined(&server.id).to_vec())
     }
@@ -287,7 +287,7 @@ impl Dispatch {
         true
     }
 
-    /// What a question is about that belongs to a task: it goes where the task's result is awaited,
+    /// The subject of a question that belongs to a task: it goes where the task's result is awaited,
     /// else to the owner of the session. `None` if neither is there and the gateway cannot await the
     /// result for the holder.
     fn about_task(

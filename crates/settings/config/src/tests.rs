@@ -124,7 +124,7 @@ mcp_calls = "all"
 fn no_participant_may_have_the_name_of_a_server() {
     let config = good(
         "[servers.\"two words\"]\ncommand = \"x\"\n[servers.local]\ncommand = \"x\"\n\
-         [servers.off]\ncommand = \"x\"\nenabled = false\n",
+         [servers.rules]\ncommand = \"x\"\n[servers.off]\ncommand = \"x\"\nenabled = false\n",
     );
     let known: Vec<&str> = config
         .identity
@@ -132,7 +132,7 @@ fn no_participant_may_have_the_name_of_a_server() {
         .iter()
         .map(|id| id.as_str())
         .collect();
-    assert_eq!(known, ["two-words", "server-local", "off"]);
+    assert_eq!(known, ["two-words", "server-local", "server-rules", "off"]);
 }
 
 #[test]

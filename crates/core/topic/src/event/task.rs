@@ -39,7 +39,7 @@ pub struct NamedTask<'a> {
 pub struct NewTask<'a, H: Handles> {
     /// Its id in the topic: the call's, if a call has become it, else a new one.
     pub task: OperationId,
-    /// How the shell knows it.
+    /// The way in which the shell knows it.
     pub origin: TaskOrigin,
     /// The participant that has it, and no other one.
     pub holder: &'a ParticipantId,
@@ -66,7 +66,7 @@ pub struct NewTask<'a, H: Handles> {
     pub handle: H::Task,
 }
 
-/// How a shell knows a task.
+/// The way in which a shell knows a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskOrigin {
     /// The open call of the task's id has become it.

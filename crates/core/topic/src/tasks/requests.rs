@@ -240,7 +240,7 @@ impl<H: Handles> Topic<H> {
     /// The tasks that a participant has and may have now, with an access token that narrows its
     /// capabilities to this, in the order in which the topic took them.
     pub fn tasks_of(&self, holder: &ParticipantId, narrowing: Option<&Narrowing>) -> Vec<H::Task> {
-        let Some(granted) = self.granted_to(holder, narrowing) else {
+        let Some(granted) = self.granted_to_holder(holder, narrowing) else {
             return Vec::new();
         };
         let theirs = self

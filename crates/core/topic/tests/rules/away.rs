@@ -13,7 +13,7 @@ use crate::{
 };
 
 const DAN: LinkId = LinkId(4);
-/// How long one that has left counts as away.
+/// The time for which one that has left counts as away.
 const AWAY_MS: u64 = 100;
 /// The topic has been open for longer.
 const LATER_MS: u64 = 200;

@@ -20,7 +20,7 @@ fn publish(stage: &mut Stage, message: &str, audience: Audience) {
     });
 }
 
-/// What the bearer of a name reads, and the history with which it enters.
+/// The messages that the bearer of a name reads, and the history with which it enters.
 #[track_caller]
 fn read(stage: &mut Stage, name: &str) -> (Vec<String>, Vec<String>) {
     let from = topic::Cursor {

@@ -33,7 +33,7 @@ fn paused() -> Stage {
     stage
 }
 
-/// What a question about call 1 leads to when no other is gathered with it.
+/// The effects of a question about call 1 when no other is gathered with it.
 fn asked(stage: &mut Stage, question: u128) -> Vec<String> {
     assert!(shown(&stage.ask("one", question, About::Call(op(1)), ROOTS)).is_empty());
     shown(&stage.tick(0))

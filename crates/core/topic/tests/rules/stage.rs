@@ -33,7 +33,7 @@ pub(crate) const APPROVE: Decision<'static> = Decision::Approve {
 pub(crate) const RULING: u8 = 9;
 /// The time at which proposals expire.
 pub(crate) const EXPIRES_MS: u64 = 1_000;
-/// The same on the wall clock.
+/// The time at which proposals expire on the wall clock.
 pub(crate) const WALL_EXPIRES_MS: u64 = 1_700_000_000_000;
 /// The upper half of the ids of envelopes to one participant alone.
 pub(crate) const DIRECT: u64 = 0xd1;
@@ -570,7 +570,7 @@ impl Stage {
         self.sees_with(link, None, list)
     }
 
-    /// What a request of this link lists that comes with a token of this scope.
+    /// The names in a list of this link that comes with a token of this scope.
     pub(crate) fn sees_with(
         &self,
         link: LinkId,

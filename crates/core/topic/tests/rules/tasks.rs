@@ -142,7 +142,7 @@ fn listen(stage: &mut Stage, operation: u128, tasks: &[&str], token: Option<&Nar
     assert_eq!(delivered(&listens).0, "portmoot");
 }
 
-/// What a change of state that the server of a task reports gives.
+/// The effects of a change of state that the server of a task reports.
 fn reported(stage: &mut Stage, task: u128) -> Vec<String> {
     shown(&stage.step(Event::Notice {
         server: &ONE_ID,

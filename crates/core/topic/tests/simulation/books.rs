@@ -88,7 +88,7 @@ pub(crate) struct Books {
     /// When participants left that may come back, and when this life of the topic began.
     pub(crate) left_ms: BTreeMap<ParticipantId, u64>,
     pub(crate) began_ms: Option<u64>,
-    /// How often each effect was seen.
+    /// The count of each effect that was seen.
     pub(crate) tally: Tally,
 }
 

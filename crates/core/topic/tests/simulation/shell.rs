@@ -42,7 +42,7 @@ struct Waiting {
     effect: Effect,
 }
 
-/// What the caller and the server of a call have seen.
+/// The effects on a call that its caller and its server have seen.
 #[derive(Debug, Default)]
 struct CallSeen {
     is_delivered: bool,
@@ -56,14 +56,14 @@ struct CallSeen {
     asked: BTreeSet<OperationId>,
 }
 
-/// What a client has seen on its link.
+/// The effects that a client has seen on its link.
 #[derive(Debug, Default)]
 struct LinkSeen {
     is_closed: bool,
     asked: BTreeSet<OperationId>,
 }
 
-/// What the room has seen of a proposal.
+/// The effects on a proposal that the room has seen.
 #[derive(Debug, Default)]
 struct ProposalSeen {
     is_proposed: bool,

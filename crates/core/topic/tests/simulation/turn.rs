@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
+use model::{Capabilities, LinkId, Narrowing, OperationId, Outcome, ParticipantId};
 use topic::{Ended, Listener};
 
 use crate::books::{calls::Call, questions::Question, room::Message, tasks::TaskTurn};
@@ -17,6 +17,7 @@ pub(crate) struct Decided {
     pub(crate) ruling: u64,
     /// The participant's capabilities, if it is not in the topic.
     pub(crate) outside: Option<Arc<Capabilities>>,
+    pub(crate) token: Option<Narrowing>,
     /// Whether it has the digest that the reviewer saw, and the server still lists the same.
     pub(crate) same: bool,
     pub(crate) withdraws: bool,

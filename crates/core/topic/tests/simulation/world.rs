@@ -42,7 +42,7 @@ pub(crate) struct World {
     interleaving: Prng,
     pub(crate) next: u64,
     pub(crate) now_ms: u64,
-    /// What the wall clock is ahead of the steady one.
+    /// The time by which the wall clock is ahead of the steady one.
     ahead_ms: u64,
     /// The life of the topic's last step, and its time.
     given: Option<(u64, u64)>,

@@ -55,8 +55,8 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 /// The caller's own proposal of this id.
 ///
 /// # Errors
-/// The same refusal whether there is no such proposal, another participant made it, or the call's
-/// access token is not good for it.
+/// A refusal, which does not say whether there is no such proposal, another participant made it, or
+/// the call's access token is not good for it.
 pub(super) fn own(
     dispatch: &Dispatch,
     call: &Call,

@@ -247,14 +247,7 @@ pub(super) fn deciding_caller(call: &Call) -> Decider<'_> {
 
 /// Capabilities of the caller, as far as its access token is good for them.
 pub(super) fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
-    let held = topic
-        .capabilities(&call.link.participant.id)
-        .cloned()
-        .unwrap_or_default();
-    match call.narrowing() {
-        Some(narrowing) => Arc::new(held.within(&narrowing.to)),
-        None => held,
-    }
+    topic.granted_to(&call.link.participant.id, None, call.narrowing())
 }
 
 /// The proposal of this id, if the caller may see it.

@@ -1,6 +1,7 @@
 //! Envelopes in a topic in which the gateway is the only server.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use auth::Participant;
 use model::{Capabilities, Form};
@@ -27,7 +28,16 @@ impl Stage {
         Self::running(capabilities, crate::run::run)
     }
 
-    /// The same with another interpreter of effects.
+    /// A stage whose lists wait so long for servers that start.
+    pub(crate) fn waiting(capabilities: &[&str], list_wait: Duration) -> Self {
+        let stage = Self::new(capabilities);
+        let mut settings = settings();
+        settings.topic.list_wait = list_wait;
+        stage.dispatch.take_settings(settings);
+        stage
+    }
+
+    /// A stage with another interpreter of effects.
     pub(crate) fn running(capabilities: &[&str], run: Run) -> Self {
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);

@@ -44,7 +44,7 @@ impl Scene {
         Self::running(crate::run::run)
     }
 
-    /// The same with another interpreter of effects.
+    /// A scene with another interpreter of effects.
     fn running(run: Run) -> Self {
         let dispatch = Stage::running(&["mcp/*"], run).dispatch;
         let old = ParticipantId::new("old").unwrap();

@@ -55,12 +55,8 @@ pub struct Decider<'a> {
 impl Decider<'_> {
     /// Whether it may see a proposal that is on disk.
     fn may_see(self, topic: &Topic, proposal: OperationId) -> bool {
-        let held = topic.capabilities(self.id).or(self.outside).cloned();
-        let mut held = held.unwrap_or_default();
-        if let Some(narrowing) = self.narrowing {
-            held = Arc::new(held.within(&narrowing.to));
-        }
-        topic.may_see_proposal(proposal, self.id, &held)
+        let granted = topic.granted_to(self.id, self.outside, self.narrowing);
+        topic.may_see_proposal(proposal, self.id, &granted)
     }
 }
 

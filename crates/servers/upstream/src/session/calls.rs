@@ -76,8 +76,6 @@ impl Session {
         let is_first = pending.requests.is_empty();
         let in_turn = method != WAITS_FOR_TASK;
         let defer = in_turn && self.must_wait_its_turn(&pending);
-        // What waits for a session is kept in any case.
-        let keeps = pending.awaiting_reopen.is_some() || self.may_resend(method);
         let open = PendingRequest {
             waiter: Waiter::Call {
                 events,
@@ -87,19 +85,20 @@ impl Session {
                 in_turn,
             },
             deadlines: Some(Deadlines::new(now, patience, longest)),
-            sent: keeps.then(|| written.clone()),
+            sent: self.may_resend(method).then(|| written.clone()),
             questions: 0,
             garbled: false,
         };
         // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
-        if let Some(requests) = &mut pending.awaiting_reopen {
-            requests.push(number);
-        } else if defer {
+        if defer {
+            // Also while the session is opened again: the calls before it come first there too.
             pending.deferred.push_back(DeferredCall {
                 number,
                 sent: written,
             });
+        } else if pending.awaiting_reopen.is_some() {
+            pending.await_reopen(number, written);
         } else {
             // Not under the lock: the link may deliver something at once, which takes it.
             drop(pending);
@@ -232,7 +231,11 @@ impl Session {
     }
 
     /// Gives the link a request.
-    fn send_written(&self, written: SentRequest, meta: SendMeta) -> Result<(), SendError> {
+    pub(super) fn send_written(
+        &self,
+        written: SentRequest,
+        meta: SendMeta,
+    ) -> Result<(), SendError> {
         let SentRequest { encoded, headers } = written;
         let meta = SendMeta {
             coding: encoded.coding,

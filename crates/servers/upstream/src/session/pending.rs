@@ -93,15 +93,17 @@ pub(super) struct Unfinished {
 
 /// The receiver of an answer.
 pub(super) enum Waiter {
-    /// A caller, with the progress token that it chose, as it spelled it, its place at the server,
-    /// and how links know it. `in_turn`: calls that run one after the other wait for it, and what the server asks
-    /// meanwhile is about it. A request for a task's result is no such call: it lasts as long as
-    /// the task, and questions name their task.
+    /// A caller.
     Call {
         events: Arc<dyn CallEvents>,
+        /// The progress token that it chose, as it spelled it.
         progress: Option<Bytes>,
+        /// Its place among the open calls at the server.
         place: Taken,
         sender: Sender,
+        /// Whether calls that run one after the other wait for this one, and what the server asks
+        /// meanwhile is about it. A request for a task's result is no such call: it lasts as long
+        /// as the task, and questions name their task.
         in_turn: bool,
     },
     /// The session itself.

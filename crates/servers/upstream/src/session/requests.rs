@@ -123,36 +123,30 @@ impl Session {
             answer,
             received: None,
         };
-        let sent = keeps.then(|| SentRequest {
+        let written = SentRequest {
             encoded: EncodedRequest {
                 coding: Coding::Json,
-                frame: frame.clone(),
+                frame,
             },
-            headers: headers.clone(),
-        });
+            headers,
+        };
         let open = PendingRequest {
             waiter: Waiter::Own(waiter),
             deadlines: own
                 .patience
                 .map(|patience| Deadlines::new(now, patience, patience)),
-            sent,
+            sent: keeps.then(|| written.clone()),
             questions: 0,
             garbled: false,
         };
         // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
-        if keeps && let Some(requests) = &mut pending.awaiting_reopen {
-            // It is sent once the session is open again.
-            requests.push(number);
+        if keeps && pending.awaiting_reopen.is_some() {
+            pending.await_reopen(number, written);
         } else {
             // Not under the lock: the link may deliver something at once, which takes it.
             drop(pending);
-            let meta = SendMeta {
-                request: Some(number),
-                headers,
-                ..SendMeta::default()
-            };
-            if let Err(unsent) = self.send(frame, meta) {
+            if let Err(unsent) = self.send_written(written, SendMeta::request(number)) {
                 self.settle(number);
                 return Err(Fault::Unsent(unsent));
             }

@@ -49,13 +49,14 @@ impl Session {
         if pending.ended.is_some() {
             return false;
         }
-        if let Some(requests) = &mut pending.awaiting_reopen {
-            requests.push(number);
+        // None if the request has ended meanwhile.
+        let Some(kept) = pending.take_sent(number) else {
             return true;
-        }
-        let kept = pending.take_sent(number);
-        drop(pending);
-        if let Some(kept) = kept {
+        };
+        if pending.awaiting_reopen.is_some() {
+            pending.await_reopen(number, kept);
+        } else {
+            drop(pending);
             self.send_kept(number, kept);
         }
         true

@@ -11,6 +11,7 @@ use crate::tests::bare_session;
 
 const FIRST: u64 = 1_000;
 const SECOND: u64 = 1_001;
+const THIRD: u64 = 1_002;
 
 /// A link that keeps how each message was to be delivered.
 #[derive(Default)]
@@ -172,6 +173,8 @@ async fn a_call_whose_turn_comes_while_the_session_is_opened_again_is_sent_after
     call(&session, SECOND, "ann");
     session.pending.lock().awaiting_reopen = Some(Vec::new());
     answer(&session, FIRST, "{}");
+    // One that comes meanwhile does not pass the one before it.
+    call(&session, THIRD, "bob");
     assert_eq!(sent.len(), 1);
     let mut pending = session.pending.lock();
     assert_eq!(pending.awaiting_reopen.take(), Some(vec![SECOND]));
@@ -179,4 +182,6 @@ async fn a_call_whose_turn_comes_while_the_session_is_opened_again_is_sent_after
     drop(pending);
     session.send_kept(SECOND, kept);
     sent.assert_last(Some(SECOND), "ann", &session);
+    answer(&session, SECOND, "{}");
+    sent.assert_last(Some(THIRD), "bob", &session);
 }

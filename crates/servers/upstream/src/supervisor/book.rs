@@ -260,11 +260,19 @@ impl Book {
     }
 
     /// Removes callers' sessions that have been idle for as long as `idle`, and slots without one.
+    /// A session for a single call is idle if the call ended before it was sent there.
     pub(super) fn take_idle(&mut self, idle: Duration) -> Vec<Arc<Session>> {
         let gone = self.slots.extract_if(|(_, key), slot| {
             key.is_own() && (slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
         });
-        gone.filter_map(|(_, slot)| slot.session).collect()
+        let mut taken: Vec<Arc<Session>> = gone.filter_map(|(_, slot)| slot.session).collect();
+        let of_calls = self.single_call.extract_if(.., |(session, _)| {
+            let interest = &session.setup.interest;
+            let is_in_use = session.calls() > 0 || session.tasks() > 0 || interest.len() > 0;
+            !is_in_use && session.since_last_call() >= idle
+        });
+        taken.extend(of_calls.map(|(session, _)| session));
+        taken
     }
 
     /// Removes shared sessions that are not needed any more: no client that used them is connected,

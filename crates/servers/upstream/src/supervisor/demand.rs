@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use model::{ANONYMOUS_PREFIX, Coding, LinkId};
 
-use super::book::{Book, Listed, Purpose, SessionPlace};
+use super::book::{Book, Listed, SessionPlace};
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
-use crate::config::EraChoice;
+use crate::config::{EraChoice, SessionSharing};
 use crate::kept::{KeptLists, ToolUse, Used};
 use crate::origin::Origin;
 use crate::session::{Environment, Session};
 use crate::session_api::Caller;
 use crate::spec::UpstreamSpec;
-use crate::starts::Urgency;
 use crate::{kept, lists};
 
 impl Upstream {
@@ -126,12 +125,11 @@ impl Upstream {
         }
         let era = self.book.lock().spoken(caller.form);
         let is_own = used == Used::Own && era.is_some_and(|era| !self.shares(caller.client, era));
-        let wanted = Wanted {
-            user: None,
-            purpose: Purpose::Warm,
-            urgency: Urgency::Background,
-            ..Wanted::by(caller, era, is_own)
-        };
+        if is_own && self.spec.config.sessions == SessionSharing::Call {
+            // One that is opened for no call is used by none.
+            return;
+        }
+        let wanted = Wanted::warm(caller, era, is_own);
         if is_own {
             // It ends when its caller leaves.
             let mut book = self.book.lock();

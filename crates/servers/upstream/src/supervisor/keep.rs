@@ -9,13 +9,12 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
-use super::book::{Purpose, SessionPlace, Slot};
+use super::book::{SessionPlace, Slot};
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::lists;
 use crate::session::Session;
 use crate::session_api::SessionOwner;
-use crate::starts::Urgency;
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -196,12 +195,7 @@ async fn probe(upstream: &Weak<Upstream>) {
         return;
     };
     let era = strong.book.lock().eras.first().copied();
-    let wanted = Wanted {
-        purpose: Purpose::Probe,
-        urgency: Urgency::Probe,
-        ..Wanted::shared(era)
-    };
-    let probed = strong.obtain(wanted).await;
+    let probed = strong.obtain(Wanted::probe(era)).await;
     tracing::debug!(
         server = strong.spec.name(),
         is_open = probed.is_ok(),
@@ -238,13 +232,7 @@ async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOw
                 return;
             }
         }
-        let caller = owner.caller();
-        let urgency = Urgency::Background;
-        let wanted = Wanted {
-            user: None,
-            urgency,
-            ..Wanted::by(&caller, Some(place.0), true)
-        };
+        let wanted = Wanted::ahead(&owner.caller(), Some(place.0), true);
         if remaining.is_none() && strong.obtain(wanted).await.is_ok() {
             return;
         }

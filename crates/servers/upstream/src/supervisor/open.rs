@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
 use super::book::{Book, Purpose, SessionPlace};
-use super::wanted::{Wanted, WantedAnyway};
+use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, ProtoConfig, SessionSharing, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
@@ -64,17 +64,39 @@ struct Turn {
     place: SessionPlace,
 }
 
+/// An open session on its way to the caller that waits for it. If that gives up before it takes the
+/// session out, nothing else may want it.
+struct Handover {
+    session: Option<Arc<Session>>,
+    upstream: Arc<Upstream>,
+}
+
+impl Handover {
+    fn take(mut self) -> Option<Arc<Session>> {
+        self.session.take()
+    }
+}
+
+impl Drop for Handover {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.upstream.given_up(session);
+        }
+    }
+}
+
 impl Upstream {
     /// The open session that is wanted; a new one where none is open. A start that has begun goes on
     /// if its caller gives up: the next caller would have to wait for it from the beginning.
-    pub(super) async fn obtain(&self, wanted: Wanted<'_>) -> Result<Arc<Session>, Refusal> {
+    pub(super) async fn obtain(&self, wanted: Wanted) -> Result<Arc<Session>, Refusal> {
         if self.is_away() {
             return Err(self.away_refusal());
         }
-        if let Some(fault) = self.blocked(wanted.owner.map(Caller::holder)) {
+        let owner = wanted.owner();
+        if let Some(fault) = self.blocked(owner.as_ref().map(Caller::holder)) {
             return Err(fault.refusal(self.spec.name()));
         }
-        let turn = if wanted.owner.is_some() && self.spec.config.sessions == SessionSharing::Call {
+        let turn = if owner.is_some() && self.spec.config.sessions == SessionSharing::Call {
             None
         } else {
             match self.look(&wanted)? {
@@ -86,41 +108,43 @@ impl Upstream {
         let Some(me) = self.me.upgrade() else {
             return Err(stopped);
         };
-        let wanted = WantedAnyway::from(&wanted);
         let (answer, obtained) = oneshot::channel();
         tokio::spawn(async move {
-            let caller = wanted.caller();
-            let wanted = wanted.by(caller.as_ref());
             let obtained = match turn {
-                Some(turn) => me.obtain_in_turn(wanted, turn).await,
-                None => me.obtain_for_one_call(wanted).await,
+                Some(turn) => me.obtain_in_turn(&wanted, turn).await,
+                None => me.obtain_for_one_call(&wanted).await,
             };
-            if let Err(Ok(session)) = answer.send(obtained) {
-                me.given_up(session);
-            }
+            // Its caller may have given up by now, or may do so before it looks.
+            let _ = answer.send(obtained.map(|session| Handover {
+                session: Some(session),
+                upstream: me,
+            }));
         });
-        obtained.await.unwrap_or(Err(stopped))
+        match obtained.await {
+            Ok(obtained) => obtained?.take().ok_or(stopped),
+            Err(_) => Err(stopped),
+        }
     }
 
     /// Looks for an open session in its slot, and notes there whose it is and who uses it.
     ///
     /// # Errors
     /// The server was stopped.
-    fn look(&self, wanted: &Wanted<'_>) -> Result<Looked, Refusal> {
-        let Wanted {
-            era, owner, user, ..
-        } = *wanted;
+    fn look(&self, wanted: &Wanted) -> Result<Looked, Refusal> {
+        let owner = wanted.owner();
+        let user = wanted.user();
         // Before detection there is one slot, so that only one process is probed.
-        let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
+        let era = wanted.era.unwrap_or(Era::Modern);
+        let place = (era, SessionKey::of(owner.as_ref()));
         let mut book = self.book.lock();
         if book.closed {
             return Err(self.down("was stopped"));
         }
-        if let Some(found) = book.open(&place, user) {
+        if let Some(found) = book.open(&place, user.as_ref()) {
             return Ok(Looked::Open(found.session));
         }
         let slot = book.slots.entry(place.clone()).or_default();
-        slot.used_by(user);
+        slot.used_by(user.as_ref());
         slot.participant = owner.map(|owner| owner.participant.clone());
         Ok(Looked::NotOpen(NextTurn {
             lock: Arc::clone(&slot.turn),
@@ -140,19 +164,10 @@ impl Upstream {
     }
 
     /// The open session of a slot, once it is this attempt's turn; a new one where none is open.
-    async fn obtain_in_turn(
-        &self,
-        wanted: Wanted<'_>,
-        turn: Turn,
-    ) -> Result<Arc<Session>, Refusal> {
-        let entry = wanted.entry();
-        let Wanted {
-            era,
-            owner,
-            user,
-            purpose,
-            urgency: _,
-        } = wanted;
+    async fn obtain_in_turn(&self, wanted: &Wanted, turn: Turn) -> Result<Arc<Session>, Refusal> {
+        let era = wanted.era;
+        let owner = wanted.owner();
+        let user = wanted.user();
         let Turn {
             _guard,
             failures_before,
@@ -166,7 +181,8 @@ impl Upstream {
             // succeeded.
             for other in [Era::Modern, Era::Legacy] {
                 let is_wanted = era.is_none_or(|era| era == other);
-                if is_wanted && let Some(found) = book.open(&(other, place.1.clone()), user) {
+                let place = (other, place.1.clone());
+                if is_wanted && let Some(found) = book.open(&place, user.as_ref()) {
                     return Ok(found.session);
                 }
             }
@@ -177,12 +193,13 @@ impl Upstream {
                 return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
             }
             interest = Arc::clone(&slot.interest);
-            if let Some(owner) = owner {
+            if let Some(owner) = &owner {
                 taken = Some(self.own_place(&mut book, owner)?);
             }
         }
         self.await_backoff(&place).await?;
-        let session = match self.open(era, owner, interest, entry).await {
+        let opened = self.open(era, owner.as_ref(), interest, wanted.entry());
+        let session = match opened.await {
             Ok(session) => session,
             Err(refusal) => {
                 if let Some(slot) = self.book.lock().slots.get_mut(&place) {
@@ -199,7 +216,7 @@ impl Upstream {
             }
             session.emit(SessionEvent::Changed(&[]));
         }
-        self.enter_session(&session, place, taken, purpose)?;
+        self.enter_session(&session, place, taken, wanted.purpose)?;
         session.emit(SessionEvent::Changed(&[]));
         // Tasks that wait for the first start find the lists complete.
         self.log_status();
@@ -208,15 +225,16 @@ impl Upstream {
     }
 
     /// A new session that ends with the call for which it is opened.
-    async fn obtain_for_one_call(&self, wanted: Wanted<'_>) -> Result<Arc<Session>, Refusal> {
-        let Some(owner) = wanted.owner else {
+    async fn obtain_for_one_call(&self, wanted: &Wanted) -> Result<Arc<Session>, Refusal> {
+        let Some(owner) = wanted.owner() else {
             return Err(self.down("has sessions for single calls alone"));
         };
-        let place = self.own_place(&mut self.book.lock(), owner)?;
+        let place = self.own_place(&mut self.book.lock(), &owner)?;
         let session = self
-            .open(wanted.era, Some(owner), Arc::default(), wanted.entry())
+            .open(wanted.era, Some(&owner), Arc::default(), wanted.entry())
             .await?;
         let mut book = self.book.lock();
+        self.check_wanted_still(&book, &session)?;
         book.single_call.retain(|(other, _)| other.is_open());
         book.single_call.push((Arc::clone(&session), place));
         Ok(session)
@@ -234,15 +252,7 @@ impl Upstream {
         purpose: Purpose,
     ) -> Result<(), Refusal> {
         let mut book = self.book.lock();
-        if book.closed {
-            close_all(vec![Arc::clone(session)]);
-            return Err(self.down("was stopped"));
-        }
-        if session.is_void() {
-            close_all(vec![Arc::clone(session)]);
-            let fault = Fault::Link(LinkError::Account(AccountFault::Replaced));
-            return Err(fault.refusal(self.spec.name()));
-        }
+        self.check_wanted_still(&book, session)?;
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();
         slot.session = Some(Arc::clone(session));
@@ -260,6 +270,23 @@ impl Upstream {
         let replaced = book.slots.insert((session.era(), key), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
         Ok(())
+    }
+
+    /// Checks that a session which has opened can still be used; else it is closed.
+    ///
+    /// # Errors
+    /// The server was stopped, or the session's sign-in replaced, while it opened.
+    fn check_wanted_still(&self, book: &Book, session: &Arc<Session>) -> Result<(), Refusal> {
+        let refusal = if book.closed {
+            self.down("was stopped")
+        } else if session.is_void() {
+            let fault = Fault::Link(LinkError::Account(AccountFault::Replaced));
+            fault.refusal(self.spec.name())
+        } else {
+            return Ok(());
+        };
+        close_all(vec![Arc::clone(session)]);
+        Err(refusal)
     }
 
     /// A place for one more session of a caller. If there is none, the session that was idle

@@ -14,9 +14,14 @@ fn on_demand(args: &[&str]) -> ServerConfig {
 }
 
 fn start_on_demand(args: &[&str], dir: &Path) -> Fixture {
+    start_kept(on_demand(args), dir)
+}
+
+/// A server that keeps in a directory what it lists and who uses it.
+fn start_kept(config: ServerConfig, dir: &Path) -> Fixture {
     let kept = KeptManifests::open(Some(dir));
     start_in(
-        on_demand(args),
+        config,
         |_| {},
         |environment| {
             environment.kept = kept;
@@ -231,6 +236,33 @@ async fn a_server_is_warm_for_a_client_that_used_it_lately() {
         fixture.upstream.release(LinkId(link));
         idle(&fixture).await;
     }
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn no_session_for_one_call_is_opened_ahead_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = on_demand(&["legacy"]);
+    config.sessions = SessionSharing::Call;
+    let fixture = start_kept(config, dir.path());
+    let ann = ParticipantId::new("ann").unwrap();
+    let mut named = client("{}");
+    named.client_info = Some(Bytes::from_static(br#"{"name":"cursor"}"#));
+    let caller = Caller {
+        link: LinkId(1),
+        participant: &ann,
+        account: "ann",
+        form: Era::Legacy,
+        client: &named,
+        token: None,
+    };
+    let session = fixture.upstream.session(&caller).await.unwrap();
+    let called = done(&mut call(&session, "echo", &json!({}))).await;
+    assert!(called.is_ok());
+    fixture.upstream.release(LinkId(1));
+    idle(&fixture).await;
+    fixture.upstream.warm(&caller).await;
+    assert_eq!(fixture.upstream.status().sessions, 0);
     fixture.upstream.close().await;
 }
 

@@ -1,5 +1,7 @@
 //! Sessions of callers: which calls share one, and when one is closed.
 
+use std::task::Poll;
+
 use wire::mcp::ListKind;
 use wire::mcp::list::Item;
 
@@ -264,25 +266,43 @@ async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
     fixture.upstream.close().await;
 }
 
-/// A server with sessions of each caller, which answers once a file is there; a caller begins to
-/// wait for its own, and gives up.
-async fn given_up(gate: &std::path::Path) -> Fixture {
+/// A caller of the legacy form, whose client declares nothing.
+struct Scout {
+    participant: ParticipantId,
+    client: ClientProfile,
+}
+
+impl Scout {
+    fn new() -> Self {
+        Self {
+            participant: ParticipantId::new("scout").unwrap(),
+            client: client("{}"),
+        }
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            link: LinkId(7),
+            participant: &self.participant,
+            account: "scout",
+            form: Era::Legacy,
+            client: &self.client,
+            token: None,
+        }
+    }
+}
+
+/// A server with sessions of each caller or call, which answers once a file is there; a caller
+/// begins to wait for its own, and gives up.
+async fn given_up(sharing: SessionSharing, gate: &std::path::Path) -> Fixture {
     let mut config = config(&["legacy", "waits-for", gate.to_str().unwrap()]);
-    config.sessions = SessionSharing::Caller;
+    config.sessions = sharing;
     config.era = EraChoice::Legacy;
     let fixture = start_with(config, |_| {});
     let upstream = Arc::clone(&fixture.upstream);
     let waiting = tokio::spawn(async move {
-        let participant = &ParticipantId::new("scout").unwrap();
-        let caller = Caller {
-            link: LinkId(7),
-            participant,
-            account: "scout",
-            form: Era::Legacy,
-            client: &client("{}"),
-            token: None,
-        };
-        upstream.session(&caller).await
+        let scout = Scout::new();
+        upstream.session(&scout.caller()).await
     });
     until("both have started", || fixture.starts() == 2).await;
     waiting.abort();
@@ -294,7 +314,7 @@ async fn given_up(gate: &std::path::Path) -> Fixture {
 async fn a_start_goes_on_when_its_caller_gives_up() {
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("gate");
-    let fixture = given_up(&gate).await;
+    let fixture = given_up(SessionSharing::Caller, &gate).await;
     std::fs::write(&gate, "").unwrap();
     until("the caller's session is open", || {
         fixture.upstream.status().sessions == 2
@@ -310,11 +330,19 @@ async fn a_start_goes_on_when_its_caller_gives_up() {
 
 #[tokio::test]
 async fn a_session_ends_whose_caller_has_given_up_and_left() {
-    let folder = tempfile::tempdir().unwrap();
-    let gate = folder.path().join("gate");
-    let fixture = given_up(&gate).await;
-    fixture.upstream.release(LinkId(7));
-    std::fs::write(&gate, "").unwrap();
+    for sharing in [SessionSharing::Caller, SessionSharing::Call] {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = folder.path().join("gate");
+        let fixture = given_up(sharing, &gate).await;
+        fixture.upstream.release(LinkId(7));
+        std::fs::write(&gate, "").unwrap();
+        until_one_is_left(&fixture).await;
+        fixture.upstream.close().await;
+    }
+}
+
+/// The session of a caller or call has ended, and the shared one is open.
+async fn until_one_is_left(fixture: &Fixture) {
     until("the caller's session has ended", || {
         fixture.log.0.lock().iter().any(|event| event == "ended")
     })
@@ -323,5 +351,46 @@ async fn a_session_ends_whose_caller_has_given_up_and_left() {
         fixture.upstream.status().sessions == 1
     })
     .await;
+}
+
+/// A server that has a session for each call.
+fn with_sessions_of_calls(idle: Duration) -> Fixture {
+    let mut config = config(&["legacy"]);
+    config.sessions = SessionSharing::Call;
+    config.era = EraChoice::Legacy;
+    start_with(config, |spec| spec.limits.caller_idle = idle)
+}
+
+#[tokio::test]
+async fn a_session_for_a_call_ends_whose_caller_gives_up_before_it_takes_the_session() {
+    let fixture = with_sessions_of_calls(Duration::from_secs(600));
+    let scout = Scout::new();
+    let caller = scout.caller();
+    let mut waiting = Box::pin(fixture.upstream.session(&caller));
+    // It is looked at once: it begins to wait, and does not see the answer.
+    std::future::poll_fn(|context| {
+        assert!(waiting.as_mut().poll(context).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    until("the shared session and that of the call are open", || {
+        fixture.upstream.status().sessions == 2
+    })
+    .await;
+    drop(waiting);
+    until_one_is_left(&fixture).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_session_for_a_call_that_never_comes_ends_when_it_was_idle() {
+    let fixture = with_sessions_of_calls(Duration::ZERO);
+    until("the shared session is open", || {
+        fixture.upstream.status().sessions == 1
+    })
+    .await;
+    let session = shared(&fixture, Era::Legacy).await;
+    assert!(session.key().is_own());
+    until_one_is_left(&fixture).await;
     fixture.upstream.close().await;
 }

@@ -22,7 +22,8 @@ pub(crate) fn server_name(key: &str) -> String {
 }
 
 /// The name under which a server of this name is in topics: its own, or another one where that
-/// belongs to callers or the gateway (`local`, `anonymous-1`, `system`, and what looks like them).
+/// belongs to callers or the gateway (`local`, `anonymous-1`, `rules`, `system`, and what looks like
+/// them).
 #[must_use]
 pub fn free_name(name: &str) -> String {
     let is_taken = is_gateways_name(name) || ParticipantId::new(name) == Err(IdError::Reserved);

@@ -16,7 +16,7 @@ pub(crate) enum Place {
     Parked,
     /// A server has it, and its caller was answered for now with questions.
     Paused,
-    /// The same after this end.
+    /// Paused, and its server has ended it so.
     Kept {
         answer: Option<u64>,
         outcome: Outcome,
@@ -38,7 +38,7 @@ pub(crate) struct Call {
     pub(crate) answered: bool,
     /// Its caller is asked by answers for now.
     pub(crate) pauses: bool,
-    /// How often it was.
+    /// The number of times that it was.
     pub(crate) rounds: u32,
     pub(crate) tag: Option<u8>,
     /// The proposal that it waits for or carries out.

@@ -41,6 +41,8 @@ impl Books {
         assert_eq!(decided.withdraws, state == ProposalState::Withdrawn);
         if decided.withdraws {
             assert_eq!(*by, deal.by, "only its proposer withdraws");
+            let is_good = self.is_in_scope(decided.token.as_ref(), deal);
+            assert!(is_good, "withdrawn with a token that is not good for it");
         } else {
             assert_ne!(*by, deal.by, "no participant decides about its own");
             assert!(self.could(&decided, deal), "{by} decided without leave");
@@ -145,14 +147,12 @@ impl Books {
     fn check_refusal(&self, deal: &Deal, decided: &Decided, cause: Cause) {
         let could = self.could(decided, deal);
         let own = deal.by == decided.by;
+        let is_good = self.is_in_scope(decided.token.as_ref(), deal);
         let pending = deal.is_pending() && !deal.recalled;
         match cause {
-            Cause::Own => assert!(own && !decided.withdraws),
-            Cause::NotAdmitted => assert!(if decided.withdraws {
-                !own
-            } else {
-                !could && !own
-            }),
+            Cause::Own => assert!(own && is_good && !decided.withdraws),
+            Cause::NotAdmitted if own => assert!(!is_good),
+            Cause::NotAdmitted => assert!(decided.withdraws || !could),
             Cause::Expired => assert!(deal.is_late(self.now_ms, self.wall_ms) && pending),
             Cause::Away => assert!(pending && decided.same && self.are_away(deal, &decided.named)),
             Cause::Differs | Cause::Redefined => assert!(!decided.same && pending),

@@ -56,11 +56,7 @@ impl Books {
         participant: &ParticipantId,
         token: Option<&Narrowing>,
     ) -> Option<Arc<Capabilities>> {
-        let granted = self.granted(participant)?;
-        Some(token.map_or_else(
-            || Arc::clone(granted),
-            |token| Arc::new(granted.within(&token.to)),
-        ))
+        Some(narrowed(self.granted(participant)?, token))
     }
 
     /// A participant joins with this limit.
@@ -148,15 +144,28 @@ impl Books {
             .is_here(&decided.by)
             .then(|| self.granted(&decided.by))
             .flatten();
-        inside
-            .or(decided.outside.as_ref())
-            .is_some_and(|capabilities| {
-                if decided.requested {
-                    Self::covers_as_envelope(capabilities, deal, false)
-                } else {
-                    self.covers_as_call(capabilities, deal, false)
-                }
-            })
+        let Some(whole) = inside.or(decided.outside.as_ref()) else {
+            return false;
+        };
+        let granted = narrowed(whole, decided.token.as_ref());
+        if decided.requested {
+            Self::covers_as_envelope(&granted, deal, false)
+        } else {
+            self.covers_as_call(&granted, deal, false)
+        }
+    }
+
+    /// Whether a token is good for a proposal of its bearer's own.
+    pub(crate) fn is_in_scope(&self, token: Option<&Narrowing>, deal: &Deal) -> bool {
+        token.is_none_or(|token| self.may_still(&token.to, deal))
+    }
+
+    /// Whether a participant with these capabilities could make a proposal.
+    fn may_still(&self, capabilities: &Capabilities, deal: &Deal) -> bool {
+        let held = deal.to.len() == 1 && self.covers_as_call(capabilities, deal, true);
+        let requests = Self::covers_as_envelope(capabilities, deal, false)
+            || self.covers_as_call(capabilities, deal, false);
+        held || requests || Self::covers_as_envelope(capabilities, deal, true)
     }
 
     /// The capabilities of a participant have changed: proposals that it may no longer make must
@@ -164,12 +173,9 @@ impl Books {
     pub(crate) fn judge_deals(&mut self, participant: &ParticipantId) {
         let granted = self.granted(participant).cloned();
         let entitled = |deal: &Deal| {
-            granted.as_ref().is_some_and(|own| {
-                let held = deal.to.len() == 1 && self.covers_as_call(own, deal, true);
-                let requests = Self::covers_as_envelope(own, deal, false)
-                    || self.covers_as_call(own, deal, false);
-                held || requests || Self::covers_as_envelope(own, deal, true)
-            })
+            granted
+                .as_ref()
+                .is_some_and(|own| self.may_still(own, deal))
         };
         let own = self
             .deals
@@ -189,6 +195,13 @@ impl Books {
             .iter()
             .map(|(id, own)| (id.clone(), own.granted.clone()))
             .collect()
+    }
+}
+
+fn narrowed(whole: &Arc<Capabilities>, token: Option<&Narrowing>) -> Arc<Capabilities> {
+    match token {
+        Some(token) => Arc::new(whole.within(&token.to)),
+        None => Arc::clone(whole),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{KindRef, LinkId, OperationId, Outcome, ParticipantId};
+use model::{KindRef, LinkId, Narrowing, OperationId, Outcome, ParticipantId};
 
 use super::{Books, calls::Call};
 use crate::turn::Turn;
@@ -68,7 +68,7 @@ pub(crate) struct TaskTurn {
     pub(crate) lost: Option<(ParticipantId, u64)>,
 }
 
-/// What a step does to tasks.
+/// The ends that a step brings to tasks.
 #[derive(Debug, Default)]
 pub(crate) struct TaskEnds {
     pub(crate) cancelled: BTreeSet<u64>,
@@ -81,12 +81,22 @@ pub(crate) struct TaskEnds {
 impl Books {
     /// Whether a participant may have a task by this right now.
     pub(crate) fn may_have(&self, holder: &ParticipantId, right: &Right) -> bool {
+        self.may_have_with(holder, None, right)
+    }
+
+    /// Whether a participant may have a task by this right now, with this token.
+    pub(crate) fn may_have_with(
+        &self,
+        holder: &ParticipantId,
+        token: Option<&Narrowing>,
+        right: &Right,
+    ) -> bool {
         if self.links_of(holder).is_empty() {
             return false;
         }
         let at = [right.server.as_str()];
         let tool = Some(right.tool.as_str());
-        let Some(granted) = self.granted(holder) else {
+        let Some(granted) = self.granted_with(holder, token) else {
             return false;
         };
         let calls = KindRef::request("tools/call", tool);

@@ -99,7 +99,7 @@ impl World {
         });
     }
 
-    /// What an effect began goes on, or the call is over by then.
+    /// Goes on with what an effect began, unless the call is over by then.
     pub(crate) fn go_on(&mut self) {
         let operation = self.any_open();
         let work = self.number();

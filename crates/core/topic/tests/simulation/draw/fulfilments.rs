@@ -185,6 +185,7 @@ impl World {
             by: from.clone(),
             ruling,
             outside: None,
+            token: drawn.token.clone(),
             same: current == Some(SHOWN),
             withdraws: false,
             fulfilment: Some(drawn.id.clone()),

@@ -19,7 +19,7 @@ use crate::{
     world::World,
 };
 
-/// What the sender gets of an envelope whose id names a proposal already.
+/// The answer to the sender of an envelope whose id names a proposal already.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Again {
     /// Nothing yet: the opening is not on disk.
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// What an envelope gets whose id names a proposal already, for ever.
+    /// The answer to an envelope whose id names a proposal already, for ever.
     fn taken(&self, envelope: &str, by: &ParticipantId, content: Option<u64>) -> Option<Again> {
         if let Some(id) = self.books.deal_of(envelope) {
             let deal = &self.books.deals[&id];
@@ -355,12 +355,14 @@ impl World {
             ),
         };
         let ruling = self.number();
+        let token = self.token();
         let approves = matches!(decision, Decision::Approve { .. });
         let fulfilment = (approves && self.prng.one_in(2)).then(|| format!("f{}", self.number()));
         let decided = Decided {
             by: by.clone(),
             ruling,
             outside: outside.cloned(),
+            token: token.clone(),
             same,
             withdraws: matches!(decision, Decision::Withdraw { .. }),
             fulfilment: fulfilment.clone(),
@@ -378,8 +380,7 @@ impl World {
                 proposal,
                 by: &by,
                 outside,
-                // What a token's scope means for this is proved by the rules.
-                narrowing: None,
+                narrowing: token.as_ref(),
                 decision,
                 fulfilment,
                 ruling,
@@ -402,7 +403,7 @@ impl World {
                 && deal.writing == Some(Written::Opened)
         );
         let may = if decided.withdraws {
-            decided.by == deal.by
+            decided.by == deal.by && self.books.is_in_scope(decided.token.as_ref(), deal)
         } else {
             decided.by != deal.by && self.books.could(&decided, deal)
         };

@@ -86,8 +86,8 @@ impl World {
         self.proceed(proposal);
     }
 
-    /// Those leave that a proposal needs: the participant that would carry it out, or the one that
-    /// approved it while a server does.
+    /// The participants leave that a proposal needs: the one that would carry it out, or the one
+    /// that approved it while a server does.
     fn story_of_departures(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         for link in &links {

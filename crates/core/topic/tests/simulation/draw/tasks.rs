@@ -1,7 +1,7 @@
 //! Tasks at servers: calls that become one, requests, questions and notifications about them, and
 //! their ends.
 
-use model::{LinkId, Method, OperationId, ParticipantId};
+use model::{LinkId, Method, Narrowing, OperationId, ParticipantId};
 use topic::{
     About, Cause, Interest, Logs, NamedTask, NewTask, PublicTarget, RequestEvent, TaskOrigin,
     TaskRight, Verdict,
@@ -86,14 +86,26 @@ impl World {
         }
     }
 
+    /// A task with a token that changes nothing for it.
     fn opens_task(&mut self, id: OperationId, task: &Task, origin: TaskOrigin, turn: Turn) {
+        let token = self.token();
+        self.opens_task_with(token.as_ref(), id, task, origin, turn);
+    }
+
+    fn opens_task_with(
+        &mut self,
+        token: Option<&Narrowing>,
+        id: OperationId,
+        task: &Task,
+        origin: TaskOrigin,
+        turn: Turn,
+    ) {
         let new = NewTask {
             task: id,
             origin,
             holder: &task.holder,
             right: task.right.as_ref(),
-            // What a token's scope means for this is proved by the rules.
-            narrowing: None,
+            narrowing: token,
             session: task.session,
             own: task.public.as_str().into(),
             public: task.public.as_str().into(),
@@ -160,17 +172,20 @@ impl World {
         let origin = self.prng.any(&[TaskOrigin::Named, TaskOrigin::Journal]);
         let task = self.new_task(holder, right, Stage::Known);
         let operation = self.fresh();
-        let may = self.books.may_have(&task.holder, &task.right);
+        let token = self.token();
+        let may = self
+            .books
+            .may_have_with(&task.holder, token.as_ref(), &task.right);
         if origin == TaskOrigin::Named && !may {
             let back = TaskTurn {
                 given_back: Some(task.handle),
                 ..TaskTurn::default()
             };
-            return self.opens_task(operation, &task, origin, turn(back));
+            return self.opens_task_with(token.as_ref(), operation, &task, origin, turn(back));
         }
         self.books.count("task named");
         self.books.tasks.insert(operation, task.clone());
-        self.opens_task(operation, &task, origin, Turn::default());
+        self.opens_task_with(token.as_ref(), operation, &task, origin, Turn::default());
     }
 
     /// After a restart the journal has the tasks that it must have.
@@ -305,7 +320,8 @@ impl World {
             .any(&["tasks/get", "tasks/result", "tasks/result"]);
         let operation = self.fresh();
         let call = self.number();
-        let must = self.must_serve(link, &task, is_known);
+        let token = self.token();
+        let must = self.must_serve(link, token.as_ref(), &task, is_known);
         let server = match must {
             Ok(true) => task.right.server.clone(),
             Ok(false) | Err(_) => ParticipantId::gateway(),
@@ -333,7 +349,7 @@ impl World {
             interest: Interest::None,
             logs: Logs::OfLink,
             returns: true,
-            narrowing: None,
+            narrowing: token.as_ref(),
             call,
         };
         if let Ok(at_server) = must {
@@ -362,7 +378,13 @@ impl World {
     }
 
     /// Whether a request about a task goes to its server (true) or to the gateway.
-    fn must_serve(&mut self, link: LinkId, task: &Task, is_known: bool) -> Result<bool, Cause> {
+    fn must_serve(
+        &mut self,
+        link: LinkId,
+        token: Option<&Narrowing>,
+        task: &Task,
+        is_known: bool,
+    ) -> Result<bool, Cause> {
         let now_ms = self.now_ms;
         let by = self.books.owner(link).unwrap();
         if !self.books.take_token(&by, now_ms) {
@@ -371,11 +393,8 @@ impl World {
         if self.books.is_full(link, &by) {
             return Err(Cause::Limit);
         }
-        let is_served = if is_known {
-            self.books.has_task(&by, task)
-        } else {
-            self.books.may_have(&by, &task.right)
-        };
+        let is_theirs = !is_known || self.books.has_task(&by, task);
+        let is_served = is_theirs && self.books.may_have_with(&by, token, &task.right);
         // Under another id the task's own one would be another participant's.
         if !is_served || !self.books.servers.contains_key(&task.right.server) {
             return Err(Cause::Unknown);

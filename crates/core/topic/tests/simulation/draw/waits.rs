@@ -1,6 +1,6 @@
 //! Callers that come back for a proposal, or wait for it; and the clock.
 
-use model::{OperationId, ParticipantId};
+use model::{LinkId, Narrowing, OperationId, ParticipantId};
 use topic::{Cause, Parked, Resume};
 
 use crate::{
@@ -55,7 +55,8 @@ impl World {
         let link = own.filter(|_| !self.prng.one_in(6)).unwrap_or(any);
         let until_ms = self.now_ms + self.prng.below(3_000) as u64;
         let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
-        let must = self.must_resume(link, operation, parked);
+        let token = self.token_of_return();
+        let must = self.must_resume(link, token.as_ref(), operation, parked);
         let gateway = ParticipantId::gateway();
         let by = self
             .books
@@ -89,13 +90,12 @@ impl World {
             proposal: parked,
             until_ms,
         };
-        // What a token's scope means for this is proved by the rules.
         let event = Event::Resume(Resume {
             link,
             operation,
             tag,
             parked: waits,
-            narrowing: None,
+            narrowing: token.as_ref(),
             call,
         });
         let effects = self.live(event, turn);
@@ -109,7 +109,8 @@ impl World {
 
     fn must_resume(
         &mut self,
-        link: model::LinkId,
+        link: LinkId,
+        token: Option<&Narrowing>,
         operation: OperationId,
         parked: OperationId,
     ) -> Option<Result<(), Cause>> {
@@ -127,8 +128,10 @@ impl World {
             return Some(Err(Cause::Limit));
         }
         let gateway = books.servers.contains_key(&ParticipantId::gateway());
-        let known =
-            gateway && self.books.links.contains_key(&link) && self.is_proposer(parked, &by);
+        let known = gateway
+            && self.books.links.contains_key(&link)
+            && self.is_proposer(parked, &by)
+            && self.books.is_in_scope(token, &self.books.deals[&parked]);
         Some(if known { Ok(()) } else { Err(Cause::Unknown) })
     }
 
