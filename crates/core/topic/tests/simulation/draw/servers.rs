@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ParticipantId};
-use topic::{Configure, Ended, RingLimits, Seating, ServerLists, SharedLists, UpstreamNames};
+use topic::{
+    Configure, Ended, RingLimits, Seating, ServerLists, SharedLists, TopicSettings, UpstreamNames,
+};
 
 use crate::{
-    books::{Books, participants::Served},
+    books::{Books, limits::LIMITS, participants::Served},
     names::{SERVERS, SERVING, id},
     numbers::{Event, RoomEffect},
     turn::Turn,
@@ -216,7 +218,11 @@ impl World {
             seats: seats.collect(),
             lists: lists.collect(),
             changed: &[],
-            kept,
+            settings: kept.map(|kept| TopicSettings {
+                limits: LIMITS,
+                kept,
+                ..TopicSettings::default()
+            }),
         };
         let effects = self.live(Event::Configure(configure), turn);
         let count = |which: fn(&RoomEffect) -> bool| {
