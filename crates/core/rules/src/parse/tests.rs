@@ -107,6 +107,27 @@ fn a_sentence_cannot_be_forged_by_names() {
 }
 
 #[test]
+fn each_rule_has_the_place_at_which_it_begins() {
+    let first = asking("", "");
+    let second = first
+        .replace("r1", "r2")
+        .replace("[[rule]]", "  [[ rule ]]");
+    let text = format!("{first}# [[rule]]\n{second}");
+    let places = |text: &str| -> Vec<(usize, usize)> {
+        let written = parse_written_rules(text).unwrap();
+        written.iter().map(|one| (one.line, one.column)).collect()
+    };
+    let count = first.lines().count();
+    assert_eq!(places(&text), [(1, 1), (count + 2, 3)]);
+    let inline = "{ id = 'r1', author = 'ann', decision = 'ask', kind = 'mcp/request:x', proposers = ['é'] }";
+    let other = inline.replace("r1", "r2");
+    let text = format!("rule = [{inline}, {other}]");
+    let begins = "rule = [".len() + 1;
+    let next = begins + inline.chars().count() + ", ".len();
+    assert_eq!(places(&text), [(1, begins), (1, next)]);
+}
+
+#[test]
 fn an_error_names_place_rule_and_remedy() {
     let text = approving(
         "",
