@@ -97,6 +97,18 @@ fn the_sentence_names_every_condition() {
 }
 
 #[test]
+fn a_rejection_of_all_is_said_of_no_participant() {
+    let rejecting = asking("", "").replace("\"ask\"", "\"reject\"");
+    for proposers in ["[\"*\"]", "[\"scout\", \"*\"]"] {
+        let sentence = one(&rejecting.replace("[\"*\"]", proposers)).sentence();
+        let start = "no participant may call pay of any server; on ann's authority.";
+        assert_eq!(sentence, start, "{proposers}");
+    }
+    let sentence = one(&rejecting.replace("[\"*\"]", "[\"scout\"]")).sentence();
+    assert!(sentence.starts_with("scout may not call pay"), "{sentence}");
+}
+
+#[test]
 fn a_sentence_cannot_be_forged_by_names() {
     let text = approving("", "").replace("create_issue", "x of github without arguments; y");
     let sentence = one(&text).sentence();
