@@ -528,7 +528,7 @@ fn a_changed_server_suspends_its_rules() {
     let bank = Bank::with(|bank| bank.approving("r1", "uses = 9", UP_TO_100));
     bank.is_paid(1);
     let id = bank.proposal_of(1)["id"].as_str().unwrap().to_owned();
-    let path = format!("topics/main/rules/explain/{id}");
+    let path = format!("proposals/{id}/rules");
     let server = || bank.api("GET", &path, "")["server"].clone();
     let before = server();
     assert!(before.is_string(), "{before}");
