@@ -22,6 +22,8 @@ pub const SYSTEM: &str = "system:gateway";
 /// The name under which rules decide proposals, on the authority of their authors. Never a
 /// participant.
 pub const RULES: &str = "rules";
+/// Names of the gateway's own, with what is below them.
+const RESERVED: [&str; 3] = [GATEWAY, RULES, "system"];
 
 /// The account on which the participant of this name has its shares: its own, or the one of all
 /// guests.
@@ -54,8 +56,8 @@ pub enum IdError {
     /// Letters of several scripts that look alike, such as Latin and Cyrillic.
     #[error("the name mixes scripts, so that it can look like another name")]
     MixedScripts,
-    /// `system`, anything that begins with `system:`, `rules`, or a name that looks like one of the
-    /// gateway's.
+    /// `system`, `rules`, `portmoot` in another spelling, anything that begins with one of them and
+    /// `:`, or a name that looks like such a one.
     #[error("this name, or one that looks like it, belongs to the gateway")]
     Reserved,
     /// Not 32 hexadecimal digits.
@@ -148,16 +150,23 @@ fn is_of_one_script(name: &str) -> bool {
     name.is_single_script() || scripts.hanb || scripts.jpan || scripts.kore
 }
 
-/// Whether a name is, or looks like, [`GATEWAY`], [`RULES`], `system`, or something below
-/// `system:`.
+/// Whether a name is, or looks like, one of [`RESERVED`], or something below one, such as
+/// `system:x`.
 fn imitates_the_gateway(name: &str) -> bool {
     let lower = name.to_lowercase();
-    let shown: String = if lower.is_ascii() {
-        lower
-    } else {
-        skeleton(&lower).collect()
-    };
-    [GATEWAY, RULES, "system"].contains(&&*shown) || shown.starts_with("system:")
+    if lower.is_ascii() {
+        return RESERVED.contains(&first_part(&lower));
+    }
+    let shown: String = skeleton(&lower).collect();
+    let shown = first_part(&shown);
+    // The skeleton of `m` is `rn`, which looks like it.
+    RESERVED.iter().any(|own| skeleton(own).eq(shown.chars()))
+}
+
+/// The part of a name before its first `:`, which in names of an issuer's participants is the
+/// issuer's.
+fn first_part(name: &str) -> &str {
+    name.split(':').next().unwrap_or(name)
 }
 
 impl fmt::Display for ParticipantId {
@@ -258,12 +267,29 @@ mod tests {
         check("line\nbreak", Err(IdError::Character));
         check(SYSTEM, Err(IdError::Reserved));
         for reserved in [
-            "system", "System:x", "SYSTEM", "Portmoot", "PORTMOOT", "rules", "Rules",
+            "system",
+            "System:x",
+            "SYSTEM",
+            "Portmoot",
+            "PORTMOOT",
+            "portmoot:ann",
+            "rules",
+            "Rules",
+            "rules:ann",
+            "Rules:ann",
+            // Letters of Latin alone, which look like others.
+            "rule\u{a731}",
+            "rule\u{a731}:ann",
+            "\u{a731}ystem:x",
+            // A ratio sign, which looks like a colon.
+            "rules\u{2236}ann",
         ] {
             check(reserved, Err(IdError::Reserved));
         }
         check(GATEWAY, Ok(()));
-        check("systematic", Ok(()));
+        for fine in ["systematic", "systern", "rules-of-ann", "corp:rules"] {
+            check(fine, Ok(()));
+        }
     }
 
     #[test]

@@ -135,7 +135,10 @@ pub use offer::{
     DifferingFields, DifferingRow, MemberSteps, NEAREST_MAX, NearRejection, OPEN_OFFERS_MAX,
     RuleOffer, TABLE_ROWS_MAX, may_be_offered, offer, unlike_first,
 };
-pub use parse::{RULES_FILE_BYTES_MAX, RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules};
+pub use parse::{
+    RULES_FILE_BYTES_MAX, RULES_MAX, RuleFileError, TOOL_RULES_MAX, WrittenRule, parse_rules,
+    parse_written_rules,
+};
 pub use path::{ABSOLUTE_ROOT_SEGMENTS_MIN, PathError, PathRoot, ROOT_SEGMENTS_MAX};
 pub use pointer::{POINTER_BYTES_MAX, POINTER_DEPTH_MAX, Pointer, PointerError};
 pub use range::CountRange;

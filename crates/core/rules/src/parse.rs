@@ -46,11 +46,31 @@ const KEYS: [&str; 18] = [
     "when",
 ];
 
+/// A rule of a file, with the place at which it begins there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenRule {
+    /// The rule.
+    pub rule: CallRule,
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The column in characters, from 1 on.
+    pub column: usize,
+}
+
 /// Reads a file of rules.
 ///
 /// # Errors
 /// The first fault, with its place and what to write instead.
 pub fn parse_rules(text: &str) -> Result<Vec<CallRule>, RuleFileError> {
+    let written = parse_written_rules(text)?;
+    Ok(written.into_iter().map(|written| written.rule).collect())
+}
+
+/// Reads a file of rules, each with its place.
+///
+/// # Errors
+/// The first fault, with its place and what to write instead.
+pub fn parse_written_rules(text: &str) -> Result<Vec<WrittenRule>, RuleFileError> {
     let source = Source { text };
     if text.len() > RULES_FILE_BYTES_MAX {
         return Err(source.error(
@@ -68,7 +88,7 @@ pub fn parse_rules(text: &str) -> Result<Vec<CallRule>, RuleFileError> {
     let Some(list) = file.get("rule") else {
         return Ok(Vec::new());
     };
-    let mut rules = Vec::new();
+    let mut rules: Vec<WrittenRule> = Vec::new();
     let mut counted: BTreeMap<(String, Option<ParticipantId>), usize> = BTreeMap::new();
     for item in list.list()? {
         let rule = rule(&item.table()?)?;
@@ -79,10 +99,7 @@ pub fn parse_rules(text: &str) -> Result<Vec<CallRule>, RuleFileError> {
             Some(format!("more than {RULES_MAX} rules"))
         } else if *of_tool > TOOL_RULES_MAX {
             Some(format!("more than {TOOL_RULES_MAX} rules of one tool"))
-        } else if rules
-            .iter()
-            .any(|other: &CallRule| other.name.id == rule.name.id)
-        {
+        } else if rules.iter().any(|other| other.rule.name.id == rule.name.id) {
             Some("the id is taken by a rule above".to_owned())
         } else {
             None
@@ -91,7 +108,12 @@ pub fn parse_rules(text: &str) -> Result<Vec<CallRule>, RuleFileError> {
             let error = item.error(wrong, "merge rules, or remove one");
             return Err(error.of_rule(rule.name.id.as_str()));
         }
-        rules.push(rule);
+        let place = item.place();
+        rules.push(WrittenRule {
+            rule,
+            line: place.line,
+            column: place.column,
+        });
     }
     Ok(rules)
 }

@@ -6,6 +6,9 @@ use crate::guards::hours_words;
 use crate::rule::{CallRule, RuleDecision, RuleScope};
 use crate::spelling::{either, named, quoted};
 
+/// The proposers that are every participant.
+const EVERY: &str = "*";
+
 impl CallRule {
     /// The rule in one sentence. It names every condition and every limit; names and constants that
     /// are not plain stand in quotes, with hidden characters visible.
@@ -21,6 +24,9 @@ fn sentence(rule: &CallRule) -> String {
     let subject = match rule.decision {
         RuleDecision::Approve => format!("{who} may call {}", calls(scope)),
         RuleDecision::Ask => format!("{who} must ask a person before calling {}", calls(scope)),
+        RuleDecision::Reject if is_about_all(scope) => {
+            format!("no participant may call {}", calls(scope))
+        }
         RuleDecision::Reject => format!("{who} may not call {}", calls(scope)),
     };
     let mut parts = vec![format!("{subject}{}", conditions(rule))];
@@ -31,12 +37,17 @@ fn sentence(rule: &CallRule) -> String {
     format!("{}.", parts.join("; "))
 }
 
+/// Whether every participant is among the proposers.
+fn is_about_all(scope: &RuleScope) -> bool {
+    scope.proposers.iter().any(|one| one.as_str() == EVERY)
+}
+
 fn proposers(scope: &RuleScope) -> String {
     let names: Vec<String> = scope
         .proposers
         .iter()
         .map(|one| match one.as_str() {
-            "*" => "any participant".to_owned(),
+            EVERY => "any participant".to_owned(),
             name => named(name),
         })
         .collect();

@@ -126,9 +126,9 @@ pub(crate) async fn withdraw(
 /// Whether the caller may see it is not known yet: a decision about a proposal that it may not see
 /// is refused, and recorded, where the proposal is.
 pub(crate) struct Review {
-    dispatch: Arc<Dispatch>,
-    caller: Arc<Participant>,
-    id: OperationId,
+    pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) caller: Arc<Participant>,
+    pub(crate) id: OperationId,
 }
 
 impl FromRequestParts<Api> for Review {

@@ -100,11 +100,8 @@ pub fn router(
         .route("/api/v1/proposals/{id}/approve", post(proposals::approve))
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
+        .route("/api/v1/proposals/{id}/rules", get(rules::explain))
         .route("/api/v1/topics/{topic}/rules", get(rules::rules))
-        .route(
-            "/api/v1/topics/{topic}/rules/explain/{proposal}",
-            get(rules::explain),
-        )
         .fallback(unknown_path)
         .with_state(Api::new(registry, access, sign_in, connect, file))
 }

@@ -1,18 +1,17 @@
-//! Rules of topics: `/api/v1/topics/{topic}/rules`.
+//! Rules of topics: `/api/v1/topics/{topic}/rules` and `/api/v1/proposals/{id}/rules`.
 
-use std::sync::Arc;
-
+use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
-use gateway::Dispatch;
 use gateway::by_rule::shown::{RuleReason, RuleView};
 use gateway::proposals::decide::unknown_proposal;
-use model::{Capabilities, OperationId, ParticipantId};
+use rules::CallRule;
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
+use crate::proposals::Review;
 use crate::state::{Api, Caller};
 
 /// The rules of a topic's file that the caller may see: its own, and those that decide only what it
@@ -29,11 +28,9 @@ pub(crate) async fn rules(
     Path(topic): Path<String>,
 ) -> ApiResult<Json<RuleList>> {
     let dispatch = api.registry.enter(&topic, &caller)?;
-    let reader = RuleReader::new(&api, &caller, &dispatch);
+    let caller = api.registry.there(&caller, dispatch.name());
     let all = dispatch.rule_views();
-    let seen = all
-        .iter()
-        .filter(|view| reader.may_see(&view.rule.author, |held| view.rule.is_within(held)));
+    let seen = all.iter().filter(|view| may_see(&caller, &view.rule));
     Ok(Json(RuleList {
         rules: seen.map(Rule::of).collect(),
     }))
@@ -42,58 +39,43 @@ pub(crate) async fn rules(
 /// Why the rules that the caller may see decide a proposal, or do not.
 #[utoipa::path(
     get,
-    path = "/api/v1/topics/{topic}/rules/explain/{proposal}",
-    params(("topic" = String, Path), ("proposal" = String, Path)),
+    path = "/api/v1/proposals/{id}/rules",
+    params(("id" = String, Path)),
     responses((status = 200, body = Explanation), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn explain(
-    State(api): State<Api>,
-    Caller(caller): Caller,
-    Path((topic, proposal)): Path<(String, String)>,
+    Review {
+        dispatch,
+        caller,
+        id,
+    }: Review,
 ) -> ApiResult<Json<Explanation>> {
-    let dispatch = api.registry.enter(&topic, &caller)?;
-    let reader = RuleReader::new(&api, &caller, &dispatch);
-    let id: OperationId = proposal.parse().map_err(|_| unknown_proposal())?;
     let is_visible =
-        dispatch.with(|topic| topic.may_see_proposal(id, &reader.caller, &reader.held));
+        dispatch.with(|topic| topic.may_see_proposal(id, &caller.id, &caller.capabilities));
     if !is_visible {
         return Err(unknown_proposal().into());
     }
     let explained = dispatch.explain_rules(id);
     let seen = explained.iter().flat_map(|explained| &explained.rules);
-    let seen = seen.filter(|one| reader.may_see(&one.rule.author, |held| one.rule.is_within(held)));
+    let seen = seen.filter(|one| may_see(&caller, &one.rule));
     let of_call = explained.as_ref();
     Ok(Json(Explanation {
         proposal: id.to_string(),
+        judged: explained.is_some(),
         definition: of_call.and_then(|one| Some(one.definition?.to_string())),
         server: of_call.and_then(|one| Some(one.server?.to_string())),
         rules: seen.map(Reason::of).collect(),
     }))
 }
 
-/// A caller that wants to see rules.
-struct RuleReader {
-    caller: ParticipantId,
-    held: Arc<Capabilities>,
-}
-
-impl RuleReader {
-    fn new(api: &Api, caller: &auth::Participant, dispatch: &Dispatch) -> Self {
-        Self {
-            caller: caller.id.clone(),
-            held: api.registry.in_force(caller, Some(dispatch.name())),
-        }
+/// Whether a caller, with its capabilities in the topic, may see a rule. Its own rule it may see
+/// whatever it may do itself by now, as far as its token is good for what the rule decides.
+fn may_see(caller: &Participant, rule: &CallRule) -> bool {
+    if rule.author != caller.id {
+        return rule.is_within(&caller.capabilities);
     }
-
-    /// Whether it may see a rule of this author. `is_within` is whether capabilities cover all that
-    /// the rule decides.
-    fn may_see(
-        &self,
-        author: &ParticipantId,
-        is_within: impl FnOnce(&Capabilities) -> bool,
-    ) -> bool {
-        *author == self.caller || is_within(&self.held)
-    }
+    let narrowing = caller.narrowing();
+    narrowing.is_none_or(|narrowing| rule.is_within(&narrowing.to))
 }
 
 /// A rule of a topic's file.
@@ -107,7 +89,7 @@ pub(crate) struct Rule {
     decision: String,
     /// All that it says, in English.
     sentence: String,
-    /// The same as TOML.
+    /// Its text, as TOML.
     text: String,
     /// `in force`, `suspended`, `over`, `spent`, or `refused`.
     state: String,
@@ -135,6 +117,9 @@ pub(crate) struct RuleList {
 pub(crate) struct Explanation {
     /// The proposal.
     proposal: String,
+    /// Whether rules judge it: it is for one server. One for several, or for none in particular, is
+    /// decided by people.
+    judged: bool,
     /// The digest of the tool's definition as its server lists it now, which a rule that approves
     /// names.
     definition: Option<String>,
@@ -153,7 +138,7 @@ pub(crate) struct Reason {
     decision: String,
     /// Whether it would decide the proposal, were it the only one.
     decides: bool,
-    /// What it asks of the call.
+    /// Its demands on the call, with their results.
     checks: Vec<Check>,
 }
 
@@ -162,7 +147,7 @@ pub(crate) struct Reason {
 pub(crate) struct Check {
     /// The demand.
     asked: String,
-    /// What is found.
+    /// The finding.
     found: String,
     /// `held`, `failed`, or `unclear`, which a rule that approves takes as failed.
     holds: String,

@@ -7,7 +7,7 @@ use crate::checked::Config;
 use auth::jwt::{Algorithm, Rules};
 use identity::config::ParticipantConfig;
 use identity::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
-use model::{RULES, TopicName};
+use model::{IdError, ParticipantId, TopicName};
 use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};
 use topic::section::Sets;
@@ -133,15 +133,16 @@ fn issuer(
 fn check_name(entry: &TreeEntry, table: &Table<'_>) {
     let name = &entry.key;
     let has_other = name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-    // Names that begin so are to be read as the gateway's own.
-    let is_reserved = ["system", RULES].contains(&&**name);
-    if name.is_empty() || name.len() > NAME_CHARS_MAX || has_other || is_reserved {
-        let message = format!("`{}` cannot be the name of an issuer", name.escape_debug());
-        let problem = Problem::new("config_name", message).at(&entry.location);
-        table
-            .problems()
-            .note(problem.hint("use letters, digits, `-` and `_`"));
-    }
+    let hint = if name.is_empty() || name.len() > NAME_CHARS_MAX || has_other {
+        "use letters, digits, `-` and `_`"
+    } else if ParticipantId::new(&format!("{name}:x")) == Err(IdError::Reserved) {
+        "names that begin so belong to the gateway: choose another"
+    } else {
+        return;
+    };
+    let message = format!("`{}` cannot be the name of an issuer", name.escape_debug());
+    let problem = Problem::new("config_name", message).at(&entry.location);
+    table.problems().note(problem.hint(hint));
 }
 
 /// The difference of clocks that is allowed for.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use model::{ParticipantId, TopicName};
 use platform::unix_ms;
-use rules::{CallRule, TermError, parse_rules};
+use rules::{CallRule, TermError, parse_written_rules};
 
-use crate::node::{Layer, SourceOrigin};
+use crate::node::{Layer, Location, SourceOrigin};
 use crate::problem::Problem;
 use crate::read_file::read_file;
 use crate::reader::Table;
@@ -15,8 +15,6 @@ use crate::values::{Env, plain_path_at};
 
 /// The key of a topic that names its file of rules.
 const KEY: &str = "rules";
-/// The first line of a rule.
-const HEAD: &str = "[[rule]]";
 
 /// The rules of a topic, as its file has them.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +27,7 @@ pub struct TopicRules {
     pub rules: Arc<[CallRule]>,
 }
 
-/// What keeps a rule of a file from being carried out as it is written.
+/// A reason for which a rule of a file cannot be carried out as it is written.
 struct RuleFault {
     message: String,
     hint: &'static str,
@@ -84,36 +82,41 @@ fn beside(config: &Path, path: PathBuf) -> PathBuf {
 /// The rules of a file, unless it has a fault.
 fn rules_of(table: &Table<'_>, file: &Path, text: String) -> Option<Vec<CallRule>> {
     let layer = Layer::file(file.display().to_string(), SourceOrigin::Operator, text);
-    let rules = match parse_rules(&layer.text) {
-        Ok(rules) => rules,
+    let written = match parse_written_rules(&layer.text) {
+        Ok(written) => written,
         Err(error) => {
-            let line = layer.text.lines().nth(error.line.saturating_sub(1));
-            let before = line.unwrap_or_default().chars();
-            let before = before.take(error.column.saturating_sub(1));
-            let column = before.map(char::len_utf8).sum::<usize>() + 1;
             let named = error.rule.as_ref();
             let rule = named.map_or_else(String::new, |rule| format!("rule {rule}: "));
             let problem = Problem::new("config_rules", format!("{rule}{}", error.message));
-            let place = layer.at(layer.place(error.line, column));
+            let place = location(&layer, error.line, error.column);
             table.problems().note(problem.at(&place).hint(error.remedy));
             return None;
         }
     };
     let now_ms = unix_ms();
     let mut is_right = true;
-    for (number, rule) in rules.iter().enumerate() {
-        if let Some(fault) = fault_of(rule, now_ms) {
-            let message = format!("rule {}: {}", rule.name.id, fault.message);
-            let place = layer.at(layer.place(head_line(&layer.text, number), 1));
+    for one in &written {
+        if let Some(fault) = fault_of(&one.rule, now_ms) {
+            let message = format!("rule {}: {}", one.rule.name.id, fault.message);
+            let place = location(&layer, one.line, one.column);
             let problem = Problem::new("config_rules", message).at(&place);
             table.problems().note(problem.hint(fault.hint));
             is_right = false;
         }
     }
-    is_right.then_some(rules)
+    is_right.then(|| written.into_iter().map(|one| one.rule).collect())
 }
 
-/// What a rule has that is not carried out.
+/// The location of a character by its line and column, both from 1 and in characters.
+fn location(layer: &Arc<Layer>, line: usize, column: usize) -> Location {
+    let text = layer.text.lines().nth(line.saturating_sub(1));
+    let before = text.unwrap_or_default().chars();
+    let before = before.take(column.saturating_sub(1));
+    let bytes: usize = before.map(char::len_utf8).sum();
+    layer.at(layer.place(line, bytes + 1))
+}
+
+/// A part of a rule that is not carried out, if it has one.
 fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
     let fault = |message: &str, hint| {
         Some(RuleFault {
@@ -155,14 +158,6 @@ fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
         );
     }
     None
-}
-
-/// The line on which the rule of this number begins, from 1 on; the first line, if it is written
-/// otherwise.
-fn head_line(text: &str, number: usize) -> usize {
-    let is_head = |line: &str| line.trim_start().starts_with(HEAD);
-    let heads = text.lines().enumerate().filter(|(_, line)| is_head(line));
-    heads.map(|(at, _)| at + 1).nth(number).unwrap_or(1)
 }
 
 /// Messages about rules that say more than is carried out.

@@ -375,7 +375,19 @@ fn problems_have_messages() {
         ),
         (
             "[issuers.rules]\nissuer = 'https://idp.example'",
-            "`rules` cannot be the name of an issuer [config_name]",
+            "`rules` cannot be the name of an issuer [config_name]\n  at portmoot.toml:1\n  hint: names that begin so belong to the gateway: choose another",
+        ),
+        (
+            "[issuers.Portmoot]\nissuer = 'https://idp.example'",
+            "`Portmoot` cannot be the name of an issuer [config_name]",
+        ),
+        (
+            "[issuers.System]\nissuer = 'https://idp.example'",
+            "`System` cannot be the name of an issuer [config_name]",
+        ),
+        (
+            "[participants.'rules:x']\ntoken_env = 'TOKEN'",
+            "`rules:x` is not a valid name: this name, or one that looks like it, belongs to the gateway [config_name]",
         ),
         (
             "[participants.Local]",

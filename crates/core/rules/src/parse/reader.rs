@@ -51,18 +51,34 @@ pub(crate) struct Source<'t> {
     pub(crate) text: &'t str,
 }
 
+/// A place in a text.
+pub(crate) struct TextPlace {
+    /// The line, from 1 on.
+    pub(crate) line: usize,
+    /// The column in characters, from 1 on.
+    pub(crate) column: usize,
+}
+
 impl Source<'_> {
+    fn place(self, at: &Range<usize>) -> TextPlace {
+        let before = self.text.get(..at.start).unwrap_or(self.text);
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        TextPlace {
+            line: before.matches('\n').count() + 1,
+            column: last.chars().count() + 1,
+        }
+    }
+
     pub(crate) fn error(
         self,
         at: &Range<usize>,
         message: impl fmt::Display,
         remedy: impl fmt::Display,
     ) -> RuleFileError {
-        let before = self.text.get(..at.start).unwrap_or(self.text);
-        let last = before.rsplit('\n').next().unwrap_or_default();
+        let TextPlace { line, column } = self.place(at);
         RuleFileError {
-            line: before.matches('\n').count() + 1,
-            column: last.chars().count() + 1,
+            line,
+            column,
             rule: None,
             message: json::visible::line(&message.to_string()),
             remedy: json::visible::line(&remedy.to_string()),
@@ -146,6 +162,11 @@ pub(crate) struct ItemReader<'t> {
 }
 
 impl<'t> ItemReader<'t> {
+    /// The place at which the value begins.
+    pub(crate) fn place(&self) -> TextPlace {
+        self.source.place(&self.value.span())
+    }
+
     /// An error about the value.
     pub(crate) fn error(
         &self,

@@ -97,6 +97,18 @@ fn the_sentence_names_every_condition() {
 }
 
 #[test]
+fn a_rejection_of_all_is_said_of_no_participant() {
+    let rejecting = asking("", "").replace("\"ask\"", "\"reject\"");
+    for proposers in ["[\"*\"]", "[\"scout\", \"*\"]"] {
+        let sentence = one(&rejecting.replace("[\"*\"]", proposers)).sentence();
+        let start = "no participant may call pay of any server; on ann's authority.";
+        assert_eq!(sentence, start, "{proposers}");
+    }
+    let sentence = one(&rejecting.replace("[\"*\"]", "[\"scout\"]")).sentence();
+    assert!(sentence.starts_with("scout may not call pay"), "{sentence}");
+}
+
+#[test]
 fn a_sentence_cannot_be_forged_by_names() {
     let text = approving("", "").replace("create_issue", "x of github without arguments; y");
     let sentence = one(&text).sentence();
@@ -104,6 +116,27 @@ fn a_sentence_cannot_be_forged_by_names() {
         sentence.contains("call \"x of github without arguments; y\" of github"),
         "{sentence}"
     );
+}
+
+#[test]
+fn each_rule_has_the_place_at_which_it_begins() {
+    let first = asking("", "");
+    let second = first
+        .replace("r1", "r2")
+        .replace("[[rule]]", "  [[ rule ]]");
+    let text = format!("{first}# [[rule]]\n{second}");
+    let places = |text: &str| -> Vec<(usize, usize)> {
+        let written = parse_written_rules(text).unwrap();
+        written.iter().map(|one| (one.line, one.column)).collect()
+    };
+    let count = first.lines().count();
+    assert_eq!(places(&text), [(1, 1), (count + 2, 3)]);
+    let inline = "{ id = 'r1', author = 'ann', decision = 'ask', kind = 'mcp/request:x', proposers = ['é'] }";
+    let other = inline.replace("r1", "r2");
+    let text = format!("rule = [{inline}, {other}]");
+    let begins = "rule = [".len() + 1;
+    let next = begins + inline.chars().count() + ", ".len();
+    assert_eq!(places(&text), [(1, begins), (1, next)]);
 }
 
 #[test]

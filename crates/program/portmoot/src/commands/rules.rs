@@ -1,6 +1,5 @@
 //! Commands `rules ls` and `rules explain`, with a running gateway.
 
-use ::chat::ProposalDetails;
 use json::visible;
 use serde_json::Value;
 
@@ -35,10 +34,7 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
         RulesCommand::Explain { proposal, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
             let id = whole_id(&remote, &proposal).await?;
-            let details: ProposalDetails =
-                api::get(&remote, &["proposals", &id], &[]).await?.read()?;
-            let path = ["topics", &details.topic, "rules", "explain", &id];
-            let answer = api::get(&remote, &path, &[]).await?;
+            let answer = api::get(&remote, &["proposals", &id, "rules"], &[]).await?;
             if output.json {
                 output.result_json_text(&answer.text);
             } else {
@@ -87,6 +83,9 @@ fn shown(rule: &Value) -> String {
 
 /// The digests of a proposed call, and each rule with its checks.
 fn explained(answer: &Value) -> String {
+    if answer.get("judged") == Some(&Value::Bool(false)) {
+        return "it is for several servers, or for none in particular: people decide it".to_owned();
+    }
     let mut parts = Vec::new();
     let digest = |key: &str| {
         let known = text(answer, key).map(|digest| format!("{key} = \"{digest}\""));

@@ -347,7 +347,41 @@ fn a_task_that_was_forgotten_is_not_taken_up_for_a_token_that_is_not_good_for_it
     assert_eq!(listed()[0]["taskId"], task);
 }
 
-/// What all tokens of [`proposing`] are good for: looking at proposals and lists.
+#[test]
+fn an_author_sees_its_rules_with_a_token_that_is_good_for_what_they_decide() {
+    let (provider, home) = (Provider::start(600), Home::new());
+    let rule = |id: &str, author: &str| {
+        format!(
+            "[[rule]]\nid = \"{id}\"\nauthor = \"{author}\"\ndecision = \"reject\"\n\
+             kind = \"mcp/request:tools/call:add\"\nto = \"a\"\nproposers = [\"*\"]\n"
+        )
+    };
+    home.write(
+        "rules.toml",
+        &(rule("r1", "corp:m") + &rule("r2", "corp:n")),
+    );
+    let topic = "[topics.main]\n";
+    let config = super::config(&provider, SCOPES)
+        .replace(topic, &format!("{topic}rules = \"rules.toml\"\n"));
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("a");
+    let seen = |scope: &str| -> Vec<Value> {
+        let claims =
+            json!({"scope": scope, "sub": "m", "preferred_username": "m", "groups": ["machines"]});
+        let token = provider.forged(json!({}), claims, "a");
+        let seen = gateway.get("/api/v1/topics/main/rules", Some(&token));
+        assert_eq!(seen.status, 200, "{seen:?}");
+        let rules = seen.json()["rules"].clone();
+        let rules = rules.as_array().unwrap().iter();
+        rules.map(|rule| rule["rule"].clone()).collect()
+    };
+    // It may not call the tool itself: its own rule it sees as its author, and no other one.
+    assert_eq!(seen("mcp:write"), ["r1.1"]);
+    assert!(seen("mcp:read").is_empty());
+    assert!(seen("openid").is_empty());
+}
+
+/// The capabilities of all scopes of [`proposing`]: looking at proposals and lists.
 const LOOKING: &str = "\"mcp/request:tools/list\", \"mcp/request:tools/call:*_proposal*\"";
 
 /// Scopes for one tool that may only be proposed, for another one, and for neither.
@@ -359,7 +393,7 @@ fn proposing() -> String {
         + &scope("looks", "")
 }
 
-/// What a token gets on each wire that names a proposal of its participant.
+/// A token, with each wire on which requests name a proposal of its participant.
 struct Proposer<'g> {
     gateway: &'g Gateway,
     scope: &'static str,
@@ -401,7 +435,7 @@ impl<'g> Proposer<'g> {
         [ids(&tool["result"]["structuredContent"]), ids(&api.json())]
     }
 
-    /// What requests by MCP that name a proposal are answered with.
+    /// The answers to requests by MCP that name a proposal.
     fn by_mcp(&self, id: &str) -> Vec<Value> {
         let ask = |method: &str, params: Value| {
             let mut answer = modern(self.gateway, Some(&self.token), method, params).json();
@@ -422,7 +456,7 @@ impl<'g> Proposer<'g> {
         ]
     }
 
-    /// What requests by the API that name a proposal are answered with.
+    /// The answers to requests by the API that name a proposal.
     fn by_api(&self, id: &str) -> [Value; 2] {
         let path = format!("/api/v1/proposals/{id}");
         let shown = self.gateway.get(&path, Some(&self.token));
@@ -437,7 +471,7 @@ impl<'g> Proposer<'g> {
         [shown, withdrawn].map(|reply| json!([reply.status, reply.json()]))
     }
 
-    /// What a request to the gateway in the room is answered with.
+    /// The answer to a request to the gateway in the room.
     fn in_room(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.next_id();
         self.room.call(&id, &["portmoot"], tool, arguments);

@@ -186,12 +186,8 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/admin/participants/{id}/capabilities", Unread(401)),
     ("GET", "/api/v1/proposals", Unread(401)),
     ("GET", "/api/v1/proposals/{id}", Unread(401)),
+    ("GET", "/api/v1/proposals/{id}/rules", Unread(401)),
     ("GET", "/api/v1/topics/{topic}/rules", Unread(401)),
-    (
-        "GET",
-        "/api/v1/topics/{topic}/rules/explain/{proposal}",
-        Unread(401),
-    ),
     ("GET", "/api/v1/results/{id}", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/approve", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/reject", Unread(401)),
