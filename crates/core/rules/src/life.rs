@@ -465,7 +465,7 @@ pub fn suspends(rule: &CallRule, spent: &Spent, around: &Surrounding) -> Option<
             SuspendCause::OperatorForbids,
         ),
         (
-            spent.failures(&rule.name.id) >= FAILURES_MAX,
+            spent.failures(&rule.name) >= FAILURES_MAX,
             SuspendCause::Failing,
         ),
         (idle_ms >= DORMANT_MS, SuspendCause::Dormant),

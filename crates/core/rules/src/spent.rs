@@ -261,12 +261,14 @@ impl Spent {
         self.rules.get(rule)?.last_use_ms
     }
 
-    /// The failures among the last [`OUTCOMES_KEPT`] uses of a rule.
+    /// The failures among the last [`OUTCOMES_KEPT`] uses of one version of a rule: its latest.
     #[must_use]
-    pub fn failures(&self, rule: &RuleId) -> usize {
-        let outcomes = self.rules.get(rule).map(|spent| &spent.outcomes);
-        outcomes.map_or(0, |outcomes| {
-            outcomes.iter().filter(|(_, failed)| *failed).count()
+    pub fn failures(&self, rule: &RuleName) -> usize {
+        let spent = self.rules.get(&rule.id);
+        let spent = spent.filter(|spent| spent.version == rule.version);
+        spent.map_or(0, |spent| {
+            let outcomes = spent.outcomes.iter();
+            outcomes.filter(|(_, failed)| *failed).count()
         })
     }
 
@@ -424,7 +426,10 @@ impl RuleSpent {
     }
 
     fn end(&mut self, operation: OperationId, failed: bool) {
-        let is_use = |one: &RuleCharge| one.operation == operation && one.is_use;
+        let version = self.version;
+        let is_use = |one: &RuleCharge| {
+            one.operation == operation && one.is_use && one.rule.version == version
+        };
         let is_known = self.outcomes.iter().any(|(known, _)| *known == operation);
         if is_known || !self.charges.iter().any(is_use) {
             return;
@@ -600,9 +605,28 @@ mod tests {
             operation: OperationId(at),
             failed: at < 5,
         });
-        let rule = charge(1, 1, 1).rule.id;
+        let rule = charge(1, 1, 1).rule;
         // The first two of the four failures made way.
         assert_eq!(spent(uses.chain(ends)).failures(&rule), 2);
+    }
+
+    #[test]
+    fn failures_are_those_of_one_version() {
+        let failed = |operation| SpentEvent::Ended {
+            operation: OperationId(operation),
+            failed: true,
+        };
+        let [first, next] = [1, 2].map(|version| charge(version, 1, 1).rule);
+        let uses = [charge(1, 1, 5), charge(1, 2, 5)].map(SpentEvent::Charged);
+        let mut spent = spent(uses.into_iter().chain([failed(1)]));
+        // The next version was not used yet.
+        assert_eq!((spent.failures(&first), spent.failures(&next)), (1, 0));
+        spent.apply(SpentEvent::Charged(charge(2, 3, 6)));
+        // The end of a call that the version before has approved.
+        spent.apply(failed(2));
+        assert_eq!((spent.failures(&first), spent.failures(&next)), (0, 0));
+        spent.apply(failed(3));
+        assert_eq!(spent.failures(&next), 1);
     }
 
     #[test]

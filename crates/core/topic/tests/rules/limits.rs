@@ -1,7 +1,7 @@
 //! Limits of a topic, each at its edge.
 
 use model::LinkId;
-use topic::{About, Cause, Limits};
+use topic::{About, Cause, Limits, TopicSettings};
 
 use crate::{
     shown::{delivered, refused, shown},
@@ -97,4 +97,25 @@ fn all_guests_have_the_operations_of_one_participant() {
     stage.leave(CID);
     delivered(&stage.call(BOB, 5, "x"));
     assert_eq!(stage.topic.guests_len(), 1);
+}
+
+#[test]
+fn another_configuration_brings_other_limits() {
+    let mut stage = Stage::new();
+    delivered(&stage.call(ANN, 1, "x"));
+    delivered(&stage.call(ANN, 2, "x"));
+    let fewer = TopicSettings {
+        limits: Limits {
+            operations_per_participant_max: 2,
+            ..Limits::default()
+        },
+        ..TopicSettings::default()
+    };
+    stage.set(fewer);
+    assert_eq!(refused(&stage.call(ANN, 3, "x")), Cause::Limit);
+    // What was open stays open.
+    stage.fail(BARE, 1);
+    delivered(&stage.call(ANN, 4, "x"));
+    stage.set(TopicSettings::default());
+    delivered(&stage.call(ANN, 5, "x"));
 }

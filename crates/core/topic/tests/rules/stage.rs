@@ -182,12 +182,17 @@ impl Stage {
 
     /// The room keeps these messages from now on.
     pub(crate) fn keep(&mut self, kept: RingLimits) -> Effects {
+        self.set(TopicSettings {
+            kept,
+            ..TopicSettings::default()
+        })
+    }
+
+    /// The topic has these settings from now on.
+    pub(crate) fn set(&mut self, settings: TopicSettings) -> Effects {
         let names = self.names.clone();
         self.step(Event::Configure(Configure {
-            settings: Some(TopicSettings {
-                kept,
-                ..TopicSettings::default()
-            }),
+            settings: Some(settings),
             ..Configure::servers(&names)
         }))
     }

@@ -517,7 +517,7 @@ mod tests {
         let Stage { dispatch, .. } = &Stage::restarted(&[approved], &[charged]);
         let lost = dispatch.with(|topic| topic.proposal(OPENED)).unwrap();
         assert_eq!(lost.state, ProposalState::Failed);
-        let failures = || dispatch.rules.lock().book.spent.failures(&rule.id);
+        let failures = || dispatch.rules.lock().book.spent.failures(&rule);
         assert_eq!(failures(), 0);
         dispatch
             .rules

@@ -437,3 +437,27 @@ fn a_participant_that_reconnects_in_time_still_answers() {
     );
     answer_and(&mut stage.agent, "p1", "completed");
 }
+
+/// What is written of a topic's settings is in force after a reload, while the topic stays open.
+#[test]
+fn a_reload_changes_how_long_proposals_wait_and_what_late_joiners_get() {
+    let mut stage = Stage::new();
+    stage.propose("p1", "please");
+    let (_, before) = Socket::welcomed(&stage.gateway, "chief", "");
+    assert_eq!(before["payload"]["history"], Value::Null, "{before}");
+    let settings = "[topics.main]\nproposal_ttl = \"1s\"\nhistory = 5\n";
+    stage
+        .home
+        .write("portmoot.toml", &(stage.config.clone() + settings));
+    stage.gateway.signal("HUP");
+    stage
+        .gateway
+        .receive("the configuration has changed: reloaded");
+    stage.propose("p2", "please");
+    state(&mut stage.agent, "p2", "expired");
+    // One that was open has the end that its reviewers were shown.
+    assert_eq!(stage.shown("p1")["state"], "pending");
+    let (_, after) = Socket::welcomed(&stage.gateway, "clerk", "");
+    let history = after["payload"]["history"].as_array();
+    assert!(history.is_some_and(|kept| !kept.is_empty()), "{after}");
+}

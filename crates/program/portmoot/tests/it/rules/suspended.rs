@@ -72,6 +72,8 @@ fn three_failures_suspend_a_rule() {
         (&json!(8), &json!(1)),
         "{rule}"
     );
+    bank.put(&bank.approving("r1", "version = 2\nuses = 9", UP_TO_100));
+    bank.is_paid(4);
 }
 
 /// Issues a token of this name, which may do this.
