@@ -89,7 +89,7 @@ fn notifications_before_the_acknowledgement_are_in_the_account() {
 #[test]
 fn a_request_that_was_answered_sends_nothing_more() {
     let (listening, mut out) = listening(1 << 20);
-    assert!(listening.ends() && !listening.ends());
+    assert!(listening.end_once() && !listening.end_once());
     listening.pass(task("t"), frame("t-1")).unwrap();
     assert_eq!(
         listening.acknowledge(frame("acknowledged"), Vec::new()),
