@@ -343,7 +343,7 @@ impl<H: Handles> Topic<H> {
         self.departures.forget(participant);
         self.fail_asked(participant);
         self.recall_of(participant, None);
-        self.end_tasks_of(participant);
+        self.cancel_tasks_of(participant);
     }
 
     /// Removes a server that is no longer configured. Of a participant that served, only its server
@@ -392,7 +392,7 @@ impl<H: Handles> Topic<H> {
         self.members.free(seat);
         if is_caller {
             self.departures.note(&id, self.now_ms);
-            self.end_tasks_of_guest(&id);
+            self.cancel_tasks_of_guest(&id);
         } else {
             self.forget_subscriptions(&id);
             self.forget_views(&id);

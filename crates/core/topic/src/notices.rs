@@ -164,7 +164,7 @@ impl<H: Handles> Topic<H> {
         task: OperationId,
         notice: H::Notice,
     ) {
-        match self.awaits_task(task) {
+        match self.request_awaiting_task(task) {
             Some(waiting) => self.notify_caller(seat, About::Call(waiting), None, notice),
             None => self.notify_holder(server, task, &notice),
         }

@@ -30,7 +30,7 @@ impl<H: Handles> Topic<H> {
             Event::Disown { participant } => {
                 self.ring.disown(participant.as_str());
                 self.proposals.disown(participant);
-                self.end_tasks_of(participant);
+                self.cancel_tasks_of(participant);
             }
             Event::Regrant {
                 participant,
@@ -139,7 +139,7 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.notice(server, subject, level, notice);
             }
-            Event::MayBecomeTask { operation } => self.may_become_task(operation),
+            Event::MayBecomeTask { operation } => self.reserve_task_place(operation),
             Event::Task(task) => self.open_task(*task),
             Event::TaskWritten { task, stored } => self.task_written(task, stored),
             Event::TaskChanged {

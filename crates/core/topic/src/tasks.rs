@@ -24,8 +24,9 @@ pub(crate) use book::{Key, Right, Stage, Task, Tasks, has_right};
 pub use book::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
 
 impl<H: Handles> Topic<H> {
-    /// Reserves a place for the task that an open call may become.
-    pub(crate) fn may_become_task(&mut self, call: OperationId) {
+    /// Reserves a place for the task that an open call may become; refuses the call if there is
+    /// none.
+    pub(crate) fn reserve_task_place(&mut self, call: OperationId) {
         let Some(open) = self.operations.get(call) else {
             return;
         };
@@ -58,7 +59,7 @@ impl<H: Handles> Topic<H> {
                 // Its call may have ended meanwhile: then no participant will ever ask for it.
                 let is_first = self.tasks.get(new.task).is_none();
                 if !is_first || !self.is_served_by(new.task, new.right.server) {
-                    return self.end_task(new.handle, new.over);
+                    return self.release_at_server(new.handle, new.over);
                 }
                 // A server that gives an id again means the new task by it.
                 if let Some(older) = known {
@@ -88,7 +89,8 @@ impl<H: Handles> Topic<H> {
         if !matches!(stage, Stage::Becoming { .. }) {
             return self.tasks.expire_at(id, until_ms);
         }
-        // It lasts as long as its call, whose end decides about it.
+        // It lasts as long as its call, whose end decides about it: the call is marked even without a
+        // place, so that its end finds the task.
         if let Some(call) = self.operations.get_mut(id) {
             let rare = call.rare.get_or_insert_default();
             rare.becomes.get_or_insert_default();
@@ -119,19 +121,19 @@ impl<H: Handles> Topic<H> {
     /// Decides about the task of a call that is over, if it has become one: with the call's answer
     /// the task passes to its holder, unless the gateway follows it. Without an answer it is
     /// cancelled at its server.
-    pub(crate) fn end_becoming(&mut self, call: OperationId, part: Becomes, outcome: Outcome) {
+    pub(crate) fn end_becoming(&mut self, call: OperationId, becomes: Becomes, outcome: Outcome) {
         let Some(task) = self.tasks.get(call) else {
-            return self.tasks.give_back(part.place.as_ref());
+            return self.tasks.give_back(becomes.place.as_ref());
         };
         let Stage::Becoming { follows, durable } = task.stage else {
-            return self.tasks.give_back(part.place.as_ref());
+            return self.tasks.give_back(becomes.place.as_ref());
         };
         let is_answered = matches!(outcome, Outcome::Ok | Outcome::Error);
         // A call that runs on its approver's authority may outlive its caller's rights.
         if !follows && is_answered && self.is_had(task) {
-            return self.pass_to_holder(call, part, durable);
+            return self.pass_to_holder(call, becomes, durable);
         }
-        self.tasks.give_back(part.place.as_ref());
+        self.tasks.give_back(becomes.place.as_ref());
         if follows && is_answered {
             // The answer is the task's result: its server has nothing left to do.
             self.forget_task(call);
@@ -215,8 +217,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends the tasks of a participant that may not ask for them any more.
-    pub(crate) fn end_tasks_of(&mut self, holder: &ParticipantId) {
+    /// Cancels the tasks of a participant that may not ask for them any more.
+    pub(crate) fn cancel_tasks_of(&mut self, holder: &ParticipantId) {
         // One that belongs to an open call ends with it.
         let theirs = self
             .tasks
@@ -226,10 +228,10 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends the tasks of a guest that has left: the next guest has another name.
-    pub(crate) fn end_tasks_of_guest(&mut self, holder: &ParticipantId) {
+    /// Cancels the tasks of a guest that has left: the next guest has another name.
+    pub(crate) fn cancel_tasks_of_guest(&mut self, holder: &ParticipantId) {
         if self.tasks.is_guest(holder) {
-            self.end_tasks_of(holder);
+            self.cancel_tasks_of(holder);
         }
     }
 
@@ -243,11 +245,12 @@ impl<H: Handles> Topic<H> {
     /// Ends a task at its server, if it is not over, and forgets it.
     fn cancel_task(&mut self, id: OperationId) {
         if let Some(task) = self.tasks.remove(id) {
-            self.end_task(task.handle, task.over);
+            self.release_at_server(task.handle, task.over);
         }
     }
 
-    fn end_task(&mut self, task: H::Task, over: bool) {
+    /// Lets go of a task that is in no book any more: one that is not over is cancelled at its server.
+    fn release_at_server(&mut self, task: H::Task, over: bool) {
         self.effects.push(if over {
             Effect::ForgetTask { task }
         } else {
@@ -255,14 +258,15 @@ impl<H: Handles> Topic<H> {
         });
     }
 
+    /// Takes a task out of the book, and leaves it to its server.
     fn forget_task(&mut self, id: OperationId) {
         if let Some(task) = self.tasks.remove(id) {
             self.effects.push(Effect::ForgetTask { task: task.handle });
         }
     }
 
-    /// Whether a participant may have a task by this right now, with an access token that narrows
-    /// its capabilities to this.
+    /// Whether this right lets a participant have a task at present, with an access token that
+    /// narrows its capabilities to this.
     pub(crate) fn may_have(
         &self,
         holder: &ParticipantId,

@@ -122,6 +122,7 @@ impl Answering<'_> {
             return request.reply.notify(request, notice);
         }
         let Some(token) = token else {
+            // The request with which its caller came back asks for no progress.
             return Ok(());
         };
         let Some(renamed) = relay::with_progress_token(notice.notice, token) else {
@@ -137,6 +138,7 @@ impl Answering<'_> {
     pub(crate) fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
         match self.waiting() {
             Some(request) => request.reply.ask(request, question),
+            // Away, it cannot be asked: as if its form had no questions.
             None => Err(Undelivered::OtherForm),
         }
     }
@@ -337,15 +339,15 @@ impl Call {
         Some((delivered.topic.upgrade()?, delivered))
     }
 
-    /// Whether another session may send it although one has it, which has not sent it yet. A call
-    /// that becomes a task, is about one or waits for one belongs to the session that knows the task.
+    /// Whether it may move from a session in which it still waits to another one. A call that
+    /// becomes a task, is about one or waits for one belongs to the session that knows the task.
     pub(crate) fn may_move(&self) -> bool {
         let task = &self.task;
         self.wish == TaskWish::None && task.about().is_none() && !task.asks() && !task.follows()
     }
 
-    /// Whether the successor of a session that did not take it may: nothing of it is at the server. A
-    /// task of the old session is not known to the next one.
+    /// Whether it may be sent again in a new session after the old one did not take it: nothing of it
+    /// is at the server. The new session knows no task of the old one.
     pub(crate) fn may_go_again(&self) -> bool {
         self.wish == TaskWish::None && self.task.about().is_none()
     }
@@ -363,11 +365,11 @@ impl Call {
     }
 
     /// Whether an answer is long enough for the account.
-    pub(crate) fn counts(answer: &Answer) -> bool {
+    pub(crate) fn is_long(answer: &Answer) -> bool {
         answer.payload.bytes.len() > UNCOUNTED_BYTES_MAX
     }
 
-    /// Enters an answer that counts and waits for the caller in the same account.
+    /// Enters a long answer that waits for the caller in the same account.
     ///
     /// # Errors
     /// As [`Call::account_request`].

@@ -134,6 +134,7 @@ impl Dispatch {
         let name = settings.topic.name.clone();
         let config = TopicConfig {
             settings: settings.of_topic(false),
+            // Numbers of JSON are exact up to 53 bits.
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct,
             guests: model::ANONYMOUS_PREFIX,
@@ -239,18 +240,22 @@ impl Dispatch {
 
     /// Time until the next tick is due. A step that makes it earlier wakes the timer from now on.
     fn arm(&self) -> Duration {
-        let (next_ms, wall_ms) = self.with(|topic| {
-            let next_ms = topic.next_deadline_ms();
-            // Under the lock: a step before it is seen here, and a step after it sees this.
-            self.armed_ms
-                .store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
-            (next_ms, topic.next_wall_deadline_ms())
-        });
+        let topic = self.topic.lock();
+        let steady_ms = topic.next_deadline_ms();
+        let wall_ms = topic.next_wall_deadline_ms();
+        // Under the lock: a step before it is seen here, and a step after it sees this.
+        self.armed_ms
+            .store(steady_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+        drop(topic);
         let now = self.context.now(wall_ms);
-        let until = |at_ms: u64, now_ms| Duration::from_millis(at_ms.saturating_sub(now_ms));
-        let wait = next_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.steady_ms));
-        let look = wall_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.wall_ms).min(WALL_LOOK));
-        wait.min(look).min(TIMER_MAX)
+        let mut wait = TIMER_MAX;
+        if let Some(at_ms) = steady_ms {
+            wait = wait.min(until(at_ms, now.steady_ms));
+        }
+        if let Some(at_ms) = wall_ms {
+            wait = wait.min(until(at_ms, now.wall_ms)).min(WALL_LOOK);
+        }
+        wait
     }
 
     /// Carries out one effect.
@@ -401,6 +406,11 @@ impl Dispatch {
     pub(crate) fn secret_id() -> OperationId {
         OperationId(u128::from_le_bytes(platform::random()))
     }
+}
+
+/// Time from one moment to another one on the same clock, both in milliseconds; none if it is past.
+fn until(at_ms: u64, now_ms: u64) -> Duration {
+    Duration::from_millis(at_ms.saturating_sub(now_ms))
 }
 
 /// The way in which the sender of an event learns that the topic refuses it.

@@ -314,7 +314,7 @@ impl CallTopic for Dispatch {
         // While the caller is away, the answer waits on its account. Asked under the lock of the
         // step, as the caller may be answered for now, or come back, until then.
         let end = end.and_then(|answer| {
-            if Call::counts(&answer) && topic.is_paused(call.id) {
+            if Call::is_long(&answer) && topic.is_paused(call.id) {
                 call.account_answer(&answer)?;
             }
             Ok(answer)

@@ -40,6 +40,7 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::Unknown);
         }
         let server = named.right.server;
+        // The tasks of a server that has left are unknown.
         self.server(server).ok_or(Cause::Unknown)?;
         let known = self.tasks.named(named.public);
         let lost = match known {
@@ -59,10 +60,12 @@ impl<H: Handles> Topic<H> {
                 named.lost
             }
         };
-        let mut target = None;
-        if !lost {
-            target = Some(PublicTarget::Upstream(server.as_str()));
-        }
+        // The gateway answers itself about one that is lost.
+        let target = if lost {
+            None
+        } else {
+            Some(PublicTarget::Upstream(server.as_str()))
+        };
         Ok(AdmittedAbout {
             about: AboutTask {
                 task: known,
@@ -270,13 +273,13 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The open request that waits for a task's result: of several the one that came last.
-    pub fn awaits_task(&self, id: OperationId) -> Option<OperationId> {
+    pub fn request_awaiting_task(&self, id: OperationId) -> Option<OperationId> {
         self.tasks.get(id)?.waiting.last().copied()
     }
 
     /// The link that asked about a task last, if its participant knows the task and may have it
     /// now.
-    pub fn asks_task(&self, id: OperationId) -> Option<H::Link> {
+    pub fn link_asking_about_task(&self, id: OperationId) -> Option<H::Link> {
         let task = self.tasks.get(id)?;
         if task.stage != Stage::Known || !self.is_had(task) {
             return None;

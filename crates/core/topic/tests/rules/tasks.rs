@@ -433,7 +433,7 @@ fn a_followed_task_is_its_calls_alone() {
     let mut stage = stage();
     begins(&mut stage, 1, FOLLOWED);
     assert_eq!(stage.topic.passing_tasks(), [1]);
-    assert_eq!(stage.topic.awaits_task(op(1)), Some(op(1)));
+    assert_eq!(stage.topic.request_awaiting_task(op(1)), Some(op(1)));
     let notice = shown(&stage.step(Event::Notice {
         server: &ONE_ID,
         subject: Subject::Task(op(1)),
@@ -487,13 +487,13 @@ fn the_last_request_that_waits_is_asked_and_notified() {
     stage.request(BOB, 2, "tasks/result", named("t1"));
     stage.request(BOB, 3, "tasks/result", named("t1"));
     stage.request(BOB, 4, "tasks/get", named("t1"));
-    assert_eq!(stage.topic.awaits_task(op(1)), Some(op(3)));
+    assert_eq!(stage.topic.request_awaiting_task(op(1)), Some(op(3)));
     assert_eq!(asks(&mut stage, 22), ["ask 22 of 2 at call 3"]);
     assert_eq!(progress(&mut stage), ["notify call 3 of 3"]);
     stage.cancel(BOB, 3);
     assert_eq!(asks(&mut stage, 23), ["ask 23 of 2 at call 2"]);
     stage.answer(ONE, 2, 5);
-    assert_eq!(stage.topic.awaits_task(op(1)), None);
+    assert_eq!(stage.topic.request_awaiting_task(op(1)), None);
     assert_eq!(progress(&mut stage), ["notify link 2 of 3 about t1"]);
 }
 
@@ -636,7 +636,7 @@ fn tasks_end_with_the_session_in_which_they_run() {
         "portmoot",
         "its server cannot be asked"
     );
-    assert_eq!(stage.topic.awaits_task(op(1)), None);
+    assert_eq!(stage.topic.request_awaiting_task(op(1)), None);
     assert_eq!(
         shown(&stage.revoke("bob"))[4..],
         ["forget task 1", "forget task 2", "cancel task 3"]
@@ -707,7 +707,7 @@ fn the_link_of_a_task_is_asked_once_its_holder_knows_the_task() {
         ..task_of(1, "bob", DURABLE)
     };
     open(&mut stage, made);
-    let asks = |stage: &Stage| stage.topic.asks_task(op(1));
+    let asks = |stage: &Stage| stage.topic.link_asking_about_task(op(1));
     assert_eq!(asks(&stage), None, "its call is open");
     stage.answer(ONE, 1, 5);
     assert_eq!(asks(&stage), None, "it is not on disk");

@@ -333,7 +333,10 @@ impl World {
             }
         }
         for (id, task) in &books.tasks {
-            assert_eq!(topic.awaits_task(*id), task.waiting.last().copied());
+            assert_eq!(
+                topic.request_awaiting_task(*id),
+                task.waiting.last().copied()
+            );
         }
     }
 

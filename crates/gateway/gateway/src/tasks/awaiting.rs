@@ -68,7 +68,7 @@ pub(crate) fn begin_for_holder(
     dispatch: &Arc<Dispatch>,
     task: &Arc<ServerTask>,
 ) -> Option<OperationId> {
-    let link = dispatch.with(|topic| topic.asks_task(task.operation));
+    let link = dispatch.with(|topic| topic.link_asking_about_task(task.operation));
     if let Some(link) = link.filter(|link| link.form == Form::Modern) {
         // No request is served here: the caller reads the questions with requests of its own, each
         // with its own token. So the scopes of the latest token do not matter, which may have come
@@ -133,7 +133,7 @@ pub(super) fn answer(
 
 fn open(dispatch: &Dispatch, task: &ServerTask) -> Vec<(OperationId, LinkId, Arc<ServerQuestion>)> {
     dispatch.with(|topic| {
-        let waiting = topic.awaits_task(task.operation);
+        let waiting = topic.request_awaiting_task(task.operation);
         waiting.map_or_else(Vec::new, |waiting| topic.questions_about(waiting))
     })
 }

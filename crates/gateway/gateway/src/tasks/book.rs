@@ -130,7 +130,7 @@ pub(crate) fn rename_notice(dispatch: &Dispatch, session: &Session, notice: Noti
 
 /// The open request that awaits a task's end: of those that do, the one that came last.
 pub(crate) fn awaited(dispatch: &Dispatch, task: &ServerTask) -> Option<OperationId> {
-    dispatch.with(|topic| topic.awaits_task(task.operation))
+    dispatch.with(|topic| topic.request_awaiting_task(task.operation))
 }
 
 /// Passes a notification about a task to its holder.

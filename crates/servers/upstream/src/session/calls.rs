@@ -4,10 +4,12 @@
 //! for it is sent. Then its end is delivered to who waits for it. `finish` does both; the others of
 //! these functions are for ends whose request, or whose answer, is looked at in between.
 
-use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
+use std::sync::{Arc, atomic::Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{SendError, SendMeta};
+use model::method::{CALL_TOOL, TASK_RESULT};
 use model::{Answer, Refusal, RefusalCode, Target};
 use platform::{Full, millis};
 use wire::mcp::Era;
@@ -23,7 +25,7 @@ use crate::{config::Transport, demo, fault::Fault};
 
 /// The method that takes as long as a task: only the hard maximum applies to it, and no call waits
 /// for it.
-const WAITS_FOR_TASK: &str = "tasks/result";
+const WAITS_FOR_TASK: &str = TASK_RESULT.name;
 
 impl Session {
     /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
@@ -48,11 +50,7 @@ impl Session {
             .own
             .or_else(|| request.target.as_ref().map(Target::as_str));
         let longest = self.setup.spec.config.timeouts.max;
-        let patience = match method {
-            WAITS_FOR_TASK => longest,
-            "tools/call" => self.setup.spec.timeout(target),
-            _ => self.setup.spec.timeout(None),
-        };
+        let patience = self.patience_for(method, target);
 
         let encoded = self.encode(&call)?;
         let headers = self.headers_of(self.era(), &encoded.frame, method, target, self.version());
@@ -113,6 +111,18 @@ impl Session {
             self.timer.notify_one();
         }
         Ok(())
+    }
+
+    /// Time that a request waits for progress or its answer.
+    fn patience_for(&self, method: &str, target: Option<&str>) -> Duration {
+        let spec = &self.setup.spec;
+        if method == WAITS_FOR_TASK {
+            spec.config.timeouts.max
+        } else if method == CALL_TOOL.name {
+            spec.timeout(target)
+        } else {
+            spec.timeout(None)
+        }
     }
 
     /// A call as the server reads it: in its era, under the session's number. It is in protobuf
