@@ -458,6 +458,6 @@ fn a_reload_changes_how_long_proposals_wait_and_what_late_joiners_get() {
     // One that was open has the end that its reviewers were shown.
     assert_eq!(stage.shown("p1")["state"], "pending");
     let (_, after) = Socket::welcomed(&stage.gateway, "clerk", "");
-    let history = after["payload"]["history"].as_array();
+    let history = after["payload"]["history"]["envelopes"].as_array();
     assert!(history.is_some_and(|kept| !kept.is_empty()), "{after}");
 }
