@@ -59,7 +59,7 @@ pub(crate) struct TaskTurn {
     /// A task that the topic gives back.
     pub(crate) given_back: Option<u64>,
     /// A participant that may not be here any more, or whose name is another one's.
-    pub(crate) revoked: Option<ParticipantId>,
+    pub(crate) revoked: BTreeSet<ParticipantId>,
     /// A task that the journal cannot write.
     pub(crate) unwritten: Option<OperationId>,
     /// Whether tasks expire whose time is over.
@@ -170,7 +170,7 @@ impl Books {
             let passes = is_answered && self.may_have(&task.holder, &task.right);
             return (!passes).then_some(Must::Cancel);
         }
-        if turn.tasks.revoked.as_ref() == Some(&task.holder) {
+        if turn.tasks.revoked.contains(&task.holder) {
             self.count("task of a revoked participant");
             return Some(Must::Cancel);
         }

@@ -262,7 +262,7 @@ impl World {
         let next = self.books.room.published.len();
         self.books.room.disowned.insert(participant.clone(), next);
         let tasks = TaskTurn {
-            revoked: Some(participant.clone()),
+            revoked: [participant.clone()].into(),
             ..TaskTurn::default()
         };
         let turn = Turn {
@@ -300,7 +300,7 @@ impl World {
             Turn {
                 leaving,
                 tasks: TaskTurn {
-                    revoked: Some(participant.clone()),
+                    revoked: [participant.clone()].into(),
                     ..TaskTurn::default()
                 },
                 ..Turn::default()

@@ -58,7 +58,7 @@ impl World {
             if let Some(standing) = self.books.standing.get_mut(server) {
                 standing.granted = None;
             }
-            turn.tasks.revoked = Some(server.clone());
+            turn.tasks.revoked.insert(server.clone());
             self.books.judge_deals(server);
             self.books.wear(server);
         }
