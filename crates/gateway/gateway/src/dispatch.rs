@@ -464,7 +464,7 @@ impl Step<'_> {
                 None => _ = self.busy.pop(),
                 Some(waiting) => {
                     carried += waiting.len();
-                    self.rest = Effects::from_vec(waiting).into_iter();
+                    self.rest = waiting.into_iter();
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 use platform::Mutex;
+use smallvec::SmallVec;
 
 /// No thread carries out its effects.
 const IDLE: u8 = 0;
@@ -48,7 +49,10 @@ impl Mailbox {
 /// participant has a rate, and a session hands in the messages of its server one after the other,
 /// from one task, which takes turns with the one that goes on here.
 #[derive(Debug)]
-pub(crate) struct Waiting<T>(Mutex<HashMap<usize, Vec<T>>>);
+pub(crate) struct Waiting<T>(Mutex<HashMap<usize, InOrder<T>>>);
+
+/// Effects of one mailbox, in the topic's order: mostly one or two.
+pub(crate) type InOrder<T> = SmallVec<[T; 2]>;
 
 impl<T> Default for Waiting<T> {
     fn default() -> Self {
@@ -81,7 +85,7 @@ impl<T> Waiting<T> {
 
     /// The effects that wait in a mailbox, for the thread that has it. `None` if there are none:
     /// then the mailbox is idle again.
-    pub(crate) fn next(&self, mailbox: &Mailbox) -> Option<Vec<T>> {
+    pub(crate) fn next(&self, mailbox: &Mailbox) -> Option<InOrder<T>> {
         let state = &mailbox.state;
         if state
             .compare_exchange(BUSY, IDLE, Ordering::AcqRel, Ordering::Acquire)

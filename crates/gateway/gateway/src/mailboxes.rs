@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use topic::Addressee;
 
 use crate::live::{Effect, Live};
-use crate::mailbox::{Mailbox, Waiting};
+use crate::mailbox::{InOrder, Mailbox, Waiting};
 use crate::{call::Call, link::Link};
 
 /// The mailboxes of a topic. Those of calls and links are with these.
@@ -59,13 +59,13 @@ impl Mailboxes {
 
     /// The effects that other steps have left in a mailbox, for the thread that has it. `None` if
     /// there are none: then it is idle again.
-    pub(crate) fn next(&self, recipient: &Recipient) -> Option<Vec<Effect>> {
+    pub(crate) fn next(&self, recipient: &Recipient) -> Option<Effects> {
         self.waiting.next(recipient.mailbox(self))
     }
 }
 
 /// Effects in the topic's order: few steps have more than two.
-pub(crate) type Effects = SmallVec<[Effect; 2]>;
+pub(crate) type Effects = InOrder<Effect>;
 
 /// The owners of the mailboxes that a step has made busy: few have more than one.
 pub(crate) type Busy = SmallVec<[Recipient; 2]>;

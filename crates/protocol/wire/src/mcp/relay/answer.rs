@@ -1,6 +1,8 @@
 //! Answers: decoded from servers and clients, converted or encoded for the side that sent the
 //! request.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use json::{Span, Splice};
 use model::{Answer, Coding, Form, Outcome, Payload};
@@ -42,26 +44,12 @@ pub fn convert_answer(
     form: Form,
     public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Answer {
-    if answer.payload.is_fitted {
-        return answer.clone();
-    }
-    if answer.payload.coding != Coding::Json {
-        return unreadable(form);
-    }
-    let body = answer.payload.to_body();
-    let mut splice = Splice::new();
     let reader = Reader {
         method,
         form,
         public_uri,
     };
-    match reader.fit(answer, &body, Span::all(&body), &mut splice) {
-        Ok(_) => Answer {
-            outcome: answer.outcome,
-            payload: Payload::body(form, splice.apply(&body)),
-        },
-        Err(OfOneEra) => without_form(form),
-    }
+    reader.read(answer).into_owned()
 }
 
 /// Encodes an answer for a caller that reads `form` and gave its request this id: an error if that
@@ -76,15 +64,15 @@ pub fn encode_answer(
 ) -> Encoded {
     let payload = &answer.payload;
     let is_message = payload.is_message() && payload.coding == Coding::Json;
-    if payload.is_fitted || !is_message {
-        return around(&convert_answer(answer, method, form, public_uri), id);
-    }
-    let mut splice = Splice::new();
     let reader = Reader {
         method,
         form,
         public_uri,
     };
+    if payload.is_fitted || !is_message {
+        return around(&reader.read(answer), id);
+    }
+    let mut splice = Splice::new();
     let fitted = reader.fit(
         answer,
         &payload.bytes,
@@ -109,6 +97,29 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
+    /// The body of an answer for the reader: the same answer, if it is a body that stays as it is.
+    fn read<'a>(&self, answer: &'a Answer) -> Cow<'a, Answer> {
+        let payload = &answer.payload;
+        if payload.is_fitted {
+            return Cow::Borrowed(answer);
+        }
+        if payload.coding != Coding::Json {
+            return Cow::Owned(unreadable(self.form));
+        }
+        let body = payload.body_bytes();
+        let mut splice = Splice::new();
+        if let Err(OfOneEra) = self.fit(answer, body, Span::all(body), &mut splice) {
+            return Cow::Owned(without_form(self.form));
+        }
+        if splice.is_empty() && payload.form == self.form && !payload.is_message() {
+            return Cow::Borrowed(answer);
+        }
+        Cow::Owned(Answer {
+            outcome: answer.outcome,
+            payload: Payload::body(self.form, splice.apply(&payload.to_body())),
+        })
+    }
+
     /// Writes the edits that fit the body at this place to the reader. Returns the code that an
     /// error has then.
     fn fit(
