@@ -25,7 +25,7 @@ use crate::{
     listen,
 };
 use lists::topic_manifest;
-use topic::section::{BuiltIn, Sets, TopicLimits};
+use topic::section::{BuiltIn, Sets};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -120,7 +120,6 @@ impl Dispatch {
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
         serving: &[UpstreamSpec],
-        limits: &TopicLimits,
         offer: Offer<'_>,
     ) {
         let old = self.seated();
@@ -137,7 +136,7 @@ impl Dispatch {
                 offered,
                 ..UpstreamNames::serving(server.name.clone(), &*server.prefix)
             });
-            all.push(self.serving(spec, limits, &old));
+            all.push(self.serving(spec, &old));
         }
         // Before the step: what is hidden after it and was not before is logged.
         let hidden: Vec<_> = all.iter().map(|server| self.quarantined(server)).collect();
@@ -292,22 +291,18 @@ impl Dispatch {
 
     /// The server side of a participant that serves; the one that is there already if nothing about
     /// it has changed.
-    fn serving(
-        self: &Arc<Self>,
-        spec: &UpstreamSpec,
-        limits: &TopicLimits,
-        old: &[Seated],
-    ) -> Arc<ConfiguredServer> {
+    fn serving(self: &Arc<Self>, spec: &UpstreamSpec, old: &[Seated]) -> Arc<ConfiguredServer> {
+        let envelope_bytes_max = self.settings().limits.envelope_bytes_max;
         let mut known = old.iter().map(|known| &known.server);
         if let Some(same) = known.find(|known| known.serves() && *known.upstream.spec() == *spec) {
             if let Some(dialed) = &same.dial_in {
-                dialed.limit_envelopes(limits.envelope_bytes_max);
+                dialed.limit_envelopes(envelope_bytes_max);
             }
             return Arc::clone(same);
         }
         let id = spec.config.name.clone();
         let outbox = Arc::new(RoomOutbox(Arc::downgrade(self)));
-        let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
+        let dialed = Arc::new(DialIn::new(id.clone(), envelope_bytes_max, outbox));
         let upstream = Upstream::start(spec.clone(), self.environment_of(&dialed));
         Arc::new(ConfiguredServer {
             id,
@@ -618,12 +613,7 @@ pub(crate) mod tests {
         let ann = &stage.ann;
         let one = demo("one").await;
         let other = demo("other").await;
-        dispatch.configure(
-            &[Arc::clone(&one)],
-            &[],
-            &TopicLimits::default(),
-            Offer::default(),
-        );
+        dispatch.configure(&[Arc::clone(&one)], &[], Offer::default());
         let id = dispatch.context.link();
         let seen = Arc::default();
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
@@ -642,12 +632,7 @@ pub(crate) mod tests {
             .join(&link, &ann.participant.capabilities, joining)
             .unwrap();
         for (now, prefix) in [(&other, "other_"), (&one, "one_")] {
-            dispatch.configure(
-                &[Arc::clone(now)],
-                &[],
-                &TopicLimits::default(),
-                Offer::default(),
-            );
+            dispatch.configure(&[Arc::clone(now)], &[], Offer::default());
             let announced = std::mem::take(&mut *seen.lock());
             let [names] = announced.as_slice() else {
                 panic!("{announced:?}")
@@ -712,7 +697,7 @@ pub(crate) mod tests {
                 builtin,
                 ..Offer::default()
             };
-            dispatch.configure(&[Arc::clone(server)], &[], &TopicLimits::default(), offer);
+            dispatch.configure(&[Arc::clone(server)], &[], offer);
         };
         let whole = [0, 1].map(|at| {
             configure(at);
@@ -747,7 +732,7 @@ pub(crate) mod tests {
         let mute = ["a", "b", "c"].map(mute);
         let mut servers = mute.to_vec();
         servers.push(demo("quick").await);
-        dispatch.configure(&servers, &[], &TopicLimits::default(), Offer::default());
+        dispatch.configure(&servers, &[], Offer::default());
         let began = Instant::now();
         let names = list(dispatch, &stage.ann).recv().await.unwrap();
         let waited = began.elapsed();

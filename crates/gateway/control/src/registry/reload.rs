@@ -267,7 +267,7 @@ impl Registry {
         for dispatch in gone {
             dispatch.pause_rules();
             // First its servers leave, so that callers learn why their calls end.
-            dispatch.configure(&[], &[], &config.limits.topics, Offer::default());
+            dispatch.configure(&[], &[], Offer::default());
             dispatch.put_rules_in_force(&[]);
             callers(&dispatch)
                 .iter()
@@ -314,7 +314,7 @@ impl Registry {
         };
         dispatch.pause_rules();
         dispatch.take_settings(settings_of(config, topic));
-        dispatch.configure(&servers, &serving, &config.limits.topics, offer);
+        dispatch.configure(&servers, &serving, offer);
     }
 }
 

@@ -8,10 +8,10 @@ use rules::CallRule;
 use store::recorder::RecordPermit;
 use topic::Decision;
 
-use super::bench::{ChosenRule, RuleAuthor, RuleBench, RuleVerdict, authors_of};
 use super::decided_by::AuthoredRule;
 use super::facts::CallFacts;
 use super::kept::RuleRecord;
+use super::locked_case::{ChosenRule, LockedCase, RuleAuthor, RuleVerdict, authors_of};
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::live::{Event, Topic};
 use crate::proposals::content::{DecidingRule, Proposed, Ruling};
@@ -134,20 +134,20 @@ impl<'c> RuleCase<'c> {
         }
         let at_ms = state.book.spent.not_before(unix_ms());
         let beside = self.facts.beside_names();
-        let bench = RuleBench {
+        let case = LockedCase {
             dispatch,
             topic: &topic,
             facts: &self.facts,
             call: &self.facts.call(proposal, &beside, at_ms),
             authors: &self.authors,
         };
-        if !self.facts.is_of_server_in(&topic) || !bench.knows_all_authors(&state) {
+        if !self.facts.is_of_server_in(&topic) || !case.knows_all_authors(&state) {
             // Another configuration came between, and has all judged again when it is in force.
             return;
         }
-        let causes = bench.suspensions(&state);
+        let causes = case.suspensions(&state);
         let suspended = dispatch.rules.suspend(&mut state, causes, at_ms);
-        let Some(chosen) = bench.choose(&state) else {
+        let Some(chosen) = case.choose(&state) else {
             drop(state);
             drop(topic);
             return note(dispatch, suspended);

@@ -6,9 +6,9 @@ use model::{Digest, OperationId};
 use platform::unix_ms;
 use rules::{CallRule, ExplainedCheck};
 
-use super::bench::{RuleBench, authors_of};
 use super::desk::RuleStanding;
 use super::facts::CallFacts;
+use super::locked_case::{LockedCase, authors_of};
 use crate::dispatch::Dispatch;
 
 /// A rule of a topic's file, at one moment.
@@ -89,17 +89,17 @@ impl Dispatch {
         let rules = self.with(|topic| {
             let state = self.rules.lock();
             let spent = &state.book.spent;
-            let bench = RuleBench {
+            let case = LockedCase {
                 dispatch: self,
                 topic,
                 facts: &facts,
                 call: &facts.call(proposal, &beside, spent.not_before(unix_ms())),
                 authors: &authors,
             };
-            let explained = state.whole.explain(bench.call, spent).into_iter();
+            let explained = state.whole.explain(case.call, spent).into_iter();
             explained
                 .map(|explained| {
-                    let hindrance = bench.hindrance(&state, explained.rule);
+                    let hindrance = case.hindrance(&state, explained.rule);
                     RuleReason {
                         rule: explained.rule.clone(),
                         acts: explained.acts && hindrance.is_none(),

@@ -11,7 +11,6 @@ use store::JournalWriter;
 use store::audit::{EntryFilter, Policy, query};
 use store::recorder::Recorder;
 use tempfile::{TempDir, tempdir};
-use topic::section::TopicLimits;
 use wire::time::rfc3339;
 
 use super::judge;
@@ -64,8 +63,7 @@ impl Stage {
             folder,
         };
         stage.grant("scout", &["mcp/proposal:*"]);
-        let limits = TopicLimits::default();
-        stage.dispatch.configure(&[], &[], &limits, <_>::default());
+        stage.dispatch.configure(&[], &[], <_>::default());
         stage.dispatch.restore();
         stage
     }

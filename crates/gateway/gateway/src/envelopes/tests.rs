@@ -8,7 +8,6 @@ use model::{Capabilities, Form};
 use serde_json::{Value, json};
 use store::recorder::Recorder;
 use topic::Joining;
-use topic::section::TopicLimits;
 
 use super::*;
 use crate::dispatch::Run;
@@ -50,7 +49,7 @@ impl Stage {
             standing,
             run,
         );
-        dispatch.configure(&[], &[], &TopicLimits::default(), <_>::default());
+        dispatch.configure(&[], &[], <_>::default());
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant::new(
             ParticipantId::new("ann").unwrap(),

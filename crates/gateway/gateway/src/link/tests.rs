@@ -13,7 +13,6 @@ use crate::envelopes::tests::Stage;
 use crate::incoming::Incoming;
 use crate::membership::tests::demo;
 use crate::offer::Offer;
-use topic::section::TopicLimits;
 
 /// Calls of one participant at once.
 const CALLS: usize = 16;
@@ -59,7 +58,7 @@ async fn requests_with_several_tokens_on_one_link_are_taken_side_by_side_each_by
     let stage = Stage::new(&["mcp/*"]);
     let dispatch = &stage.dispatch;
     let server = demo("one").await;
-    dispatch.configure(&[server], &[], &TopicLimits::default(), Offer::default());
+    dispatch.configure(&[server], &[], Offer::default());
     let client = plain_client();
     let outlet = Arc::new(NoOutlet);
     let participant = Arc::clone(&stage.ann.participant);

@@ -29,7 +29,7 @@ pub(super) struct Printer {
 /// A text for the thread that prints.
 struct QueuedText {
     text: String,
-    /// How it is printed once the thread has ended.
+    /// Way to print it once the thread has ended.
     plainly: Plainly,
 }
 

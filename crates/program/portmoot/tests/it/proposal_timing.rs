@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    ECHO, FULFIL, Stage, answer_and, api, echoes, fails, fulfilment, names, says, state,
+    ECHO, FULFIL, Stage, api, echoes, ended, fails, fulfilment, names, says, state,
 };
 use crate::ws::Socket;
 
@@ -35,12 +35,9 @@ fn an_immediate_decision_counts() {
             &chief.receive_until(|received| received["correlation_id"] == request),
             "quick",
         );
-        state(&mut stage.agent, &proposal, "pending");
-        state(&mut stage.agent, &proposal, "running");
-        says(
-            &answer_and(&mut stage.agent, &proposal, "completed"),
-            "quick",
-        );
+        let states = ["pending", "running", "completed"];
+        let end = ended(&mut stage.agent, &proposal, &states);
+        says(&end.answer, "quick");
         // The same with a participant that is not a server, and answers immediately.
         let (proposal, request) = (format!("q{round}"), format!("g{round}"));
         stage
@@ -126,8 +123,8 @@ fn simultaneous_approvals_count_once() {
             1,
             "{approved:?}"
         );
-        state(&mut stage.agent, &id, "running");
-        says(&answer_and(&mut stage.agent, &id, "completed"), &text);
+        let end = ended(&mut stage.agent, &id, &["running", "completed"]);
+        says(&end.answer, &text);
         assert_eq!(stage.executed(), before + 2 * round + 1);
         // The same by envelopes.
         let id = format!("q{round}");
@@ -146,8 +143,7 @@ fn simultaneous_approvals_count_once() {
             .filter(|received| received["payload"]["result"].is_object())
             .count();
         assert_eq!(ran, 1, "{one} {two}");
-        state(&mut stage.agent, &id, "running");
-        answer_and(&mut stage.agent, &id, "completed");
+        ended(&mut stage.agent, &id, &["running", "completed"]);
         assert_eq!(stage.executed(), before + 2 * round + 2);
     }
 }
@@ -435,10 +431,10 @@ fn a_participant_that_reconnects_in_time_still_answers() {
         names("f1"),
         &result,
     );
-    answer_and(&mut stage.agent, "p1", "completed");
+    ended(&mut stage.agent, "p1", &["completed"]);
 }
 
-/// What is written of a topic's settings is in force after a reload, while the topic stays open.
+/// A reload brings other settings of a topic into force while it stays open.
 #[test]
 fn a_reload_changes_how_long_proposals_wait_and_what_late_joiners_get() {
     let mut stage = Stage::new();

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{
-    ECHO, FULFIL, Stage, answer_and, echoes, fails, fulfilment, names, says, state,
-};
+use crate::stage::{ECHO, FULFIL, Stage, echoes, ended, fails, fulfilment, names, says, state};
 use crate::support::{Gateway, until};
 use crate::ws::Socket;
 
@@ -25,12 +23,13 @@ fn a_refused_call_runs_once_after_approval_over_the_api() {
     assert_eq!(stage.executed(), before, "a proposal runs nothing");
     let reply = stage.approve("boss", &proposal);
     assert_eq!(reply.status, 200, "{reply:?}");
-    let running = state(&mut stage.agent, "p1", "running");
+    let end = ended(&mut stage.agent, "p1", &["running", "completed"]);
+    let running = &end.states[0]["payload"];
     assert_eq!(
-        (&running["payload"]["by"], &running["payload"]["operation"]),
+        (&running["by"], &running["operation"]),
         (&json!("boss"), &proposal["id"])
     );
-    says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
+    says(&end.answer, "please");
     let received = stage
         .boss
         .receive_until(|received| received["from"] == "tools");
@@ -59,8 +58,8 @@ fn a_request_that_names_the_proposal_approves_it_once() {
             &fulfilment("please"),
         );
     }
-    state(&mut stage.agent, "p1", "running");
-    says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
+    let end = ended(&mut stage.agent, "p1", &["running", "completed"]);
+    says(&end.answer, "please");
     // Of three equal requests one runs, and two are answered that the proposal is decided.
     let answers: Vec<_> = (0..3)
         .map(|_| {
@@ -368,8 +367,8 @@ fn approvals_need_the_shown_digest() {
     assert_eq!(stage.shown("p1")["state"], "pending");
     // After these, a valid approval still works.
     assert_eq!(stage.approve("boss", &proposal).status, 200);
-    state(&mut stage.agent, "p1", "running");
-    says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
+    let end = ended(&mut stage.agent, "p1", &["running", "completed"]);
+    says(&end.answer, "please");
     assert_eq!(stage.executed(), before + 1);
     let audit_log = stage.audit_log();
     audit_log.has("boss", ECHO, "approved", "proposed by agent");
@@ -551,14 +550,14 @@ fn edited_arguments_are_recorded_and_run() {
         stage.decide("boss", &proposal, "approve", &body).status,
         200
     );
-    state(&mut stage.agent, "p1", "running");
-    says(&answer_and(&mut stage.agent, "p1", "completed"), "ls");
+    let end = ended(&mut stage.agent, "p1", &["running", "completed"]);
+    says(&end.answer, "ls");
     stage.propose("p2", "rm -r /");
     stage
         .boss
         .send(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("ls"));
-    state(&mut stage.agent, "p2", "running");
-    says(&answer_and(&mut stage.agent, "p2", "completed"), "ls");
+    let end = ended(&mut stage.agent, "p2", &["running", "completed"]);
+    says(&end.answer, "ls");
     for id in ["p1", "p2"] {
         let shown = stage.shown(id);
         assert_eq!(

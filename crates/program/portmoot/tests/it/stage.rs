@@ -165,30 +165,41 @@ pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
 }
 
 /// Receives the answer and the final notice, in any order; returns the answer.
+/// The end of a proposal, as a participant receives it.
+pub(crate) struct Ended {
+    /// Its states.
+    pub(crate) states: Vec<Value>,
+    /// The answer of its call.
+    pub(crate) answer: Value,
+}
+
+/// Receives these states of a proposal, in this order, and the answer of its call. The answer is no
+/// state: it may come before one of them or after all, as the call has a mailbox of its own.
 #[track_caller]
-pub(crate) fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
-    let (mut answer, mut over) = (None, false);
-    while answer.is_none() || !over {
+pub(crate) fn ended(socket: &mut Socket, envelope: &str, expected: &[&str]) -> Ended {
+    let mut states = Vec::new();
+    let mut answer = None;
+    while answer.is_none() || states.len() < expected.len() {
         let received = socket.receive();
-        if received["kind"] == "portmoot/proposal" {
+        let kind = received["kind"].as_str().unwrap();
+        if kind == "portmoot/proposal" {
+            let payload = &received["payload"];
+            assert_eq!(payload["proposal"], envelope, "{received}");
+            let next = expected.get(states.len());
             assert_eq!(
-                (
-                    &received["payload"]["proposal"],
-                    &received["payload"]["state"]
-                ),
-                (&json!(envelope), &json!(state))
+                Some(&payload["state"]),
+                next.map(|state| json!(state)).as_ref()
             );
-            over = true;
-        } else if received["kind"]
-            .as_str()
-            .unwrap()
-            .starts_with("mcp/response")
-        {
+            states.push(received);
+        } else if kind.starts_with("mcp/response") {
             assert!(answer.is_none(), "two answers: {received}");
             answer = Some(received);
         }
     }
-    answer.unwrap()
+    Ended {
+        states,
+        answer: answer.unwrap(),
+    }
 }
 
 #[track_caller]

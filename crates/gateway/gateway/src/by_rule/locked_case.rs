@@ -43,7 +43,7 @@ pub(crate) fn authors_of(
 }
 
 /// A call before the rules of its topic, at one moment.
-pub(crate) struct RuleBench<'a> {
+pub(crate) struct LockedCase<'a> {
     pub(crate) dispatch: &'a Dispatch,
     pub(crate) topic: &'a Topic,
     pub(crate) facts: &'a CallFacts<'a>,
@@ -102,7 +102,7 @@ impl RuleVerdict {
     }
 }
 
-impl RuleBench<'_> {
+impl LockedCase<'_> {
     /// Whether all authors of the rules for this kind of call were read.
     pub(crate) fn knows_all_authors(&self, state: &DeskState) -> bool {
         let mut rules = state.set.of_kind(self.call.kind);
