@@ -42,7 +42,7 @@ pub(crate) fn authors_of(
     names.into_iter().map(author).collect()
 }
 
-/// A call before the rules of its topic, at one moment.
+/// A call before the rules of its topic, while topic and desk are locked.
 pub(crate) struct LockedCase<'a> {
     pub(crate) dispatch: &'a Dispatch,
     pub(crate) topic: &'a Topic,
