@@ -1,10 +1,14 @@
 //! Decisions as evidence: who decided what, how deliberately, and what a rule may learn of it.
 
+use std::fmt;
+use std::str::FromStr;
+
 use model::{Digest, OperationId, ParticipantId};
 
 use crate::arguments::Arguments;
 use crate::conditions::Conditions;
 use crate::fit::Fit;
+use crate::name::RuleName;
 use crate::pointer::Pointer;
 use crate::rule::{CallRule, RuleScope};
 
@@ -42,11 +46,55 @@ pub enum PastVerdict {
     Direct,
 }
 
+/// A text that is no [`PastVerdict`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is no verdict")]
+pub struct NoPastVerdict;
+
 impl PastVerdict {
+    /// All of them.
+    const ALL: [Self; 7] = [
+        Self::Approved,
+        Self::Rejected(RejectReason::Unsaid),
+        Self::Rejected(RejectReason::Arguments),
+        Self::Rejected(RejectReason::Context),
+        Self::Expired,
+        Self::Withdrawn,
+        Self::Direct,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Rejected(RejectReason::Unsaid) => "rejected",
+            Self::Rejected(RejectReason::Arguments) => "rejected:arguments",
+            Self::Rejected(RejectReason::Context) => "rejected:context",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Direct => "direct",
+        }
+    }
+
     /// Whether a participant rejected it.
     #[must_use]
     pub fn is_rejection(self) -> bool {
         matches!(self, Self::Rejected(_))
+    }
+}
+
+/// The text of the journal, such as `rejected:context`.
+impl fmt::Display for PastVerdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+impl FromStr for PastVerdict {
+    type Err = NoPastVerdict;
+
+    fn from_str(text: &str) -> Result<Self, NoPastVerdict> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|one| one.as_str() == text).ok_or(NoPastVerdict)
     }
 }
 
@@ -62,8 +110,8 @@ pub enum RejectReason {
     Context,
 }
 
-/// Measures of a decision that the gateway takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Measures of a decision that the gateway takes; by default those of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Deliberation {
     /// Whether a person decided, signed in at a console or a terminal.
     pub by_person: bool,
@@ -115,6 +163,45 @@ pub enum EvidenceWeight {
     Deliberate,
 }
 
+/// A text that is no [`EvidenceWeight`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is no weight of evidence")]
+pub struct NoEvidenceWeight;
+
+impl EvidenceWeight {
+    /// All of them.
+    const ALL: [Self; 3] = [Self::None, Self::Hasty, Self::Deliberate];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Hasty => "hasty",
+            Self::Deliberate => "deliberate",
+        }
+    }
+}
+
+/// The text of the journal, such as `hasty`.
+impl fmt::Display for EvidenceWeight {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+impl FromStr for EvidenceWeight {
+    type Err = NoEvidenceWeight;
+
+    fn from_str(text: &str) -> Result<Self, NoEvidenceWeight> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|one| one.as_str() == text).ok_or(NoEvidenceWeight)
+    }
+}
+
+/// About the bytes that a decision takes in memory beside its texts.
+const OWN_BYTES: usize = 512;
+/// About the bytes that a leaf of its arguments takes beside its pointer.
+const LEAF_BYTES: usize = 64;
+
 /// One decision as evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleEvidence {
@@ -124,14 +211,18 @@ pub struct RuleEvidence {
     pub at_ms: u64,
     /// The tool.
     pub tool: RuledTool,
-    /// Digest of the tool's definition.
-    pub definition: Digest,
-    /// Digest of the server's configured command or URL.
-    pub server: Digest,
+    /// Digest of the tool's definition, as the one that decided was shown it; `None` if there was
+    /// none.
+    pub definition: Option<Digest>,
+    /// Digest of the server's configured command or URL; `None` if it has neither.
+    pub server: Option<Digest>,
     /// The proposer.
     pub proposer: ParticipantId,
-    /// The participant that decided.
+    /// The participant that decided: the author of a rule that did, the proposer of a withdrawal,
+    /// the gateway of one that expired.
     pub by: ParticipantId,
+    /// The rule that decided, if one did.
+    pub rule: Option<RuleName>,
     /// The decision.
     pub verdict: PastVerdict,
     /// Its weight.
@@ -151,6 +242,8 @@ impl RuleEvidence {
         self.verdict == PastVerdict::Approved
             && self.weight == EvidenceWeight::Deliberate
             && self.by != self.proposer
+            && self.definition.is_some()
+            && self.server.is_some()
             && self.redacted.is_empty()
             && !self.has_more
     }
@@ -166,6 +259,21 @@ impl RuleEvidence {
     #[must_use]
     pub fn may_lie_in(&self, when: &Conditions) -> bool {
         when.fit_redacted(&self.arguments, &self.redacted) != Fit::Failed
+    }
+
+    /// About the bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let leaves = self.arguments.leaves();
+        let of_leaves: usize = leaves
+            .map(|(pointer, _)| pointer.as_str().len() + LEAF_BYTES)
+            .sum();
+        let redacted = self.redacted.iter();
+        let of_redacted: usize = redacted
+            .map(|pointer| pointer.as_str().len() + LEAF_BYTES)
+            .sum();
+        let of_tool = self.tool.method.len() + self.tool.target.len();
+        OWN_BYTES + of_tool + self.arguments.text().len() + of_leaves + of_redacted
     }
 
     /// The members that are there: calls with other ones are of another group.
@@ -195,11 +303,73 @@ impl CallRule {
     pub fn covers(&self, decision: &RuleEvidence) -> bool {
         self.scope.is_of_tool(&decision.tool) && decision.may_lie_in(&self.when)
     }
+
+    /// Whether the rule names a member that was redacted of a decided call: what it would have
+    /// decided is not known.
+    #[must_use]
+    pub fn names_redacted(&self, decision: &RuleEvidence) -> bool {
+        let guards = &self.guards;
+        let after = guards.after.iter().flat_map(|after| &after.same);
+        let of_guards = guards
+            .sums
+            .iter()
+            .map(|sum| &sum.of)
+            .chain(guards.counts.iter().map(|count| &count.same))
+            .chain(after.map(|(here, _)| here));
+        let mut named = self.when.iter().map(|(member, _)| member).chain(of_guards);
+        let is_redacted = |member: &Pointer| {
+            let mut redacted = decision.redacted.iter();
+            redacted.any(|one| one.holds(member) || member.holds(one))
+        };
+        named.any(is_redacted)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_names_a_redacted_member_and_what_holds_it_or_lies_inside() {
+        let scout = ParticipantId::new("scout").unwrap();
+        let pointer = |text: &str| Pointer::parse(text).unwrap();
+        let decision = RuleEvidence {
+            operation: OperationId(1),
+            at_ms: 1,
+            tool: RuledTool {
+                to: scout.clone(),
+                method: "tools/call".into(),
+                target: "t".into(),
+            },
+            definition: None,
+            server: None,
+            proposer: scout.clone(),
+            by: scout,
+            rule: None,
+            verdict: PastVerdict::Approved,
+            weight: EvidenceWeight::None,
+            arguments: Arguments::read(br#"{"key":{"token":"[redacted]"}}"#).unwrap(),
+            redacted: vec![pointer("/key/token")],
+            has_more: false,
+        };
+        for (when, is_named) in [
+            ("\"/amount\" = { integer = [1, 9] }", false),
+            ("\"/key/tokens\" = { equals = 1 }", false),
+            ("\"/key/token\" = { equals = 1 }", true),
+            ("\"/key\" = { absent = true }", true),
+            ("\"/key/token/id\" = { equals = 1 }", true),
+        ] {
+            let rule = crate::fixture::approving("r1", "scout", when);
+            assert_eq!(rule.names_redacted(&decision), is_named, "{when}");
+        }
+        let mut rule = crate::fixture::approving("r1", "scout", "");
+        rule.guards.counts.push(crate::guards::CountGuard {
+            same: pointer("/key/token"),
+            max: 1,
+            within: crate::window::RuleWindow::of_ms(crate::window::DAY_MS),
+        });
+        assert!(rule.names_redacted(&decision));
+    }
 
     #[test]
     fn only_deliberate_decisions_teach() {

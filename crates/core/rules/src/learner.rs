@@ -6,11 +6,12 @@
 mod group;
 mod thresholds;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::candidate::{CandidateSort, GroupKey, RuleCandidate};
 use crate::evidence::{PastVerdict, RejectReason, RuleEvidence, RuledTool};
+use crate::evidence_log::EvidenceLog;
 use crate::name::RuleName;
 use crate::rule::{CallRule, RuleDecision};
 use crate::rule_set::RuleSet;
@@ -21,11 +22,6 @@ pub use thresholds::{
     SHADOW_MIN,
 };
 
-/// The time for which decisions are evidence: 90 days, in milliseconds.
-pub const EVIDENCE_MS: u64 = 90 * DAY_MS;
-/// The most decisions that are kept. Rejections make way last: no flood of other calls drives
-/// them out.
-pub const EVIDENCE_MAX: usize = 10_000;
 /// The most groups; those that were not used for longest make way.
 pub const GROUPS_MAX: usize = 1_000;
 /// The most candidates that are remembered as declined; the oldest make way.
@@ -63,8 +59,7 @@ pub enum LearnerNews {
 #[derive(Debug, Clone, Default)]
 pub struct Learner {
     thresholds: LearnerThresholds,
-    /// All decisions, the oldest first.
-    evidence: VecDeque<Arc<RuleEvidence>>,
+    evidence: EvidenceLog,
     groups: BTreeMap<GroupKey, Group>,
     /// Rejections by tool.
     warnings: BTreeMap<RuledTool, Vec<Arc<RuleEvidence>>>,
@@ -89,9 +84,11 @@ impl Learner {
     /// rejection is named.
     pub fn take(&mut self, decision: RuleEvidence, known: &RuleSet) -> Vec<LearnerNews> {
         let now_ms = decision.at_ms;
-        self.expire(now_ms);
         let decision = Arc::new(decision);
-        self.evidence.push_back(Arc::clone(&decision));
+        for old in self.evidence.take(Arc::clone(&decision)) {
+            self.forget(&old);
+        }
+        self.drop_empty(now_ms);
         if decision.warns() {
             return self.take_rejection(&decision, known);
         }
@@ -106,7 +103,9 @@ impl Learner {
         if warnings.is_some_and(|warnings| warnings.iter().any(contradicts)) {
             return self.quarantine(&decision.tool, now_ms, QuarantineCause::DecidedBothWays);
         }
-        let key = key_of(&decision);
+        let Some(key) = key_of(&decision) else {
+            return Vec::new();
+        };
         self.make_room(&key);
         let no_warnings = Vec::new();
         let warnings = self.warnings.get(&decision.tool).unwrap_or(&no_warnings);
@@ -224,30 +223,20 @@ impl Learner {
         self.evidence.iter().map(AsRef::as_ref)
     }
 
-    fn expire(&mut self, now_ms: u64) {
-        let is_old = |one: &RuleEvidence| now_ms.saturating_sub(one.at_ms) > EVIDENCE_MS;
-        while self.evidence.front().is_some_and(|first| is_old(first)) {
-            self.forget(0);
-        }
-        if self.evidence.len() >= EVIDENCE_MAX {
-            let mut all = self.evidence.iter();
-            self.forget(all.position(|one| !one.warns()).unwrap_or_default());
-        }
+    fn drop_empty(&mut self, now_ms: u64) {
         self.quarantined.retain(|_, until_ms| now_ms < *until_ms);
         self.warnings.retain(|_, warnings| !warnings.is_empty());
         self.groups.retain(|_, group| !group.is_empty());
     }
 
-    /// Forgets the decision at this place.
-    fn forget(&mut self, at: usize) {
-        let Some(old) = self.evidence.remove(at) else {
-            return;
-        };
+    /// Forgets a decision that is not kept any more.
+    fn forget(&mut self, old: &Arc<RuleEvidence>) {
         if let Some(warnings) = self.warnings.get_mut(&old.tool) {
-            warnings.retain(|one| !Arc::ptr_eq(one, &old));
+            warnings.retain(|one| !Arc::ptr_eq(one, old));
         }
-        if let Some(group) = self.groups.get_mut(&key_of(&old)) {
-            group.forget(&old);
+        let group = key_of(old).and_then(|key| self.groups.get_mut(&key));
+        if let Some(group) = group {
+            group.forget(old);
         }
     }
 
@@ -263,14 +252,15 @@ impl Learner {
     }
 }
 
-fn key_of(decision: &RuleEvidence) -> GroupKey {
-    GroupKey {
+/// The group of a decision, if its tool and server were known.
+fn key_of(decision: &RuleEvidence) -> Option<GroupKey> {
+    Some(GroupKey {
         tool: decision.tool.clone(),
-        definition: decision.definition,
-        server: decision.server,
+        definition: decision.definition?,
+        server: decision.server?,
         proposer: decision.proposer.clone(),
         members: decision.members(),
-    }
+    })
 }
 
 /// Whether an approving rule in force includes all that a candidate would approve.

@@ -10,16 +10,16 @@
 //!   in English.
 //! - [`RuleSet`]: which rule decides a [`RuledCall`], and why. [`Spent`]: what rules have counted.
 //! - [`ValueTest::includes`], [`ValueTest::join`], [`steps`]: the lattice of conditions.
-//! - [`RuleEvidence`], [`Learner`], [`RuleCandidate`]: learning from decisions. [`offer`]: what a
-//!   person sees before accepting a rule. [`replay()`]: rules tried on the past.
+//! - [`RuleEvidence`], [`EvidenceLog`], [`Learner`], [`RuleCandidate`]: learning from decisions.
+//!   [`offer`]: what a person sees before accepting a rule. [`replay()`]: rules tried on the past.
 //! - [`RulePhase`], [`suspends`], [`needs_of`], [`is_spot_check`]: the life of a rule.
 //!
 //! # Contract with the shell
 //!
 //! The shell is the topic and gateway around this crate. It needs [`RuleSet`], [`RuledCall`],
 //! [`CallStage`], [`Spent`] with [`SpentEvent`], [`RulePhase`] with [`LifeEvent`] and
-//! [`SuspendCause`], [`Surrounding`], and for learning [`RuleEvidence`], [`Learner`] and [`offer`].
-//! The rest are parts of these.
+//! [`SuspendCause`], [`Surrounding`], and for learning [`RuleEvidence`], [`EvidenceLog`],
+//! [`Learner`] and [`offer`]. The rest are parts of these.
 //!
 //! For each proposal, in one turn that no other call comes between:
 //!
@@ -37,6 +37,8 @@
 //!    [`SpentEvent::Charged`]. A decision that does not count is taken back by
 //!    [`SpentEvent::Returned`].
 //! 6. [`SpentEvent::Ended`] for a use that was answered, and for no other one.
+//! 7. A [`RuleEvidence`] for each end of a proposal by a decision, in the journal group of that
+//!    decision, and for each expiry and withdrawal. An [`EvidenceLog`] keeps them, for [`replay()`].
 //!
 //! Times never go back: where a clock was set back, the latest time that the journal has stands in.
 //! A journal that drops events begins with [`Spent::carried`]; no id is given to two rules.
@@ -51,7 +53,7 @@
 //!   rules that reject or ask with guards.
 //! - After an answer without an error, [`RuleSet::remembers`] with the time of the answer, as
 //!   [`SpentEvent::Answered`].
-//! - For each decision of a person, once it is durable, [`Learner::take`] with all rules that have
+//! - For each decision of a person, once it is durable and in the log, [`Learner::take`] with all rules that have
 //!   not ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`]
 //!   is recorded before the next call is judged.
 //! - Offers, shadows, resumptions and ends. A rule whose author was removed decides nothing, and one
@@ -67,6 +69,7 @@ mod conditions;
 mod constant;
 mod decimal;
 mod evidence;
+mod evidence_log;
 mod fit;
 #[cfg(test)]
 mod fixture;
@@ -109,9 +112,11 @@ pub use conditions::{CONDITIONS_MAX, Conditions};
 pub use constant::{CONSTANT_BYTES_MAX, Constant, ConstantError, ValueType};
 pub use decimal::{Decimal, NUMBER_DIGITS_MAX, SpelledNumber};
 pub use evidence::{
-    DELIBERATE_MS_MIN, Deliberation, EvidenceWeight, HURRIED_DECISIONS, HURRIED_MS, PastVerdict,
-    RejectReason, RuleEvidence, RuledTool, is_hurried,
+    DELIBERATE_MS_MIN, Deliberation, EvidenceWeight, HURRIED_DECISIONS, HURRIED_MS,
+    NoEvidenceWeight, NoPastVerdict, PastVerdict, RejectReason, RuleEvidence, RuledTool,
+    is_hurried,
 };
+pub use evidence_log::{EVIDENCE_BYTES_MAX, EVIDENCE_MAX, EVIDENCE_MS, EvidenceLog};
 pub use fit::Fit;
 pub use guards::{
     AfterGuard, CountGuard, GUARDS_MAX, NoRate, RuleGuards, RuleRate, SAME_MEMBERS_MAX, SumGuard,
@@ -120,9 +125,8 @@ pub use guards::{
 pub use judge::{ExplainedCheck, SHOWN_VALUE_CHARS_MAX};
 pub use lattice::{next_tighter, next_wider, steps};
 pub use learner::{
-    APPROVALS_MIN, DECLINED_MAX, EVIDENCE_MAX, EVIDENCE_MS, GROUP_CANDIDATES_MAX, GROUPS_MAX,
-    Learner, LearnerNews, LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN,
-    SHADOW_DAYS_MIN, SHADOW_MIN,
+    APPROVALS_MIN, DECLINED_MAX, GROUP_CANDIDATES_MAX, GROUPS_MAX, Learner, LearnerNews,
+    LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN, SHADOW_DAYS_MIN, SHADOW_MIN,
 };
 pub use licence::{DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, licensed};
 pub use life::{

@@ -121,8 +121,8 @@ pub fn offer<'e>(
     let is_approval = |one: &&&RuleEvidence| {
         one.teaches()
             && one.proposer == group.proposer
-            && one.definition == group.definition
-            && one.server == group.server
+            && one.definition == Some(group.definition)
+            && one.server == Some(group.server)
             && candidate.when.fit_closed(&one.arguments) == Fit::Held
     };
     let approved: Vec<&RuleEvidence> = of_tool.iter().filter(is_approval).copied().collect();

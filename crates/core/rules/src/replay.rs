@@ -1,5 +1,7 @@
 //! Rules tried on the past: what they would have decided, beside what was decided.
 
+use std::borrow::Borrow;
+
 use model::{Digest, KindRef, OperationId, ParticipantId, REQUEST};
 
 use crate::arguments::{Arguments, ArgumentsError};
@@ -41,8 +43,8 @@ impl From<&RuleEvidence> for PastCall {
             operation: decision.operation,
             at_ms: decision.at_ms,
             tool: decision.tool.clone(),
-            definition: Some(decision.definition),
-            server: Some(decision.server),
+            definition: decision.definition,
+            server: decision.server,
             proposer: decision.proposer.clone(),
             arguments: Ok(decision.arguments.clone()),
             has_more: decision.has_more,
@@ -159,11 +161,14 @@ impl RuleReplay {
 /// Tries rules on the calls of the past, in their order, with nothing spent before. Each is judged
 /// as it would have been then: with budgets, rates, sums and earlier calls of the past itself.
 #[must_use]
-pub fn replay<'a>(rules: &RuleSet, past: impl IntoIterator<Item = &'a PastCall>) -> RuleReplay {
+pub fn replay<P: Borrow<PastCall>>(
+    rules: &RuleSet,
+    past: impl IntoIterator<Item = P>,
+) -> RuleReplay {
     let mut spent = Spent::default();
     let mut result = RuleReplay::default();
     for past in past {
-        result.take(rules, &mut spent, past);
+        result.take(rules, &mut spent, past.borrow());
     }
     result
 }

@@ -42,10 +42,11 @@ impl Story {
                 method: "tools/call".into(),
                 target: "pay".into(),
             },
-            definition: Digest([1; 32]),
-            server: Digest([2; 32]),
+            definition: Some(Digest([1; 32])),
+            server: Some(Digest([2; 32])),
             proposer: name("scout"),
             by: name("ann"),
+            rule: None,
             verdict,
             weight: EvidenceWeight::Deliberate,
             arguments: Arguments::read(arguments.as_bytes()).unwrap(),
@@ -276,8 +277,8 @@ fn a_hasty_rejection_counts_and_a_programs_does_not() {
 #[test]
 fn other_definitions_servers_proposers_and_members_are_other_groups() {
     let others: [fn(&mut RuleEvidence); 4] = [
-        |one| one.definition = Digest([9; 32]),
-        |one| one.server = Digest([9; 32]),
+        |one| one.definition = Some(Digest([9; 32])),
+        |one| one.server = Some(Digest([9; 32])),
         |one| one.proposer = name("bo"),
         |one| one.arguments = Arguments::read(br#"{"amount":3,"to":"acme","x":1}"#).unwrap(),
     ];

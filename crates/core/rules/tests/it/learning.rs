@@ -54,10 +54,11 @@ fn evidence(at: usize, made: &Made) -> RuleEvidence {
             method: "tools/call".into(),
             target: "create_issue".into(),
         },
-        definition: DIGEST,
-        server: DIGEST,
+        definition: Some(DIGEST),
+        server: Some(DIGEST),
         proposer: participant(made.proposer),
         by: participant("ann"),
+        rule: None,
         verdict: if made.is_rejected {
             PastVerdict::Rejected(RejectReason::Unsaid)
         } else {
