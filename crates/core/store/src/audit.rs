@@ -32,7 +32,7 @@ use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 use writer::{Bodies, LogWriter};
 
 pub use query::{EntryFilter, KindPattern};
-pub use redact::REDACTED;
+pub use redact::{REDACTED, Redaction};
 pub use verify::{FINDINGS_MAX, Finding, Report};
 pub use writer::SEGMENT_BYTES_MAX;
 

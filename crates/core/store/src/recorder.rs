@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use model::{ParticipantId, Refusal, RefusalCode, account};
 use platform::{Share, random, unix_ms};
 
-use crate::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict};
+use crate::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict, Redaction};
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
@@ -29,6 +29,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 pub struct Recorder {
     log: Option<AuditLog>,
     floods: Floods,
+    redaction: Arc<Redaction>,
     /// Acts that were refused because they could not be recorded.
     refused: Arc<Missed>,
     /// Acts that happened and could not be recorded.
@@ -63,6 +64,22 @@ impl Recorder {
             log: Some(log),
             ..Self::default()
         })
+    }
+
+    /// The recorder of a gateway that keeps the values of no members with these names, also beside
+    /// its log.
+    #[must_use]
+    pub fn redacting(self, redaction: Redaction) -> Self {
+        Self {
+            redaction: Arc::new(redaction),
+            ..self
+        }
+    }
+
+    /// The members whose values are not kept.
+    #[must_use]
+    pub fn redaction(&self) -> &Redaction {
+        &self.redaction
     }
 
     /// Reserves room for one entry. Never waits.

@@ -1,7 +1,7 @@
 //! Section of the configuration about the audit log: `[audit]`.
 
 use super::entry::{Payloads, Policy};
-use super::redact::REDACTED;
+use super::redact::{REDACTED, Redaction};
 
 /// The audit log: `[audit]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,19 @@ impl AuditConfig {
     /// Policy of a gateway's audit log; `None` if it keeps none.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
+        self.enabled
+            .then(|| Policy::new(self.payloads, &self.redacted()))
+    }
+
+    /// The members whose values are not kept, whether there is a log or not.
+    #[must_use]
+    pub fn redaction(&self) -> Redaction {
+        Redaction::new(&self.redacted())
+    }
+
+    fn redacted(&self) -> Vec<&str> {
         let more = self.redact.iter().map(String::as_str);
-        let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
-        self.enabled.then(|| Policy::new(self.payloads, &redact))
+        REDACTED.into_iter().chain(more).collect()
     }
 }
 

@@ -28,9 +28,9 @@ pub const REDACTED: [&str; 16] = [
 
 const REPLACEMENT: &[u8] = br#""[redacted]""#;
 
-/// Names of members in the form for comparison.
+/// Members whose values are not kept: their names, in the form for comparison.
 #[derive(Debug, Clone)]
-pub(super) struct Redaction {
+pub struct Redaction {
     /// Sorted.
     names: Vec<String>,
     /// One bit for each ASCII character with which a key of these names can begin, the closing
@@ -38,8 +38,15 @@ pub(super) struct Redaction {
     starts: u128,
 }
 
+impl Default for Redaction {
+    fn default() -> Self {
+        Self::new(&REDACTED)
+    }
+}
+
 impl Redaction {
-    pub(super) fn new<S: AsRef<str>>(names: &[S]) -> Self {
+    /// The redaction of members with these names.
+    pub fn new<S: AsRef<str>>(names: &[S]) -> Self {
         let mut names: Vec<String> = names.iter().map(|name| plain(name.as_ref())).collect();
         names.sort_unstable();
         let first = names
@@ -54,7 +61,7 @@ impl Redaction {
 
     /// The payload on one line without the values of those members; `None` if it is not JSON.
     /// Copies only a payload that changes.
-    pub(super) fn apply<'p>(&self, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
+    pub fn apply<'p>(&self, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
         json::check(payload).is_ok().then(|| self.without(payload))
     }
 

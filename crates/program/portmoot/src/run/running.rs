@@ -154,7 +154,8 @@ impl Gateway {
             sealer,
             requires_token,
         } = OpenedJournal::of(&config)?;
-        let audit = Recorder::open(config.audit.policy(), journal.as_ref())?;
+        let audit = Recorder::open(config.audit.policy(), journal.as_ref())?
+            .redacting(config.audit.redaction());
         let operator = match &config.data_dir {
             Some(dir) => operator_key(&config, dir)?,
             None => None,
