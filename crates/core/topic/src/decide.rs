@@ -203,11 +203,28 @@ impl<H: Handles> Topic<H> {
     ) -> bool {
         let method = proposal.terms.method.as_str();
         let context = proposal.terms.context.as_deref();
-        match self.as_called(proposal, to) {
-            ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
-            ClientName::Hidden => false,
-            ClientName::None => admits_kind(capabilities, method, context, to.as_str()),
-        }
+        admits_named(
+            capabilities,
+            method,
+            context,
+            self.as_called(proposal, to),
+            to,
+        )
+    }
+
+    /// Whether a participant with these capabilities could make a request for an entry of one
+    /// addressee, as [`Topic::may_see_proposal`] judges a proposal of it that is no longer kept.
+    pub fn covers_request(
+        &self,
+        capabilities: &Capabilities,
+        method: &str,
+        target: &str,
+        to: &ParticipantId,
+    ) -> bool {
+        let is_asked_for = KindRef::request(method, Some(target))
+            .is_ok_and(|kind| capabilities.admits(kind, &[to.as_str()]));
+        let called = self.catalog.client_name(to, method, target);
+        is_asked_for || admits_named(capabilities, method, Some(target), called, to)
     }
 
     /// The public name or URI of what is proposed to a server.
@@ -475,5 +492,20 @@ impl<H: Handles> Topic<H> {
             };
             self.effects.push(Effect::RefuseDecision(refused));
         }
+    }
+}
+
+/// Whether these capabilities admit a request for an entry that MCP clients call so.
+fn admits_named(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    called: ClientName,
+    to: &ParticipantId,
+) -> bool {
+    match called {
+        ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
+        ClientName::Hidden => false,
+        ClientName::None => admits_kind(capabilities, method, context, to.as_str()),
     }
 }

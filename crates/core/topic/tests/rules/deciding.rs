@@ -322,9 +322,12 @@ fn a_proposal_that_is_over_is_seen_by_those_that_could_decide_before() {
     let mut stage = pending();
     let sees = |stage: &crate::stage::Stage, grants: &[&str]| {
         let capabilities = caps(grants);
-        stage
-            .topic
-            .may_see_proposal(op(1), &id("dee"), &capabilities)
+        let topic = &stage.topic;
+        let sees = topic.may_see_proposal(op(1), &id("dee"), &capabilities);
+        // Also when the topic does not keep it any more.
+        let covered = topic.covers_request(&capabilities, "tools/call", "a", &id("one"));
+        assert_eq!(covered, sees, "{grants:?}");
+        sees
     };
     for _ in ["pending", "over"] {
         // As clients call it, and as an envelope names it.
