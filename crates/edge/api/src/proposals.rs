@@ -164,6 +164,7 @@ impl Review {
             id: &caller.id,
             outside: Some(&caller.capabilities),
             narrowing: caller.narrowing(),
+            by_person: true,
         };
         dispatch.decide(id, by, choice).await?;
         let decided = dispatch.with(|topic| topic.proposal(id));

@@ -1,12 +1,15 @@
-//! Rules in force: what they decide, what they have spent, and how they are shown.
+//! Rules in force: what they decide, what they have spent, how they are shown, and what
+//! they would have decided.
 
 pub mod decided_by;
 pub(crate) mod desk;
+pub(crate) mod evidence;
 pub(crate) mod facts;
 pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod locked_case;
 pub mod shown;
+pub mod tried;
 
 #[cfg(test)]
 pub(crate) mod tests;

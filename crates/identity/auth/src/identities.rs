@@ -392,6 +392,12 @@ impl Participant {
         self.bearer.as_ref()?.narrowing.as_ref()
     }
 
+    /// Whether it came with an access token, of the gateway's own sign-in or of an issuer.
+    #[must_use]
+    pub fn is_signed_in(&self) -> bool {
+        self.bearer.is_some()
+    }
+
     /// The SHA-256 of the access token of an issuer that it came with.
     #[must_use]
     pub fn token(&self) -> Option<Digest> {

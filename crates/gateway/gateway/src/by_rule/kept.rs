@@ -1,13 +1,19 @@
-//! Rules in the journal: versions that came into force, suspensions, and spending.
+//! Rules in the journal: versions that came into force, suspensions, and spending; and decisions,
+//! on which rules are tried.
 
+mod decided;
 mod record;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::Digest;
-use rules::{RuleId, RuleName, RulePhase, Spent, SpentEvent, SuspendCause};
+use rules::{
+    EvidenceLog, RuleEvidence, RuleId, RuleName, RulePhase, Spent, SpentEvent, SuspendCause,
+};
 use store::Fold;
 
+pub(crate) use decided::DecidedCall;
 pub(crate) use record::{AcceptedRule, EndedUse, ReturnedUse, RuleRecord, SuspendedRule};
 
 /// The latest version of a rule that was in force.
@@ -97,6 +103,8 @@ impl RuleBook {
                 let totals = carried.totals.clone();
                 self.spent.apply(SpentEvent::Carried(totals));
             }
+            // Decisions belong to no rule: the ledger alone has them.
+            RuleRecord::Decided(_) => {}
         }
     }
 
@@ -152,12 +160,20 @@ impl RuleBook {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeptRules {
     topics: BTreeMap<String, RuleBook>,
+    /// Decisions about proposals, by topic.
+    decisions: BTreeMap<String, EvidenceLog>,
 }
 
 impl KeptRules {
     /// The rules of one topic.
     pub(crate) fn of_topic(&self, topic: &str) -> RuleBook {
         self.topics.get(topic).cloned().unwrap_or_default()
+    }
+
+    /// The decisions about proposals of one topic, in their order.
+    pub(crate) fn decisions_of(&self, topic: &str) -> Vec<Arc<RuleEvidence>> {
+        let decisions = self.decisions.get(topic).into_iter();
+        decisions.flat_map(EvidenceLog::iter).cloned().collect()
     }
 }
 
@@ -166,12 +182,19 @@ impl Fold for KeptRules {
     type Record = RuleRecord;
 
     fn apply(&mut self, record: &RuleRecord) {
-        let topic = self.topics.entry(record.topic().to_owned()).or_default();
-        topic.apply(record);
+        let topic = record.topic().to_owned();
+        if let RuleRecord::Decided(decided) = record {
+            let decisions = self.decisions.entry(topic).or_default();
+            decisions.take(Arc::clone(&decided.decision));
+        } else {
+            self.topics.entry(topic).or_default().apply(record);
+        }
     }
 
     fn live(&self) -> usize {
-        self.topics.values().map(RuleBook::live).sum()
+        let of_rules: usize = self.topics.values().map(RuleBook::live).sum();
+        let decisions: usize = self.decisions.values().map(EvidenceLog::len).sum();
+        of_rules + decisions
     }
 
     fn records(&mut self, now_ms: u64) -> Vec<RuleRecord> {
@@ -180,6 +203,16 @@ impl Fold for KeptRules {
             book.spent.drop_old(now_ms);
             records.extend(book.records(topic));
         }
+        for (topic, decisions) in &mut self.decisions {
+            decisions.drop_old(now_ms);
+            records.extend(decisions.iter().map(|decision| {
+                RuleRecord::Decided(DecidedCall {
+                    topic: topic.clone(),
+                    decision: Arc::clone(decision),
+                })
+            }));
+        }
+        self.decisions.retain(|_, decisions| !decisions.is_empty());
         records
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{OperationId, Refusal};
 use platform::Mutex;
-use rules::RuleName;
+use rules::{Deliberation, RuleName};
 use store::recorder::RecordPermit;
 use tokio::sync::oneshot;
 use wire::digest::call_params;
@@ -124,6 +124,9 @@ pub struct Ruling {
     pub envelope: Option<String>,
     /// The rule that decided on its author's authority, if no person did.
     pub rule: Option<DecidingRule>,
+    /// Measures of the decision. The time for which the proposal was shown is not among them yet:
+    /// it is 0, so that no decision weighs more than [`rules::EvidenceWeight::Hasty`].
+    pub(crate) deliberation: Deliberation,
     /// The reviewer's link and envelope in the room: an error there if the decision does not count.
     pub(crate) sender: Option<(Arc<Link>, Arc<Envelope>)>,
     permit: Mutex<Option<RecordPermit>>,
@@ -157,6 +160,21 @@ impl Ruling {
     pub(crate) fn by_rule(self, rule: DecidingRule) -> Self {
         Self {
             rule: Some(rule),
+            deliberation: Deliberation {
+                by_rule: true,
+                ..Deliberation::default()
+            },
+            ..self
+        }
+    }
+
+    /// The decision, as that of a person or of a program.
+    pub(crate) fn by_person(self, by_person: bool) -> Self {
+        Self {
+            deliberation: Deliberation {
+                by_person,
+                ..Deliberation::default()
+            },
             ..self
         }
     }

@@ -50,6 +50,9 @@ pub struct Decider<'a> {
     pub outside: Option<&'a Arc<Capabilities>>,
     /// The narrowing of its capabilities by its access token.
     pub narrowing: Option<&'a Narrowing>,
+    /// Whether a person decides, as far as the gateway knows: through the API, as the command line
+    /// and the chat do, or with a sign-in. It takes a program with a person's token for the person.
+    pub by_person: bool,
 }
 
 impl Decider<'_> {
@@ -76,6 +79,7 @@ impl Dispatch {
             id,
             outside,
             narrowing,
+            by_person,
         } = by;
         let (content, is_visible) = self.look_up(proposal, by);
         let not_decided = |refusal: &Refusal| {
@@ -125,7 +129,7 @@ impl Dispatch {
                 reason: reason.as_deref(),
             },
         };
-        let mut ruling = Ruling::new(params, permit);
+        let mut ruling = Ruling::new(params, permit).by_person(by_person);
         let end = ruling.reply();
         self.take(Event::Decide {
             proposal,
@@ -202,10 +206,9 @@ pub(crate) fn ruling_of(
         .transpose()?;
     // Another spelling, or another progress token, is no edit.
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
-    let mut ruling = Ruling::new(
-        params.filter(|_| edited),
-        dispatch.audit.reserve_on(link.audit())?,
-    );
+    let permit = dispatch.audit.reserve_on(link.audit())?;
+    let ruling = Ruling::new(params.filter(|_| edited), permit);
+    let mut ruling = ruling.by_person(link.participant.is_signed_in());
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), Arc::clone(envelope)));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))

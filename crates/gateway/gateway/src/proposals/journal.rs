@@ -21,6 +21,7 @@ use super::kept::{
 use super::open::Opening;
 use super::waiting;
 use crate::by_rule::decided_by::rule_of;
+use crate::by_rule::evidence;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
@@ -45,12 +46,17 @@ pub(crate) fn store(
         });
         return;
     };
-    let record = record_of(proposal, &content.opened, &change, unix_ms());
+    let at_ms = unix_ms();
+    let opened = &content.opened;
+    let record = record_of(proposal, opened, &change, at_ms);
     // On the proposer's account until it is durable: see [`waiting::has_room`].
     let waits = matches!(change, ProposalChange::Opened)
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
-    let of_rules = of_rules(dispatch, proposal, &change);
+    let mut of_rules = of_rules(dispatch, proposal, &change);
+    of_rules.extend(evidence::of_change(
+        dispatch, proposal, opened, &change, at_ms,
+    ));
     let topic = Arc::downgrade(dispatch);
     let runtime = Handle::current();
     submit(proposals, record, &of_rules, move |durable| {

@@ -6,6 +6,7 @@ use model::{Digest, OperationId};
 use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SuspendCause};
 use serde::{Deserialize, Serialize};
 
+use super::decided::DecidedCall;
 use crate::as_text;
 
 /// A fact about rules that the gateway needs after a restart. Times are Unix milliseconds.
@@ -24,6 +25,8 @@ pub(crate) enum RuleRecord {
     UseEnded(EndedUse),
     /// Its totals beside its charges, in a journal that dropped older records.
     Carried(CarriedRule),
+    /// A proposal was decided, expired or was withdrawn: written together with that.
+    Decided(DecidedCall),
 }
 
 /// A version of a rule that came into force.
@@ -135,7 +138,7 @@ struct WrittenTotals {
 }
 
 impl RuleRecord {
-    /// The topic of the rule.
+    /// The topic that it is about.
     pub(crate) fn topic(&self) -> &str {
         match self {
             Self::Accepted(accepted) => &accepted.topic,
@@ -144,6 +147,7 @@ impl RuleRecord {
             Self::Returned(returned) => &returned.topic,
             Self::UseEnded(ended) => &ended.topic,
             Self::Carried(carried) => &carried.topic,
+            Self::Decided(decided) => &decided.topic,
         }
     }
 
@@ -151,7 +155,11 @@ impl RuleRecord {
     pub(crate) fn is_of_life(&self) -> bool {
         match self {
             Self::Accepted(_) | Self::Suspended(_) => true,
-            Self::Charged(_) | Self::Returned(_) | Self::UseEnded(_) | Self::Carried(_) => false,
+            Self::Charged(_)
+            | Self::Returned(_)
+            | Self::UseEnded(_)
+            | Self::Carried(_)
+            | Self::Decided(_) => false,
         }
     }
 
@@ -269,6 +277,6 @@ impl TryFrom<WrittenTotals> for CarriedRule {
     }
 }
 
-fn pointer_of(text: &str) -> Result<Pointer, String> {
+pub(super) fn pointer_of(text: &str) -> Result<Pointer, String> {
     Pointer::parse(text).map_err(|error| error.to_string())
 }

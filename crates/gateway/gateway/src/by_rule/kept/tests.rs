@@ -1,5 +1,8 @@
-use model::OperationId;
-use rules::{Decimal, Pointer, RuleCharge, RuleTotals};
+use model::{OperationId, ParticipantId};
+use rules::{
+    Arguments, Decimal, EVIDENCE_MAX, EVIDENCE_MS, EvidenceWeight, PastVerdict, Pointer,
+    RejectReason, RuleCharge, RuleTotals, RuledTool,
+};
 
 use super::record::{CarriedRule, ChargedRule};
 use super::*;
@@ -57,6 +60,39 @@ fn carried() -> RuleRecord {
     })
 }
 
+fn participant(name: &str) -> ParticipantId {
+    ParticipantId::new(name).unwrap()
+}
+
+fn decision(operation: u128, verdict: PastVerdict) -> RuleEvidence {
+    RuleEvidence {
+        operation: OperationId(operation),
+        at_ms: 7,
+        tool: RuledTool {
+            to: participant("bank"),
+            method: "tools/call".into(),
+            target: "pay".into(),
+        },
+        definition: Some(Digest([1; 32])),
+        server: None,
+        proposer: participant("scout"),
+        by: participant("ann"),
+        rule: None,
+        verdict,
+        weight: EvidenceWeight::Hasty,
+        arguments: Arguments::read(br#"{"amount":5}"#).unwrap(),
+        redacted: Vec::new(),
+        has_more: false,
+    }
+}
+
+fn decided(decision: RuleEvidence) -> RuleRecord {
+    RuleRecord::Decided(DecidedCall {
+        topic: "main".into(),
+        decision: decision.into(),
+    })
+}
+
 fn folded(records: &[RuleRecord]) -> KeptRules {
     let mut kept = KeptRules::default();
     records.iter().for_each(|record| kept.apply(record));
@@ -105,6 +141,27 @@ fn records_have_their_golden_lines() {
                 failed: true,
             }),
             format!(r#"{{"record":"use_ended","topic":"main","operation":"{id}","failed":true}}"#),
+        ),
+        (
+            decided(decision(9, PastVerdict::Approved)),
+            format!(
+                r#"{{"record":"decided","topic":"main","operation":"{id}","at_ms":7,"to":"bank","method":"tools/call","target":"pay","definition":"{digest}","proposer":"scout","by":"ann","verdict":"approved","weight":"hasty","arguments":"{{\"amount\":5}}"}}"#
+            ),
+        ),
+        (
+            decided(RuleEvidence {
+                definition: None,
+                server: Some(Digest([1; 32])),
+                rule: Some("r1.2".parse().unwrap()),
+                weight: EvidenceWeight::None,
+                arguments: Arguments::read(br#"{"token":"[redacted]"}"#).unwrap(),
+                redacted: vec![Pointer::parse("/token").unwrap()],
+                has_more: true,
+                ..decision(9, PastVerdict::Rejected(RejectReason::Unsaid))
+            }),
+            format!(
+                r#"{{"record":"decided","topic":"main","operation":"{id}","at_ms":7,"to":"bank","method":"tools/call","target":"pay","server":"{digest}","proposer":"scout","by":"ann","rule":"r1.2","verdict":"rejected","weight":"none","arguments":"{{\"token\":\"[redacted]\"}}","redacted":["/token"],"has_more":true}}"#
+            ),
         ),
     ] {
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
@@ -192,4 +249,58 @@ fn a_cause_in_words_is_no_record() {
     let line =
         r#"{"record":"suspended","topic":"main","rule":"r1.2","cause":"its end came","at_ms":6}"#;
     assert!(serde_json::from_str::<RuleRecord>(line).is_err());
+}
+
+#[test]
+fn decisions_are_kept_in_their_order_to_their_limit_and_their_end() {
+    let mut kept = KeptRules::default();
+    for operation in 0..=u128::try_from(EVIDENCE_MAX).unwrap() {
+        let verdict = match operation {
+            0 => PastVerdict::Rejected(RejectReason::Unsaid),
+            1 => PastVerdict::Approved,
+            _ => PastVerdict::Expired,
+        };
+        kept.apply(&decided(decision(operation, verdict)));
+    }
+    let operations = |kept: &KeptRules| -> Vec<u128> {
+        let decisions = kept.decisions_of("main");
+        decisions.iter().map(|one| one.operation.0).collect()
+    };
+    // The rejection stays, and the oldest of the others has made way.
+    assert_eq!(operations(&kept)[..3], [0, 2, 3]);
+    assert_eq!(kept.decisions_of("other").len(), 0);
+    let records = kept.records(7);
+    assert_eq!((records.len(), kept.live()), (EVIDENCE_MAX, EVIDENCE_MAX));
+    assert_eq!(folded(&records), kept);
+    // A topic that decides nothing more forgets what it has.
+    assert_eq!(kept.records(8 + EVIDENCE_MS).len(), 0);
+    assert_eq!(kept, KeptRules::default());
+}
+
+#[test]
+fn decisions_change_no_rule() {
+    let of_rules = [accepted("r1.1", 1), charged("r1.1", 9)];
+    let mut kept = folded(&of_rules);
+    let book = kept.of_topic("main");
+    kept.apply(&decided(decision(9, PastVerdict::Approved)));
+    assert_eq!(kept.of_topic("main"), book);
+    assert_eq!(kept.live(), folded(&of_rules).live() + 1);
+}
+
+#[test]
+fn a_decision_whose_arguments_cannot_be_read_is_no_record() {
+    let line = serde_json::to_string(&decided(decision(9, PastVerdict::Approved))).unwrap();
+    for (whole, wrong) in [
+        (r#"{\"amount\":5}"#, "[]"),
+        (r#""approved""#, r#""agreed""#),
+        (r#""hasty""#, r#""heavy""#),
+        (r#""scout""#, r#""system""#),
+    ] {
+        let changed = line.replace(whole, wrong);
+        assert_ne!(changed, line);
+        assert!(
+            serde_json::from_str::<RuleRecord>(&changed).is_err(),
+            "{changed}"
+        );
+    }
 }
