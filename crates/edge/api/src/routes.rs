@@ -102,6 +102,7 @@ pub fn router(
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .route("/api/v1/proposals/{id}/rules", get(rules::explain))
         .route("/api/v1/topics/{topic}/rules", get(rules::rules))
+        .route("/api/v1/topics/{topic}/rules/replay", post(rules::replay))
         .fallback(unknown_path)
         .with_state(Api::new(registry, access, sign_in, connect, file))
 }

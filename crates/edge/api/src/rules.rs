@@ -1,18 +1,24 @@
-//! Rules of topics: `/api/v1/topics/{topic}/rules` and `/api/v1/proposals/{id}/rules`.
+//! Rules of topics: `/api/v1/topics/{topic}/rules`, `/api/v1/topics/{topic}/rules/replay` and
+//! `/api/v1/proposals/{id}/rules`.
 
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
 use gateway::by_rule::shown::{RuleReason, RuleView};
+use gateway::by_rule::tried::{PastReader, TriedRule, TriedRules};
 use gateway::proposals::decide::unknown_proposal;
-use rules::CallRule;
-use serde::Serialize;
+use model::{OperationId, Refusal, RefusalCode};
+use rules::{CallRule, ReplayStanding};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wire::time::rfc3339;
+use wire::time::{read_rfc3339, rfc3339};
 
 use crate::error::{ApiResult, Problem};
 use crate::proposals::Review;
-use crate::state::{Api, Caller};
+use crate::state::{Api, Body, Caller, blocking};
+
+/// The name by which faults of rules that came over the API name their place.
+const FILE: &str = "rules.toml";
 
 /// The rules of a topic's file that the caller may see: its own, and those that decide only what it
 /// could decide itself.
@@ -34,6 +40,70 @@ pub(crate) async fn rules(
     Ok(Json(RuleList {
         rules: seen.map(Rule::of).collect(),
     }))
+}
+
+/// Tries rules on the past: on the decisions about proposals that the caller may see and the gateway
+/// keeps. It decides nothing, and spends nothing.
+#[utoipa::path(
+    post,
+    path = "/api/v1/topics/{topic}/rules/replay",
+    params(("topic" = String, Path)),
+    request_body = RulesToTry,
+    responses(
+        (status = 200, body = Trial),
+        (status = "4XX", body = Problem),
+        (status = "5XX", body = Problem)
+    )
+)]
+pub(crate) async fn replay(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+    Path(topic): Path<String>,
+    Body(RulesToTry { rules, since }): Body<RulesToTry>,
+) -> ApiResult<Json<Trial>> {
+    let dispatch = api.registry.enter(&topic, &caller)?;
+    let caller = api.registry.there(&caller, dispatch.name());
+    let since_ms = since.as_deref().map_or(Ok(0), time)?;
+    let account = api.trials.of(caller.id.account());
+    let place = account.take(1).map_err(|_| {
+        let why = "as many rules as may be are tried already";
+        Refusal::new(RefusalCode::Overloaded, why).hint("wait for the results of those before")
+    })?;
+    let trial = blocking(move || {
+        let _place = place;
+        let rules = config::rules_in(FILE, rules).map_err(|faults| refusal_of(&faults))?;
+        let reader = PastReader {
+            id: &caller.id,
+            capabilities: &caller.capabilities,
+        };
+        let tried = dispatch.try_rules(&rules, reader, since_ms)?;
+        Ok(Trial::of(&tried))
+    });
+    Ok(Json(trial.await?))
+}
+
+fn time(text: &str) -> Result<u64, Refusal> {
+    read_rfc3339(text).ok_or_else(|| {
+        let why = "`since` is no time, such as \"2026-07-28T12:30:00Z\"";
+        Refusal::new(RefusalCode::Malformed, why)
+    })
+}
+
+/// The refusal of rules with these faults, of which it names the first.
+fn refusal_of(faults: &[config::Problem]) -> Refusal {
+    let Some(first) = faults.first() else {
+        return Refusal::new(RefusalCode::Malformed, "the rules are not valid");
+    };
+    let place = first.location.as_ref();
+    let place = place.map_or_else(|| FILE.to_owned(), ToString::to_string);
+    let refusal = Refusal::new(
+        RefusalCode::Malformed,
+        format!("{place}: {}", first.message),
+    );
+    match &first.hint {
+        Some(hint) => refusal.hint(hint.clone()),
+        None => refusal,
+    }
 }
 
 /// Why the rules that the caller may see decide a proposal, or do not.
@@ -112,6 +182,63 @@ pub(crate) struct RuleList {
     rules: Vec<Rule>,
 }
 
+/// Rules to be tried on the past.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RulesToTry {
+    /// The text of a file of rules.
+    rules: String,
+    /// Only decisions at or after this time, RFC 3339.
+    since: Option<String>,
+}
+
+/// Rules, tried on the past.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Trial {
+    /// The proposals on which they were tried.
+    proposals: u32,
+    /// Proposals that they would have approved or rejected.
+    answered: usize,
+    /// Of these, the ones about which was decided otherwise.
+    contradicted: usize,
+    /// Of these, the ones that expired or were withdrawn.
+    undecided: usize,
+    /// Proposals on which they were not tried: a rule names a member whose value is not kept, such as
+    /// a password.
+    left_out: usize,
+    /// The result, in English.
+    words: String,
+    /// In the order of the file.
+    rules: Vec<RuleTrial>,
+}
+
+/// One rule, tried on the past beside the others.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RuleTrial {
+    /// Its id and version.
+    rule: String,
+    /// Its decision.
+    decision: String,
+    /// Proposals that it would have decided, and that the caller approved by hand.
+    approved_by_you: usize,
+    /// Proposals that it would have decided, and that other participants approved.
+    approved_by_others: usize,
+    /// Proposals that it would have decided, and that rules approved.
+    approved_by_rules: usize,
+    /// Proposals that it would have decided, and that were rejected.
+    rejected: usize,
+    /// Proposals that it would have decided, and that expired.
+    expired: usize,
+    /// Proposals that it would have decided, and that were withdrawn.
+    withdrawn: usize,
+    /// The result, in English.
+    words: String,
+    /// The ids of all of these, in the order of their decisions.
+    decided: Vec<String>,
+    /// The ids of those about which was decided otherwise.
+    contradicted: Vec<String>,
+}
+
 /// Why rules decide a proposal, or do not.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Explanation {
@@ -168,6 +295,43 @@ impl Rule {
             used: view.used,
             left: view.left,
             expires: rule.expires_ms.map(rfc3339),
+        }
+    }
+}
+
+impl Trial {
+    fn of(tried: &TriedRules) -> Self {
+        let replay = &tried.replay;
+        let contradicted = replay.count(ReplayStanding::Contradicts);
+        let undecided = replay.count(ReplayStanding::Undecided);
+        Self {
+            proposals: replay.proposals,
+            answered: replay.count(ReplayStanding::Agrees) + contradicted + undecided,
+            contradicted,
+            undecided,
+            left_out: tried.left_out,
+            words: replay.words(),
+            rules: tried.rules.iter().map(RuleTrial::of).collect(),
+        }
+    }
+}
+
+impl RuleTrial {
+    fn of(tried: &TriedRule) -> Self {
+        let tally = tried.tally;
+        let ids = |all: &[OperationId]| all.iter().map(ToString::to_string).collect();
+        Self {
+            rule: tried.rule.name.to_string(),
+            decision: tried.rule.decision.as_str().to_owned(),
+            approved_by_you: tally.approved_by_you,
+            approved_by_others: tally.approved_by_others,
+            approved_by_rules: tally.approved_by_rules,
+            rejected: tally.rejected,
+            expired: tally.expired,
+            withdrawn: tally.withdrawn,
+            words: tried.words(),
+            decided: ids(&tried.decided),
+            contradicted: ids(&tried.contradicted),
         }
     }
 }

@@ -9,13 +9,16 @@ use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
 use control::{Registry, admin::Admin};
 use identity::{AccessJournal, Authority, identities::bearer_token};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
-use platform::unix_ms;
+use platform::{Shares, default_share, unix_ms};
 use serde::de::DeserializeOwned;
 use signin::{Connect, SignIn};
 use tokio::task::spawn_blocking;
 
 use crate::config_file::ConfigFile;
 use crate::error::{ApiError, ApiResult};
+
+/// The most files of rules that are tried on the past at a time; of one participant a quarter.
+pub const TRIALS_MAX: usize = 4;
 
 /// The state of the router.
 #[derive(Clone)]
@@ -30,6 +33,8 @@ pub(crate) struct Api {
     pub(crate) access: Arc<AccessJournal>,
     /// The configuration file, if the API can change it.
     pub(crate) file: Option<Arc<ConfigFile>>,
+    /// Files of rules that are tried on the past now.
+    pub(crate) trials: Arc<Shares>,
 }
 
 impl Api {
@@ -53,6 +58,7 @@ impl Api {
             connect,
             access,
             file,
+            trials: trials(),
         }
     }
 
@@ -95,6 +101,11 @@ impl Api {
         let held = self.registry.in_force(who, topic);
         KindRef::parse(capability).is_ok_and(|kind| held.admits(kind, &[]))
     }
+}
+
+/// The places of files of rules that are tried on the past.
+fn trials() -> Arc<Shares> {
+    Shares::new(TRIALS_MAX, default_share(TRIALS_MAX))
 }
 
 /// The participant that sends the request.
@@ -163,6 +174,21 @@ pub(crate) async fn blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_participant_has_one_place_to_try_rules_and_takes_none_from_others() {
+        let trials = trials();
+        let take = |who: &str| trials.of(who).take(1);
+        let first = take("ann").unwrap();
+        assert!(take("ann").is_err());
+        let others = ["bo", "cid", "dee"].map(|who| take(who).unwrap());
+        assert_eq!(trials.taken(), TRIALS_MAX);
+        assert!(take("eve").is_err());
+        drop(first);
+        assert!(take("eve").is_ok());
+        drop(others);
+        assert_eq!(trials.taken(), 0);
+    }
 
     #[test]
     fn the_token_follows_the_scheme() {

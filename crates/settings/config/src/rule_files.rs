@@ -63,7 +63,15 @@ pub(crate) fn read(table: &Table<'_>, topic: &TopicName, env: Env<'_>) -> Option
             return None;
         }
     };
-    let rules = rules_of(table, &file, text)?;
+    let rules = match rules_in(&file.display().to_string(), text) {
+        Ok(rules) => rules,
+        Err(problems) => {
+            for problem in problems {
+                table.problems().note(problem);
+            }
+            return None;
+        }
+    };
     Some(TopicRules {
         topic: topic.clone(),
         file,
@@ -79,32 +87,48 @@ fn beside(config: &Path, path: PathBuf) -> PathBuf {
     }
 }
 
-/// The rules of a file, unless it has a fault.
-fn rules_of(table: &Table<'_>, file: &Path, text: String) -> Option<Vec<CallRule>> {
-    let layer = Layer::file(file.display().to_string(), SourceOrigin::Operator, text);
-    let written = match parse_written_rules(&layer.text) {
-        Ok(written) => written,
-        Err(error) => {
-            let named = error.rule.as_ref();
-            let rule = named.map_or_else(String::new, |rule| format!("rule {rule}: "));
-            let problem = Problem::new("config_rules", format!("{rule}{}", error.message));
-            let place = location(&layer, error.line, error.column);
-            table.problems().note(problem.at(&place).hint(error.remedy));
-            return None;
-        }
-    };
+/// Reads a file of rules and checks it, as if a topic named it. Returns its text.
+///
+/// # Errors
+/// Why it cannot be read, or its faults, each with its place.
+pub fn checked_rules(file: &Path) -> Result<String, Vec<Problem>> {
+    let name = file.display().to_string();
+    let text = read_file(file).map_err(|why| {
+        let problem = Problem::new("config_rules", format!("{name} cannot be read: {why}"));
+        vec![problem.hint("name a file of rules")]
+    })?;
+    rules_in(&name, text.clone())?;
+    Ok(text)
+}
+
+/// The rules of a file with this name and text, in its order.
+///
+/// # Errors
+/// Its faults, each with its place.
+pub fn rules_in(name: &str, text: String) -> Result<Vec<CallRule>, Vec<Problem>> {
+    let layer = Layer::file(name, SourceOrigin::Operator, text);
+    let written = parse_written_rules(&layer.text).map_err(|error| {
+        let named = error.rule.as_ref();
+        let rule = named.map_or_else(String::new, |rule| format!("rule {rule}: "));
+        let problem = Problem::new("config_rules", format!("{rule}{}", error.message));
+        let place = location(&layer, error.line, error.column);
+        vec![problem.at(&place).hint(error.remedy)]
+    })?;
     let now_ms = unix_ms();
-    let mut is_right = true;
+    let mut problems = Vec::new();
     for one in &written {
         if let Some(fault) = fault_of(&one.rule, now_ms) {
             let message = format!("rule {}: {}", one.rule.name.id, fault.message);
             let place = location(&layer, one.line, one.column);
             let problem = Problem::new("config_rules", message).at(&place);
-            table.problems().note(problem.hint(fault.hint));
-            is_right = false;
+            problems.push(problem.hint(fault.hint));
         }
     }
-    is_right.then(|| written.into_iter().map(|one| one.rule).collect())
+    if problems.is_empty() {
+        Ok(written.into_iter().map(|one| one.rule).collect())
+    } else {
+        Err(problems)
+    }
 }
 
 /// The location of a character by its line and column, both from 1 and in characters.

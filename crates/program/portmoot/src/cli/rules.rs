@@ -1,5 +1,7 @@
 //! Grammar of `rules`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 use super::options::RunningArgs;
@@ -21,6 +23,21 @@ pub(crate) enum RulesCommand {
     Explain {
         /// Proposal id, or its beginning
         proposal: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Try rules on the past: what they would have decided of the proposals that you may see
+    ///
+    /// Decides nothing, and spends nothing. The gateway keeps decisions for 90 days.
+    Replay {
+        /// The file of rules, which no topic need name
+        file: PathBuf,
+        /// The topic
+        #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
+        topic: String,
+        /// Only decisions at or after this time: 30d (ago), 2026-07-28 or 2026-07-28T12:30:00Z
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
         #[command(flatten)]
         gateway: RunningArgs,
     },

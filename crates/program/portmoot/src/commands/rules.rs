@@ -1,7 +1,10 @@
-//! Commands `rules ls` and `rules explain`, with a running gateway.
+//! Commands `rules ls`, `rules explain` and `rules replay`, with a running gateway.
+
+use std::path::Path;
 
 use json::visible;
-use serde_json::Value;
+use serde_json::{Value, json};
+use wire::time::rfc3339;
 
 use super::proposals::whole_id;
 use crate::cli::RulesCommand;
@@ -11,6 +14,10 @@ use crate::remote::api;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
+use terminal::timestamp::time_of;
+
+/// The most proposals that are named of those about which a rule would have decided otherwise.
+const CONTRADICTED_SHOWN_MAX: usize = 5;
 
 pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, Failure> {
     match command {
@@ -39,6 +46,22 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
                 output.result_json_text(&answer.text);
             } else {
                 output.result(&explained(&answer.read()?));
+            }
+        }
+        RulesCommand::Replay {
+            file,
+            topic,
+            since,
+            gateway,
+        } => {
+            let body = to_try(&file, since.as_deref())?;
+            let remote = running_endpoint(&gateway, output)?;
+            let path = ["topics", &topic, "rules", "replay"];
+            let answer = api::post(&remote, &path, &[], body).await?;
+            if output.json {
+                output.result_json_text(&answer.text);
+            } else {
+                output.result(&tried(&answer.read()?));
             }
         }
     }
@@ -111,4 +134,49 @@ fn explained(answer: &Value) -> String {
         parts.push(lines.join("\n"));
     }
     parts.join("\n\n")
+}
+
+/// The request that has the rules of a file tried.
+fn to_try(file: &Path, since: Option<&str>) -> Result<String, Failure> {
+    let rules = config::checked_rules(file).map_err(|problems| Failure {
+        problems,
+        ..Failure::new(Exit::Usage, "config_rules", "the rules are not valid")
+    })?;
+    let since = since.map(|text| time_of("--since", text)).transpose()?;
+    Ok(json!({ "rules": rules, "since": since.map(rfc3339) }).to_string())
+}
+
+/// Rules with what they would have decided, and all of them together.
+fn tried(answer: &Value) -> String {
+    let mut lines = Vec::new();
+    let words = |value: &Value| text(value, "words").unwrap_or_default();
+    for rule in list(answer, "rules") {
+        lines.push(format!("{}  {}", cell(rule, "rule"), words(rule)));
+        lines.extend(otherwise(list(rule, "contradicted")));
+    }
+    lines.push(format!("in all  {}", words(answer)));
+    match answer.get("left_out").and_then(Value::as_u64) {
+        None | Some(0) => {}
+        Some(left_out) => lines.push(format!(
+            "not tried on {left_out}: a rule names a member whose value is not kept"
+        )),
+    }
+    lines.join("\n")
+}
+
+/// The line about the latest proposals of which a rule would have decided otherwise.
+fn otherwise(contradicted: &[Value]) -> Option<String> {
+    let latest = contradicted.iter().rev().take(CONTRADICTED_SHOWN_MAX);
+    let ids: Vec<String> = latest
+        .filter_map(Value::as_str)
+        .map(visible::line)
+        .collect();
+    if ids.is_empty() {
+        return None;
+    }
+    let more = match contradicted.len() - ids.len() {
+        0 => String::new(),
+        more => format!(", and {more} before"),
+    };
+    Some(format!("  decided otherwise: {}{more}", ids.join(", ")))
 }

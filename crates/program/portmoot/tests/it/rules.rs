@@ -10,3 +10,4 @@ mod servers;
 mod shown;
 mod suspended;
 mod tightening;
+mod tried;

@@ -461,6 +461,14 @@ const PLAYED: &[(Set, &[Play])] = &[
 /// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
 const UNREACHED: &[(&str, &str)] = &[
     (
+        "Decisions about proposals",
+        "10,000 decisions take minutes; its tests have them",
+    ),
+    (
+        "Rules that are tried on the past",
+        "a trial is over before the next one comes; its test holds the places",
+    ),
+    (
         "Queue of the journal",
         "only a slow disk fills it; the share of the bytes of proposals is as large",
     ),

@@ -132,7 +132,14 @@ fn the_page_on_rules_shows_what_the_program_prints() {
         .replace(DEFINITION, &definition)
         .replace(SERVER, &server)
         .replace(END, &end);
+    for amount in [20, 35, 90] {
+        bank.is_decided("boss", amount, "approve", &json!({}));
+    }
+    bank.is_decided("boss", 400, "reject", &json!({}));
     bank.put(&rule);
+    let file = bank.home.path().join("rules.toml");
+    let words = ["rules", "replay", file.to_str().unwrap(), "--since", "30d"];
+    let tried = bank.portmoot(&words, 0);
     let call = bank.propose(500);
     let proposal = bank.pending();
     let id = proposal["id"].as_str().unwrap();
@@ -140,7 +147,7 @@ fn the_page_on_rules_shows_what_the_program_prints() {
     let listed = bank.portmoot(&["rules", "ls"], 0);
     bank.reject(&proposal);
     call.rest();
-    let [explain, ls] = blocks_of(&page, "console").try_into().unwrap();
+    let [explain, ls, replay] = blocks_of(&page, "console").try_into().unwrap();
     // Days and hours differ.
     let plain = |text: &str| -> Vec<String> {
         let text = text
@@ -151,7 +158,7 @@ fn the_page_on_rules_shows_what_the_program_prints() {
         let lines = text.lines().filter(is_of_time);
         lines.map(str::to_owned).collect()
     };
-    for (shown, printed) in [(&explain, &explained), (&ls, &listed)] {
+    for (shown, printed) in [(&explain, &explained), (&ls, &listed), (&replay, &tried)] {
         let (_, shown) = shown.split_once('\n').unwrap();
         assert_eq!(plain(shown), plain(printed), "{printed}");
     }
