@@ -67,8 +67,21 @@ impl EvidenceLog {
             EVIDENCE_MAX.saturating_sub(others.len()),
             EVIDENCE_BYTES_MAX.saturating_sub(others.weight()),
         ));
+        // A single long one of a proposer that has no other pushes out none: then the oldest goes.
+        while self.bytes() > EVIDENCE_BYTES_MAX
+            && let Some(oldest) = self.pop_but(number)
+        {
+            dropped.push(oldest);
+        }
         gone.extend(dropped.into_iter().map(|one| one.decision));
         gone
+    }
+
+    /// Takes out the oldest decision, a rejection last, but not the one with this number.
+    fn pop_but(&mut self, newest: u64) -> Option<Numbered> {
+        let is_older = |one: &Numbered| one.number != newest;
+        let of_others = self.others.pop_if(is_older);
+        of_others.or_else(|| self.warnings.pop_if(is_older))
     }
 
     /// Drops the decisions that are older than [`EVIDENCE_MS`] at a time, in milliseconds since
@@ -196,6 +209,23 @@ mod tests {
         }
         assert_eq!(log.take(long(fitting, "scout")).len(), 1);
         assert_eq!((log.len(), log.bytes()), (fitting, fitting * each));
+    }
+
+    #[test]
+    fn longer_and_longer_ones_of_many_proposers_hold_no_more_bytes_either() {
+        let mut log = EvidenceLog::default();
+        let each = 4 * EVIDENCE_BYTES_MAX / ARGUMENTS_BYTES_MAX;
+        for number in 0..each {
+            let text = "x".repeat(ARGUMENTS_BYTES_MAX - 8 - each + number);
+            let arguments = format!("{{\"a\":\"{text}\"}}");
+            log.take(Arc::new(RuleEvidence {
+                arguments: Arguments::read(arguments.as_bytes()).unwrap(),
+                ..decision(number, &format!("scout{number}"), PastVerdict::Approved)
+            }));
+            assert!(log.bytes() <= EVIDENCE_BYTES_MAX);
+        }
+        let newest = numbers(&log).pop();
+        assert_eq!(newest, Some(u128::try_from(each - 1).unwrap()));
     }
 
     #[test]

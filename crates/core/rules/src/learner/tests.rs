@@ -4,6 +4,7 @@ use super::*;
 use crate::arguments::Arguments;
 use crate::candidate::Acceptance;
 use crate::evidence::EvidenceWeight;
+use crate::evidence_log::EVIDENCE_MAX;
 use crate::value_test::ValueTest;
 
 const NOON_MS: u64 = 1_795_780_800_000;

@@ -8,5 +8,6 @@ mod evaluation;
 mod learning;
 mod naive;
 mod properties;
+mod replays;
 mod support;
 mod vectors;
