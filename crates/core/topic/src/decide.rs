@@ -136,7 +136,7 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Store {
             proposal: id,
             content,
-            record,
+            record: Box::new(record),
         });
     }
 
@@ -335,7 +335,7 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Store {
             proposal: id,
             content: proposal.content.clone(),
-            record,
+            record: Box::new(record),
         });
     }
 

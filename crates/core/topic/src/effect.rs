@@ -304,7 +304,7 @@ pub enum Effect<H: Handles> {
         /// The proposed request.
         content: H::Content,
         /// The change.
-        record: ProposalChange<H>,
+        record: Box<ProposalChange<H>>,
     },
     /// A proposal is open to decisions.
     Proposed {

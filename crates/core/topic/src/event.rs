@@ -138,7 +138,7 @@ pub enum Event<'a, H: Handles> {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
         /// The proposed request.
-        terms: Terms,
+        terms: Box<Terms>,
         /// Content of the proposed request, in full.
         content: H::Content,
         /// The held call (see [`Effect::Hold`](crate::Effect::Hold)).

@@ -409,8 +409,10 @@ impl<H: Handles> Topic<H> {
             None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
             Some(_) => crate::Audience::mirror(&mirrored.from, None),
         };
-        self.effects
-            .publish(RoomEffect::Mirror { mirrored, audience });
+        self.effects.publish(RoomEffect::Mirror {
+            mirrored: Box::new(mirrored),
+            audience,
+        });
     }
 
     /// Ends an operation with its receiver's answer: a question at its caller, a call at its server.

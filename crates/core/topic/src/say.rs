@@ -247,7 +247,7 @@ impl<H: Handles> Topic<H> {
                 terms,
                 content,
             } => {
-                self.propose_said(envelope, proposal, terms, content);
+                self.propose_said(envelope, proposal, *terms, content);
             }
             Intent::Reject { refusal, published } => self.reject_said(envelope, refusal, published),
             Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),

@@ -84,7 +84,7 @@ impl<H: Handles> Topic<H> {
                 held,
                 park_ms,
             } => {
-                self.propose_held(proposal, terms, content, held, park_ms);
+                self.propose_held(proposal, *terms, content, held, park_ms);
             }
             Event::Unproposable { held, end } => self.unproposable(held, end),
             Event::Restore(restore) => self.restore(restore),

@@ -70,12 +70,12 @@ impl Dispatch {
         if let Some(named) = &task {
             call.task.set_about(&named.task);
         }
+        let facts = task.as_ref().map(tasks::relay::Named::facts);
         let target = match &call.request.target {
             Some(Target::Uri(_)) if results::is_own(self, &link.participant.id, &call.request) => {
                 Some(PublicTarget::Kept)
             }
-            _ => named(&call.request)
-                .or(task.as_ref().map(|named| PublicTarget::Task(named.facts()))),
+            _ => named(&call.request).or(facts.as_ref().map(PublicTarget::Task)),
         };
         let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
@@ -238,7 +238,7 @@ impl Dispatch {
             server,
             subject,
             level,
-            notice,
+            notice: Arc::new(notice),
         });
     }
 

@@ -21,7 +21,7 @@ pub enum PublicTarget<'a> {
     /// A server itself, for a method that names nothing in it.
     Upstream(&'a str),
     /// A server's task.
-    Task(NamedTask<'a>),
+    Task(&'a NamedTask<'a>),
     /// A result that the gateway keeps for this caller. Reading it needs no capability.
     Kept,
 }
@@ -129,7 +129,7 @@ pub enum Interest {
     /// The link gets log messages from this level on.
     Level(LogLevel),
     /// The request listens for as long as it is open.
-    Listen(ListenFilter),
+    Listen(Box<ListenFilter>),
 }
 
 /// A caller that comes back for an operation that was answered for now.

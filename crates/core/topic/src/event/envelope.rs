@@ -47,7 +47,7 @@ pub enum Intent<H: Handles> {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
         /// The proposed request. `by` is the sender.
-        terms: Terms,
+        terms: Box<Terms>,
         /// Content of the proposed request, in full.
         content: H::Content,
     },

@@ -156,7 +156,7 @@ impl Stage {
         let terms = terms(&by, &named, &envelope);
         let intent = Intent::Propose {
             proposal: op(proposal),
-            terms,
+            terms: Box::new(terms),
             content: proposal,
         };
         self.send(Envelope {

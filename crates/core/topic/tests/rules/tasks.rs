@@ -113,13 +113,18 @@ fn begins(stage: &mut Stage, task: u128, origin: TaskOrigin) {
 }
 
 fn named(public: &'static str) -> Option<PublicTarget<'static>> {
-    Some(PublicTarget::Task(NamedTask {
+    Some(target(NamedTask {
         public,
         session: SESSION,
         own: public.trim_start_matches('t'),
         right: right("one_a"),
         lost: false,
     }))
+}
+
+/// A task as the target of a request. It lives as long as the test.
+fn target(named: NamedTask<'static>) -> PublicTarget<'static> {
+    PublicTarget::Task(Box::leak(Box::new(named)))
 }
 
 /// A token that is good for this alone.
@@ -136,7 +141,7 @@ fn listen(stage: &mut Stage, operation: u128, tasks: &[&str], token: Option<&Nar
         ..ListenFilter::default()
     };
     let listens = stage.request_with(BOB, operation, "subscriptions/listen", None, |request| {
-        request.interest = Interest::Listen(filter);
+        request.interest = Interest::Listen(Box::new(filter));
         request.narrowing = token;
     });
     assert_eq!(delivered(&listens).0, "portmoot");
@@ -664,7 +669,7 @@ fn a_task_that_a_request_names_is_taken_up_if_its_holder_may_have_it() {
     };
     assert_eq!(shown(&open(&mut stage, hidden)), ["forget task 3"]);
     let lost = |tool| {
-        Some(PublicTarget::Task(NamedTask {
+        Some(target(NamedTask {
             public: "t9",
             session: SESSION,
             own: "9",
@@ -856,7 +861,7 @@ fn tasks_of_a_server_that_is_taken_out_make_way() {
     // It comes back, and what its holder asks about stays.
     stage.configure(&configured());
     stage.server(ONE, "one");
-    let asked = PublicTarget::Task(NamedTask {
+    let asked = target(NamedTask {
         public: "t1",
         session: 0,
         own: "1",

@@ -299,24 +299,14 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::CancelTask { .. } => "task cancelled",
         Effect::ForgetTask { .. } => "task forgotten",
         Effect::LoseTask { .. } => "task lost",
-        Effect::Store {
-            record: Record::Opened,
-            ..
-        } => "stored: opened",
-        Effect::Store {
-            record: Record::Decided {
+        Effect::Store { record, .. } => match **record {
+            Record::Opened => "stored: opened",
+            Record::Decided {
                 ruling: Some(_), ..
-            },
-            ..
-        } => "stored: decided",
-        Effect::Store {
-            record: Record::Decided { ruling: None, .. },
-            ..
-        } => "stored: withdrawn by the topic",
-        Effect::Store {
-            record: Record::Ended { .. },
-            ..
-        } => "stored: ended",
+            } => "stored: decided",
+            Record::Decided { ruling: None, .. } => "stored: withdrawn by the topic",
+            Record::Ended { .. } => "stored: ended",
+        },
         Effect::Proposed { .. } => "proposed",
         Effect::NotProposed { cause, .. } => match cause {
             Cause::Limit => "not proposed: limit",

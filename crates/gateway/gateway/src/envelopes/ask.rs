@@ -76,7 +76,7 @@ fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Liv
             terms,
         }) => Intent::Propose {
             proposal,
-            terms,
+            terms: Box::new(terms),
             content,
         },
         Err(refusal) => Intent::Reject {

@@ -162,11 +162,11 @@ impl Scene {
             server: &self.old,
             subject: Subject::Call(operation),
             level: None,
-            notice: Notice {
+            notice: Arc::new(Notice {
                 method: Method::Known("notifications/progress"),
                 latest: None,
                 payload: Payload::body(Form::Legacy, "{}"),
-            },
+            }),
         })
     }
 

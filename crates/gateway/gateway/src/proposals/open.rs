@@ -205,7 +205,7 @@ fn hold(
             } = opening;
             dispatch.take(Event::Propose {
                 proposal,
-                terms,
+                terms: Box::new(terms),
                 content,
                 held: call.id,
                 park_ms,

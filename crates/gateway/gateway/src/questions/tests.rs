@@ -206,7 +206,7 @@ impl Scene {
             server: &OLD,
             subject: Subject::Call(CALL),
             level: None,
-            notice,
+            notice: Arc::new(notice),
         }
     }
 

@@ -136,7 +136,7 @@ impl World {
         turn.proposing = again.is_none().then_some(proposal);
         let intent = Intent::Propose {
             proposal,
-            terms: terms(&deal),
+            terms: Box::new(terms(&deal)),
             content,
         };
         let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);

@@ -240,7 +240,7 @@ impl World {
                 }
             }
             _ => {
-                let interest = Interest::Listen(self.draw_filter());
+                let interest = Interest::Listen(Box::new(self.draw_filter()));
                 Drawn {
                     method: "subscriptions/listen",
                     aim: Aim::None,

@@ -345,7 +345,7 @@ impl World {
             operation,
             tag: None,
             method: Method::Known(method),
-            target: Some(PublicTarget::Task(named)),
+            target: Some(PublicTarget::Task(&named)),
             interest: Interest::None,
             logs: Logs::OfLink,
             returns: true,
