@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use model::method::TASK_RESULT;
-use model::{
-    LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
-};
+use model::{LinkId, ListKind, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
     BuiltinTool, Handles, Topic,
@@ -339,6 +337,8 @@ impl<H: Handles> Topic<H> {
                 own,
             });
         };
+        let of_caller = self.members.link(operation.link);
+        let logs = operation.log_level(of_caller.and_then(|link| link.level));
         if self.is_mirrored(operation, &member.id) {
             self.mirror(id, None);
             if let Some(operation) = self.operations.get_mut(id) {
@@ -346,7 +346,6 @@ impl<H: Handles> Topic<H> {
             }
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-        let logs = self.logs_of(id);
         self.effects.push(Effect::Deliver {
             call,
             link,
@@ -372,13 +371,6 @@ impl<H: Handles> Topic<H> {
             .link(operation.link)
             .is_some_and(|link| link.promotes);
         by_client && !calls_builtin && operation.state == State::Delivered { proposal: None }
-    }
-
-    /// The level from which on the caller of an open call wants log messages.
-    fn logs_of(&self, id: OperationId) -> Option<LogLevel> {
-        let open = self.operations.get(id)?;
-        let of_link = self.members.link(open.link).and_then(|link| link.level);
-        open.log_level(of_link)
     }
 
     /// Shows a call or its end to watchers.
