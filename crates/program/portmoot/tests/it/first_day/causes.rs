@@ -116,6 +116,19 @@ fn what_is_printed_to_stdout_is_the_reason() {
 }
 
 #[test]
+fn a_server_that_closes_its_stdout_is_down_long_before_its_start_takes_too_long() {
+    let home = Home::new();
+    let script = "exec >&-; while read line; do :; done";
+    let mute = format!(
+        "[servers.mute]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\nstart_timeout = \"600s\"\n"
+    );
+    let gateway = Gateway::start(&home, &mute);
+    gateway.wait_for("mute", "down");
+    let line = listed(&home, "mute");
+    assert!(line.contains("stdout was closed"), "{line}");
+}
+
+#[test]
 fn what_cannot_be_reached_is_named() {
     let home = Home::new();
     // Nothing listens on a port that was free a moment ago.
