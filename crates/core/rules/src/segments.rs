@@ -29,8 +29,12 @@ impl Segments {
     pub(crate) fn common(&self, other: &Self) -> Option<Self> {
         let pairs = self.0.iter().zip(&other.0);
         let shared = pairs.take_while(|(one, other)| one == other).count();
-        let hides = |segments: &[Box<str>]| segments.iter().skip(shared).any(|one| is_hidden(one));
-        if hides(&self.0) || hides(&other.0) {
+        let mut below = self
+            .0
+            .iter()
+            .skip(shared)
+            .chain(other.0.iter().skip(shared));
+        if below.any(|segment| is_hidden(segment)) {
             return None;
         }
         Some(Self(self.0.iter().take(shared).cloned().collect()))
