@@ -9,7 +9,7 @@ use crate::admin::tests::{configured, started_with};
 const RULES: &str = "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"reject\"\n\
                      kind = \"mcp/request:tools/call:pay\"\nproposers = [\"scout\"]\n";
 const TOPIC: &str = "[topics.main]\naccess = \"public\"\nrules = \"rules.toml\"\n";
-const ISSUER: &str = "[issuers.corp]\nissuer = \"https://corp.example\"\n";
+const ISSUER: &str = "[server]\npublic_url = \"https://gw.example\"\n[issuers.corp]\nissuer = \"https://corp.example\"\n";
 
 /// Notes whether the rules of a topic judge, whenever the part that checks tokens of issuers logs
 /// something.

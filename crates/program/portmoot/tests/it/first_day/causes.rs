@@ -93,11 +93,12 @@ fn what_is_printed_to_stdout_is_the_reason() {
     until("while it starts", || {
         Some(listed(&home, "noise")).filter(|line| line.contains(&said))
     });
-    let logs = home.run(&["logs", "noise"]).expect(0).stdout;
-    assert!(
-        logs.contains("on stdout, no message: Hello I am a server"),
-        "{logs}"
-    );
+    // It is logged once the session has its link.
+    until("the log", || {
+        let logs = home.run(&["logs", "noise"]).stdout;
+        logs.contains("on stdout, no message: Hello I am a server")
+            .then_some(())
+    });
     gateway.wait_for("noise", "down");
     // It waits longer at each attempt, and is down for good once it has failed again.
     let line = until("the time that was waited", || {
