@@ -371,3 +371,6 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         since_ms = now_ms;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,12 @@ impl Dispatch {
         self.rules.pause();
     }
 
+    /// Whether the rules of the topic's file judge what is proposed now: there are some, and they are
+    /// not paused.
+    pub fn rules_judge(&self) -> bool {
+        self.rules.judges()
+    }
+
     /// Puts the rules of the topic's file in force in place of those before, and has them judge what
     /// waits for a decision.
     pub fn put_rules_in_force(self: &Arc<Self>, rules: &[CallRule]) {

@@ -335,6 +335,21 @@ pub(super) fn is_paid(result: &Value, amount: u64) {
     assert_eq!(result["content"][0]["text"], paid, "{result}");
 }
 
+/// Checks that a proposal, as it is shown, was decided by ann's rule.
+#[track_caller]
+pub(super) fn is_by_rule(shown: &Value) {
+    let decided = [&shown["decided_by"], &shown["rule"], &shown["rule_author"]];
+    assert_eq!(decided, ["rules", "r1.1", "ann"], "{shown}");
+}
+
+/// Checks that an envelope of the room shows a proposal which was decided by ann's rule.
+#[track_caller]
+pub(super) fn is_announced_by_rule(envelope: &Value) {
+    let payload = &envelope["payload"];
+    let decided = [&payload["by"], &payload["rule"], &payload["rule_author"]];
+    assert_eq!(decided, ["rules", "r1.1", "ann"], "{envelope}");
+}
+
 /// A server with a tool `pay`.
 pub(super) fn paying(is_changed: Arc<AtomicBool>) -> Peer {
     Peer::stdio(move |message| {

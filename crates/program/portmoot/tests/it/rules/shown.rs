@@ -5,7 +5,9 @@ use std::sync::Arc;
 use platform::unix_ms;
 use serde_json::json;
 
-use super::bank::{Bank, DAY_MS, UP_TO_100, paying, whole_seconds};
+use super::bank::{
+    Bank, DAY_MS, UP_TO_100, is_announced_by_rule, is_by_rule, paying, whole_seconds,
+};
 use crate::audit_log::AuditLog;
 use crate::builtin_proposals::data;
 use crate::first_use::blocks_of;
@@ -23,22 +25,9 @@ fn a_rule_decides_and_everything_says_so() {
     let running = boss.receive_until(|one| {
         one["kind"] == "portmoot/proposal" && one["payload"]["state"] == "completed"
     });
-    let payload = &running["payload"];
-    assert_eq!(
-        [&payload["by"], &payload["rule"], &payload["rule_author"]],
-        ["rules", "r1.1", "ann"],
-        "{running}"
-    );
+    is_announced_by_rule(&running);
     let decided = bank.proposal_of(50);
-    assert_eq!(
-        [
-            &decided["decided_by"],
-            &decided["rule"],
-            &decided["rule_author"]
-        ],
-        ["rules", "r1.1", "ann"],
-        "{decided}"
-    );
+    is_by_rule(&decided);
     let id = decided["id"].as_str().unwrap();
     let shown = bank.portmoot(&["proposals", "show", id], 0);
     assert!(shown.contains("by rules (rule r1.1 of ann)"), "{shown}");
@@ -76,11 +65,7 @@ fn built_in_tools_show_decisions_by_rules() {
     });
     let id = &shown["id"];
     for shown in [&shown, &data(&boss, "show_proposal", json!({ "id": id }))] {
-        assert_eq!(
-            [&shown["decided_by"], &shown["rule"], &shown["rule_author"]],
-            ["rules", "r1.1", "ann"],
-            "{shown}"
-        );
+        is_by_rule(shown);
     }
 }
 
