@@ -101,6 +101,7 @@ impl Dispatch {
             correlation: envelope.correlation_id(),
             proposal_digest: about.map(digest),
             narrowing: by.narrowing(),
+            tightening: None,
             message: Arc::clone(envelope),
             bytes: envelope.frame().len(),
             intent,

@@ -57,7 +57,7 @@ impl<'d> Record<'d> {
             Verdict::Admitted { to, own, rule } => {
                 (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str())
             }
-            Verdict::Held { to, own } => (Word::Held, Some(to), own.as_deref(), None),
+            Verdict::Held { to, own, .. } => (Word::Held, Some(to), own.as_deref(), None),
             Verdict::Refused(cause) => (Word::Refused, None, None, Some(cause.as_str())),
         };
         let to = to.map(ParticipantId::as_str);

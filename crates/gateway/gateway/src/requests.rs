@@ -120,6 +120,7 @@ impl Dispatch {
                 logs,
                 returns: call.parks != Parks::Words,
                 narrowing: by.narrowing(),
+                tightening: None,
                 call: Arc::clone(call),
             }),
         };
