@@ -7,7 +7,6 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, admits_kind},
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::{Decision, Terms},
@@ -202,12 +201,9 @@ impl<H: Handles> Topic<H> {
         to: &ParticipantId,
     ) -> bool {
         let method = proposal.terms.method.as_str();
-        let context = proposal.terms.context.as_deref();
-        match self.as_called(proposal, to) {
-            ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
-            ClientName::Hidden => false,
-            ClientName::None => admits_kind(capabilities, method, context, to.as_str()),
-        }
+        let own = proposal.terms.context.as_deref();
+        self.as_called(proposal, to)
+            .is_admitted(capabilities, method, own, to)
     }
 
     /// The public name or URI of what is proposed to a server.

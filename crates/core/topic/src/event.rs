@@ -15,6 +15,7 @@ use model::{
 use crate::{Audience, Handles, ServerLists};
 pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
+    Tightening,
 };
 pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};

@@ -7,6 +7,7 @@ pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod locked_case;
 pub mod shown;
+pub(crate) mod tighten;
 
 #[cfg(test)]
 pub(crate) mod tests;

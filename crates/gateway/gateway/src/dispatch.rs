@@ -192,15 +192,14 @@ impl Dispatch {
         self.step_locked(topic, event, Refused::ByEffect)
     }
 
-    /// Steps the topic for a sender that waits for the step.
-    pub(crate) fn step_awaited(self: &Arc<Self>, event: Event<'_>) -> Step<'_> {
-        let topic = self.lock_for((&event).into());
-        self.step_locked(topic, event, Refused::InStep)
-    }
-
     /// Logs an event, and locks the topic for its step.
     pub(crate) fn lock_for(&self, event: &'static str) -> MutexGuard<'_, Topic> {
         tracing::trace!(target: PATH, event);
+        self.lock_again()
+    }
+
+    /// Locks the topic once more for the step of an event that is logged.
+    pub(crate) fn lock_again(&self) -> MutexGuard<'_, Topic> {
         self.topic.lock()
     }
 

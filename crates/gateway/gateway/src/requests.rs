@@ -11,6 +11,7 @@ use topic::{
 use upstream::Question;
 use wire::mcp::relay;
 
+use crate::by_rule::tighten;
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Requester, Undelivered};
@@ -97,7 +98,7 @@ impl Dispatch {
             Err((refusal, cause)) => {
                 let verdict = Verdict::Refused(cause);
                 self.count(&verdict);
-                Record(self).request(permit, call, &verdict);
+                Record(self).request(permit, call, &verdict, None);
                 return self.turn_away(call, refusal, cause);
             }
         };
@@ -120,14 +121,15 @@ impl Dispatch {
                 logs,
                 returns: call.parks != Parks::Words,
                 narrowing: by.narrowing(),
+                tightening: None,
                 call: Arc::clone(call),
             }),
         };
-        let step = self.step(event);
+        let (step, rule) = tighten::step_request(self, call, event);
         if let Some(verdict) = &step.verdict {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
-                Record(self).request(permit, call, verdict);
+                Record(self).request(permit, call, verdict, rule.as_deref());
             }
         }
         step.carry_out();

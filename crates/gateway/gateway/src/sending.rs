@@ -20,6 +20,7 @@ use upstream::{CallEvents, CallNumber, Caller, Outgoing, Session};
 use wire::mcp::relay;
 use wire::mcp::task::{TaskWish, plain as plain_call};
 
+use crate::by_rule::tighten;
 use crate::call::Call;
 use crate::live::{ConfiguredServer, ProposalView};
 use crate::proposals::open::is_redefined;
@@ -318,6 +319,12 @@ fn target_of_account(
         return Err(Unsendable::Answered(said));
     }
     let own_name = accounts::own_name(server, call, session, sending.own_name.clone())?;
+    tighten::check_name(
+        dispatch,
+        call,
+        sending.own_name.as_deref(),
+        own_name.as_deref(),
+    )?;
     if curation::is_hidden(dispatch, server, call, own_name.as_deref()) {
         let named = call.request.target.as_ref().map(Target::as_str);
         let refusal = topic::request_refusal(Cause::Unknown, named.map(topic::PublicTarget::Tool));

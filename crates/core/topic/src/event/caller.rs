@@ -7,7 +7,7 @@ use model::{
     RateLimit,
 };
 
-use crate::{Cursor, Handles, Listener, NamedTask};
+use crate::{Cause, Cursor, Handles, Listener, NamedTask};
 
 /// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,8 +98,34 @@ pub struct RequestEvent<'a, H: Handles> {
     /// The part of its participant's capabilities that the request's access token is good for;
     /// `None` is all of them.
     pub narrowing: Option<&'a Narrowing>,
+    /// The decision of a rule, if its caller may make it.
+    pub tightening: Option<Tightening>,
     /// The request itself.
     pub call: H::Call,
+}
+
+/// The decision of a rule about a request that its sender may make without an approval. It only takes:
+/// what capabilities refuse, or let be proposed alone, stays so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tightening {
+    /// Another participant decides: the request is held as a proposal, or refused where the topic
+    /// holds none.
+    Ask,
+    /// It never runs.
+    Reject {
+        /// The rule that rejects it, in words for the sender.
+        by: Arc<str>,
+    },
+}
+
+impl Tightening {
+    /// The cause of the refusal of a request of which it takes all.
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Ask => Cause::RuleAsks,
+            Self::Reject { .. } => Cause::RuleRejects,
+        }
+    }
 }
 
 /// The log messages that a caller gets about its request.

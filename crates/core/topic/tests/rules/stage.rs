@@ -446,6 +446,7 @@ impl Stage {
             logs,
             returns: true,
             narrowing: None,
+            tightening: None,
             call,
         };
         change(&mut request);

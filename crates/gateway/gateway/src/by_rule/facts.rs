@@ -45,7 +45,7 @@ impl<'o> CallFacts<'o> {
         let proposer = ParticipantId::new(&opened.by).ok()?;
         let context = opened.context.as_deref();
         let kind = KindRef::request(&opened.method, context).ok()?;
-        let (arguments, beside) = parts_of(opened);
+        let (arguments, beside) = parts_of(&opened.method, opened.params.as_deref());
         let addressee = std::slice::from_ref(&to);
         let tool = definition(dispatch, &proposer, addressee, &opened.method, context);
         let canonical = tool
@@ -101,10 +101,13 @@ impl<'o> CallFacts<'o> {
     }
 }
 
-/// The arguments of a proposal, and the names of what its params have beside them. Read from the
-/// canonical bytes that the proposal's digest covers.
-fn parts_of(opened: &OpenedProposal) -> (Result<Arguments, ArgumentsError>, Vec<String>) {
-    let params = opened.params.as_deref().unwrap_or("{}");
+/// The arguments of a call, and the names of what its params have beside them. Read from the
+/// canonical bytes that a proposal's digest covers.
+pub(crate) fn parts_of(
+    method: &str,
+    params: Option<&str>,
+) -> (Result<Arguments, ArgumentsError>, Vec<String>) {
+    let params = params.unwrap_or("{}");
     let canonical = match call_params(params.as_bytes()) {
         Ok(canonical) => canonical,
         Err(error) => return (Err(error.into()), Vec::new()),
@@ -113,7 +116,7 @@ fn parts_of(opened: &OpenedProposal) -> (Result<Arguments, ArgumentsError>, Vec<
         Ok(members) => members,
         Err(error) => return (Err(error.into()), Vec::new()),
     };
-    let names = MethodFacts::of(&opened.method).names_in();
+    let names = MethodFacts::of(method).names_in();
     let target = if names.is_some() { "name" } else { "uri" };
     let beside = members.iter().map(|(name, _)| name);
     let beside = beside.filter(|name| **name != *target && **name != *ARGUMENTS);
@@ -124,7 +127,7 @@ fn parts_of(opened: &OpenedProposal) -> (Result<Arguments, ArgumentsError>, Vec<
 }
 
 /// The server of this name in a topic, if it is one that is configured.
-fn upstream_of(topic: &Topic, name: &ParticipantId) -> Option<Arc<Upstream>> {
+pub(crate) fn upstream_of(topic: &Topic, name: &ParticipantId) -> Option<Arc<Upstream>> {
     let server = topic.server(name)?;
     Some(Arc::clone(&server.handle.upstream()?.upstream))
 }
@@ -151,15 +154,9 @@ fn sha256(bytes: &[u8]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::opened;
 
     fn parts(method: &str, params: &str) -> (Result<String, ArgumentsError>, Vec<String>) {
-        let opened = OpenedProposal {
-            method: method.into(),
-            params: Some(params.into()),
-            ..opened()
-        };
-        let (arguments, beside) = parts_of(&opened);
+        let (arguments, beside) = parts_of(method, Some(params));
         (arguments.map(|read| read.text().to_owned()), beside)
     }
 

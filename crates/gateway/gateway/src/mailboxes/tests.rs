@@ -146,6 +146,7 @@ impl Scene {
             logs: Logs::None,
             returns: false,
             narrowing: None,
+            tightening: None,
             call: Arc::clone(&call),
         }));
         step.discard();

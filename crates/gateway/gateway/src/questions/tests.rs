@@ -145,6 +145,7 @@ impl Scene {
             logs,
             returns: true,
             narrowing: None,
+            tightening: None,
             call: handle,
         };
         // Nothing is delivered: the test is the server.

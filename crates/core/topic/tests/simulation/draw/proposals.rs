@@ -122,6 +122,7 @@ impl World {
             to,
             correlation,
             token: self.token(),
+            tightening: None,
         };
         let again = self.taken(&envelope, &by, Some(content));
         let not = self.unproposable(&deal);
@@ -180,6 +181,7 @@ impl World {
             to: Vec::new(),
             correlation: None,
             token: self.token(),
+            tightening: None,
         };
         let again = self.taken(&envelope, &by, None);
         if self.books.peek(&drawn, self.now_ms) == Fate::Published && again.is_none() {

@@ -67,6 +67,7 @@ impl World {
                 to,
                 correlation: Some(correlation),
                 token,
+                tightening: None,
             },
             outcome,
         );

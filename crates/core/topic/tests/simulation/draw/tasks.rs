@@ -350,6 +350,7 @@ impl World {
             logs: Logs::OfLink,
             returns: true,
             narrowing: token.as_ref(),
+            tightening: None,
             call,
         };
         if let Ok(at_server) = must {

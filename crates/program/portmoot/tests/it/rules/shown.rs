@@ -8,6 +8,7 @@ use serde_json::json;
 use super::bank::{
     Bank, DAY_MS, UP_TO_100, is_announced_by_rule, is_by_rule, paying, whole_seconds,
 };
+use super::direct::pays_directly;
 use crate::audit_log::AuditLog;
 use crate::builtin_proposals::data;
 use crate::first_use::blocks_of;
@@ -106,7 +107,7 @@ const END: &str = "2026-12-20T09:00:00Z";
 fn the_page_on_rules_shows_what_the_program_prints() {
     let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
     let [topic] = blocks_of(&page, "toml").try_into().unwrap();
-    let [rule] = blocks_of(&page, "toml,rule").try_into().unwrap();
+    let [rule, _] = blocks_of(&page, "toml,rule").try_into().unwrap();
     assert!(topic.contains("rules = \"rules.toml\""), "{topic}");
     let bank = Bank::new();
     let (definition, server) = bank.digests.split_once('\n').unwrap();
@@ -125,7 +126,7 @@ fn the_page_on_rules_shows_what_the_program_prints() {
     let listed = bank.portmoot(&["rules", "ls"], 0);
     bank.reject(&proposal);
     call.rest();
-    let [explain, ls] = blocks_of(&page, "console").try_into().unwrap();
+    let [explain, ls, _] = blocks_of(&page, "console").try_into().unwrap();
     // Days and hours differ.
     let plain = |text: &str| -> Vec<String> {
         let text = text
@@ -149,4 +150,17 @@ fn the_page_on_rules_shows_what_the_program_prints() {
         line.split_once("until ").unwrap().0.to_owned()
     };
     assert_eq!(sentence(&ls), sentence(&listed), "{listed}");
+}
+
+#[test]
+fn the_rule_of_the_page_that_asks_has_more_than_100_wait() {
+    let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
+    let [_, rule] = blocks_of(&page, "toml,rule").try_into().unwrap();
+    let [_, _, ls] = blocks_of(&page, "console").try_into().unwrap();
+    let bank = Bank::with(|_| rule);
+    let (_, shown) = ls.split_once('\n').unwrap();
+    let listed = bank.portmoot(&["rules", "ls"], 0);
+    assert_eq!(shown.trim_end(), listed.trim_end());
+    pays_directly(&bank, 100);
+    bank.asks_for("payer", "bank_pay", 101);
 }
