@@ -130,7 +130,7 @@ impl World {
 
     /// Draws what a rule takes of a request, if its sender may make that.
     pub(crate) fn tightening(&mut self) -> Option<Tightening> {
-        match self.beside.below(12) {
+        match self.beside.below(48) {
             0 => Some(Tightening::Ask),
             1 => Some(Tightening::Reject { by: "r1.1".into() }),
             _ => None,

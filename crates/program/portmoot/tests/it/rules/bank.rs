@@ -53,7 +53,7 @@ impl Bank {
         let all: [(&str, &[&str]); 5] = [
             ("scout", &["mcp/proposal:*"]),
             ("dave", &["mcp/proposal:*"]),
-            ("payer", &["mcp/request:*", "mcp/proposal:*"]),
+            ("payer", &["mcp/proposal:*", "mcp/request:*"]),
             ("ann", &["mcp/request:*", "mcp/proposal:*"]),
             ("boss", &["mcp/*", "portmoot/*"]),
         ];
