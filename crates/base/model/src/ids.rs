@@ -222,10 +222,22 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// One operation, from request to answer. Unguessable: the door draws it at random. Prints as 32
-/// hexadecimal digits.
+/// One operation, from request to answer. Most have a number in the run of the gateway that opened
+/// them, and can be guessed; those that are secrets are random. Prints as 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u128);
+
+impl OperationId {
+    /// The operation of this number in a run of the gateway.
+    pub fn of_run(run: u64, number: u64) -> Self {
+        Self((u128::from(run) << 64) | u128::from(number))
+    }
+
+    /// The number in its run: its JSON-RPC id at a server, or a question's id at a client.
+    pub fn number(self) -> u64 {
+        u64::try_from(self.0 & u128::from(u64::MAX)).unwrap_or_default()
+    }
+}
 
 impl fmt::Display for OperationId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

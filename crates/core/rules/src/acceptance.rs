@@ -92,8 +92,7 @@ pub fn needs_of<'r>(
         needs.extend([AcceptNeed::TypeToolName, AcceptNeed::SecondPerson]);
     }
     for (other, other_traits) in others {
-        let leaks = |reads: ToolTraits, sends: ToolTraits| reads.reads_private && sends.open_world;
-        let is_pair = leaks(traits, other_traits) || leaks(other_traits, traits);
+        let is_pair = may_leak(traits, other_traits) || may_leak(other_traits, traits);
         let mut proposers = rule.scope.proposers.iter();
         let shares = proposers.any(|one| other.scope.proposers.contains(one));
         let is_other = other.name.id != rule.name.id && other.decision == RuleDecision::Approve;
@@ -102,6 +101,11 @@ pub fn needs_of<'r>(
         }
     }
     needs
+}
+
+/// Whether what one tool reads may leave by another one.
+fn may_leak(reads: ToolTraits, sends: ToolTraits) -> bool {
+    reads.reads_private && sends.open_world
 }
 
 /// A renewal of an approving rule.

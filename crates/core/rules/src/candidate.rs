@@ -88,14 +88,10 @@ impl RuleCandidate {
 
     /// Counts a day in the shadow, if an approval at this time begins another one.
     pub(crate) fn count_day(&mut self, at_ms: u64) {
-        let is_another = |begun: u64| {
-            at_ms.saturating_sub(begun) >= SHADOW_DAY_MS && at_ms / DAY_MS != begun / DAY_MS
-        };
-        if self
-            .shadow_days
-            .last()
-            .is_none_or(|begun| is_another(*begun))
-        {
+        let is_another = self.shadow_days.last().is_none_or(|begun| {
+            at_ms.saturating_sub(*begun) >= SHADOW_DAY_MS && at_ms / DAY_MS != begun / DAY_MS
+        });
+        if is_another {
             self.shadow_days.push(at_ms);
         }
     }

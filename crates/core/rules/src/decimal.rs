@@ -61,8 +61,11 @@ impl SpelledNumber {
     }
 }
 
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn exact(negative: bool, whole: &str, fraction: &str) -> Option<Decimal> {
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let has_leading_zero = whole.len() > 1 && whole.starts_with('0');
     if whole.is_empty() || has_leading_zero || !is_digits(whole) || !is_digits(fraction) {
         return None;

@@ -47,8 +47,8 @@ impl PathRoot {
     /// # Errors
     /// The fault.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        let (is_absolute, segments) = plain_segments(text).ok_or(PathError::NotPlain)?;
-        Self::of(is_absolute, Segments::new(&segments))
+        let path = PlainPath::read(text).ok_or(PathError::NotPlain)?;
+        Self::of(path.is_absolute, Segments::new(&path.segments))
     }
 
     fn of(is_absolute: bool, segments: Segments) -> Result<Self, PathError> {
@@ -72,12 +72,12 @@ impl PathRoot {
     /// The directory of a plain path, if it can be a root and the file is not hidden.
     #[must_use]
     pub fn of_parent(path: &str) -> Option<Self> {
-        let (is_absolute, mut segments) = plain_segments(path)?;
-        let file = segments.pop()?;
+        let mut path = PlainPath::read(path)?;
+        let file = path.segments.pop()?;
         if is_hidden(file) {
             return None;
         }
-        Self::of(is_absolute, Segments::new(&segments)).ok()
+        Self::of(path.is_absolute, Segments::new(&path.segments)).ok()
     }
 
     /// The longest root that both lie in, or are.
@@ -103,8 +103,8 @@ impl PathRoot {
 
     /// The name right below this root on the way to a path under it.
     pub(crate) fn child<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let (_, segments) = plain_segments(path)?;
-        segments.get(self.segments.len()).copied()
+        let path = PlainPath::read(path)?;
+        path.segments.get(self.segments.len()).copied()
     }
 
     /// Fit of a text to the condition to lie under this root. A path that would need
@@ -112,16 +112,16 @@ impl PathRoot {
     /// relative path beside an absolute root.
     #[must_use]
     pub fn fit(&self, path: &str) -> Fit {
-        let Some((is_absolute, segments)) = plain_segments(path) else {
+        let Some(path) = PlainPath::read(path) else {
             return Fit::Unclear;
         };
-        if is_absolute != self.is_absolute {
+        if path.is_absolute != self.is_absolute {
             return Fit::Unclear;
         }
-        if let Some(fit) = self.segments.fit(&segments) {
+        if let Some(fit) = self.segments.fit(&path.segments) {
             return fit;
         }
-        let mut pairs = self.segments.iter().zip(&segments);
+        let mut pairs = self.segments.iter().zip(&path.segments);
         let reads_alike =
             pairs.all(|(own, other)| spelling::likeness(own) == spelling::likeness(other));
         if reads_alike {
@@ -143,29 +143,43 @@ impl fmt::Display for PathRoot {
 
 /// Whether a text looks like a path: it has a separator, and no reader changes it.
 pub(crate) fn is_plain_path(text: &str) -> bool {
-    text.contains('/') && plain_segments(text).is_some()
+    text.contains('/') && PlainPath::read(text).is_some()
 }
 
-/// The segments of a path that every reader reads alike, and whether it is absolute.
-fn plain_segments(path: &str) -> Option<(bool, Vec<&str>)> {
-    let (is_absolute, rest) = match path.strip_prefix('/') {
-        Some(rest) => (true, rest),
-        None => (false, path),
-    };
-    let segments: Vec<&str> = rest.split('/').collect();
-    let is_option = !is_absolute && rest.starts_with(['-', '@']);
-    (!is_option && segments.iter().all(|segment| is_plain_segment(segment)))
-        .then_some((is_absolute, segments))
+/// A path that every reader reads alike.
+struct PlainPath<'p> {
+    is_absolute: bool,
+    segments: Vec<&'p str>,
+}
+
+impl<'p> PlainPath<'p> {
+    fn read(path: &'p str) -> Option<Self> {
+        let below_root = path.strip_prefix('/');
+        let is_absolute = below_root.is_some();
+        let rest = below_root.unwrap_or(path);
+        if !is_absolute && rest.starts_with(['-', '@']) {
+            // It is an option.
+            return None;
+        }
+        let segments: Vec<&str> = rest.split('/').collect();
+        if !segments.iter().all(|segment| is_plain_segment(segment)) {
+            return None;
+        }
+        Some(Self {
+            is_absolute,
+            segments,
+        })
+    }
 }
 
 fn is_plain_segment(segment: &str) -> bool {
-    let is_blank_end = |end: Option<char>| end.is_none_or(char::is_whitespace);
     // Readers that split at blanks would take the rest for an option.
     let has_option = segment.contains(" -");
     !segment.ends_with('.')
         && !has_option
-        && !is_blank_end(segment.chars().next())
-        && !is_blank_end(segment.chars().next_back())
+        && !segment.is_empty()
+        && !segment.starts_with(char::is_whitespace)
+        && !segment.ends_with(char::is_whitespace)
         && !segment.contains(|symbol| SIGNS.contains(symbol))
         && segment.chars().all(is_of_names)
         && spelling::oddity(segment).is_none()

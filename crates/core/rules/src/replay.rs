@@ -234,7 +234,9 @@ impl RuleReplay {
         for charge in rules.charges(&call, spent, approved_by.as_ref()) {
             spent.apply(SpentEvent::Charged(charge));
         }
-        if let Some(answered) = rules.remembers(&call).filter(|_| past.succeeded) {
+        if past.succeeded
+            && let Some(answered) = rules.remembers(&call)
+        {
             spent.apply(SpentEvent::Answered(answered));
         }
     }

@@ -176,6 +176,20 @@ impl RuleSet {
         self.tightening > 0
     }
 
+    /// Whether some rule that rejects or asks may be about calls of a kind, whatever their arguments.
+    /// A kind that names no target may be of any.
+    #[must_use]
+    pub fn tightens_kind(&self, kind: KindRef<'_>) -> bool {
+        if !self.tightens() {
+            return false;
+        }
+        if kind.context().is_some() {
+            return self.of_kind(kind).any(|rule| rule.decision.tightens());
+        }
+        let mut tightening = self.rules.iter().filter(|rule| rule.decision.tightens());
+        tightening.any(|rule| kind.method() == Some(&rule.scope.method))
+    }
+
     /// The rule that decides a call, if one does. A rule that rejects goes before one that asks,
     /// and that before one that approves; of several that approve, the one that ends first.
     ///

@@ -29,8 +29,7 @@ impl Segments {
     pub(crate) fn common(&self, other: &Self) -> Option<Self> {
         let pairs = self.0.iter().zip(&other.0);
         let shared = pairs.take_while(|(one, other)| one == other).count();
-        let hides = |segments: &[Box<str>]| segments.iter().skip(shared).any(|one| is_hidden(one));
-        if hides(&self.0) || hides(&other.0) {
+        if has_hidden(&self.0, shared) || has_hidden(&other.0, shared) {
             return None;
         }
         Some(Self(self.0.iter().take(shared).cloned().collect()))
@@ -61,6 +60,11 @@ impl Segments {
             Some(Fit::Held)
         }
     }
+}
+
+/// Whether a name from this place on is hidden.
+fn has_hidden(segments: &[Box<str>], from: usize) -> bool {
+    segments.iter().skip(from).any(|one| is_hidden(one))
 }
 
 /// Whether a name begins with a dot: tools keep settings, keys and hooks in such files, which

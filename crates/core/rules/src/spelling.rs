@@ -7,7 +7,6 @@ use unicode_security::{MixedScript, skeleton};
 /// Why a text can be read in several ways; `None` if it cannot: no hidden character but line feeds
 /// and tabs, in normal form NFC, letters of one script.
 pub(crate) fn oddity(text: &str) -> Option<&'static str> {
-    let is_unseen = |symbol: char| is_hidden(symbol) && !matches!(symbol, '\n' | '\t');
     if text.is_ascii() && !text.chars().any(is_unseen) {
         return None;
     }
@@ -21,6 +20,10 @@ pub(crate) fn oddity(text: &str) -> Option<&'static str> {
         return Some("it mixes scripts whose letters look alike");
     }
     None
+}
+
+fn is_unseen(symbol: char) -> bool {
+    is_hidden(symbol) && !matches!(symbol, '\n' | '\t')
 }
 
 /// Whether a text is a compatibility form of another one.

@@ -179,10 +179,7 @@ impl fmt::Display for UrlRoot {
 impl<'a> PlainUrl<'a> {
     fn read(url: &'a str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
-        let is_scheme = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        if !scheme.starts_with(|first: char| first.is_ascii_lowercase())
-            || !scheme.bytes().all(is_scheme)
-        {
+        if !is_scheme(scheme) {
             return None;
         }
         let (before, query) = match rest.split_once('?') {
@@ -218,25 +215,35 @@ impl<'a> PlainUrl<'a> {
     }
 }
 
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
 /// Whether a host, perhaps with a port, is plain.
 fn is_authority(authority: &str) -> bool {
     let (host, port) = match authority.split_once(':') {
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     };
-    let is_port = |port: &str| {
-        (1..=5).contains(&port.len())
-            && !port.starts_with('0')
-            && port.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    };
     host.split('.').all(is_label) && port.is_none_or(is_port)
+}
+
+fn is_port(text: &str) -> bool {
+    (1..=5).contains(&text.len())
+        && !text.starts_with('0')
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text is a label of a host's name.
+fn is_label(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 /// The segments of a path; none of `/`.
@@ -246,8 +253,10 @@ fn path_segments(path: &str) -> Option<Vec<&str>> {
         return Some(Vec::new());
     }
     let segments: Vec<&str> = rest.split('/').collect();
-    let is_plain = |segment: &&str| is_word(segment) && !segment.ends_with('.');
-    segments.iter().all(is_plain).then_some(segments)
+    let are_plain = segments
+        .iter()
+        .all(|segment| is_word(segment) && !segment.ends_with('.'));
+    are_plain.then_some(segments)
 }
 
 /// Whether a text has letters, digits, `.`, `_` and `-` only, and is more than a dot.

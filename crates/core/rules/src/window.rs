@@ -44,10 +44,7 @@ impl RuleWindow {
     pub fn parse(text: &str) -> Result<Self, WindowError> {
         let units = [("m", MINUTE_MS), ("h", HOUR_MS), ("d", DAY_MS)];
         let read = units.iter().find_map(|(unit, ms)| {
-            let count = text.strip_suffix(unit)?;
-            let is_plain =
-                count.bytes().all(|byte| byte.is_ascii_digit()) && !count.starts_with('0');
-            let count: u64 = count.parse().ok().filter(|_| is_plain)?;
+            let count = plain_count(text.strip_suffix(unit)?)?;
             count.checked_mul(*ms)
         });
         match read {
@@ -172,7 +169,6 @@ impl fmt::Display for WeekHours {
                 few => few.iter().map(|at| name(*at)).collect::<Vec<_>>().join(","),
             })
             .collect();
-        let clock = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
         write!(
             out,
             "{} {}-{} ",
@@ -188,12 +184,21 @@ impl fmt::Display for WeekHours {
     }
 }
 
+/// The place of a day in the week.
+fn day_of(name: &str) -> Option<usize> {
+    DAYS.iter().position(|day| *day == name)
+}
+
+/// A time of day as it is written.
+fn clock(minutes: u16) -> String {
+    format!("{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
 /// The bits of `Mon` or `Mon-Fri`.
 fn day_bits(part: &str) -> Option<u8> {
-    let day = |name: &str| DAYS.iter().position(|day| *day == name);
     let (first, last) = match part.split_once('-') {
-        Some((first, last)) => (day(first)?, day(last)?),
-        None => (day(part)?, day(part)?),
+        Some((first, last)) => (day_of(first)?, day_of(last)?),
+        None => (day_of(part)?, day_of(part)?),
     };
     (first <= last).then(|| {
         (first..=last)
@@ -202,14 +207,30 @@ fn day_bits(part: &str) -> Option<u8> {
     })
 }
 
+/// A number without a sign and without leading zeros.
+fn plain_count(digits: &str) -> Option<u64> {
+    if digits.starts_with('0') || !are_digits(digits) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+fn two_digits(digits: &str) -> Option<u16> {
+    if digits.len() != 2 || !are_digits(digits) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+fn are_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The minutes of `HH:MM`, up to `24:00`.
 fn clock_minutes(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
-    let two = |digits: &str| {
-        let is_plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse::<u16>().ok().filter(|_| is_plain)
-    };
-    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    let hours = two_digits(hours)?;
+    let minutes = two_digits(minutes)?;
     let all = hours * 60 + minutes;
     (minutes < 60 && all <= DAY_MINUTES).then_some(all)
 }

@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use model::{ListKind, MethodFacts, ParticipantId, method::CALL_TOOL, overlap};
+use model::{Capabilities, ListKind, MethodFacts, ParticipantId, method::CALL_TOOL, overlap};
 
 use crate::{
     BuiltinTool,
-    admission::Looker,
+    admission::{Looker, admits, admits_kind},
     config::{AUTHORIZE, Limits, UPSTREAMS_MAX, UpstreamNames},
     event::PublicTarget,
     names::{Rewritten, behind_rewriting, public_name, public_uri},
@@ -26,6 +26,24 @@ pub(crate) enum ClientName {
     Hidden,
     /// As its kind does: it is no entry of a server, or one of the gateway.
     None,
+}
+
+impl ClientName {
+    /// Whether these capabilities admit a request to a participant for what has this name, and that
+    /// name there.
+    pub(crate) fn is_admitted(
+        &self,
+        capabilities: &Capabilities,
+        method: &str,
+        own: Option<&str>,
+        to: &ParticipantId,
+    ) -> bool {
+        match self {
+            Self::Public(public) => admits(capabilities, method, Some(public), to.as_str()),
+            Self::Hidden => false,
+            Self::None => admits_kind(capabilities, method, own, to.as_str()),
+        }
+    }
 }
 
 /// A server's place in the configured order. It changes only with

@@ -7,7 +7,6 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, admits_kind},
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::{Decision, Terms},
@@ -136,7 +135,7 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Store {
             proposal: id,
             content,
-            record,
+            record: Box::new(record),
         });
     }
 
@@ -202,14 +201,9 @@ impl<H: Handles> Topic<H> {
         to: &ParticipantId,
     ) -> bool {
         let method = proposal.terms.method.as_str();
-        let context = proposal.terms.context.as_deref();
-        admits_named(
-            capabilities,
-            method,
-            context,
-            self.as_called(proposal, to),
-            to,
-        )
+        let own = proposal.terms.context.as_deref();
+        self.as_called(proposal, to)
+            .is_admitted(capabilities, method, own, to)
     }
 
     /// Whether a participant with these capabilities could make a request for an entry of one
@@ -224,7 +218,7 @@ impl<H: Handles> Topic<H> {
         let is_asked_for = KindRef::request(method, Some(target))
             .is_ok_and(|kind| capabilities.admits(kind, &[to.as_str()]));
         let called = self.catalog.client_name(to, method, target);
-        is_asked_for || admits_named(capabilities, method, Some(target), called, to)
+        is_asked_for || called.is_admitted(capabilities, method, Some(target), to)
     }
 
     /// The public name or URI of what is proposed to a server.
@@ -352,7 +346,7 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Store {
             proposal: id,
             content: proposal.content.clone(),
-            record,
+            record: Box::new(record),
         });
     }
 
@@ -492,20 +486,5 @@ impl<H: Handles> Topic<H> {
             };
             self.effects.push(Effect::RefuseDecision(refused));
         }
-    }
-}
-
-/// Whether these capabilities admit a request for an entry that MCP clients call so.
-fn admits_named(
-    capabilities: &Capabilities,
-    method: &str,
-    context: Option<&str>,
-    called: ClientName,
-    to: &ParticipantId,
-) -> bool {
-    match called {
-        ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
-        ClientName::Hidden => false,
-        ClientName::None => admits_kind(capabilities, method, context, to.as_str()),
     }
 }

@@ -130,7 +130,8 @@ pub enum Effect<H: Handles> {
         /// The approved proposal that the request carries out.
         proposal: Option<Box<ProposalView<H>>>,
     },
-    /// A caller may only propose its request, so the request waits. The shell answers with
+    /// A caller may only propose its request, or a rule asks for a decision about it, so the request
+    /// waits. The shell answers with
     /// [`Event::Propose`](crate::Event::Propose) or
     /// [`Event::Unproposable`](crate::Event::Unproposable).
     Hold {
@@ -304,7 +305,7 @@ pub enum Effect<H: Handles> {
         /// The proposed request.
         content: H::Content,
         /// The change.
-        record: ProposalChange<H>,
+        record: Box<ProposalChange<H>>,
     },
     /// A proposal is open to decisions.
     Proposed {

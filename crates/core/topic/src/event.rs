@@ -15,6 +15,7 @@ use model::{
 use crate::{Audience, Handles, ServerLists};
 pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
+    Tightening,
 };
 pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
@@ -138,7 +139,7 @@ pub enum Event<'a, H: Handles> {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
         /// The proposed request.
-        terms: Terms,
+        terms: Box<Terms>,
         /// Content of the proposed request, in full.
         content: H::Content,
         /// The held call (see [`Effect::Hold`](crate::Effect::Hold)).

@@ -71,6 +71,7 @@ mod deadlines;
 mod decide;
 mod departures;
 mod diff;
+mod direct;
 mod effect;
 mod event;
 mod fulfil;
@@ -111,6 +112,7 @@ pub use config::{
     UpstreamNames,
 };
 pub use departures::DEPARTURES_MAX;
+pub use direct::Destination;
 pub use effect::{
     Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored,
     ProposalChange, ProposalView, Receiver, RefusedDecision, RoomEffect, Rule, Verdict,
@@ -119,6 +121,7 @@ pub use event::{
     About, Ask, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining,
     ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, PublicTarget, RequestEvent,
     Requested, Restore, Resume, Say, Seating, SharedLists, Subject, TaskOrigin, TaskRight, Terms,
+    Tightening,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;

@@ -337,7 +337,7 @@ impl<H: Handles> Topic<H> {
         } = configure;
         let before = self.seen_by(&self.caller_links());
         if let Some(settings) = settings {
-            self.set(settings);
+            self.set(*settings);
         }
         self.set_servers(upstreams);
         for seating in seats {

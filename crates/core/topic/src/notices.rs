@@ -194,7 +194,7 @@ impl<H: Handles> Topic<H> {
                     self.unsubscribe(&resource, link);
                 }
             }
-            Interest::Listen(filter) => self.listen(id, link, filter, narrowing),
+            Interest::Listen(filter) => self.listen(id, link, *filter, narrowing),
         }
     }
 

@@ -196,7 +196,7 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Store {
             proposal: id,
             content,
-            record: ProposalChange::Opened,
+            record: Box::new(ProposalChange::Opened),
         });
     }
 

@@ -4,7 +4,7 @@ use model::{Refusal, RefusalCode};
 
 use crate::{
     effect::Cause,
-    event::{Interest, PublicTarget},
+    event::{Interest, PublicTarget, Tightening},
 };
 
 /// A cause, with the refusal if the cause and the event do not give it.
@@ -41,6 +41,17 @@ pub fn of_request(cause: Cause, target: Option<PublicTarget<'_>>) -> Box<Refusal
     })
 }
 
+/// The refusal of what a rule takes of a request.
+pub(crate) fn of_tightening(tightening: &Tightening) -> Box<Refusal> {
+    let plain = plain(tightening.cause());
+    match tightening {
+        Tightening::Ask => plain,
+        Tightening::Reject { by } => {
+            Box::new(Refusal::new(plain.code, format!("rejected by {by}")))
+        }
+    }
+}
+
 /// The refusal of a caller that comes back.
 pub(crate) fn of_return(cause: Cause) -> Box<Refusal> {
     match cause {
@@ -68,6 +79,12 @@ fn words(cause: Cause) -> Refusal {
             None,
         ),
         Cause::NotAdmitted => (Code::CapabilityViolation, "this is not granted", None),
+        Cause::RuleAsks => (
+            Code::CapabilityViolation,
+            "a rule leaves this request to the decision of another participant",
+            Some("propose it with `mcp/proposal`, and wait for the decision"),
+        ),
+        Cause::RuleRejects => (Code::CapabilityViolation, "a rule rejects this", None),
         Cause::Withdrawn => (
             Code::Forbidden,
             "the permission for this was withdrawn",

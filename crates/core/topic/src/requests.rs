@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::method::TASK_RESULT;
 use model::{
-    LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
+    LinkId, ListKind, Method, MethodFacts, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
 };
 
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     admission::{Looker, judge, proposes},
     catalog::Route,
     effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
-    event::{End, Interest, OperationRef, PublicTarget, RequestEvent},
-    members::Seat,
+    event::{End, Interest, OperationRef, PublicTarget, RequestEvent, Tightening},
+    members::{Link, Seat},
     names::APP_SCHEME,
     operations::{Handle, Operation, Rare, State},
     proposals::{RoomCall, RoomRequests},
@@ -36,15 +36,28 @@ struct Accepted<'a> {
 enum Judgement {
     /// It runs, by this rule.
     Admitted(Rule),
-    /// It is held as a proposal.
-    Held,
+    /// It is held as a proposal: because a rule asks, or because its caller may only propose it.
+    Held { asked: bool },
 }
 
 impl Judgement {
     fn state(&self) -> State {
         match self {
             Self::Admitted(_) => State::Delivered { proposal: None },
-            Self::Held => State::Held { proposal: None },
+            Self::Held { .. } => State::Held { proposal: None },
+        }
+    }
+
+    /// The judgement with what a rule takes of it. What may only be proposed is left to the rules for
+    /// proposals.
+    fn tightened(self, by: Option<&Tightening>, can_be_held: bool) -> Result<Self, Cause> {
+        match (by, self) {
+            (Some(Tightening::Ask), Self::Admitted(_)) if can_be_held => {
+                Ok(Self::Held { asked: true })
+            }
+            (Some(Tightening::Ask), Self::Admitted(_)) => Err(Cause::RuleAsks),
+            (Some(Tightening::Reject { .. }), Self::Admitted(_)) => Err(Cause::RuleRejects),
+            (_, judgement) => Ok(judgement),
         }
     }
 
@@ -56,7 +69,7 @@ impl Judgement {
                 own,
                 rule,
             },
-            Self::Held => Verdict::Held { to, own },
+            Self::Held { asked } => Verdict::Held { to, own, asked },
         }
     }
 }
@@ -81,6 +94,7 @@ impl<H: Handles> Topic<H> {
             logs,
             returns,
             narrowing,
+            tightening,
             call,
         } = request;
         if self.operations.contains(operation) {
@@ -109,10 +123,14 @@ impl<H: Handles> Topic<H> {
             method = OWN_PROPOSAL;
             target = None;
         }
-        let accepted = match self.admit(link, narrowing, &method, target, &interest) {
+        let rules = tightening.as_ref();
+        let accepted = match self.admit(link, narrowing, &method, target, &interest, rules) {
             Ok(accepted) => accepted,
             Err(cause) => {
-                let refusal = self.refusal_of(link, narrowing, method.as_str(), target, cause);
+                let refusal = match tightening {
+                    Some(by) if by.cause() == cause => refusals::of_tightening(&by),
+                    _ => self.refusal_of(link, narrowing, method.as_str(), target, cause),
+                };
                 return self.refuse_request(call, refusal, cause);
             }
         };
@@ -197,23 +215,13 @@ impl<H: Handles> Topic<H> {
         method: &Method,
         target: Option<PublicTarget<'a>>,
         interest: &Interest,
+        tightening: Option<&Tightening>,
     ) -> Result<Accepted<'a>, Cause> {
         let (link, member) = self.members.linked(link).ok_or(Cause::NotAdmitted)?;
         if !member.is_caller() {
             return Err(Cause::NotAdmitted);
         }
-        let mut route = None;
-        // A method that is not of the protocol goes to the one server whose names have no prefix.
-        if target.is_none() && matches!(method, Method::Other(_)) {
-            route = self.catalog.bare_route();
-        }
-        let route = match route {
-            Some(route) => route,
-            None => self
-                .catalog
-                .resolve(link.overrides(), target)
-                .ok_or(Cause::Unknown)?,
-        };
+        let route = self.route_of(link, method, target).ok_or(Cause::Unknown)?;
         // Only a call that can be carried out later is held: no change of the notifications of a
         // link, and no call of the gateway's own tools.
         let promotes = link.promotes
@@ -229,7 +237,7 @@ impl<H: Handles> Topic<H> {
                 at,
             }),
             Err(Cause::NotAdmitted) if promotes && proposes(&granted, method, context, server) => {
-                Judgement::Held
+                Judgement::Held { asked: false }
             }
             Err(cause) => return Err(cause),
         };
@@ -240,17 +248,38 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::ToolChanged);
         }
         let server = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
+        let can_be_held = promotes && MethodFacts::of(method).is_proposable;
         Ok(Accepted {
+            judgement: judgement.tightened(tightening, can_be_held)?,
             route,
             server,
-            judgement,
         })
+    }
+
+    /// The route of a request, whether or not its caller may make it. A method that is not of the
+    /// protocol goes to the one server whose names have no prefix.
+    pub(crate) fn route_of<'a>(
+        &'a self,
+        link: &'a Link<H>,
+        method: &Method,
+        target: Option<PublicTarget<'a>>,
+    ) -> Option<Route<'a>> {
+        let mut route = None;
+        if target.is_none() && matches!(method, Method::Other(_)) {
+            route = self.catalog.bare_route();
+        }
+        route.or_else(|| self.catalog.resolve(link.overrides(), target))
     }
 
     /// Whether a request is for a result that is kept for its caller, or for one of the tools for a
     /// caller's own proposals. They work whether or not they are listed, unless a server lists a
     /// tool of this name.
-    fn serves_own(&self, link: LinkId, method: &Method, target: Option<PublicTarget<'_>>) -> bool {
+    pub(crate) fn serves_own(
+        &self,
+        link: LinkId,
+        method: &Method,
+        target: Option<PublicTarget<'_>>,
+    ) -> bool {
         if target == Some(PublicTarget::Kept) {
             return true;
         }
@@ -339,6 +368,8 @@ impl<H: Handles> Topic<H> {
                 own,
             });
         };
+        let of_caller = self.members.link(operation.link);
+        let logs = operation.log_level(of_caller.and_then(|link| link.level));
         if self.is_mirrored(operation, &member.id) {
             self.mirror(id, None);
             if let Some(operation) = self.operations.get_mut(id) {
@@ -346,7 +377,6 @@ impl<H: Handles> Topic<H> {
             }
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-        let logs = self.logs_of(id);
         self.effects.push(Effect::Deliver {
             call,
             link,
@@ -372,13 +402,6 @@ impl<H: Handles> Topic<H> {
             .link(operation.link)
             .is_some_and(|link| link.promotes);
         by_client && !calls_builtin && operation.state == State::Delivered { proposal: None }
-    }
-
-    /// The level from which on the caller of an open call wants log messages.
-    fn logs_of(&self, id: OperationId) -> Option<LogLevel> {
-        let open = self.operations.get(id)?;
-        let of_link = self.members.link(open.link).and_then(|link| link.level);
-        open.log_level(of_link)
     }
 
     /// Shows a call or its end to watchers.
@@ -409,8 +432,10 @@ impl<H: Handles> Topic<H> {
             None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
             Some(_) => crate::Audience::mirror(&mirrored.from, None),
         };
-        self.effects
-            .publish(RoomEffect::Mirror { mirrored, audience });
+        self.effects.publish(RoomEffect::Mirror {
+            mirrored: Box::new(mirrored),
+            audience,
+        });
     }
 
     /// Ends an operation with its receiver's answer: a question at its caller, a call at its server.

@@ -45,6 +45,12 @@ impl<H: Handles> Topic<H> {
                 return self.refuse_envelope(link, say.message, refusal, cause);
             }
         };
+        if let Some(tightening) = say.tightening.take()
+            && !self.names_anothers(link, say.correlation)
+        {
+            let refusal = refusals::of_tightening(&tightening);
+            return self.refuse_envelope(link, say.message, refusal, tightening.cause());
+        }
         // Without a capability for its kind the envelope is for the gateway alone.
         let is_for_gateway = rule.at.is_none();
         self.effects.verdict = Some(Verdict::Admitted {
@@ -122,6 +128,14 @@ impl<H: Handles> Topic<H> {
             server,
             message: message.clone(),
         });
+    }
+
+    /// Whether an envelope on this link names a proposal of another participant: as a request it
+    /// approves that, or is refused.
+    fn names_anothers(&self, link: LinkId, correlation: Option<&str>) -> bool {
+        let proposal = correlation.and_then(|id| self.proposal_of(id));
+        let named_by = self.participant(link);
+        proposal.is_some_and(|proposal| named_by != Some(&proposal.terms.by))
     }
 
     /// Whether an envelope names a proposal, be it over.
@@ -247,7 +261,7 @@ impl<H: Handles> Topic<H> {
                 terms,
                 content,
             } => {
-                self.propose_said(envelope, proposal, terms, content);
+                self.propose_said(envelope, proposal, *terms, content);
             }
             Intent::Reject { refusal, published } => self.reject_said(envelope, refusal, published),
             Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),

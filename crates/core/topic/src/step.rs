@@ -84,7 +84,7 @@ impl<H: Handles> Topic<H> {
                 held,
                 park_ms,
             } => {
-                self.propose_held(proposal, terms, content, held, park_ms);
+                self.propose_held(proposal, *terms, content, held, park_ms);
             }
             Event::Unproposable { held, end } => self.unproposable(held, end),
             Event::Restore(restore) => self.restore(restore),
@@ -154,10 +154,11 @@ impl<H: Handles> Topic<H> {
 
     /// The time on the steady clock of the next [`Event::Tick`] that has effects, milliseconds.
     pub fn next_deadline_ms(&self) -> Option<u64> {
-        let operations = self.deadlines.next_ms();
-        let proposals = self.proposals.next_deadline_ms();
-        let tasks = self.tasks.next_deadline_ms();
-        [operations, proposals, tasks].into_iter().flatten().min()
+        let at_ms = |deadline: Option<u64>| deadline.unwrap_or(u64::MAX);
+        let first_ms = at_ms(self.deadlines.next_ms())
+            .min(at_ms(self.proposals.next_deadline_ms()))
+            .min(at_ms(self.tasks.next_deadline_ms()));
+        (first_ms < u64::MAX).then_some(first_ms)
     }
 
     /// The time on the wall clock of the next [`Event::Tick`] that has effects, whatever the steady

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use auth::Participant;
 use bytes::Bytes;
 use control::Bounds;
-use gateway::{Dispatch, Link, Outlet, Passed, Questioned, Undelivered, number_of};
+use gateway::{Dispatch, Link, Outlet, Passed, Questioned, Undelivered};
 use model::{Form, ListKind, OperationId};
 use tokio::sync::Notify;
 use topic::Ended;
@@ -145,7 +145,7 @@ impl Outlet for Home {
 
     fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
         let stream = self.unasked().ok_or(Undelivered::OtherForm)?;
-        let number = number_of(question.operation);
+        let number = question.operation.number();
         let frame = relay::encode_question(question.request, number, self.form, question.respell);
         let sent = stream.send(frame.ok_or(Undelivered::OtherForm)?, None);
         sent.map_err(|_| Undelivered::Overrun)
@@ -180,7 +180,7 @@ impl Outlet for Home {
 /// The notification that withdraws a question from its client.
 pub(crate) fn question_withdrawn(operation: OperationId) -> Bytes {
     let params = json::object(|params| {
-        params.number("requestId", number_of(operation));
+        params.number("requestId", operation.number());
     });
     rpc::notification("notifications/cancelled", Some(&params))
 }

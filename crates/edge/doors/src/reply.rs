@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use control::Bounds;
-use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
+use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered};
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
 use wire::mcp::{refusal, relay};
 use wire::rpc::Id;
@@ -84,7 +84,7 @@ impl<S: Sink> Reply for SinkReply<S> {
     }
 
     fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        let number = number_of(question.operation);
+        let number = question.operation.number();
         let frame =
             relay::encode_question(question.request, number, call.link.form, question.respell);
         self.send(call, frame.ok_or(Undelivered::OtherForm)?, None)

@@ -162,12 +162,12 @@ impl Admin {
         self.recorded((TOKENS, name, None), &by.id, "rotated", || {
             self.change(Concerned::Everybody, |journal, now| {
                 let authority = right_of(by, &now.grants);
-                let rotated = (name, overlap_ms);
                 tokens::rotate(
                     journal,
                     &now.config.identity,
                     authority,
-                    rotated,
+                    name,
+                    overlap_ms,
                     &random(),
                     unix_ms(),
                 )

@@ -20,7 +20,7 @@ use crate::mailbox::Mailbox;
 use schema::ToolSchema;
 use transcode::shown::JsonView;
 
-use crate::{context::call_number, proposals::content::Waits};
+use crate::proposals::content::Waits;
 use sessions::Sessions;
 use waiter::{Waiter, WaitsWith};
 
@@ -481,7 +481,7 @@ impl Call {
             cancelled.notify_one();
         }
         if let Some(session) = self.sessions.last() {
-            session.cancel(call_number(self.id), reason);
+            session.cancel(CallNumber::of(self.id), reason);
         }
         self.task.stop(reason);
     }

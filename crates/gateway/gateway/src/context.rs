@@ -8,7 +8,7 @@ use model::{LinkId, OperationId};
 use oauth::ServerAccounts;
 use platform::{millis, random, unix_ms};
 use topic::Now;
-use upstream::{CallNumber, FieldNumbers, RequestNumbers};
+use upstream::{FieldNumbers, RequestNumbers};
 
 /// Clock, ids and seal of one gateway, and its accounts at servers.
 pub struct Context {
@@ -73,17 +73,17 @@ impl Context {
 
     /// A new operation. Not secret: handles that leave the gateway are sealed or random.
     pub fn operation(&self) -> OperationId {
-        self.numbered(self.numbers.next())
+        OperationId::of_run(self.run, self.numbers.next())
     }
 
     /// The operation of this number.
     pub fn numbered(&self, number: u64) -> OperationId {
-        OperationId((u128::from(self.run) << 64) | u128::from(number))
+        OperationId::of_run(self.run, number)
     }
 
     /// A new id for an envelope to one participant alone.
     pub(crate) fn direct_envelope(&self) -> OperationId {
-        OperationId((u128::from(self.direct) << 64) | u128::from(self.numbers.next()))
+        OperationId::of_run(self.direct, self.numbers.next())
     }
 }
 
@@ -91,16 +91,6 @@ impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Context").finish_non_exhaustive()
     }
-}
-
-/// The number of an operation: its JSON-RPC id at a server, or a question's id at a client.
-pub fn number_of(operation: OperationId) -> u64 {
-    u64::try_from(operation.0 & u128::from(u64::MAX)).unwrap_or_default()
-}
-
-/// Number of the call that an operation is.
-pub(crate) fn call_number(operation: OperationId) -> CallNumber {
-    CallNumber(number_of(operation))
 }
 
 impl room::Stamps for Context {

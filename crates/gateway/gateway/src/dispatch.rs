@@ -118,6 +118,8 @@ pub struct Dispatch {
     /// Time at which the timer wakes, in milliseconds on the context's clock.
     armed_ms: AtomicU64,
     timer: Arc<Notify>,
+    /// Runs what a thread leaves to others.
+    runtime: Handle,
     run: Run,
 }
 
@@ -171,6 +173,7 @@ impl Dispatch {
             violations: Violations::default(),
             armed_ms: AtomicU64::new(u64::MAX),
             timer,
+            runtime: Handle::current(),
             run,
         });
         tokio::spawn(tick(Arc::downgrade(&dispatch), Arc::clone(&dispatch.timer)));
@@ -189,15 +192,14 @@ impl Dispatch {
         self.step_locked(topic, event, Refused::ByEffect)
     }
 
-    /// Steps the topic for a sender that waits for the step.
-    pub(crate) fn step_awaited(self: &Arc<Self>, event: Event<'_>) -> Step<'_> {
-        let topic = self.lock_for((&event).into());
-        self.step_locked(topic, event, Refused::InStep)
-    }
-
     /// Logs an event, and locks the topic for its step.
     pub(crate) fn lock_for(&self, event: &'static str) -> MutexGuard<'_, Topic> {
         tracing::trace!(target: PATH, event);
+        self.lock_again()
+    }
+
+    /// Locks the topic once more for the step of an event that is logged.
+    pub(crate) fn lock_again(&self) -> MutexGuard<'_, Topic> {
         self.topic.lock()
     }
 
@@ -304,7 +306,7 @@ impl Dispatch {
             },
             RoomEffect::Mirror { mirrored, audience } => {
                 let (bytes, encode) =
-                    mirror::encoder(mirrored, self.settings().topic.mcp_calls, &self.context);
+                    mirror::encoder(*mirrored, self.settings().topic.mcp_calls, &self.context);
                 RoomEvent::Mirror {
                     bytes,
                     encode,
@@ -423,7 +425,7 @@ pub(crate) enum Refused {
 }
 
 /// A step that was taken: its verdict, and what its thread carries out, once, with
-/// [`Step::carry_out`]. If it is dropped, another task does that.
+/// [`Step::carry_out`]. Where it is dropped, a task of its own does that.
 #[must_use = "its mailboxes are busy until its effects are carried out"]
 pub(crate) struct Step<'d> {
     dispatch: &'d Arc<Dispatch>,
@@ -440,27 +442,21 @@ pub(crate) struct Step<'d> {
 
 impl Step<'_> {
     /// Carries out the effects that the step left to its thread, in order, and then those that other
-    /// steps have left in its mailboxes meanwhile.
+    /// steps have left in its mailboxes meanwhile, until none waits or it is another task's turn.
     pub(crate) fn carry_out(mut self) -> Option<Verdict> {
-        self.carry_on();
-        self.verdict.take()
-    }
-
-    /// Carries out the effects at hand and then what waits, until nothing does or it is another
-    /// task's turn.
-    fn carry_on(&mut self) {
+        let mailboxes = &self.dispatch.mailboxes;
         let mut carried = 0;
         loop {
             for effect in self.rest.by_ref() {
                 self.dispatch.run(effect);
             }
             let Some(recipient) = self.busy.last() else {
-                return;
+                break;
             };
             if carried >= CARRIED_IN_A_ROW {
-                return;
+                break;
             }
-            match self.dispatch.mailboxes.next(recipient) {
+            match mailboxes.waiting.next(recipient.mailbox(mailboxes)) {
                 None => _ = self.busy.pop(),
                 Some(waiting) => {
                     carried += waiting.len();
@@ -468,34 +464,14 @@ impl Step<'_> {
                 }
             }
         }
-    }
-
-    /// Leaves what is still to be carried out to a task of its own.
-    pub(crate) fn leave_to(&mut self, runtime: &Handle) {
-        let dispatch = Arc::clone(self.dispatch);
-        let busy = std::mem::take(&mut self.busy);
-        let rest = std::mem::replace(&mut self.rest, Effects::new().into_iter());
-        runtime.spawn(async move {
-            let mut step = Step {
-                dispatch: &dispatch,
-                verdict: None,
-                refusal: None,
-                rest,
-                busy,
-            };
-            step.carry_on();
-        });
+        self.verdict.take()
     }
 
     /// Carries out nothing of the step: the test plays the addressees.
     #[cfg(test)]
     pub(crate) fn discard(mut self) {
         self.rest = Effects::new().into_iter();
-        self.carry_on();
-    }
-
-    fn is_carried_out(&self) -> bool {
-        self.busy.is_empty() && self.rest.len() == 0
+        self.carry_out();
     }
 }
 
@@ -503,18 +479,22 @@ impl Drop for Step<'_> {
     /// No mailbox stays busy and no effect is lost: another task goes on, also if an effect has
     /// panicked, or none was carried out.
     fn drop(&mut self) {
-        if self.is_carried_out() {
+        if self.busy.is_empty() && self.rest.len() == 0 {
             return;
         }
-        match Handle::try_current() {
-            Ok(runtime) => self.leave_to(&runtime),
-            // A thread outside of the runtime has no tasks.
-            Err(_) => {
-                while !self.is_carried_out() {
-                    self.carry_on();
-                }
-            }
-        }
+        let dispatch = Arc::clone(self.dispatch);
+        let busy = std::mem::take(&mut self.busy);
+        let rest = std::mem::replace(&mut self.rest, Effects::new().into_iter());
+        self.dispatch.runtime.spawn(async move {
+            let step = Step {
+                dispatch: &dispatch,
+                verdict: None,
+                refusal: None,
+                rest,
+                busy,
+            };
+            step.carry_out();
+        });
     }
 }
 

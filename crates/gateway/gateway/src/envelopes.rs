@@ -22,7 +22,7 @@ use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{record::Record, violations::Violation};
+use crate::{by_rule::tighten, record::Record, record::why_of, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -101,14 +101,14 @@ impl Dispatch {
             correlation: envelope.correlation_id(),
             proposal_digest: about.map(digest),
             narrowing: by.narrowing(),
+            tightening: None,
             message: Arc::clone(envelope),
             bytes: envelope.frame().len(),
             intent,
         });
-        let step = match refused {
-            Refused::ByEffect => self.step(event),
-            Refused::InStep => self.step_awaited(event),
-        };
+        let (step, rule) = tighten::step_envelope(self, id, envelope, event, refused);
+        let by_rule = step.verdict.as_ref();
+        let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_deref()));
         let (admitted, why) = match &step.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),
@@ -121,6 +121,7 @@ impl Dispatch {
             Some(Verdict::Refused(Cause::Malformed)) => self.violations.count(Violation::Malformed),
             _ => {}
         }
+        let why = by_rule.as_deref().or(why);
         Record(self).envelope(permit, envelope, from, admitted, why);
         Ok(step)
     }

@@ -51,7 +51,7 @@ pub struct Incoming {
     /// The round in which its caller comes back to a paused call; 0 for any other request.
     pub round: u32,
     /// The messages of the tool that it calls, if it is written in protobuf.
-    pub schema: Option<ToolSchema>,
+    pub schema: Option<Box<ToolSchema>>,
 }
 
 impl Incoming {

@@ -56,7 +56,7 @@ mod work;
 pub use awaited::AwaitedCall;
 pub use builtin::manifest as built_in_manifest;
 pub use call::{Call, Reply};
-pub use context::{Context, number_of};
+pub use context::Context;
 pub use dispatch::{Dispatch, Settings, StandingOf};
 pub use field_numbers::field_numbers;
 pub use incoming::{Incoming, Parks, Tag};

@@ -42,7 +42,7 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
         (Form::Modern, "subscriptions/listen") => {
             let filter = listen::filter(request);
             filter
-                .map(Interest::Listen)
+                .map(|filter| Interest::Listen(Box::new(filter)))
                 .map_err(|why| Refusal::new(RefusalCode::Malformed, why))
         }
         (Form::Legacy | Form::Modern, _) => Ok(Interest::None),
@@ -81,7 +81,7 @@ async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
         server,
         subject,
         level: None,
-        notice,
+        notice: Arc::new(notice),
     });
     // A slow server is subscribed to all the same: its notifications come later.
     if !followed {
@@ -289,7 +289,7 @@ mod tests {
             modern,
             "subscriptions/listen",
             params,
-            Interest::Listen(filter),
+            Interest::Listen(Box::new(filter)),
         );
     }
 

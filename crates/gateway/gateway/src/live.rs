@@ -8,7 +8,6 @@ use upstream::{Manifest, Question, Session, Upstream, dial_in::DialIn};
 use wire::mcp::input;
 use wire::mcpx::Envelope;
 
-use crate::context::number_of;
 use crate::proposals::content::{Proposed, Ruling};
 use crate::work::Work;
 use crate::{call::Call, callers::Callers, incoming::Tag, link::Link};
@@ -25,7 +24,7 @@ impl Handles for Live {
     type Question = Arc<ServerQuestion>;
     type Tag = Tag;
     type Answer = Answer;
-    type Notice = Notice;
+    type Notice = Arc<Notice>;
     type Message = Arc<Envelope>;
     type Content = Arc<Proposed>;
     type Task = Arc<ServerTask>;
@@ -43,7 +42,7 @@ impl Handles for Live {
         params + answer.map_or(0, |answer| answer.payload.bytes.len())
     }
 
-    fn notice_bytes(notice: &Notice) -> usize {
+    fn notice_bytes(notice: &Arc<Notice>) -> usize {
         notice.payload.bytes.len()
     }
 }
@@ -155,7 +154,7 @@ impl ServerQuestion {
         respell: &dyn Fn(&str) -> Option<String>,
     ) -> Option<(String, Vec<u8>)> {
         Some((
-            number_of(operation).to_string(),
+            operation.number().to_string(),
             input::question(self.question.request(), respell)?,
         ))
     }

@@ -14,7 +14,8 @@ use crate::{call::Call, link::Link};
 pub(crate) struct Mailboxes {
     /// The mailbox of effects that are for no call and no link.
     gateway: Mailbox,
-    waiting: Waiting<Effect>,
+    /// The effects that wait for the threads that have these mailboxes.
+    pub(crate) waiting: Waiting<Effect>,
 }
 
 impl Mailboxes {
@@ -25,12 +26,24 @@ impl Mailboxes {
         let mut busy = Busy::new();
         let mut at = 0;
         while let Some(effect) = effects.get(at) {
-            let Some(recipient) = self.busy_elsewhere(effect.addressee(), &mut busy) else {
+            let Some(recipient) = Recipient::of(effect.addressee()) else {
                 at += 1;
                 continue;
             };
+            let mailbox = recipient.mailbox(self);
+            if mailbox.begin() {
+                busy.push(recipient);
+                at += 1;
+                continue;
+            }
+            // Backwards: mostly the effect before went to the same addressee.
+            let mut own = busy.iter().rev();
+            if own.any(|one| std::ptr::eq(one.mailbox(self), mailbox)) {
+                at += 1;
+                continue;
+            }
             let effect = effects.remove(at);
-            if let Err(effect) = self.waiting.add(recipient.mailbox(self), effect) {
+            if let Err(effect) = self.waiting.add(mailbox, effect) {
                 // Its thread has left the mailbox meanwhile: this one has it now.
                 busy.push(recipient);
                 effects.insert(at, effect);
@@ -38,29 +51,6 @@ impl Mailboxes {
             }
         }
         busy
-    }
-
-    /// The owner of an addressee's mailbox, if another thread carries out its effects. Else the
-    /// thread that steps carries them out: a mailbox that it makes busy here is added to its own.
-    fn busy_elsewhere(&self, to: Addressee<'_, Live>, own: &mut Busy) -> Option<Recipient> {
-        let recipient = Recipient::of(to)?;
-        if recipient.mailbox(self).begin() {
-            own.push(recipient);
-            return None;
-        }
-        let mailbox = recipient.mailbox(self);
-        // Backwards: mostly the effect before went to the same addressee.
-        let mut own = own.iter().rev();
-        if own.any(|one| std::ptr::eq(one.mailbox(self), mailbox)) {
-            return None;
-        }
-        Some(recipient)
-    }
-
-    /// The effects that other steps have left in a mailbox, for the thread that has it. `None` if
-    /// there are none: then it is idle again.
-    pub(crate) fn next(&self, recipient: &Recipient) -> Option<Effects> {
-        self.waiting.next(recipient.mailbox(self))
     }
 }
 
@@ -90,7 +80,8 @@ impl Recipient {
         }
     }
 
-    fn mailbox<'m>(&'m self, mailboxes: &'m Mailboxes) -> &'m Mailbox {
+    /// Its mailbox.
+    pub(crate) fn mailbox<'m>(&'m self, mailboxes: &'m Mailboxes) -> &'m Mailbox {
         match self {
             Self::Call(call) => &call.mailbox,
             Self::Link(link) => &link.mailbox,

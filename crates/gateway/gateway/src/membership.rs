@@ -183,10 +183,10 @@ impl Dispatch {
             seats: self.seatings(&gateway, all, old),
             lists: iter::once(own_shared).chain(shared).collect(),
             changed: if is_same { &[] } else { &[ListKind::Tools] },
-            settings: Some(
+            settings: Some(Box::new(
                 self.settings()
                     .of_topic(offer.builtin.contains(&BuiltIn::Room)),
-            ),
+            )),
         }))
     }
 

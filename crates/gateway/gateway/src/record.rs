@@ -48,18 +48,27 @@ impl<'d> Record<'d> {
         self.write(self.0.audit.reserve_or_count(), entry);
     }
 
-    /// The verdict about a client's request.
-    pub(crate) fn request(self, permit: RecordPermit, call: &Call, verdict: &Verdict) {
+    /// The verdict about a client's request. `rule` is the one that has taken something of it, unless
+    /// its caller could not make it anyway.
+    pub(crate) fn request(
+        self,
+        permit: RecordPermit,
+        call: &Call,
+        verdict: &Verdict,
+        rule: Option<&str>,
+    ) {
         if !permit.keeps() {
             return;
         }
+        let by_rule = why_of(verdict, rule);
         let (word, to, own, why) = match verdict {
             Verdict::Admitted { to, own, rule } => {
                 (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str())
             }
-            Verdict::Held { to, own } => (Word::Held, Some(to), own.as_deref(), None),
+            Verdict::Held { to, own, .. } => (Word::Held, Some(to), own.as_deref(), None),
             Verdict::Refused(cause) => (Word::Refused, None, None, Some(cause.as_str())),
         };
+        let why = by_rule.as_deref().or(why);
         let to = to.map(ParticipantId::as_str);
         let shown = permit.keeps_payloads().then(|| call.shown().ok()).flatten();
         let body = shown
@@ -358,6 +367,18 @@ impl Dispatch {
         let participant = link.participant.id.as_str();
         self.audit
             .write_connection(topic, participant, verdict, why);
+    }
+}
+
+/// Why a rule has taken something of a request or envelope; `None` if none has.
+pub(crate) fn why_of(verdict: &Verdict, rule: Option<&str>) -> Option<String> {
+    let rule = rule?;
+    match verdict {
+        Verdict::Held { asked: true, .. } => Some(format!("by {rule}")),
+        Verdict::Refused(cause @ (Cause::RuleAsks | Cause::RuleRejects)) => {
+            Some(format!("{}: by {rule}", cause.as_str()))
+        }
+        Verdict::Held { .. } | Verdict::Admitted { .. } | Verdict::Refused(_) => None,
     }
 }
 

@@ -11,6 +11,7 @@ use topic::{
 use upstream::Question;
 use wire::mcp::relay;
 
+use crate::by_rule::tighten;
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Requester, Undelivered};
@@ -70,12 +71,12 @@ impl Dispatch {
         if let Some(named) = &task {
             call.task.set_about(&named.task);
         }
+        let facts = task.as_ref().map(tasks::relay::Named::facts);
         let target = match &call.request.target {
             Some(Target::Uri(_)) if results::is_own(self, &link.participant.id, &call.request) => {
                 Some(PublicTarget::Kept)
             }
-            _ => named(&call.request)
-                .or(task.as_ref().map(|named| PublicTarget::Task(named.facts()))),
+            _ => named(&call.request).or(facts.as_ref().map(PublicTarget::Task)),
         };
         let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
@@ -97,7 +98,7 @@ impl Dispatch {
             Err((refusal, cause)) => {
                 let verdict = Verdict::Refused(cause);
                 self.count(&verdict);
-                Record(self).request(permit, call, &verdict);
+                Record(self).request(permit, call, &verdict, None);
                 return self.turn_away(call, refusal, cause);
             }
         };
@@ -120,14 +121,15 @@ impl Dispatch {
                 logs,
                 returns: call.parks != Parks::Words,
                 narrowing: by.narrowing(),
+                tightening: None,
                 call: Arc::clone(call),
             }),
         };
-        let step = self.step(event);
+        let (step, rule) = tighten::step_request(self, call, event);
         if let Some(verdict) = &step.verdict {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
-                Record(self).request(permit, call, verdict);
+                Record(self).request(permit, call, verdict, rule.as_deref());
             }
         }
         step.carry_out();
@@ -238,7 +240,7 @@ impl Dispatch {
             server,
             subject,
             level,
-            notice,
+            notice: Arc::new(notice),
         });
     }
 

@@ -146,7 +146,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             proposal,
             content,
             record,
-        } => journal::store(dispatch, proposal, content, record),
+        } => journal::store(dispatch, proposal, content, *record),
         Effect::Proposed { proposal } => {
             announce::proposed(dispatch, &proposal);
             judge::one(dispatch, proposal.id);

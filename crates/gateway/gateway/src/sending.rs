@@ -16,18 +16,16 @@ use model::{Answer, Coding, Form, Refusal, RefusalCode, Request, Target};
 use topic::{Cause, End};
 use upstream::curation::{Author, Curation};
 use upstream::tasks::LOST;
-use upstream::{CallEvents, Caller, Outgoing, Session};
+use upstream::{CallEvents, CallNumber, Caller, Outgoing, Session};
 use wire::mcp::relay;
 use wire::mcp::task::{TaskWish, plain as plain_call};
 
+use crate::by_rule::tighten;
 use crate::call::Call;
 use crate::live::{ConfiguredServer, ProposalView};
 use crate::proposals::open::is_redefined;
 use crate::tasks::{bridge, follow::Follower, relay as tasks};
-use crate::{
-    accounts, context::call_number, curation, delivery, dispatch::Dispatch, record::Record,
-    returns, unfit,
-};
+use crate::{accounts, curation, delivery, dispatch::Dispatch, record::Record, returns, unfit};
 
 /// A call that goes to a configured server.
 struct Sending {
@@ -321,6 +319,12 @@ fn target_of_account(
         return Err(Unsendable::Answered(said));
     }
     let own_name = accounts::own_name(server, call, session, sending.own_name.clone())?;
+    tighten::check_name(
+        dispatch,
+        call,
+        sending.own_name.as_deref(),
+        own_name.as_deref(),
+    )?;
     if curation::is_hidden(dispatch, server, call, own_name.as_deref()) {
         let named = call.request.target.as_ref().map(Target::as_str);
         let refusal = topic::request_refusal(Cause::Unknown, named.map(topic::PublicTarget::Tool));
@@ -419,7 +423,7 @@ fn carry_out(
         own: own_name,
         related_task: plan.related.as_deref(),
         tasks: plan.declares,
-        ..call.outgoing(request.unwrap_or(&call.request), call_number(call.id))
+        ..call.outgoing(request.unwrap_or(&call.request), CallNumber::of(call.id))
     };
     let events: Arc<dyn CallEvents> = if call.task.follows() {
         Follower::new(dispatch, call, session, own_name, plan.declares, request)
@@ -498,7 +502,7 @@ fn move_unsent(call: &Call, from: &Session, next: &Arc<Session>) {
     if !call.may_move() {
         return;
     }
-    let Some(unsent) = from.take_unsent(call_number(call.id)) else {
+    let Some(unsent) = from.take_unsent(CallNumber::of(call.id)) else {
         return;
     };
     call.sessions.enter(next);

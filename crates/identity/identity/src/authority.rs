@@ -94,7 +94,8 @@ impl Authority<'_> {
             self.holds(
                 &servers,
                 None,
-                (until_ms, now_ms),
+                until_ms,
+                now_ms,
                 "a token of a participant that serves",
             )?;
         }
@@ -118,9 +119,9 @@ impl Authority<'_> {
                 let is_plain = Arc::ptr_eq(&theirs, &bearer.capabilities)
                     && Arc::ptr_eq(&own, &author.capabilities);
                 if !(is_plain && compared) {
-                    theirs.iter().try_for_each(|capability| {
-                        held(capability, &own, &what, (at_ms, now_ms))
-                    })?;
+                    theirs
+                        .iter()
+                        .try_for_each(|capability| held(capability, &own, &what, at_ms, now_ms))?;
                     compared |= is_plain;
                 }
             }
@@ -148,7 +149,7 @@ impl Authority<'_> {
             .try_for_each(|one| self.lasts(one.given_until_ms, WHAT))?;
         for topic in self.places(config, whose, topic, WHAT)? {
             for one in changed {
-                self.holds(&one.capability, topic, (one.given_until_ms, now_ms), WHAT)?;
+                self.holds(&one.capability, topic, one.given_until_ms, now_ms, WHAT)?;
             }
         }
         Ok(())
@@ -213,22 +214,24 @@ impl Authority<'_> {
         &self,
         capability: &Capability,
         topic: Option<&TopicName>,
-        (until_ms, now_ms): (u64, u64),
+        until_ms: u64,
+        now_ms: u64,
         what: &str,
     ) -> Result<(), Refusal> {
         let Self::Participant(author, grants) = *self else {
             return Ok(());
         };
         let ends = grants.ends([&author.id], now_ms, until_ms);
-        let at = |at_ms| {
+        for at_ms in std::iter::once(now_ms).chain(ends) {
             held(
                 capability,
                 &self.in_force(topic, at_ms),
                 what,
-                (at_ms, now_ms),
-            )
-        };
-        std::iter::once(now_ms).chain(ends).try_for_each(at)
+                at_ms,
+                now_ms,
+            )?;
+        }
+        Ok(())
     }
 
     fn in_force(&self, topic: Option<&TopicName>, now_ms: u64) -> Arc<Capabilities> {
@@ -261,7 +264,8 @@ fn held(
     capability: &Capability,
     own: &Capabilities,
     what: &str,
-    (at_ms, now_ms): (u64, u64),
+    at_ms: u64,
+    now_ms: u64,
 ) -> Result<(), Refusal> {
     if own.covers(capability) {
         return Ok(());

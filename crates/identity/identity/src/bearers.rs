@@ -5,6 +5,7 @@
 //! After that [`Bearers::identify`] finds it without waiting.
 
 mod cache;
+pub mod explain;
 mod people;
 mod refused;
 
@@ -13,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, SubjectClaim, TokenFault, is_jwt};
-use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenAudience, TokenHash};
-use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
+use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, TokenFault, is_jwt, is_same_audience};
+use auth::{Bearer, Participant, Presented, TOKEN_PREFIX, TokenAudience, TokenHash};
+use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
 use oauth::dialer::Dialer;
-use oauth::issuer::{Condition, Issuer, TokenCheck};
+use oauth::issuer::{Issuer, TokenCheck};
 use platform::{Limiter, RwLock, unix_ms};
 use tls::ClientTls;
 
@@ -53,31 +54,35 @@ pub struct Bearers {
 #[derive(Default, Clone)]
 struct Known {
     config: Arc<IdentityConfig>,
-    issuers: Vec<(IssuerConfig, Arc<Issuer>)>,
+    issuers: Vec<KnownIssuer>,
     /// The scopes that tokens may have.
     scopes: Arc<Scopes>,
 }
 
-/// One step of a check, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// Subject of the step.
-    pub what: &'static str,
-    /// The fault, if it has one.
-    pub fault: Option<String>,
+/// An issuer with its keys, if it has some.
+#[derive(Clone)]
+struct KnownIssuer {
+    config: IssuerConfig,
+    issuer: Arc<Issuer>,
+}
+
+impl KnownIssuer {
+    /// Whether it is asked about this token.
+    fn is_asked_about(&self, token: &str) -> bool {
+        matches!(self.config.source, TokenCheck::Introspection(..))
+            && token.starts_with(self.config.token_prefix.as_str())
+    }
 }
 
 impl Bearers {
     /// Without issuers. `epoch` moves when tokens must be looked at again.
     pub fn new(epoch: Arc<AtomicU64>) -> Arc<Self> {
-        let (known, cache, people, refused) = <_>::default();
-        let attempts = Limiter::new(BAD_TOKENS_PER_MINUTE);
         Arc::new(Self {
-            known,
-            cache,
-            people,
-            attempts,
-            refused,
+            known: RwLock::default(),
+            cache: Cache::default(),
+            people: People::default(),
+            attempts: Limiter::new(BAD_TOKENS_PER_MINUTE),
+            refused: AtomicU64::default(),
             epoch,
         })
     }
@@ -86,34 +91,16 @@ impl Bearers {
     /// are forgotten, and the participants that came with them get what the configuration gives
     /// them now. Must be called inside a runtime.
     pub fn take_over(self: &Arc<Self>, config: &Arc<IdentityConfig>) {
-        let before = Arc::clone(&self.known.read());
+        let before = self.known();
         let mut issuers = Vec::new();
         for one in &config.issuers {
-            let same = before
-                .issuers
-                .iter()
-                .find(|(_, issuer)| issuer.spec == one.spec());
-            let issuer = match same {
-                Some((_, issuer)) => Arc::clone(issuer),
-                None => match Issuer::new(one.spec(), Dialer::new(ClientTls::of_machine())) {
-                    Ok(issuer) => {
-                        let me = Arc::downgrade(self);
-                        let name = one.name.clone();
-                        issuer.watch(move || {
-                            if let Some(me) = me.upgrade() {
-                                me.keys_changed(&name);
-                            }
-                        });
-                        issuer
-                    }
-                    // The configuration was checked.
-                    Err(error) => {
-                        tracing::error!(issuer = %one.name, %error, "an issuer cannot be used");
-                        continue;
-                    }
-                },
+            let Some(issuer) = self.issuer_of(one, &before) else {
+                continue;
             };
-            issuers.push((one.clone(), issuer));
+            issuers.push(KnownIssuer {
+                config: one.clone(),
+                issuer,
+            });
         }
         let scopes = offered(&config.scopes);
         *self.known.write() = Arc::new(Known {
@@ -124,12 +111,37 @@ impl Bearers {
         self.cache.clear();
         let known = self.known();
         self.people.renew(unix_ms(), |issuer, claims| {
-            let (config, _) = known
-                .issuers
-                .iter()
-                .find(|(config, _)| config.name == issuer)?;
-            known.participant(config, claims).ok()
+            let mut issuers = known.issuers.iter();
+            let of = issuers.find(|one| one.config.name == issuer)?;
+            known.participant(&of.config, claims).ok()
         });
+    }
+
+    /// The issuer of a configuration: the one of before if it is the same. `None` if it cannot be
+    /// used.
+    fn issuer_of(self: &Arc<Self>, config: &IssuerConfig, before: &Known) -> Option<Arc<Issuer>> {
+        let spec = config.spec();
+        let mut issuers = before.issuers.iter();
+        if let Some(same) = issuers.find(|one| one.issuer.spec == spec) {
+            return Some(Arc::clone(&same.issuer));
+        }
+        let name = config.name.clone();
+        match Issuer::new(spec, Dialer::new(ClientTls::of_machine())) {
+            Ok(issuer) => {
+                let me = Arc::downgrade(self);
+                issuer.watch(move || {
+                    if let Some(me) = me.upgrade() {
+                        me.keys_changed(&name);
+                    }
+                });
+                Some(issuer)
+            }
+            // The configuration was checked.
+            Err(error) => {
+                tracing::error!(issuer = %name, %error, "an issuer cannot be used");
+                None
+            }
+        }
     }
 
     fn known(&self) -> Arc<Known> {
@@ -188,24 +200,24 @@ impl Bearers {
         hash: TokenHash,
         now_ms: u64,
     ) -> Result<Arc<Checked>, TokenRefused> {
-        let (at, jwt) = known.read(token)?;
-        let (config, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
-        let keys = issuer.keys().ok_or(TokenRefused::Unreachable)?;
+        let SignedToken { jwt, at, by } = known.read(token)?;
+        let keys = by.issuer.keys().ok_or(TokenRefused::Unreachable)?;
         jwt.check_signature(&keys)?;
-        let claims = jwt.claims(&config.rules, now_ms)?;
-        self.enter(known, (at, config), hash, &claims, now_ms)
+        let claims = jwt.claims(&by.config.rules, now_ms)?;
+        self.enter(known, at, hash, &claims, now_ms)
     }
 
-    /// Enters a token whose claims are true, if what it was checked with still holds: nothing that
+    /// Enters a token whose claims are true, of the issuer at this place, if what it was checked with still holds: nothing that
     /// a reload or a change of keys has taken away comes back by a check that was under way.
     fn enter(
         &self,
         known: &Arc<Known>,
-        (at, config): (usize, &IssuerConfig),
+        at: usize,
         hash: TokenHash,
         claims: &Claims,
         now_ms: u64,
     ) -> Result<Arc<Checked>, TokenRefused> {
+        let KnownIssuer { config, .. } = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
         let skew_ms = config.rules.skew_secs.saturating_mul(1000);
         let participant = known.participant(config, claims)?;
         let now_known = self.known.read();
@@ -228,24 +240,19 @@ impl Bearers {
                 ends_ms.min(now_ms.saturating_add(platform::millis(ANSWER_VALID)))
             }
         };
-        let audience = known.audience(config, &claims.audiences);
         let mut bearer = Participant::clone(&participant);
-        let token = Some(hash.digest());
         bearer.bearer = Some(Arc::new(Bearer {
-            token,
+            token: Some(hash.digest()),
             narrowing,
             ends_ms,
             checked_until_ms: until_ms,
-            audience,
+            audience: known.audience(config, &claims.audiences),
         }));
         bearer.expires_ms = claims.expires_ms;
-        let audiences = claims.audiences.clone();
-        let named_by = claims.named_by;
-        let participant = Arc::new(bearer);
         let checked = Arc::new(Checked {
-            participant,
-            named_by,
-            audiences,
+            participant: Arc::new(bearer),
+            named_by: claims.named_by,
+            audiences: claims.audiences.clone(),
             issuer: at,
             until_ms,
         });
@@ -279,7 +286,9 @@ impl Bearers {
             Ok(_) => Ok(()),
             Err(refused) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                if let (Some(from), true) = (from, refused.is_bad()) {
+                if let Some(from) = from
+                    && refused.is_bad()
+                {
                     self.attempts.count(from, unix_ms());
                 }
                 Err(refused.refusal(token))
@@ -307,8 +316,7 @@ impl Bearers {
         }
         match self.check_now(known, token, hash, unix_ms()) {
             Err(TokenRefused::Fault(TokenFault::UnknownKey) | TokenRefused::Unreachable) => {
-                let (at, _) = known.read(token)?;
-                let (_, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
+                let issuer = &known.read(token)?.by.issuer;
                 issuer.look_for_key(issuer.keys().as_ref()).await;
                 match self.check_now(&self.known(), token, hash, unix_ms()) {
                     Err(TokenRefused::Fault(TokenFault::UnknownKey)) if issuer.is_stale() => {
@@ -328,24 +336,16 @@ impl Bearers {
         token: &str,
         hash: TokenHash,
     ) -> Result<Arc<Checked>, TokenRefused> {
-        let asked = |one: &&(usize, &(IssuerConfig, Arc<Issuer>))| {
-            let (config, _) = one.1;
-            matches!(config.source, TokenCheck::Introspection(..))
-                && token.starts_with(config.token_prefix.as_str())
-        };
         let mut last = TokenRefused::Fault(TokenFault::Malformed);
         let mut is_unsure = false;
         if token.len() > ACCESS_TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong.into());
         }
-        for (at, (config, issuer)) in known
-            .issuers
-            .iter()
-            .enumerate()
-            .collect::<Vec<_>>()
-            .iter()
-            .filter(asked)
-        {
+        for (at, known_issuer) in known.issuers.iter().enumerate() {
+            if !known_issuer.is_asked_about(token) {
+                continue;
+            }
+            let KnownIssuer { config, issuer } = known_issuer;
             let _flight = self.cache.flight(&hash).lock_owned().await;
             let now_ms = unix_ms();
             if let Some(checked) = self.cache.find(&hash, now_ms) {
@@ -366,7 +366,7 @@ impl Bearers {
                 config.audience_of_client,
                 times,
             ) {
-                Ok(claims) => return self.enter(known, (*at, config), hash, &claims, now_ms),
+                Ok(claims) => return self.enter(known, at, hash, &claims, now_ms),
                 Err(fault) => last = fault.into(),
             }
         }
@@ -403,7 +403,7 @@ impl Bearers {
         known
             .issuers
             .iter()
-            .map(|(config, issuer)| (config.name.clone(), Arc::clone(issuer)))
+            .map(|one| (one.config.name.clone(), Arc::clone(&one.issuer)))
             .collect()
     }
 
@@ -416,198 +416,64 @@ impl Bearers {
     pub fn tokens_len(&self) -> usize {
         self.cache.len()
     }
-
-    /// Checks a token in all steps, for people, as [`Bearers::admit`] would, and returns its bearer
-    /// if all are good.
-    pub async fn explain(
-        &self,
-        token: &str,
-        topic: Option<&str>,
-    ) -> (Vec<Step>, Option<Arc<Participant>>) {
-        let known = self.known();
-        let mut steps = Vec::new();
-        let mut note = |what, fault: Option<String>| {
-            let is_good = fault.is_none();
-            steps.push(Step { what, fault });
-            is_good
-        };
-        let text = |fault: TokenFault| Some(fault.to_string());
-        let jwt = match Jwt::read(token) {
-            Ok(jwt) => jwt,
-            Err(_) if !is_jwt(token) => {
-                let asked = self.ask(&known, token, TokenHash::of(token)).await;
-                let found = asked.map_err(|refused| refused.refusal(token).message.into_owned());
-                let what = match found.as_ref().map(|checked| checked.named_by) {
-                    Ok(SubjectClaim::Username) => {
-                        "its issuer says that it is active, and names its subject by `username`"
-                    }
-                    Ok(SubjectClaim::ClientId) => {
-                        "its issuer says that it is active, and names its client alone"
-                    }
-                    Ok(SubjectClaim::Sub) | Err(_) => "its issuer says that it is active",
-                };
-                note(what, found.as_ref().err().cloned());
-                let found = found.ok().filter(|checked| {
-                    let fault = known.check_audience(checked, topic).err();
-                    note(
-                        "it is for this gateway",
-                        fault.map(|refusal| refusal.to_string()),
-                    )
-                });
-                return (steps, found.map(|checked| Arc::clone(&checked.participant)));
-            }
-            Err(fault) => {
-                note("size, form and algorithm", text(fault));
-                return (steps, None);
-            }
-        };
-        note("size, form and algorithm", None);
-        let of = known
-            .issuers
-            .iter()
-            .position(|(config, _)| config.rules.issuer == jwt.issuer());
-        let Some((config, issuer)) = of.and_then(|at| known.issuers.get(at)) else {
-            note("its issuer is configured", text(TokenFault::Issuer));
-            return (steps, None);
-        };
-        note("its issuer is configured", None);
-        let fault = jwt.check_head(&config.rules).err();
-        let fault = fault.map(|fault| match fault {
-            TokenFault::Type => format!("{fault}{}", jwt.type_advice(&config.name, &config.rules)),
-            fault => fault.to_string(),
-        });
-        if !note("algorithm and type are the issuer's", fault) {
-            return (steps, None);
-        }
-        if issuer.keys().is_none() || jwt.check_signature_by(issuer) == Err(TokenFault::UnknownKey)
-        {
-            issuer.look_for_key(issuer.keys().as_ref()).await;
-        }
-        let Some(keys) = issuer.keys() else {
-            let why = match issuer.condition() {
-                Condition::Unreachable(why) | Condition::Stale(why) => why,
-                Condition::Ready => "they were not fetched yet".to_owned(),
-            };
-            note("the issuer's keys are there", Some(why));
-            return (steps, None);
-        };
-        note("the issuer's keys are there", None);
-        if !note(
-            "its signature",
-            jwt.check_signature(&keys).err().and_then(text),
-        ) {
-            return (steps, None);
-        }
-        let claims = match jwt.claims(&config.rules, unix_ms()) {
-            Ok(claims) => claims,
-            Err(fault) => {
-                note("times, subject", text(fault));
-                return (steps, None);
-            }
-        };
-        note("times, subject", None);
-        let own = known.audiences(config, topic);
-        let fault = claims.check_audience(own.iter().map(String::as_str)).err();
-        let why = fault.map(|fault| format!("{fault}: {:?}, not {:?}", claims.audiences, own));
-        if !note("it is for this gateway", why) {
-            return (steps, None);
-        }
-        let at = of.unwrap_or_default();
-        let entered = self.enter(
-            &known,
-            (at, config),
-            TokenHash::of(token),
-            &claims,
-            unix_ms(),
-        );
-        match entered {
-            Ok(checked) => {
-                note("its subject has a place here", None);
-                (steps, Some(Arc::clone(&checked.participant)))
-            }
-            Err(refused) => {
-                note(
-                    "its subject has a place here",
-                    Some(refused.refusal(token).message.into_owned()),
-                );
-                (steps, None)
-            }
-        }
-    }
 }
 
-/// The signature of a token by the keys that an issuer has now.
-trait BySource {
-    fn check_signature_by(&self, issuer: &Issuer) -> Result<(), TokenFault>;
-}
-
-impl BySource for Jwt<'_> {
-    fn check_signature_by(&self, issuer: &Issuer) -> Result<(), TokenFault> {
-        issuer.keys().map_or(Err(TokenFault::UnknownKey), |keys| {
-            self.check_signature(&keys)
-        })
-    }
+/// A JWT of a known issuer. Nothing that it says is known to be true yet.
+struct SignedToken<'t, 'k> {
+    jwt: Jwt<'t>,
+    /// The place of its issuer.
+    at: usize,
+    by: &'k KnownIssuer,
 }
 
 impl Known {
     /// Reads a JWT and finds its issuer. Nothing was asked of anyone before the issuer is known.
-    fn read<'t>(&self, token: &'t str) -> Result<(usize, Jwt<'t>), TokenRefused> {
+    fn read<'t>(&self, token: &'t str) -> Result<SignedToken<'t, '_>, TokenRefused> {
         let jwt = Jwt::read(token)?;
-        let of_token =
-            |(config, _): &(IssuerConfig, Arc<Issuer>)| config.rules.issuer == jwt.issuer();
-        let at = self
-            .issuers
-            .iter()
-            .position(of_token)
-            .ok_or(TokenFault::Issuer)?;
-        let (config, _) = self.issuers.get(at).ok_or(TokenFault::Issuer)?;
-        if matches!(config.source, TokenCheck::Introspection(..)) {
+        let at = self.issuer_of(&jwt)?;
+        let by = self.issuers.get(at).ok_or(TokenFault::Issuer)?;
+        if matches!(by.config.source, TokenCheck::Introspection(..)) {
             return Err(TokenFault::NotOpaque.into());
         }
-        jwt.check_head(&config.rules)?;
-        Ok((at, jwt))
+        jwt.check_head(&by.config.rules)?;
+        Ok(SignedToken { jwt, at, by })
+    }
+
+    /// The place of the issuer that a token names.
+    fn issuer_of(&self, jwt: &Jwt<'_>) -> Result<usize, TokenFault> {
+        let mut issuers = self.issuers.iter();
+        let at = issuers.position(|one| one.config.rules.issuer == jwt.issuer());
+        at.ok_or(TokenFault::Issuer)
     }
 
     /// The audiences that a token of an issuer may have at the endpoint of a topic, or outside of
     /// topics.
     fn audiences(&self, issuer: &IssuerConfig, topic: Option<&str>) -> Vec<String> {
-        let own = |url: &PublicUrl| url.at(&endpoint(topic.unwrap_or("main")));
-        self.config
-            .public_url
-            .iter()
-            .map(own)
+        let url = self.config.public_url.as_ref();
+        let own = url.map(|url| url.at(&endpoint(topic.unwrap_or("main"))));
+        own.into_iter()
             .chain(issuer.audiences.iter().cloned())
             .collect()
     }
 
     /// The topics at whose endpoints a token with these audiences is good.
     fn audience(&self, issuer: &IssuerConfig, audiences: &[String]) -> TokenAudience {
-        let has = |own: &str| {
-            audiences
-                .iter()
-                .any(|one| auth::jwt::is_same_audience(one, own))
-        };
-        if issuer.audiences.iter().any(|own| has(own)) {
+        if issuer.audiences.iter().any(|own| is_one_of(own, audiences)) {
             return TokenAudience::Every;
         }
-        let topics = self.config.topics.iter().map(|topic| &topic.name);
-        let is_good = |topic: &&TopicName| {
-            self.config
-                .public_url
-                .as_ref()
-                .is_some_and(|url| has(&url.at(&endpoint(topic.as_str()))))
+        let Some(url) = &self.config.public_url else {
+            return TokenAudience::Only(<_>::default());
         };
-        TokenAudience::Only(topics.filter(is_good).cloned().collect())
+        let topics = self.config.topics.iter().map(|topic| &topic.name);
+        let good = topics.filter(|topic| is_one_of(&url.at(&endpoint(topic.as_str())), audiences));
+        TokenAudience::Only(good.cloned().collect())
     }
 
     fn check_audience(&self, checked: &Checked, topic: Option<&str>) -> Result<(), Refusal> {
-        let (config, _) = self
-            .issuers
-            .get(checked.issuer)
-            .ok_or_else(|| TokenFault::Issuer.refusal())?;
-        let own = self.audiences(config, topic);
-        let is_own = |one: &String| own.iter().any(|own| auth::jwt::is_same_audience(one, own));
-        if checked.audiences.iter().any(is_own) {
+        let by = self.issuers.get(checked.issuer);
+        let by = by.ok_or_else(|| TokenFault::Issuer.refusal())?;
+        let own = self.audiences(&by.config, topic);
+        if checked.audiences.iter().any(|one| is_one_of(one, &own)) {
             return Ok(());
         }
         let fault = if checked.audiences.is_empty() {
@@ -624,25 +490,20 @@ impl Known {
         issuer: &IssuerConfig,
         claims: &Claims,
     ) -> Result<Arc<Participant>, TokenRefused> {
-        let is_it = |one: &crate::issuers::IssuerSubject| {
-            one.issuer == issuer.name && one.subject == claims.subject
-        };
-        let configured = self
-            .config
-            .participants
-            .iter()
-            .find(|one| one.subject.as_ref().is_some_and(is_it));
+        let mut participants = self.config.participants.iter();
+        let configured = participants.find(|one| {
+            one.subject.as_ref().is_some_and(|subject| {
+                subject.issuer == issuer.name && subject.subject == claims.subject
+            })
+        });
         if let Some(one) = configured {
             return Ok(Arc::clone(&one.participant));
         }
         let made = issuer
             .participant_of(claims)
             .map_err(|why| TokenRefused::NoPlace(why.to_string()))?;
-        let names = self
-            .config
-            .participants
-            .iter()
-            .map(|one| &one.participant.id);
+        let participants = self.config.participants.iter();
+        let names = participants.map(|one| &one.participant.id);
         let mut names = names.chain(&self.config.servers);
         if names.any(|known| *known == made.id || known.looks_like(&made.id)) {
             return Err(TokenRefused::NoPlace(format!(
@@ -652,6 +513,11 @@ impl Known {
         }
         Ok(made)
     }
+}
+
+/// Whether an audience is one of these, which may be spelled in another way.
+fn is_one_of(audience: &str, all: &[String]) -> bool {
+    all.iter().any(|one| is_same_audience(one, audience))
 }
 
 #[cfg(test)]

@@ -62,12 +62,12 @@ impl IdentityConfig {
             .iter()
             .map(|issuer| issuer.rules.issuer.as_str());
         // The issuer of the gateway's own tokens is its address.
-        let own = self
-            .public_url
-            .as_ref()
-            .filter(|_| self.login.is_some())
-            .map(PublicUrl::as_str);
-        issuers.chain(own).collect()
+        let own = if self.login.is_some() {
+            self.public_url.as_ref()
+        } else {
+            None
+        };
+        issuers.chain(own.map(PublicUrl::as_str)).collect()
     }
 
     /// The scopes that clients are asked for at first.

@@ -63,9 +63,9 @@ pub fn identities(
         .collect();
     let known = Identities::tokens(configured.chain(issued)).with_certificates(certified);
     let known = known.with_incarnations(incarnations);
-    match operator.filter(|_| config.operator_key) {
-        Some(key) => known.with_operator(key, local_user(config)),
-        None => known,
+    match operator {
+        Some(key) if config.operator_key => known.with_operator(key, local_user(config)),
+        Some(_) | None => known,
     }
 }
 

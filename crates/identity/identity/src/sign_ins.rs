@@ -99,10 +99,11 @@ pub fn subject(
 #[must_use]
 pub fn session_mark(config: &IdentityConfig, state: &AccessState, name: &str) -> String {
     let newest = state.tokens().iter().rfind(|token| token.name == name);
-    let incarnation = newest.filter(|_| configured(config, name).is_none());
-    let incarnation = incarnation
-        .and_then(|token| token.incarnation.as_deref())
-        .unwrap_or("-");
+    let incarnation = match newest {
+        Some(token) if configured(config, name).is_none() => token.incarnation.as_deref(),
+        Some(_) | None => None,
+    };
+    let incarnation = incarnation.unwrap_or("-");
     format!("{incarnation} {}", state.revocations(name))
 }
 
@@ -130,7 +131,10 @@ impl SignIns {
     /// All sign-ins that follow from the journal, if signing in is enabled.
     #[must_use]
     pub fn read(config: &IdentityConfig, state: &AccessState) -> Self {
-        let Some(key) = login_key(state).filter(|_| config.login.is_some()) else {
+        if config.login.is_none() {
+            return Self::default();
+        }
+        let Some(key) = login_key(state) else {
             return Self::default();
         };
         let signed_in = |family: &Family| {

@@ -153,7 +153,8 @@ pub fn rotate(
     journal: &Ledger<AccessState>,
     config: &IdentityConfig,
     authority: Authority<'_>,
-    (name, overlap_ms): (&str, u64),
+    name: &str,
+    overlap_ms: u64,
     random: &[u8; 32],
     now_ms: u64,
 ) -> Result<TokenWithSecret, Refusal> {
@@ -345,14 +346,32 @@ fn ended_grants(
     })
 }
 
+/// Whether a token may be issued to a participant of this name, with these rights.
 fn check(
     state: &AccessState,
     config: &IdentityConfig,
     authority: Authority<'_>,
     request: &TokenRequest,
 ) -> Result<(), Refusal> {
-    let malformed = |message: String| Refusal::new(RefusalCode::Malformed, message);
-    let name = request.name.as_str();
+    check_name(state, config, &request.name)?;
+    if let Some(capabilities) = &request.capabilities {
+        check_capabilities(config, &request.name, capabilities)?;
+    }
+    for topic in request.topics.iter().flatten() {
+        let mut known = config
+            .topics
+            .iter()
+            .filter(|known| authority.may_know(known));
+        if !known.any(|known| known.name.as_str() == topic) {
+            let refusal = malformed(format!("there is no topic `{}`", topic.escape_debug()));
+            return Err(refusal.hint("configure it first, or leave topics out for `main`"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is free: nothing else has it or one that looks like it, and it has no token yet.
+fn check_name(state: &AccessState, config: &IdentityConfig, name: &str) -> Result<(), Refusal> {
     let id = ParticipantId::new(name).map_err(|error| {
         malformed(format!(
             "`{}` is not a valid name: {error}",
@@ -387,44 +406,36 @@ fn check(
             "replace it with: portmoot token rotate {name}; or revoke it first: portmoot token revoke {name}"
         )));
     }
-    if request.capabilities.is_some()
-        && configured(config, name).is_some_and(|one| one.capabilities_written)
-    {
+    Ok(())
+}
+
+fn check_capabilities(
+    config: &IdentityConfig,
+    name: &str,
+    capabilities: &[String],
+) -> Result<(), Refusal> {
+    if configured(config, name).is_some_and(|one| one.capabilities_written) {
         let refusal = malformed(format!("the capabilities of `{name}` are configured"));
         return Err(refusal.hint(format!(
             "leave capabilities out, or change [participants.{name}]"
         )));
     }
-    if request
-        .capabilities
-        .as_ref()
-        .is_some_and(|texts| texts.len() > CAPABILITIES_MAX)
-    {
+    if capabilities.len() > CAPABILITIES_MAX {
         return Err(malformed(format!(
             "a token has at most {CAPABILITIES_MAX} capabilities"
         )));
     }
-    if let Some(Err((text, error))) = request
-        .capabilities
-        .as_ref()
-        .map(|texts| Capabilities::parse(texts.iter().map(String::as_str)))
-    {
-        return Err(malformed(format!(
+    let parsed = Capabilities::parse(capabilities.iter().map(String::as_str));
+    parsed.map(drop).map_err(|(text, error)| {
+        malformed(format!(
             "`{}` is not a capability: {error}",
             text.escape_debug()
-        )));
-    }
-    for topic in request.topics.iter().flatten() {
-        let mut known = config
-            .topics
-            .iter()
-            .filter(|known| authority.may_know(known));
-        if !known.any(|known| known.name.as_str() == topic) {
-            let refusal = malformed(format!("there is no topic `{}`", topic.escape_debug()));
-            return Err(refusal.hint("configure it first, or leave topics out for `main`"));
-        }
-    }
-    Ok(())
+        ))
+    })
+}
+
+fn malformed(message: String) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, message)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::account::{Account, saved};
 use crate::config::AuthorizationKind;
 use crate::dialer::parse_url;
 use crate::discovery::Discovery;
-use crate::metadata::{read_json, shown};
+use crate::metadata::{AuthorizationServer, read_json, shown};
 use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
@@ -196,6 +196,57 @@ struct DeviceAnswer {
     interval: Option<u64>,
 }
 
+impl DeviceAnswer {
+    /// Asks a server for a code to type on another device.
+    async fn ask(
+        site: &Site,
+        server: &AuthorizationServer,
+        endpoint: &str,
+        client: &OAuthClient,
+        form: FormBody,
+    ) -> Result<Self, LoginError> {
+        let fetched = post(site.way(), endpoint, server, client, form).await?;
+        if let Err(trouble) = refusal(server, &fetched) {
+            if trouble.is_error("invalid_client") {
+                site.forget_client(&server.issuer, Use::Native).await;
+            }
+            return Err(trouble.into());
+        }
+        let answer: Self = read_json(&fetched.body).map_err(|_| {
+            Trouble::Metadata(format!("{} answered with something else", server.host()))
+        })?;
+        // People open it: it must be an address, and no more.
+        parse_url(&answer.verification_uri).map_err(Trouble::from)?;
+        Ok(answer)
+    }
+}
+
+impl Pending {
+    /// The address at which the person signs in.
+    fn address(&self, endpoint: &str, state: &Secret) -> Result<Url, Trouble> {
+        let mut url = parse_url(endpoint)?;
+        let mut query = url.query_pairs_mut();
+        for (name, value) in &self.account.site.config.authorize_params {
+            query.append_pair(name, value);
+        }
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client.id)
+            .append_pair("redirect_uri", &self.redirect_uri)
+            .append_pair("state", state.expose())
+            .append_pair("code_challenge", &challenge(&self.verifier))
+            .append_pair("code_challenge_method", "S256");
+        if !self.scopes.is_empty() {
+            query.append_pair("scope", &self.scopes.join(" "));
+        }
+        if let Some(resource) = &self.resource {
+            query.append_pair("resource", resource);
+        }
+        drop(query);
+        Ok(url)
+    }
+}
+
 impl Logins {
     /// Begins a sign-in: discovers, registers if need be, and returns the address to open.
     ///
@@ -217,56 +268,27 @@ impl Logins {
         let client = site
             .client(server, wish.usage, Some(&wish.redirect_uri))
             .await?;
-        let scopes = if wish.scopes.is_empty() {
-            account.scopes(&found)
-        } else {
-            wish.scopes
-        };
-        let verifier = unguessable();
-        let state = unguessable();
-        let resource = site.resource(Some(&found));
-        let mut url = parse_url(endpoint).map_err(Trouble::from)?;
-        {
-            let mut query = url.query_pairs_mut();
-            for (name, value) in &site.config.authorize_params {
-                query.append_pair(name, value);
-            }
-            query
-                .append_pair("response_type", "code")
-                .append_pair("client_id", &client.id);
-            query
-                .append_pair("redirect_uri", &wish.redirect_uri)
-                .append_pair("state", state.expose());
-            query.append_pair("code_challenge", &challenge(&verifier));
-            query.append_pair("code_challenge_method", "S256");
-            if !scopes.is_empty() {
-                query.append_pair("scope", &scopes.join(" "));
-            }
-            if let Some(resource) = &resource {
-                query.append_pair("resource", resource);
-            }
-        }
         let now_ms = unix_ms();
-        let until_ms = now_ms + LOGIN_MS_MAX;
-        let begun = Begun {
-            url: url.into(),
-            issuer: server.issuer.clone(),
-            scopes: scopes.clone(),
-            until_ms,
-        };
         let pending = Pending {
             account: Arc::clone(account),
             client,
             usage: wish.usage,
-            verifier,
+            verifier: unguessable(),
             redirect_uri: wish.redirect_uri,
-            scopes,
-            resource,
+            scopes: scopes_of(account, &found, wish.scopes),
+            resource: site.resource(Some(&found)),
             by: wish.by,
             browser: wish.browser,
             begun_ms: now_ms,
-            until_ms,
-            found,
+            until_ms: now_ms + LOGIN_MS_MAX,
+            found: Arc::clone(&found),
+        };
+        let state = unguessable();
+        let begun = Begun {
+            url: pending.address(endpoint, &state)?.into(),
+            issuer: server.issuer.clone(),
+            scopes: pending.scopes.clone(),
+            until_ms: pending.until_ms,
         };
         self.add(Sha256::digest(state.expose()).into(), pending)?;
         Ok(begun)
@@ -377,11 +399,7 @@ impl Logins {
         let endpoint =
             endpoint.ok_or_else(|| no_endpoint(&found, "device authorization endpoint"))?;
         let client = site.client(server, Use::Native, None).await?;
-        let scopes = if scopes.is_empty() {
-            account.scopes(&found)
-        } else {
-            scopes
-        };
+        let scopes = scopes_of(account, &found, scopes);
         let resource = site.resource(Some(&found));
         let mut form = FormBody::new();
         if !scopes.is_empty() {
@@ -390,58 +408,52 @@ impl Logins {
         if let Some(resource) = &resource {
             form.add("resource", resource);
         }
-        let fetched = post(site.way(), endpoint, server, &client, form).await?;
-        if let Err(trouble) = refusal(server, &fetched) {
-            if trouble.is_error("invalid_client") {
-                site.forget_client(&server.issuer, Use::Native).await;
-            }
-            return Err(trouble.into());
-        }
-        let unusable =
-            || Trouble::Metadata(format!("{} answered with something else", server.host()));
-        let answer: DeviceAnswer = read_json(&fetched.body).map_err(|_| unusable())?;
-        // People open it: it must be an address, and no more.
-        parse_url(&answer.verification_uri).map_err(Trouble::from)?;
-        let complete_url = answer
-            .verification_uri_complete
-            .filter(|url| parse_url(url).is_ok());
+        let answer = DeviceAnswer::ask(site, server, endpoint, &client, form).await?;
         let now_ms = unix_ms();
         let until_ms = now_ms + LOGIN_MS_MAX.min(answer.expires_in.saturating_mul(1_000));
         let interval = answer.interval.unwrap_or(5).clamp(1, 60);
         let id = data_encoding::HEXLOWER.encode(&random::<16>());
+        let pending = Pending {
+            account: Arc::clone(account),
+            client,
+            usage: Use::Native,
+            verifier: unguessable(),
+            redirect_uri: String::new(),
+            scopes,
+            resource,
+            by: by.to_owned(),
+            browser: None,
+            begun_ms: now_ms,
+            until_ms,
+            found: Arc::clone(&found),
+        };
         let device = Device {
-            pending: Pending {
-                account: Arc::clone(account),
-                client,
-                usage: Use::Native,
-                verifier: unguessable(),
-                redirect_uri: String::new(),
-                scopes,
-                resource,
-                by: by.to_owned(),
-                browser: None,
-                begun_ms: now_ms,
-                until_ms,
-                found: Arc::clone(&found),
-            },
+            pending,
             code: Secret::new(answer.device_code),
             interval_ms: interval * 1_000,
             next_ms: now_ms,
         };
+        self.add_device(id.clone(), device, now_ms)?;
+        Ok(DeviceBegun {
+            id,
+            url: answer.verification_uri,
+            user_code: shown(&answer.user_code),
+            complete_url: answer
+                .verification_uri_complete
+                .filter(|url| parse_url(url).is_ok()),
+            interval,
+            until_ms,
+        })
+    }
+
+    fn add_device(&self, id: String, device: Device, now_ms: u64) -> Result<(), LoginError> {
         let mut all = self.devices.lock();
         all.retain(|_, one| now_ms < one.pending.until_ms);
         if all.len() >= LOGINS_MAX {
             return Err(LoginError::TooMany);
         }
-        all.insert(id.clone(), device);
-        Ok(DeviceBegun {
-            id,
-            url: answer.verification_uri,
-            user_code: shown(&answer.user_code),
-            complete_url,
-            interval,
-            until_ms,
-        })
+        all.insert(id, device);
+        Ok(())
     }
 
     /// Asks once whether a sign-in on another device has ended.
@@ -501,6 +513,15 @@ impl Logins {
             |pending: &Pending| Arc::ptr_eq(&pending.account, account) && now_ms < pending.until_ms;
         self.pending.lock().values().any(is_its)
             || self.devices.lock().values().any(|one| is_its(&one.pending))
+    }
+}
+
+/// The scopes that a sign-in asks for: those that were wished for, if any were.
+fn scopes_of(account: &Account, found: &Discovery, wished: Vec<String>) -> Vec<String> {
+    if wished.is_empty() {
+        account.scopes(found)
+    } else {
+        wished
     }
 }
 

@@ -297,7 +297,7 @@ impl Connect {
         };
         match (shown, params.get("decision")) {
             (Some(shown), Some("allow")) => {
-                self.allowed(id, at, browser, (shown, params.get("key")))
+                self.allowed(id, at, browser, shown, params.get("key"))
                     .await
             }
             (Some(shown), Some(_)) => {
@@ -380,29 +380,20 @@ impl Connect {
         self.show(id, at, browser, None).await
     }
 
-    /// A participant has consented: the consent is on disk, then the browser goes to the
-    /// authorization server, or the key that it entered is taken over.
+    /// A participant has consented, and has typed this key if one was asked for.
     async fn allowed(
         self: &Arc<Self>,
         id: &str,
         at: At,
         browser: &Browser,
-        (shown, typed): (ConsentTerms, Option<&str>),
+        shown: ConsentTerms,
+        typed: Option<&str>,
     ) -> Response {
         let Some(request) = self.accounts.connect_request(id) else {
             return void();
         };
         let account = Arc::clone(&request.account);
-        // Over plain HTTP only the form says whose browser it is.
-        let is_same = !self.sessions(&at.url).keep_persons()
-            || self
-                .who(&at, browser)
-                .is_some_and(|who| who.name == shown.participant);
-        let is_theirs = is_same
-            && shown.mark == self.mark(&shown.participant)
-            && self.knows(&shown.participant)
-            && account.participant.as_ref() == Some(&shown.participant);
-        if !is_theirs {
+        if !self.is_theirs(&at, browser, &shown, &account) {
             self.refused(
                 Some(&shown.participant),
                 &shown.server,
@@ -411,32 +402,74 @@ impl Connect {
             let why = "You are signed in as another participant now, or not any more.";
             return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
         }
-        let services = self.accounts.services();
         if shown.key_label.is_some() {
-            let key = match CallerKey::new(typed.unwrap_or_default()) {
-                Ok(key) => key,
-                Err(why) => {
-                    let page = self.asked(
-                        id,
-                        &at,
-                        &shown,
-                        Some(&format!("{}.", sentence_case(&why.to_string()))),
-                    );
-                    return self.with_session(page, &at).response();
-                }
-            };
-            if !services.connects.use_up(id, at.now_ms) {
-                return void();
-            }
-            return self.entered(&account, &at, shown, key).await;
+            self.take_key(id, &at, &account, shown, typed.unwrap_or_default())
+                .await
+        } else {
+            self.begin_sign_in(id, &at, &account, &shown).await
         }
+    }
+
+    /// Whether a consent is that of the participant whose account it is about.
+    fn is_theirs(
+        &self,
+        at: &At,
+        browser: &Browser,
+        shown: &ConsentTerms,
+        account: &Account,
+    ) -> bool {
+        // Over plain HTTP only the form says whose browser it is.
+        let is_same = !self.sessions(&at.url).keep_persons()
+            || self
+                .who(at, browser)
+                .is_some_and(|who| who.name == shown.participant);
+        is_same
+            && shown.mark == self.mark(&shown.participant)
+            && self.knows(&shown.participant)
+            && account.participant.as_ref() == Some(&shown.participant)
+    }
+
+    /// Takes the key over that a participant has typed; asks again if it cannot be one.
+    async fn take_key(
+        self: &Arc<Self>,
+        id: &str,
+        at: &At,
+        account: &Arc<Account>,
+        shown: ConsentTerms,
+        typed: &str,
+    ) -> Response {
+        let key = match CallerKey::new(typed) {
+            Ok(key) => key,
+            Err(why) => {
+                let why = format!("{}.", sentence_case(&why.to_string()));
+                let page = self.asked(id, at, &shown, Some(&why));
+                return self.with_session(page, at).response();
+            }
+        };
+        let connects = &self.accounts.services().connects;
+        if !connects.use_up(id, at.now_ms) {
+            return void();
+        }
+        self.entered(account, at, shown, key).await
+    }
+
+    /// Begins the sign-in to which a participant has consented: the consent is on disk, then the
+    /// browser goes to the authorization server.
+    async fn begin_sign_in(
+        self: &Arc<Self>,
+        id: &str,
+        at: &At,
+        account: &Arc<Account>,
+        shown: &ConsentTerms,
+    ) -> Response {
+        let services = self.accounts.services();
         let Some((redirect_uri, usage)) = services.callback() else {
             return void();
         };
         if !services.connects.use_up(id, at.now_ms) {
             return void();
         }
-        if let Err(response) = self.consented(&shown, &redirect_uri).await {
+        if let Err(response) = self.consented(shown, &redirect_uri).await {
             return response;
         }
         let wish = SignInRequest {
@@ -446,7 +479,7 @@ impl Connect {
             by: shown.participant.clone(),
             browser: Some(hash(&at.session.browser)),
         };
-        let begun = match self.accounts.logins.begin(&account, wish).await {
+        let begun = match self.accounts.logins.begin(account, wish).await {
             Ok(begun) => begun,
             Err(why) => {
                 self.refused(Some(&shown.participant), &shown.server, &why.to_string());
@@ -462,10 +495,8 @@ impl Connect {
             let why = "The server has changed where people sign in since the page was shown.";
             return pages::problem(StatusCode::CONFLICT, why, CALL_AGAIN).response();
         }
-        redirect(
-            &begun.url,
-            &[self.sessions(&at.url).set(&at.session, random(), at.now_ms)],
-        )
+        let cookie = self.sessions(&at.url).set(&at.session, random(), at.now_ms);
+        redirect(&begun.url, &[cookie])
     }
 
     /// Takes a key over. It is kept before the page says so.

@@ -70,6 +70,24 @@ pub struct ClientFault {
     pub state: Option<String>,
 }
 
+/// Where the answer to a request goes.
+struct ReturnPath {
+    redirect_uri: String,
+    state: Option<String>,
+}
+
+/// What a request asks for.
+struct AskedFor {
+    challenge: String,
+    resource: String,
+}
+
+/// A parameter for which the client gets an error.
+struct ParamFault {
+    code: &'static str,
+    description: &'static str,
+}
+
 /// Reads a request of a client that is known.
 ///
 /// # Errors
@@ -81,13 +99,38 @@ pub fn read(
 ) -> Result<AuthRequest, RequestFault> {
     // Before anything else: the answer goes nowhere unless the client and where it wants the answer
     // are clear.
+    let back = return_path(params, client).map_err(RequestFault::Page)?;
+    let ReturnPath {
+        redirect_uri,
+        state,
+    } = back;
+    match asked_for(params, terms.public_url) {
+        Ok(asked) => Ok(AuthRequest {
+            client_id: client.id.clone(),
+            client_name: client.shown().to_owned(),
+            standing: client.standing,
+            redirect_uri,
+            state,
+            challenge: asked.challenge,
+            resource: asked.resource,
+            scopes: granted(params.get("scope"), terms),
+        }),
+        Err(fault) => Err(RequestFault::Client(ClientFault {
+            code: fault.code,
+            description: fault.description,
+            redirect_uri,
+            state,
+        })),
+    }
+}
+
+/// Where the answer goes; else why that is not clear.
+fn return_path(params: &FormParams, client: &Client) -> Result<ReturnPath, String> {
     if params
         .repeated()
         .is_some_and(|name| ["client_id", "redirect_uri", "state"].contains(&name))
     {
-        return Err(RequestFault::Page(
-            "The request has a parameter twice.".to_owned(),
-        ));
+        return Err("The request has a parameter twice.".to_owned());
     }
     let redirect_uri = client.redirect_uri(params.get("redirect_uri")).ok_or_else(|| {
         let why = match params.get("redirect_uri") {
@@ -96,84 +139,73 @@ pub fn read(
             }
             None => "The request does not say where to send you back.",
         };
-        RequestFault::Page(why.to_owned())
+        why.to_owned()
     })?;
     let state = params.get("state");
     if state.is_some_and(|state| state.len() > STATE_BYTES_MAX) {
-        return Err(RequestFault::Page(format!(
-            "`state` is longer than {STATE_BYTES_MAX} bytes."
-        )));
+        return Err(format!("`state` is longer than {STATE_BYTES_MAX} bytes."));
     }
-    let state = state.map(str::to_owned);
-    let fault = |code, description| {
-        let redirect_uri = redirect_uri.clone();
-        let state = state.clone();
-        RequestFault::Client(ClientFault {
-            code,
-            description,
-            redirect_uri,
-            state,
-        })
-    };
+    Ok(ReturnPath {
+        redirect_uri,
+        state: state.map(str::to_owned),
+    })
+}
+
+fn asked_for(params: &FormParams, public_url: &PublicUrl) -> Result<AskedFor, ParamFault> {
     if params.repeated().is_some() {
-        return Err(fault("invalid_request", "a parameter is there twice"));
+        return Err(invalid("a parameter is there twice"));
     }
     if params.get("request").is_some() || params.get("request_uri").is_some() {
-        return Err(fault(
-            "request_not_supported",
-            "requests are parameters here",
-        ));
+        return Err(ParamFault {
+            code: "request_not_supported",
+            description: "requests are parameters here",
+        });
     }
     match params.get("response_type") {
         Some("code") => {}
         Some(_) => {
-            return Err(fault(
-                "unsupported_response_type",
-                "response_type must be code",
-            ));
+            return Err(ParamFault {
+                code: "unsupported_response_type",
+                description: "response_type must be code",
+            });
         }
-        None => return Err(fault("invalid_request", "response_type is missing")),
+        None => return Err(invalid("response_type is missing")),
     }
-    if params
-        .get("response_mode")
-        .is_some_and(|mode| mode != "query")
-    {
-        return Err(fault("invalid_request", "response_mode must be query"));
+    let mode = params.get("response_mode");
+    if mode.is_some_and(|mode| mode != "query") {
+        return Err(invalid("response_mode must be query"));
     }
-    let challenge = match (
-        params.get("code_challenge"),
-        params.get("code_challenge_method"),
-    ) {
-        (None, _) => {
-            return Err(fault(
-                "invalid_request",
-                "code_challenge is missing: PKCE is required",
-            ));
-        }
-        (Some(challenge), Some("S256")) if is_challenge(challenge) => challenge.to_owned(),
-        (Some(_), Some("S256")) => {
-            return Err(fault("invalid_request", "code_challenge is no SHA-256"));
-        }
-        // Without a method it would be `plain` (RFC 7636, section 4.3).
-        (Some(_), Some(_) | None) => {
-            return Err(fault(
-                "invalid_request",
-                "code_challenge_method must be S256",
-            ));
-        }
-    };
-    let resource = resource(params, terms.public_url)
-        .ok_or_else(|| fault("invalid_target", "resource is no endpoint of this gateway"))?;
-    Ok(AuthRequest {
-        client_id: client.id.clone(),
-        client_name: client.shown().to_owned(),
-        standing: client.standing,
-        redirect_uri: redirect_uri.clone(),
-        state: state.clone(),
+    let challenge = challenge(params)?;
+    let resource = resource(params, public_url).ok_or(ParamFault {
+        code: "invalid_target",
+        description: "resource is no endpoint of this gateway",
+    })?;
+    Ok(AskedFor {
         challenge,
         resource,
-        scopes: granted(params.get("scope"), terms),
     })
+}
+
+/// The challenge of a request, which must be one by the method `S256`.
+fn challenge(params: &FormParams) -> Result<String, ParamFault> {
+    let Some(challenge) = params.get("code_challenge") else {
+        return Err(invalid("code_challenge is missing: PKCE is required"));
+    };
+    // Without a method it would be `plain` (RFC 7636, section 4.3).
+    if params.get("code_challenge_method") != Some("S256") {
+        return Err(invalid("code_challenge_method must be S256"));
+    }
+    if !is_challenge(challenge) {
+        return Err(invalid("code_challenge is no SHA-256"));
+    }
+    Ok(challenge.to_owned())
+}
+
+fn invalid(description: &'static str) -> ParamFault {
+    ParamFault {
+        code: "invalid_request",
+        description,
+    }
 }
 
 fn is_challenge(text: &str) -> bool {

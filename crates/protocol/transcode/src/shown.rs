@@ -16,14 +16,14 @@ use crate::{client, server};
 #[derive(Debug)]
 pub struct JsonView {
     /// The messages of the tool that it calls.
-    schema: Option<ToolSchema>,
+    schema: Option<Box<ToolSchema>>,
     request: OnceLock<Result<Request, Refusal>>,
 }
 
 impl JsonView {
     /// `None` for a request that is JSON.
     #[must_use]
-    pub fn of(request: &Request, schema: Option<ToolSchema>) -> Option<Box<Self>> {
+    pub fn of(request: &Request, schema: Option<Box<ToolSchema>>) -> Option<Box<Self>> {
         (request.payload.coding == Coding::Proto).then(|| {
             Box::new(Self {
                 schema,
@@ -35,7 +35,7 @@ impl JsonView {
     /// The schema by which its client's door has checked the arguments.
     #[must_use]
     pub fn schema(&self) -> Option<&ToolSchema> {
-        self.schema.as_ref()
+        self.schema.as_deref()
     }
 
     /// The request with params in JSON.
@@ -44,7 +44,7 @@ impl JsonView {
     /// JSON has no such value.
     pub fn request(&self, request: &Request) -> Result<&Request, &Refusal> {
         self.request
-            .get_or_init(|| to_json(request, self.schema.as_ref()))
+            .get_or_init(|| to_json(request, self.schema.as_deref()))
             .as_ref()
     }
 
@@ -52,7 +52,7 @@ impl JsonView {
     #[must_use]
     pub fn answer(&self, answer: &Answer) -> Answer {
         let shown = match answer.payload.coding {
-            Coding::Proto => server::answer(&answer.payload.bytes, self.schema.as_ref()),
+            Coding::Proto => server::answer(&answer.payload.bytes, self.schema.as_deref()),
             Coding::Json => None,
         };
         let Some(shown) = shown else {

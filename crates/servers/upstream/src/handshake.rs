@@ -30,8 +30,7 @@ use crate::{
 /// supervisor bounds the time.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let link = dial(session).await?;
-    // A second link is dropped, which closes it.
-    let _ = session.link.set(link);
+    session.take_link(link);
     let transport = &session.setup.spec.config.transport;
     match era {
         Some(Era::Modern) => {

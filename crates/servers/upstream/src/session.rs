@@ -9,6 +9,7 @@ mod deferred;
 mod doubts;
 pub(crate) mod inbox;
 mod lost;
+mod noise;
 mod pending;
 mod questions;
 pub(crate) mod requests;
@@ -60,6 +61,7 @@ use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
 pub use deferred::UnsentCall;
 use doubts::Doubts;
+use noise::Noise;
 use pending::PendingTable;
 pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
 pub use tasks::TaskHold;
@@ -223,9 +225,9 @@ pub struct Session {
     pub(crate) ended: watch::Sender<bool>,
     health: Health,
     doubts: Doubts,
-    /// Messages that could not be parsed, and the first one's beginning.
+    /// Messages that could not be parsed.
     unreadable: AtomicU64,
-    noise: Mutex<Option<String>>,
+    noise: Noise,
     opened_at: Instant,
     /// The time of the last call, in milliseconds since `opened_at`.
     last_call_ms: AtomicU64,
@@ -289,7 +291,7 @@ impl Session {
             health: Health::default(),
             doubts: Doubts::default(),
             unreadable: AtomicU64::new(0),
-            noise: Mutex::default(),
+            noise: Noise::default(),
             opened_at: Instant::now(),
             last_call_ms: AtomicU64::new(0),
             instance: u64::from_le_bytes(platform::random()),
@@ -439,6 +441,13 @@ impl Session {
         self.pending.lock().calls()
     }
 
+    /// Takes the link to its server.
+    pub(crate) fn take_link(&self, link: ServerLink) {
+        // A second link is dropped, which closes it.
+        let _ = self.link.set(link);
+        self.log_early_noise();
+    }
+
     /// Ends the session before its link is closed: its calls are refused at once.
     pub(crate) fn refuse_calls(&self) {
         self.end(Fault::Link(client::LinkError::Closed));
@@ -515,14 +524,6 @@ impl Session {
                 .last_of(root.started, SEARCHED_WORDS_MAX)
         };
         self.process().map(last_of).unwrap_or_default()
-    }
-
-    /// First text of its process on stdout that is no message, for operators.
-    pub(crate) fn noise(&self) -> Option<String> {
-        let noise = self.noise.lock().clone()?;
-        Some(format!(
-            "its stdout has what is no message, which belongs on stderr: {noise}"
-        ))
     }
 
     pub(crate) fn set_handshake(&self, handshake: Handshake) {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use client::AccountHolder;
-use model::{Answer, Digest, Form, LinkId, LogLevel, Notice, ParticipantId, Refusal, Request};
+use model::{
+    Answer, Digest, Form, LinkId, LogLevel, Notice, OperationId, ParticipantId, Refusal, Request,
+};
 use wire::mcp::{Version, extensions};
 
 use crate::question::Question;
@@ -276,6 +278,12 @@ pub struct Outgoing<'a> {
 pub struct CallNumber(pub u64);
 
 impl CallNumber {
+    /// The number of the call that an operation is.
+    #[must_use]
+    pub fn of(operation: OperationId) -> Self {
+        Self(operation.number())
+    }
+
     /// The number in a progress token that the server sends back, as it is spelled.
     #[must_use]
     pub fn of_token(token: &[u8]) -> Option<Self> {

@@ -207,6 +207,15 @@ pub(crate) fn bare_session(key: SessionKey) -> Arc<Session> {
         transport: Transport::Participant,
         ..config(&[])
     };
+    bare_session_at(config, key)
+}
+
+/// A shared session that has yet to open, at a server that is a process.
+pub(crate) fn bare_child_session() -> Arc<Session> {
+    bare_session_at(config(&[]), SessionKey::Shared)
+}
+
+fn bare_session_at(config: ServerConfig, key: SessionKey) -> Arc<Session> {
     let spec = UpstreamSpec {
         config,
         limits: ServerLimits::default(),

@@ -18,8 +18,7 @@ use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
 use crate::topics::ReadTopics;
 use crate::{
-    issuers, login, own_address, participants, profiles, rule_files, servers, settings, tls_files,
-    topics,
+    issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics,
 };
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that
@@ -45,7 +44,6 @@ pub(crate) fn check(
         sections: topics,
         rules,
     } = topics::read(&root, &servers, &profiles, env);
-    notices.extend(rule_files::notices(&rules));
     check_unique_names(tree, &servers, &participants.known, &problems);
     check_tokens_differ(tree, &participants.known, &problems);
     tls_files::check_certificates(tree, &participants.known, &problems);

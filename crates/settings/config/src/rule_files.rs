@@ -183,17 +183,3 @@ fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
     }
     None
 }
-
-/// Messages about rules that say more than is carried out.
-pub(crate) fn notices(all: &[TopicRules]) -> Vec<String> {
-    let tightens = |one: &&TopicRules| one.rules.iter().any(|rule| rule.decision.tightens());
-    let partly = all.iter().filter(tightens);
-    partly
-        .map(|one| {
-            format!(
-                "`topics.{}.rules`: rules that reject or ask look at proposals alone: a call that its sender may make directly is not judged",
-                one.topic
-            )
-        })
-        .collect()
-}

@@ -51,7 +51,7 @@ pub enum RoomEffect<H: Handles> {
     /// An MCP client's call, shown to watchers.
     Mirror {
         /// The call or its end.
-        mirrored: Mirrored<H>,
+        mirrored: Box<Mirrored<H>>,
         /// Its audience.
         audience: Audience,
     },

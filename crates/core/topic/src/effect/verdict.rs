@@ -41,6 +41,8 @@ pub enum Verdict {
         to: ParticipantId,
         /// The server's own name or URI, if it differs.
         own: Option<Arc<str>>,
+        /// Whether its caller may make it, and a rule asks for a decision.
+        asked: bool,
     },
     /// The request or envelope is refused.
     Refused(Cause),
@@ -55,6 +57,11 @@ pub enum Cause {
     Unknown,
     /// No capability admits it.
     NotAdmitted,
+    /// A capability admits it, and a rule asks for a decision about it, which its sender has to
+    /// propose.
+    RuleAsks,
+    /// A capability admits it, and a rule rejects it.
+    RuleRejects,
     /// It was admitted, and the capability has been withdrawn since.
     Withdrawn,
     /// The method or the target is no part of a kind.

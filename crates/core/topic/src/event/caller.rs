@@ -7,7 +7,7 @@ use model::{
     RateLimit,
 };
 
-use crate::{Cursor, Handles, Listener, NamedTask};
+use crate::{Cause, Cursor, Handles, Listener, NamedTask};
 
 /// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub enum PublicTarget<'a> {
     /// A server itself, for a method that names nothing in it.
     Upstream(&'a str),
     /// A server's task.
-    Task(NamedTask<'a>),
+    Task(&'a NamedTask<'a>),
     /// A result that the gateway keeps for this caller. Reading it needs no capability.
     Kept,
 }
@@ -98,8 +98,34 @@ pub struct RequestEvent<'a, H: Handles> {
     /// The part of its participant's capabilities that the request's access token is good for;
     /// `None` is all of them.
     pub narrowing: Option<&'a Narrowing>,
+    /// The decision of a rule, if its caller may make it.
+    pub tightening: Option<Tightening>,
     /// The request itself.
     pub call: H::Call,
+}
+
+/// The decision of a rule about a request that its sender may make without an approval. It only takes:
+/// what capabilities refuse, or let be proposed alone, stays so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tightening {
+    /// Another participant decides: the request is held as a proposal, or refused where the topic
+    /// holds none.
+    Ask,
+    /// It never runs.
+    Reject {
+        /// The rule that rejects it, in words for the sender.
+        by: Arc<str>,
+    },
+}
+
+impl Tightening {
+    /// The cause of the refusal of a request of which it takes all.
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Ask => Cause::RuleAsks,
+            Self::Reject { .. } => Cause::RuleRejects,
+        }
+    }
 }
 
 /// The log messages that a caller gets about its request.
@@ -129,7 +155,7 @@ pub enum Interest {
     /// The link gets log messages from this level on.
     Level(LogLevel),
     /// The request listens for as long as it is open.
-    Listen(ListenFilter),
+    Listen(Box<ListenFilter>),
 }
 
 /// A caller that comes back for an operation that was answered for now.

@@ -22,7 +22,7 @@ pub struct Configure<'a, H: Handles> {
     /// notified even if nothing in it differs.
     pub changed: &'a [ListKind],
     /// The settings of the topic; `None` leaves them as they are.
-    pub settings: Option<TopicSettings>,
+    pub settings: Option<Box<TopicSettings>>,
 }
 
 /// The seat of a configured server.

@@ -6,7 +6,7 @@ use model::{
     Digest, LinkId, Method, Narrowing, OperationId, Outcome, ParticipantId, ProposalState, Refusal,
 };
 
-use crate::Handles;
+use crate::{Handles, event::Tightening};
 
 /// An envelope that a link sends to the room.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ pub struct Say<'a, H: Handles> {
     /// The part of the sender's capabilities that its access token is good for; `None` is all of
     /// them.
     pub narrowing: Option<&'a Narrowing>,
+    /// The decision of a rule, if it is a request that its sender may make. One that decides about
+    /// another participant's proposal is an approval, and no rule takes anything of it.
+    pub tightening: Option<Tightening>,
     /// The envelope's bytes.
     pub message: H::Message,
     /// The length of the bytes.
@@ -47,7 +50,7 @@ pub enum Intent<H: Handles> {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
         /// The proposed request. `by` is the sender.
-        terms: Terms,
+        terms: Box<Terms>,
         /// Content of the proposed request, in full.
         content: H::Content,
     },

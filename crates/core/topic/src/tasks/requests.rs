@@ -33,7 +33,7 @@ impl<H: Handles> Topic<H> {
         &self,
         link: LinkId,
         narrowing: Option<&Narrowing>,
-        named: NamedTask<'a>,
+        named: &'a NamedTask<'a>,
     ) -> Result<AdmittedAbout<'a>, Cause> {
         let (link, member) = self.members.linked(link).ok_or(Cause::Unknown)?;
         if !member.is_caller() || !has_right(&link.granted(member, narrowing), named.right) {

@@ -84,7 +84,7 @@ fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     let park_ms = 50;
     stage.step(Event::Propose {
         proposal,
-        terms: terms(&by, &to, "p1"),
+        terms: Box::new(terms(&by, &to, "p1")),
         content,
         held,
         park_ms,

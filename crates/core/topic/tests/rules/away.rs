@@ -144,7 +144,7 @@ fn a_held_call_waits_for_a_participant_that_serves() {
     let terms = crate::stage::terms(&by, &to, "p1");
     stage.step(Event::Propose {
         proposal,
-        terms,
+        terms: Box::new(terms),
         content: 1,
         held: crate::stage::op(11),
         park_ms: 900,

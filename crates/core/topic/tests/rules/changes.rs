@@ -27,7 +27,7 @@ fn listen(stage: &mut Stage, link: LinkId, operation: u128, lists: &[ListKind]) 
         ..ListenFilter::default()
     };
     stage.request_with(link, operation, LISTEN, None, |request| {
-        request.interest = Interest::Listen(filter)
+        request.interest = Interest::Listen(Box::new(filter))
     });
 }
 

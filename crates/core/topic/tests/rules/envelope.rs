@@ -1,7 +1,7 @@
 //! Envelopes to the room, as tests write them.
 
 use model::{Digest, LinkId, Method, Narrowing, Outcome};
-use topic::{Requested, Say};
+use topic::{Requested, Say, Tightening};
 
 use crate::{
     numbers::{Effects, Event, Intent},
@@ -17,6 +17,8 @@ pub(crate) struct Envelope<'a> {
     pub(crate) correlation: Option<&'a str>,
     /// The part of its sender's capabilities that the sender's token is good for.
     pub(crate) token: Option<&'a Narrowing>,
+    /// What a rule takes of it.
+    pub(crate) tightening: Option<Tightening>,
     pub(crate) intent: Intent,
 }
 
@@ -29,6 +31,7 @@ impl<'a> Envelope<'a> {
             to,
             correlation: None,
             token: None,
+            tightening: None,
             intent: Intent::None,
         }
     }
@@ -85,6 +88,14 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// A rule takes something of it.
+    pub(crate) fn tightened(self, by: Tightening) -> Self {
+        Self {
+            tightening: Some(by),
+            ..self
+        }
+    }
+
     /// The server now lists another definition than the reviewer saw.
     pub(crate) fn redefined(mut self) -> Self {
         if let Intent::Request(requested) = &mut self.intent {
@@ -110,6 +121,7 @@ impl Stage {
             to,
             correlation,
             token,
+            tightening,
             intent,
         } = envelope;
         let about = if kind.starts_with("mcp/proposal") {
@@ -128,6 +140,7 @@ impl Stage {
             correlation,
             proposal_digest,
             narrowing: token,
+            tightening,
             message,
             bytes,
             intent,
@@ -156,7 +169,7 @@ impl Stage {
         let terms = terms(&by, &named, &envelope);
         let intent = Intent::Propose {
             proposal: op(proposal),
-            terms,
+            terms: Box::new(terms),
             content: proposal,
         };
         self.send(Envelope {

@@ -55,7 +55,8 @@ fn a_call_that_may_only_be_proposed_is_held() {
         effects.verdict,
         Some(Verdict::Held {
             to: id("one"),
-            own: Some("a".into())
+            own: Some("a".into()),
+            asked: false,
         })
     );
     delivered(&stage.call(BOB, 2, "one_b"));

@@ -18,7 +18,7 @@ fn under_p1<'a>(link: LinkId, by: &str, number: u128, content: u128) -> Envelope
     let terms = terms(&id(by), &[id("one")], "p1");
     let intent = Intent::Propose {
         proposal: op(number),
-        terms,
+        terms: Box::new(terms),
         content,
     };
     Envelope {

@@ -38,7 +38,7 @@ fn listen(stage: &mut Stage, link: LinkId, operation: u128, resources: &[&str], 
         tasks: tasks.iter().map(|task| (*task).into()).collect(),
     };
     let effects = stage.request_with(link, operation, "subscriptions/listen", None, |request| {
-        request.interest = Interest::Listen(filter);
+        request.interest = Interest::Listen(Box::new(filter));
     });
     assert_eq!(delivered(&effects).0, "portmoot");
 }
@@ -178,7 +178,7 @@ fn a_task_notifies_listen_requests_and_the_link_that_asked_last() {
         right: right("one_a"),
         lost: false,
     };
-    stage.request(LinkId(4), 3, "tasks/get", Some(PublicTarget::Task(asked)));
+    stage.request(LinkId(4), 3, "tasks/get", Some(PublicTarget::Task(&asked)));
     assert_eq!(
         state(&mut stage, 11),
         [
@@ -204,7 +204,7 @@ fn listen_requests_are_limited() {
         listen(&mut stage, ANN, number, &[], &[]);
     }
     let effects = stage.request_with(ANN, 999, "subscriptions/listen", None, |request| {
-        request.interest = Interest::Listen(ListenFilter::default());
+        request.interest = Interest::Listen(Box::default());
     });
     assert_eq!(refused(&effects), topic::Cause::Limit);
     stage.cancel(ANN, 0);

@@ -51,3 +51,4 @@ mod shown;
 mod stage;
 mod stopping;
 mod tasks;
+mod tightened;

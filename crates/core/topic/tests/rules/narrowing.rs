@@ -153,7 +153,7 @@ fn a_listen_request_gets_what_its_token_is_good_for() {
             ..ListenFilter::default()
         };
         stage.request_with(ANN, operation, "subscriptions/listen", None, |request| {
-            request.interest = Interest::Listen(filter);
+            request.interest = Interest::Listen(Box::new(filter));
             request.narrowing = narrowing;
         });
         let listening = stage.topic.listening(op(operation)).unwrap();

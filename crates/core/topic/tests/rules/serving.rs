@@ -224,7 +224,7 @@ fn a_held_call_is_answered_by_the_server_side_alone() {
     let held = op(11);
     stage.step(Event::Propose {
         proposal: op(1),
-        terms,
+        terms: Box::new(terms),
         content: 1,
         held,
         park_ms: 50,

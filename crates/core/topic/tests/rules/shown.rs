@@ -164,7 +164,7 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
                 call,
                 own,
                 end,
-            } = mirrored;
+            } = &**mirrored;
             assert_eq!(operation.0, *call);
             let end = end
                 .as_ref()

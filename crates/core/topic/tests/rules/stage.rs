@@ -192,7 +192,7 @@ impl Stage {
     pub(crate) fn set(&mut self, settings: TopicSettings) -> Effects {
         let names = self.names.clone();
         self.step(Event::Configure(Configure {
-            settings: Some(settings),
+            settings: Some(Box::new(settings)),
             ..Configure::servers(&names)
         }))
     }
@@ -282,7 +282,7 @@ impl Stage {
         let terms = terms(by, to, &envelope);
         self.step(Event::Propose {
             proposal: op(proposal),
-            terms,
+            terms: Box::new(terms),
             content,
             held,
             park_ms,
@@ -446,6 +446,7 @@ impl Stage {
             logs,
             returns: true,
             narrowing: None,
+            tightening: None,
             call,
         };
         change(&mut request);

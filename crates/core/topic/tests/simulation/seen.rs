@@ -36,6 +36,9 @@ pub(crate) const SEEN: &[&str] = &[
     "withheld: rate",
     "withheld: reserved",
     "withheld: malformed",
+    "withheld: a rule asks",
+    "withheld: a rule rejects",
+    "fulfilled what a rule asks for",
     "passed on",
     "repeat",
     "mismatch",
@@ -45,6 +48,7 @@ pub(crate) const SEEN: &[&str] = &[
     // Calls.
     "delivered",
     "held",
+    "held for a rule",
     "parked",
     "reported",
     "settled",
@@ -56,6 +60,8 @@ pub(crate) const SEEN: &[&str] = &[
     "refused for its token",
     "held for its token",
     "came back with too small a token",
+    "refused: a rule asks",
+    "refused: a rule rejects",
     "refused: withdrawn",
     "refused: malformed",
     "refused: rate",
@@ -235,8 +241,15 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             ..
         } => "closed: replaced",
         Effect::Withhold { refusal, .. } => {
-            match (refusal.code, refusal.message.starts_with("You lack")) {
+            let begins = |words: &str| refusal.message.starts_with(words);
+            match (refusal.code, begins("You lack")) {
                 (RefusalCode::CapabilityViolation, true) => "withheld: not admitted",
+                (RefusalCode::CapabilityViolation, _) if begins("a rule") => {
+                    "withheld: a rule asks"
+                }
+                (RefusalCode::CapabilityViolation, _) if begins("rejected by") => {
+                    "withheld: a rule rejects"
+                }
                 (RefusalCode::CapabilityViolation, false) => "withheld: reserved",
                 (RefusalCode::RateLimited, _) => "withheld: rate",
                 (RefusalCode::Conflict, _) if refusal.message.starts_with("the id of this") => {
@@ -299,24 +312,14 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::CancelTask { .. } => "task cancelled",
         Effect::ForgetTask { .. } => "task forgotten",
         Effect::LoseTask { .. } => "task lost",
-        Effect::Store {
-            record: Record::Opened,
-            ..
-        } => "stored: opened",
-        Effect::Store {
-            record: Record::Decided {
+        Effect::Store { record, .. } => match **record {
+            Record::Opened => "stored: opened",
+            Record::Decided {
                 ruling: Some(_), ..
-            },
-            ..
-        } => "stored: decided",
-        Effect::Store {
-            record: Record::Decided { ruling: None, .. },
-            ..
-        } => "stored: withdrawn by the topic",
-        Effect::Store {
-            record: Record::Ended { .. },
-            ..
-        } => "stored: ended",
+            } => "stored: decided",
+            Record::Decided { ruling: None, .. } => "stored: withdrawn by the topic",
+            Record::Ended { .. } => "stored: ended",
+        },
         Effect::Proposed { .. } => "proposed",
         Effect::NotProposed { cause, .. } => match cause {
             Cause::Limit => "not proposed: limit",
@@ -379,6 +382,8 @@ fn refused(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown => "refused: unknown",
         Cause::NotAdmitted => "refused: not admitted",
+        Cause::RuleAsks => "refused: a rule asks",
+        Cause::RuleRejects => "refused: a rule rejects",
         Cause::Withdrawn => "refused: withdrawn",
         Cause::Malformed => "refused: malformed",
         Cause::RateLimited => "refused: rate",

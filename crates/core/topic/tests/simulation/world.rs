@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, Narrowing, OperationId, ParticipantId, TopicName};
-use topic::{Listing, Now, PublicTarget, TopicConfig, UpstreamNames};
+use topic::{Listing, Now, PublicTarget, Tightening, TopicConfig, UpstreamNames};
 
 use crate::{
     books::{Books, envelopes::DIRECT, interests::same, limits::LIMITS},
@@ -126,6 +126,15 @@ impl World {
             to: Arc::new(Capabilities::parse(scopes.iter().copied()).unwrap()),
             step_up: None,
         })
+    }
+
+    /// Draws what a rule takes of a request, if its sender may make that.
+    pub(crate) fn tightening(&mut self) -> Option<Tightening> {
+        match self.beside.below(48) {
+            0 => Some(Tightening::Ask),
+            1 => Some(Tightening::Reject { by: "r1.1".into() }),
+            _ => None,
+        }
     }
 
     /// Carries out some effects of earlier steps, then draws one event and takes its step.

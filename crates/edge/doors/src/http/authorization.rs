@@ -190,6 +190,18 @@ pub(super) fn challenged(
     refusal: &Refusal,
     mut response: Response<Body>,
 ) -> Response<Body> {
+    add_challenge(config, endpoint, presented, refusal, &mut response);
+    response
+}
+
+/// Adds to a response what [`challenged`] says.
+pub(super) fn add_challenge(
+    config: &Config,
+    endpoint: &str,
+    presented: bool,
+    refusal: &Refusal,
+    response: &mut Response<Body>,
+) {
     if refusal.code == RefusalCode::RateLimited
         && response.status() != StatusCode::TOO_MANY_REQUESTS
     {
@@ -200,7 +212,7 @@ pub(super) fn challenged(
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1000)));
     }
     if !refusal.code.is_unauthenticated() && refusal.code != RefusalCode::InsufficientScope {
-        return response;
+        return;
     }
     let challenge = match &config.identity.public_url {
         Some(url) if !config.identity.authorization_servers().is_empty() => {
@@ -213,7 +225,6 @@ pub(super) fn challenged(
         let shown = HeaderValue::from_static("WWW-Authenticate, Mcp-Session-Id");
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, shown);
     }
-    response
 }
 
 fn challenge(config: &Config, metadata: &str, presented: bool, refusal: &Refusal) -> String {

@@ -16,7 +16,7 @@ use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
 use wire::rpc::{self, Id, Message, MessageKind, code};
 
-use super::authorization::{at_token_end, challenged};
+use super::authorization::{add_challenge, at_token_end};
 use super::body::Body;
 use super::connection::{Connection, Visit};
 use super::events::{COMMENT, Events, parse_event_id};
@@ -200,8 +200,9 @@ impl Exchange<'_> {
         let reply = Arc::new(SinkReply(slot));
         let call = dispatch.request(by, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
         let call = Some((Arc::clone(dispatch), call));
-        let response = respond(self.connection, &reply.0, call, sending).await;
-        Ok(self.stepping_up(dispatch, &reply.0, response))
+        let mut response = respond(self.connection, &reply.0, call, sending).await;
+        self.step_up(dispatch, &reply.0, &mut response);
+        Ok(response)
     }
 
     async fn initialize(&self, message: &Message) -> Answered<Response<Body>> {
@@ -260,8 +261,9 @@ impl Exchange<'_> {
             prime,
             era: Era::Legacy,
         };
-        let response = respond(self.connection, &reply.0, None, sending).await;
-        Ok(self.stepping_up(dispatch, &reply.0, response))
+        let mut response = respond(self.connection, &reply.0, None, sending).await;
+        self.step_up(dispatch, &reply.0, &mut response);
+        Ok(response)
     }
 
     fn batch(&self, body: &Bytes) -> Answered<Response<Body>> {
@@ -323,21 +325,16 @@ impl Exchange<'_> {
         &self.visit.visitor.participant
     }
 
-    /// A response; if its request was refused because the token has too little scope for it, with
-    /// the status and challenge by which a client gets one with more: "step-up authorization" (MCP
+    /// Gives the response to a request that was refused because its token has too little scope the
+    /// status and challenge by which a client gets one with more: "step-up authorization" (MCP
     /// 2025-11-25, "Authorization").
-    fn stepping_up(
-        &self,
-        dispatch: &Dispatch,
-        slot: &Slot,
-        mut response: Response<Body>,
-    ) -> Response<Body> {
+    fn step_up(&self, dispatch: &Dispatch, slot: &Slot, response: &mut Response<Body>) {
         let Some(refusal) = slot.lacking() else {
-            return response;
+            return;
         };
         *response.status_mut() = StatusCode::FORBIDDEN;
         let endpoint = identity::issuers::endpoint(dispatch.name().as_str());
-        challenged(self.config, &endpoint, true, refusal, response)
+        add_challenge(self.config, &endpoint, true, refusal, response);
     }
 
     /// The session that the request names.

@@ -141,7 +141,7 @@ impl Client {
             PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest => {
                 let (request, schema) = self.named(kind, &field).await?;
                 let incoming = Incoming {
-                    schema,
+                    schema: schema.map(Box::new),
                     ..Incoming::plain(request, tag)
                 };
                 Ok(Disposition::Request(Box::new(incoming), Wanted::default()))

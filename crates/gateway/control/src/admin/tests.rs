@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -12,10 +13,8 @@ use gateway::{Link, Outlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::registry::RegistryParts;
-use config::Config;
-use identity::config::IdentityConfig;
+use config::{Config, ConfigSources};
 use identity::identities::local_user;
-use topic::section::{Access, McpCalls, TopicSection};
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);
@@ -33,37 +32,30 @@ impl Outlet for Chain {
     }
 }
 
+/// The configuration of a file with this text in this directory.
+pub(crate) fn configured(dir: &Path, text: &str) -> Config {
+    let file = dir.join("portmoot.toml");
+    std::fs::write(&file, text).unwrap();
+    let sources = ConfigSources {
+        config: Some(file),
+        ..ConfigSources::default()
+    };
+    sources.load(&|_| None).unwrap().config
+}
+
 /// A registry with one topic. It keeps an audit log.
-pub(crate) fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
+pub(crate) fn started(dir: &Path) -> (Arc<AccessJournal>, Arc<Registry>) {
+    started_with(dir, configured(dir, "[topics.main]\naccess = \"public\"\n"))
+}
+
+/// A registry with this configuration. It keeps an audit log.
+pub(crate) fn started_with(dir: &Path, config: Config) -> (Arc<AccessJournal>, Arc<Registry>) {
     let journal = JournalWriter::open(dir).unwrap();
-    let topic = TopicSection {
-        name: TopicName::new("main").unwrap(),
-        access: Access::Public,
-        anonymous: None,
-        anonymous_rate: topic::section::GUEST_RATE,
-        history: 0,
-        servers: Vec::new(),
-        mcp_calls: McpCalls::None,
-        builtin: Vec::new(),
-        tools: None,
-        tools_list: <_>::default(),
-        list_wait: Duration::ZERO,
-        proposal_ttl: Duration::from_secs(600),
-        result_bytes_max: None,
-    };
     let access = Arc::new(AccessJournal::new(Some(journal.ledger().unwrap()), true));
-    let identity = IdentityConfig {
-        topics: vec![topic],
-        ..IdentityConfig::default()
-    };
-    let config = Config {
-        identity: Arc::new(identity),
-        ..Config::default()
-    };
     let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
     let registry = Registry::start(RegistryParts {
         standing: access.standing(&config.identity),
-        config: config.clone(),
+        config,
         sealer: Sealer::new(&[7; 32], None),
         guard: None,
         journal: Some(journal),

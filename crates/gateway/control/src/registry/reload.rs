@@ -33,7 +33,9 @@ impl Registry {
             // Before any participant has the rights of the new configuration: those of issuers get
             // theirs when `bearers` take it over.
             let topics = self.topics();
-            topics.iter().for_each(|dispatch| dispatch.pause_rules());
+            for dispatch in topics {
+                dispatch.pause_rules(config.rules_of(dispatch.name()));
+            }
             self.start_servers(&config, None);
             self.bearers.take_over(&config.identity);
             let swapped = self.swap(|_| {
@@ -265,7 +267,7 @@ impl Registry {
             dispatch.put_rules_in_force(config.rules_of(&topic.name));
         }
         for dispatch in gone {
-            dispatch.pause_rules();
+            dispatch.pause_rules(&[]);
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], Offer::default());
             dispatch.put_rules_in_force(&[]);
@@ -312,7 +314,7 @@ impl Registry {
             tools: topic.tools.as_ref(),
             sets: Some(&config.sets),
         };
-        dispatch.pause_rules();
+        dispatch.pause_rules(config.rules_of(&topic.name));
         dispatch.take_settings(settings_of(config, topic));
         dispatch.configure(&servers, &serving, offer);
     }
@@ -371,3 +373,6 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         since_ms = now_ms;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,9 @@ pub(crate) struct RuleDesk {
     topic: String,
     /// Whether the topic's file has rules: without any, nothing is looked at.
     has_rules: AtomicBool,
+    /// Whether one of its rules rejects or asks: without any, no call that needs no approval is looked
+    /// at.
+    tightens: AtomicBool,
     /// Whether its rules decide nothing, until others are put in force.
     is_paused: AtomicBool,
     /// Whether a rule has decided something since the start.
@@ -39,6 +42,8 @@ pub(crate) struct DeskState {
     /// The rules that match calls: those in force, and all that reject or ask. What one of these
     /// matches that is not in force waits for people.
     pub(crate) set: RuleSet,
+    /// While the rules are paused: those that reject or ask and come into force after it.
+    pub(crate) coming: RuleSet,
     /// All rules of the file, as one set, for explanations.
     pub(crate) whole: RuleSet,
     /// All rules of the file, in its order.
@@ -73,6 +78,7 @@ impl RuleDesk {
         Self {
             topic: topic.to_owned(),
             has_rules: AtomicBool::new(false),
+            tightens: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             has_ever_decided: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -83,6 +89,18 @@ impl RuleDesk {
     /// Whether its rules judge proposals: there are some, and they are not paused.
     pub(crate) fn judges(&self) -> bool {
         self.has_rules.load(Ordering::Relaxed) && !self.is_paused.load(Ordering::Relaxed)
+    }
+
+    /// Whether a call that needs no approval is to be judged: a rule rejects or asks, paused or not.
+    /// Asked while the topic is locked: nothing that a configuration gives is used before its rules
+    /// are known.
+    pub(crate) fn tightens(&self) -> bool {
+        self.tightens.load(Ordering::Relaxed)
+    }
+
+    /// Whether its rules decide nothing. Asked while the desk is locked.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Relaxed)
     }
 
     /// Whether a rule has decided something since the start: without, no call is a use of one.
@@ -115,10 +133,17 @@ impl RuleDesk {
     }
 
     /// Has the rules decide nothing more, until others are put in force: those of before are not to
-    /// decide under a configuration that has them no more.
-    pub(crate) fn pause(&self) {
+    /// decide under a configuration that has them no more. Until then people decide what one of those
+    /// before, or of those that come, rejects or asks for.
+    pub(crate) fn pause(&self, coming: &[CallRule]) {
+        let tightening = coming.iter().filter(|rule| rule.decision.tightens());
+        let coming = RuleSet::new(tightening.cloned()).unwrap_or_default();
         // Under the lock: what was chosen by then is decided before the topic takes the next step.
-        let _state = self.lock();
+        let mut state = self.lock();
+        if coming.tightens() {
+            self.tightens.store(true, Ordering::Relaxed);
+        }
+        state.coming = coming;
         self.is_paused.store(true, Ordering::Relaxed);
     }
 
@@ -166,7 +191,9 @@ impl RuleDesk {
             refused.extend(all);
             (RuleSet::default(), RuleSet::default())
         });
+        self.tightens.store(set.tightens(), Ordering::Relaxed);
         state.set = set;
+        state.coming = RuleSet::default();
         state.whole = whole;
         state.refused = refused;
         state.written = rules.to_vec();

@@ -101,7 +101,7 @@ impl<'o> CallFacts<'o> {
 
 /// The arguments of a call, and the names of what its params have beside them. Read from the
 /// canonical bytes that a proposal's digest covers.
-pub(super) fn parts_of(
+pub(crate) fn parts_of(
     method: &str,
     params: Option<&str>,
 ) -> (Result<Arguments, ArgumentsError>, Vec<String>) {
@@ -125,7 +125,7 @@ pub(super) fn parts_of(
 }
 
 /// The server of this name in a topic, if it is one that is configured.
-pub(super) fn upstream_of(topic: &Topic, name: &ParticipantId) -> Option<Arc<Upstream>> {
+pub(crate) fn upstream_of(topic: &Topic, name: &ParticipantId) -> Option<Arc<Upstream>> {
     let server = topic.server(name)?;
     Some(Arc::clone(&server.handle.upstream()?.upstream))
 }

@@ -11,7 +11,9 @@ use topic::Decision;
 use super::decided_by::AuthoredRule;
 use super::facts::CallFacts;
 use super::kept::RuleRecord;
-use super::locked_case::{ChosenRule, LockedCase, RuleAuthor, RuleVerdict, authors_of};
+use super::locked_case::{
+    ChosenRule, LockedAuthors, LockedCase, RuleAuthor, RuleVerdict, authors_of,
+};
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::live::{Event, Topic};
 use crate::proposals::content::{DecidingRule, Proposed, Ruling};
@@ -19,9 +21,16 @@ use crate::proposals::{describe, open};
 use crate::record::Record;
 
 impl Dispatch {
-    /// Has the rules of before decide nothing more, until [`Self::put_rules_in_force`].
-    pub fn pause_rules(&self) {
-        self.rules.pause();
+    /// Has the rules of before decide nothing more, until [`Self::put_rules_in_force`] with those that
+    /// come. Until then people decide what rules of both reject or ask for.
+    pub fn pause_rules(&self, coming: &[CallRule]) {
+        self.rules.pause(coming);
+    }
+
+    /// Whether the rules of the topic's file judge what is proposed now: there are some, and they are
+    /// not paused.
+    pub fn rules_judge(&self) -> bool {
+        self.rules.judges()
     }
 
     /// Puts the rules of the topic's file in force in place of those before, and has them judge what
@@ -135,11 +144,13 @@ impl<'c> RuleCase<'c> {
         let at_ms = state.book.spent.not_before(unix_ms());
         let beside = self.facts.beside_names();
         let case = LockedCase {
-            dispatch,
-            topic: &topic,
             facts: &self.facts,
             call: &self.facts.call(proposal, &beside, at_ms),
-            authors: &self.authors,
+            authors: LockedAuthors {
+                dispatch,
+                topic: &topic,
+                read: &self.authors,
+            },
         };
         if !self.facts.is_of_server_in(&topic) || !case.knows_all_authors(&state) {
             // Another configuration came between, and has all judged again when it is in force.

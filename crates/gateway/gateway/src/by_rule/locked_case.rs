@@ -42,13 +42,20 @@ pub(crate) fn authors_of(
     names.into_iter().map(author).collect()
 }
 
-/// A call before the rules of its topic, while topic and desk are locked.
-pub(crate) struct LockedCase<'a> {
+/// The authors of rules, while topic and desk are locked.
+#[derive(Clone, Copy)]
+pub(crate) struct LockedAuthors<'a> {
     pub(crate) dispatch: &'a Dispatch,
     pub(crate) topic: &'a Topic,
+    /// The ones that were read before.
+    pub(crate) read: &'a [RuleAuthor],
+}
+
+/// A proposed call before the rules of its topic, while topic and desk are locked.
+pub(crate) struct LockedCase<'a> {
     pub(crate) facts: &'a CallFacts<'a>,
     pub(crate) call: &'a RuledCall<'a>,
-    pub(crate) authors: &'a [RuleAuthor],
+    pub(crate) authors: LockedAuthors<'a>,
 }
 
 /// A cause by which a rule does not decide a call, whatever its own checks say.
@@ -102,11 +109,49 @@ impl RuleVerdict {
     }
 }
 
+impl LockedAuthors<'_> {
+    /// Whether the author of a rule was read.
+    pub(crate) fn knows(&self, rule: &CallRule) -> bool {
+        self.read.iter().any(|author| author.id == rule.author)
+    }
+
+    /// The cause by which a rule may not decide a call, of which `could_decide` says whether a
+    /// participant with these capabilities could.
+    pub(crate) fn hindrance(
+        &self,
+        state: &DeskState,
+        rule: &CallRule,
+        could_decide: impl FnOnce(&Capabilities) -> bool,
+    ) -> Option<Hindrance> {
+        let Some(may) = self.granted_to(&rule.author) else {
+            return Some(Hindrance::AuthorUnknown);
+        };
+        if !could_decide(may) {
+            return Some(Hindrance::AuthorMayNot);
+        }
+        // One that rejects or asks is not suspended for it.
+        self.replaced(state, rule).map(Hindrance::Replaced)
+    }
+
+    fn replaced(&self, state: &DeskState, rule: &CallRule) -> Option<Box<str>> {
+        state.replaced(rule, self.dispatch.context.sealer.incarnations())
+    }
+
+    /// The capabilities of an author of rules at this moment, if it is known.
+    fn granted_to(&self, author: &ParticipantId) -> Option<&Arc<Capabilities>> {
+        let outside = || {
+            let mut authors = self.read.iter();
+            authors.find(|one| one.id == *author)?.outside.as_ref()
+        };
+        self.topic.capabilities(author).or_else(outside)
+    }
+}
+
 impl LockedCase<'_> {
     /// Whether all authors of the rules for this kind of call were read.
     pub(crate) fn knows_all_authors(&self, state: &DeskState) -> bool {
         let mut rules = state.set.of_kind(self.call.kind);
-        rules.all(|rule| self.authors.iter().any(|author| author.id == rule.author))
+        rules.all(|rule| self.authors.knows(rule))
     }
 
     /// The approving rules that this call suspends, with the causes.
@@ -130,7 +175,7 @@ impl LockedCase<'_> {
             RuleDecision::Reject => RuleVerdict::Reject,
             RuleDecision::Approve => {
                 let charges = state.set.charges(self.call, spent, Some(answer.name()));
-                let topic = self.dispatch.name().as_str();
+                let topic = self.authors.dispatch.name().as_str();
                 let charged = charges.into_iter().map(SpentEvent::Charged);
                 RuleVerdict::Approve {
                     charges: charged
@@ -148,25 +193,17 @@ impl LockedCase<'_> {
     /// The cause by which a rule of the call's kind does not decide it, whatever its checks say.
     pub(crate) fn hindrance(&self, state: &DeskState, rule: &CallRule) -> Option<Hindrance> {
         let operation = self.call.operation;
-        if !self.topic.is_undecided(operation, |_| true) {
+        let topic = self.authors.topic;
+        if !topic.is_undecided(operation, |_| true) {
             return Some(Hindrance::Closed);
         }
-        match state.standing(rule) {
-            RuleStanding::Refused(why) => return Some(Hindrance::Refused(why)),
-            RuleStanding::Suspended { cause, .. } => return Some(Hindrance::Suspended(cause)),
-            RuleStanding::InForce => {}
-        }
-        if let Some(cause) = self.cause(state, rule) {
-            return Some(Hindrance::Suspended(cause));
-        }
-        let Some(may) = self.granted_to(&rule.author) else {
-            return Some(Hindrance::AuthorUnknown);
-        };
-        if !self.topic.could_decide(operation, &rule.author, may) {
-            return Some(Hindrance::AuthorMayNot);
-        }
-        // One that rejects or asks is not suspended for it.
-        self.replaced(state, rule).map(Hindrance::Replaced)
+        let suspended = || self.cause(state, rule).map(Hindrance::Suspended);
+        let standing = Hindrance::of_standing(state, rule).or_else(suspended);
+        standing.or_else(|| {
+            self.authors.hindrance(state, rule, |may| {
+                topic.could_decide(operation, &rule.author, may)
+            })
+        })
     }
 
     /// The cause by which this call suspends a rule of its kind, if there is one.
@@ -180,7 +217,7 @@ impl LockedCase<'_> {
             return None;
         }
         let operation = self.call.operation;
-        let may = self.granted_to(&rule.author);
+        let may = self.authors.granted_to(&rule.author);
         let around = Surrounding {
             now_ms: self.call.at_ms,
             since_ms: state.since_ms(rule),
@@ -189,29 +226,26 @@ impl LockedCase<'_> {
             // By what the rule says, or under the public name. An author that is not known now may
             // be known again: its rule only does not decide.
             author_may: may.is_none_or(|may| {
-                rule.is_within(may) || self.topic.could_decide(operation, &rule.author, may)
+                let topic = self.authors.topic;
+                rule.is_within(may) || topic.could_decide(operation, &rule.author, may)
             }),
-            replaced: self.replaced(state, rule),
+            replaced: self.authors.replaced(state, rule),
             traits: facts.traits,
         };
         suspends(rule, &state.book.spent, &around)
     }
-
-    fn replaced(&self, state: &DeskState, rule: &CallRule) -> Option<Box<str>> {
-        state.replaced(rule, self.dispatch.context.sealer.incarnations())
-    }
-
-    /// The capabilities of an author of rules at this moment, if it is known.
-    fn granted_to(&self, author: &ParticipantId) -> Option<&Arc<Capabilities>> {
-        let outside = || {
-            let mut authors = self.authors.iter();
-            authors.find(|one| one.id == *author)?.outside.as_ref()
-        };
-        self.topic.capabilities(author).or_else(outside)
-    }
 }
 
 impl Hindrance {
+    /// The cause by which a rule does not decide that is not in force.
+    pub(crate) fn of_standing(state: &DeskState, rule: &CallRule) -> Option<Self> {
+        match state.standing(rule) {
+            RuleStanding::Refused(why) => Some(Self::Refused(why)),
+            RuleStanding::Suspended { cause, .. } => Some(Self::Suspended(cause)),
+            RuleStanding::InForce => None,
+        }
+    }
+
     /// It as a check of the rule that fails.
     pub(crate) fn check(self, rule: &CallRule) -> ExplainedCheck {
         let author = &rule.author;

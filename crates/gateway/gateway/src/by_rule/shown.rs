@@ -8,7 +8,7 @@ use rules::{CallRule, ExplainedCheck};
 
 use super::desk::RuleStanding;
 use super::facts::CallFacts;
-use super::locked_case::{LockedCase, authors_of};
+use super::locked_case::{LockedAuthors, LockedCase, authors_of};
 use crate::dispatch::Dispatch;
 
 /// A rule of a topic's file, at one moment.
@@ -90,11 +90,13 @@ impl Dispatch {
             let state = self.rules.lock();
             let spent = &state.book.spent;
             let case = LockedCase {
-                dispatch: self,
-                topic,
                 facts: &facts,
                 call: &facts.call(proposal, &beside, spent.not_before(unix_ms())),
-                authors: &authors,
+                authors: LockedAuthors {
+                    dispatch: self,
+                    topic,
+                    read: &authors,
+                },
             };
             let explained = state.whole.explain(case.call, spent).into_iter();
             explained

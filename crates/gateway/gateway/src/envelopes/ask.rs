@@ -6,10 +6,11 @@ use std::sync::Arc;
 use model::method::is_notification;
 use model::{
     Form, GATEWAY, KindRef, ListKind, Method, OperationId, ParticipantId, Refusal, RefusalCode,
+    Request,
 };
 use topic::{Intent, Requested};
 use wire::mcp::{Params, relay, task::TaskWish};
-use wire::mcpx::check::{self, strict};
+use wire::mcpx::check::{self, EnvelopeCall, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
 use crate::incoming::{Incoming, Names, Tag};
@@ -76,7 +77,7 @@ fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Liv
             terms,
         }) => Intent::Propose {
             proposal,
-            terms,
+            terms: Box::new(terms),
             content,
         },
         Err(refusal) => Intent::Reject {
@@ -102,8 +103,7 @@ fn request(
     kind: KindRef<'_>,
     to: &[&str],
 ) -> Result<Intent<Live>, Refusal> {
-    let (plays, fulfils) = concerns(dispatch, envelope.correlation_id(), to);
-    if !plays && !fulfils {
+    if !concerns_gateway(dispatch, envelope.correlation_id(), to) {
         return Ok(noted(kind));
     }
     let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else {
@@ -125,50 +125,29 @@ fn request(
     if call.is_notification() && ruling.is_none() {
         return Ok(Intent::None);
     }
-    let request = relay::decode_request(&params, Form::ENVELOPE);
     let tag = call.message().id().cloned().map(Tag::of_client);
-    // For tasks there is no way back in a room: a call that asks for one is answered like any
-    // other.
-    let wish = if params.get("task").is_some() {
-        TaskWish::Asks
-    } else {
-        TaskWish::None
+    let asked = AskedOfServers {
+        by,
+        envelope,
+        request: relay::decode_request(&params, Form::ENVELOPE),
+        tag: tag.clone(),
+        // For tasks there is no way back in a room: a call that asks for one is answered like any
+        // other.
+        wish: if params.get("task").is_some() {
+            TaskWish::Asks
+        } else {
+            TaskWish::None
+        },
+        answer_kind: answer_kind(&call),
     };
-    // An empty target has no place in a kind.
-    let kind = call
-        .kind(Head::Response)
-        .or_else(|_| kind_of(Head::Response, call.method(), None));
-    let kind = kind.unwrap_or_default();
-    let call_to = |to: &&str| {
-        // The topic drops the call of an addressee that has no valid id.
-        let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
-        let sender = vec![by.link.participant.id.to_string()];
-        let mut reply = RoomReply::new(dispatch, &server, sender, kind.clone(), envelope.id());
-        // The built-in tools, and kept results, show what other participants may not see.
-        let of_sender = matches!(
-            request.method.facts().acts_on,
-            Some(ListKind::Tools | ListKind::Resources)
-        );
-        if *to == GATEWAY && of_sender {
-            reply.alone = Some(by.link.id);
-        }
-        let incoming = Incoming {
-            wish,
-            ..Incoming::plain(request.clone(), tag.clone())
-        };
-        let operation = dispatch.context.operation();
-        (
-            operation,
-            Call::new(operation, by, incoming, Names::Own, Arc::new(reply)),
-        )
-    };
-    let calls: Vec<_> = to.iter().map(call_to).collect();
+    let calls: Vec<(OperationId, Arc<Call>)> =
+        to.iter().map(|to| asked.call_to(dispatch, to)).collect();
     calls
         .iter()
         .try_for_each(|(_, call)| call.account_request())?;
     let context = call.target().map(Into::into);
     Ok(Intent::Request(Requested {
-        method: request.method,
+        method: asked.request.method,
         context,
         tag,
         calls,
@@ -176,8 +155,54 @@ fn request(
     }))
 }
 
-/// Whether an envelope names a server that the gateway plays, and whether it names a proposal.
-fn concerns(dispatch: &Dispatch, correlation: Option<&str>, to: &[&str]) -> (bool, bool) {
+/// Kind of the answers to a request.
+fn answer_kind(call: &EnvelopeCall) -> String {
+    // An empty target has no place in a kind.
+    let kind = call
+        .kind(Head::Response)
+        .or_else(|_| kind_of(Head::Response, call.method(), None));
+    kind.unwrap_or_default()
+}
+
+/// A request of an envelope to servers.
+struct AskedOfServers<'e> {
+    by: Requester<'e>,
+    envelope: &'e Envelope,
+    request: Request,
+    tag: Option<Tag>,
+    wish: TaskWish,
+    answer_kind: String,
+}
+
+impl AskedOfServers<'_> {
+    /// The call of one addressee, with a new operation id.
+    fn call_to(&self, dispatch: &Arc<Dispatch>, to: &str) -> (OperationId, Arc<Call>) {
+        // The topic drops the call of an addressee that has no valid id.
+        let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
+        let link = self.by.link;
+        let sender = vec![link.participant.id.to_string()];
+        let kind = self.answer_kind.clone();
+        let mut reply = RoomReply::new(dispatch, &server, sender, kind, self.envelope.id());
+        // The built-in tools, and kept results, show what other participants may not see.
+        let of_sender = matches!(
+            self.request.method.facts().acts_on,
+            Some(ListKind::Tools | ListKind::Resources)
+        );
+        if to == GATEWAY && of_sender {
+            reply.alone = Some(link.id);
+        }
+        let incoming = Incoming {
+            wish: self.wish,
+            ..Incoming::plain(self.request.clone(), self.tag.clone())
+        };
+        let operation = dispatch.context.operation();
+        let call = Call::new(operation, self.by, incoming, Names::Own, Arc::new(reply));
+        (operation, call)
+    }
+}
+
+/// Whether an envelope names a server that the gateway plays, or a proposal.
+fn concerns_gateway(dispatch: &Dispatch, correlation: Option<&str>, to: &[&str]) -> bool {
     dispatch.with(|topic| {
         let plays = |to: &&str| {
             let server = ParticipantId::new(to).ok().and_then(|to| topic.server(&to));
@@ -187,7 +212,7 @@ fn concerns(dispatch: &Dispatch, correlation: Option<&str>, to: &[&str]) -> (boo
             })
         };
         let fulfils = correlation.is_some_and(|about| topic.proposed_by(about).is_some());
-        (to.iter().any(plays), fulfils)
+        fulfils || to.iter().any(plays)
     })
 }
 

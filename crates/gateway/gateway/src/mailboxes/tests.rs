@@ -146,6 +146,7 @@ impl Scene {
             logs: Logs::None,
             returns: false,
             narrowing: None,
+            tightening: None,
             call: Arc::clone(&call),
         }));
         step.discard();
@@ -162,11 +163,11 @@ impl Scene {
             server: &self.old,
             subject: Subject::Call(operation),
             level: None,
-            notice: Notice {
+            notice: Arc::new(Notice {
                 method: Method::Known("notifications/progress"),
                 latest: None,
                 payload: Payload::body(Form::Legacy, "{}"),
-            },
+            }),
         })
     }
 

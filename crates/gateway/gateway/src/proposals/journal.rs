@@ -8,7 +8,6 @@ use model::{Answer, MethodFacts, OperationId, Outcome, ParticipantId, ProposalSt
 use platform::unix_ms;
 use rules::RuleName;
 use store::{Entry, Ledger, StoreError};
-use tokio::runtime::Handle;
 use topic::{ProposalChange, Restore};
 use wire::mcpx::payload;
 
@@ -58,11 +57,10 @@ pub(crate) fn store(
         dispatch, proposal, opened, &change, at_ms,
     ));
     let topic = Arc::downgrade(dispatch);
-    let runtime = Handle::current();
     submit(proposals, record, &of_rules, move |durable| {
         drop(waits);
         if let Some(dispatch) = topic.upgrade() {
-            written(&dispatch, &runtime, proposal, durable);
+            written(&dispatch, proposal, durable);
         }
     });
 }
@@ -102,13 +100,13 @@ fn of_rules(
 
 /// Reports that a record is durable, or cannot be. The topic learns of it on the journal's thread,
 /// so in the journal's order; what follows is carried out elsewhere, so that the journal goes on.
-fn written(dispatch: &Arc<Dispatch>, runtime: &Handle, proposal: OperationId, stored: bool) {
+fn written(dispatch: &Arc<Dispatch>, proposal: OperationId, stored: bool) {
     // Whatever goes wrong with one proposal, the journal's thread must go on.
     let stepped = catch_unwind(AssertUnwindSafe(|| {
         dispatch.step(Event::Written { proposal, stored })
     }));
     match stepped {
-        Ok(mut step) => step.leave_to(runtime),
+        Ok(step) => drop(step),
         Err(_) => {
             tracing::error!(%proposal, "a durable record was not taken: the gateway has a fault");
         }

@@ -205,7 +205,7 @@ fn hold(
             } = opening;
             dispatch.take(Event::Propose {
                 proposal,
-                terms,
+                terms: Box::new(terms),
                 content,
                 held: call.id,
                 park_ms,
@@ -220,9 +220,9 @@ fn hold(
     }
 }
 
-/// A held call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it
-/// stays as it is.
-fn completed(
+/// A call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays
+/// as it is.
+pub(crate) fn completed(
     shown: &Request,
     server: &Server,
     own: Option<&str>,

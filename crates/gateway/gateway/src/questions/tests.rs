@@ -145,6 +145,7 @@ impl Scene {
             logs,
             returns: true,
             narrowing: None,
+            tightening: None,
             call: handle,
         };
         // Nothing is delivered: the test is the server.
@@ -206,7 +207,7 @@ impl Scene {
             server: &OLD,
             subject: Subject::Call(CALL),
             level: None,
-            notice,
+            notice: Arc::new(notice),
         }
     }
 

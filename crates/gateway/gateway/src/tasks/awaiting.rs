@@ -18,7 +18,7 @@ use crate::call::{Call, Reply};
 use crate::incoming::Incoming;
 use crate::link::{Questioned, Requester, Respell, Undelivered};
 use crate::live::{Event, ServerQuestion};
-use crate::{context::number_of, dispatch::Dispatch, returns};
+use crate::{dispatch::Dispatch, returns};
 
 /// The reply of a request that awaits a task's result in its caller's name.
 struct Awaiting {
@@ -115,7 +115,7 @@ pub(super) fn answer(
 ) -> Result<(), Refusal> {
     let answers = returns::responses(request)?;
     for (operation, link, _) in open(dispatch, task) {
-        let key = number_of(operation).to_string();
+        let key = operation.number().to_string();
         if let Some((_, answer)) = answers.iter().find(|(of, _)| *of == key) {
             let end = End::Answered {
                 outcome: answer.outcome,

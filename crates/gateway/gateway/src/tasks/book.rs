@@ -149,7 +149,7 @@ fn notify_of(dispatch: &Arc<Dispatch>, task: &ServerTask, subject: Subject<'_>, 
         server: &task.origin.server,
         subject,
         level: None,
-        notice,
+        notice: Arc::new(notice),
     });
 }
 

@@ -8,11 +8,11 @@ use std::sync::{Arc, Weak};
 use model::method::TASK_RESULT;
 use model::{Answer, Form, Notice, Refusal, Request};
 use upstream::tasks::look;
-use upstream::{CallEvents, Outgoing, Question, Session};
+use upstream::{CallEvents, CallNumber, Outgoing, Question, Session};
 use wire::mcp::task::{self, TaskReport};
 
 use super::{relay, waiting::Waiting};
-use crate::{call::Call, context::call_number, dispatch::Dispatch};
+use crate::{call::Call, dispatch::Dispatch};
 
 /// Receives everything about a call that may become a task, and about the request that waits for
 /// its result.
@@ -83,7 +83,7 @@ impl Follower {
             let outgoing = Outgoing {
                 own,
                 tasks: true,
-                ..call.outgoing(request, call_number(call.id))
+                ..call.outgoing(request, CallNumber::of(call.id))
             };
             if let Err(refusal) = session.call(outgoing, events) {
                 call.done(Err(refusal));
@@ -105,7 +105,7 @@ impl Follower {
             Err(refusal) => return call.done(Err(refusal)),
         };
         let number =
-            (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
+            (session.era() == Form::Legacy).then(|| CallNumber::of(dispatch.context.operation()));
         call.task.set_followed(&task, number);
         let Some(number) = number else {
             if !dispatch.with(|topic| topic.is_open(call.id)) {

@@ -6,8 +6,8 @@ use std::{borrow::Cow, sync::Arc};
 use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
 use topic::{NamedTask, TaskOrigin, TaskRight};
-use upstream::Session;
 use upstream::tasks::{KeptResult, Origin, ServerTask, instance_of};
+use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, Becomes, Fitted, Taker, TaskReport, TaskSupport, TaskWish};
 
 use super::book::{self, Entry};
@@ -15,7 +15,7 @@ use super::journal;
 use super::task_id::TaskId;
 use crate::call::{Call, Delivered};
 use crate::link::Requester;
-use crate::{context::call_number, dispatch::Dispatch, incoming::Names};
+use crate::{dispatch::Dispatch, incoming::Names};
 
 /// Longest task id of a server, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
@@ -365,7 +365,7 @@ pub(super) fn create(
     // The extension has no progress of tasks.
     let passes = follows || call.request.payload.form == Form::Legacy;
     let origin = Origin {
-        call: Some((session.instance(), call_number(call.id))),
+        call: Some((session.instance(), CallNumber::of(call.id))),
         progress: call.request.progress.clone().filter(|_| passes),
         ..id.origin(delivered.server.clone(), now_ms)
     };

@@ -219,12 +219,12 @@ fn a_rotated_token_stays_valid_for_a_while_and_older_ones_end() {
     };
     let first = issue(&journal, &config, Authority::Operator, request, &[1; 32], 0).unwrap();
     let rotate = |overlap_ms, random: u8, now_ms| {
-        let rotation = ("ci", overlap_ms);
         rotate(
             &journal,
             &config,
             Authority::Operator,
-            rotation,
+            "ci",
+            overlap_ms,
             &[random; 32],
             now_ms,
         )
@@ -266,7 +266,8 @@ fn a_rotated_token_stays_valid_for_a_while_and_older_ones_end() {
         &journal,
         &config,
         Authority::Operator,
-        ("other", 1),
+        "other",
+        1,
         &[9; 32],
         1,
     );

@@ -23,27 +23,13 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             to: None,
             text: text.to_owned(),
         }],
-        ChatCommand::Message { to, text } => {
-            if !state.is_here(to) {
-                state.tell(format!("{} is not here.", json::visible::line(to)));
-                return Vec::new();
-            }
-            vec![Action::Say {
-                to: Some(to.to_owned()),
-                text: text.to_owned(),
-            }]
-        }
+        ChatCommand::Message { to, text } => message(state, to, text),
         ChatCommand::Help => {
-            for line in HELP.lines() {
-                state.push(ChatEntry::new(Tone::Note, line));
-            }
+            help(state);
             Vec::new()
         }
         ChatCommand::Who => {
-            let all = show::people(&state.me, state.others.values());
-            for entry in all {
-                state.push(entry);
-            }
+            people(state);
             Vec::new()
         }
         ChatCommand::Calls => {
@@ -54,51 +40,26 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             proposals(state);
             Vec::new()
         }
-        ChatCommand::Tools(Some(target)) => {
-            vec![Action::ListTools {
-                targets: vec![target.to_owned()],
-                is_one: true,
-            }]
-        }
-        ChatCommand::Tools(None) => {
-            vec![Action::ListTools {
-                targets: state.others.keys().cloned().collect(),
-                is_one: false,
-            }]
-        }
-        ChatCommand::Call {
-            target,
-            name,
-            arguments,
-        } => {
-            vec![Action::Call {
-                target: target.to_owned(),
-                name: name.to_owned(),
-                arguments,
-            }]
-        }
         ChatCommand::Invalid(why) => {
             state.tell(why);
             Vec::new()
         }
+        ChatCommand::Tools(target) => vec![list_tools(state, target)],
+        ChatCommand::Call {
+            target,
+            name,
+            arguments,
+        } => vec![Action::Call {
+            target: target.to_owned(),
+            name: name.to_owned(),
+            arguments,
+        }],
         ChatCommand::Yes => decide::go_on(state),
         ChatCommand::Show(which) => about(state, which, |state, id| {
-            if state.mode != ScreenMode::Screen
-                && let Some(item) = state.inbox.get(id)
-            {
-                let (lines, _) = state.card(item);
-                let text = format!("? {}", state.lines_text(&lines));
-                state.push(ChatEntry::new(Tone::Outcome, text));
-            }
+            card(state, id);
             Vec::new()
         }),
-        ChatCommand::Approve(which) => about(state, which, |state, id| {
-            if state.mode == ScreenMode::Screen {
-                state.tell("Read what is asked for, then press a to approve it.");
-                return Vec::new();
-            }
-            decide::approve(state, id)
-        }),
+        ChatCommand::Approve(which) => about(state, which, approve),
         ChatCommand::End {
             which,
             withdraw,
@@ -120,6 +81,67 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             decide::allow_for(state, id, seconds)
         }),
     }
+}
+
+/// Sends a message to one participant.
+fn message(state: &mut ChatState, to: &str, text: &str) -> Vec<Action> {
+    if !state.is_here(to) {
+        state.tell(format!("{} is not here.", json::visible::line(to)));
+        return Vec::new();
+    }
+    vec![Action::Say {
+        to: Some(to.to_owned()),
+        text: text.to_owned(),
+    }]
+}
+
+/// Shows the commands.
+fn help(state: &mut ChatState) {
+    for line in HELP.lines() {
+        state.push(ChatEntry::new(Tone::Note, line));
+    }
+}
+
+/// Shows the participants.
+fn people(state: &mut ChatState) {
+    let all = show::people(&state.me, state.others.values());
+    for entry in all {
+        state.push(entry);
+    }
+}
+
+/// Asks one participant for its tools, or all of them.
+fn list_tools(state: &ChatState, target: Option<&str>) -> Action {
+    match target {
+        Some(target) => Action::ListTools {
+            targets: vec![target.to_owned()],
+            is_one: true,
+        },
+        None => Action::ListTools {
+            targets: state.others.keys().cloned().collect(),
+            is_one: false,
+        },
+    }
+}
+
+/// Shows a proposal where no card of it is on the screen.
+fn card(state: &mut ChatState, id: &str) {
+    if state.mode != ScreenMode::Screen
+        && let Some(item) = state.inbox.get(id)
+    {
+        let (lines, _) = state.card(item);
+        let text = format!("? {}", state.lines_text(&lines));
+        state.push(ChatEntry::new(Tone::Outcome, text));
+    }
+}
+
+/// Approves a proposal; on the screen, where its card has just opened, only a key does that.
+fn approve(state: &mut ChatState, id: &str) -> Vec<Action> {
+    if state.mode == ScreenMode::Screen {
+        state.tell("Read what is asked for, then press a to approve it.");
+        return Vec::new();
+    }
+    decide::approve(state, id)
 }
 
 /// Does something about a proposal that was named. On the screen its card opens.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use auth::Participant;
 use auth::jwt::ACCESS_TOKEN_BYTES_MAX;
-use identity::bearers::{Bearers, Step};
+use identity::bearers::Bearers;
+use identity::bearers::explain::ExplainedToken;
 use json::visible;
 use serde_json::{Value, json};
 
@@ -36,8 +37,8 @@ pub(crate) async fn run(command: AuthCommand, output: Output) -> Result<Exit, Fa
             let token = read_token()?;
             let bearers = Bearers::new(Arc::default());
             bearers.take_over(&loaded.config.identity);
-            let (steps, participant) = bearers.explain(&token, Some(&topic)).await;
-            Ok(show(&steps, participant.as_deref(), output))
+            let explained = bearers.explain(&token, Some(&topic)).await;
+            Ok(show(&explained, output))
         }
         AuthCommand::Probe { url } => probe::run(&url, output).await,
     }
@@ -74,7 +75,9 @@ fn read_token() -> Result<String, Failure> {
     Ok(token.to_owned())
 }
 
-fn show(steps: &[Step], participant: Option<&Participant>, output: Output) -> Exit {
+fn show(explained: &ExplainedToken, output: Output) -> Exit {
+    let steps = &explained.steps;
+    let participant = explained.bearer.as_deref();
     let exit = if participant.is_some() {
         Exit::Ok
     } else {

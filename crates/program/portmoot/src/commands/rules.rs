@@ -97,11 +97,7 @@ fn shown(rule: &Value) -> String {
         head += &format!(", ends {expires}");
     }
     let sentence = text(rule, "sentence").unwrap_or_default();
-    let mut shown = format!("{head}\n  {sentence}");
-    if cell(rule, "decision") != "approve" {
-        shown += "\n  (of proposals alone: a call that its sender may make directly is not judged)";
-    }
-    shown
+    format!("{head}\n  {sentence}")
 }
 
 /// The digests of a proposed call, and each rule with its checks.

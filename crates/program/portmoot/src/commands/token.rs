@@ -187,12 +187,12 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let permit = audit.reserve()?;
-            let rotation = (name, overlap_ms);
             let made = rotate(
                 &journal.ledger()?,
                 &config.identity,
                 Authority::Operator,
-                rotation,
+                name,
+                overlap_ms,
                 &random,
                 unix_ms(),
             );

@@ -7,7 +7,7 @@ use config::Config;
 
 use crate::consent;
 use crate::process::env;
-use config::{ConfigSources, FoundFile, Secrets, without_guests};
+use config::{ConfigSources, FoundFile, GatewayLimits, Secrets, without_guests};
 use json::visible;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -72,84 +72,93 @@ impl ConfigReader {
 /// Puts back the settings that a running gateway cannot change. Returns the keys of those that
 /// differ.
 fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
-    fn keep<T: Clone + PartialEq>(before: &T, after: &mut T) -> bool {
-        let differs = before != after;
-        after.clone_from(before);
-        differs
-    }
-    let switches_tls = before.doors.tls.is_some() != after.doors.tls.is_some();
-    if switches_tls {
-        after.doors.tls.clone_from(&before.doors.tls);
-    }
+    let mut fixed = Fixed::default();
+    fixed.keep(
+        "server.listen",
+        &before.doors.listen,
+        &mut after.doors.listen,
+    );
+    fixed.keep_whether(
+        "server.tls",
+        before.doors.tls.as_ref(),
+        &mut after.doors.tls,
+    );
     let known = &before.identity;
     let identity = Arc::make_mut(&mut after.identity);
-    let switches_login = known.login.is_some() != identity.login.is_some();
-    if switches_login {
-        identity.login.clone_from(&known.login);
+    fixed.keep_whether("login.enabled", known.login.as_ref(), &mut identity.login);
+    fixed.keep("server.data_dir", &before.data_dir, &mut after.data_dir);
+    fixed.keep("server.key_file", &before.key, &mut after.key);
+    fixed.keep(
+        "server.starts_at_once",
+        &before.starts.starts_at_once,
+        &mut after.starts.starts_at_once,
+    );
+    fixed.keep(
+        "server.probes_at_once",
+        &before.starts.probes_at_once,
+        &mut after.starts.probes_at_once,
+    );
+    let identity = Arc::make_mut(&mut after.identity);
+    fixed.keep(
+        "server.operator_key",
+        &known.operator_key,
+        &mut identity.operator_key,
+    );
+    keep_limits(&mut fixed, &before.limits, Arc::make_mut(&mut after.limits));
+    fixed.keep("audit", &before.audit, &mut after.audit);
+    fixed.keep("registry", &before.references, &mut after.references);
+    fixed.changed
+}
+
+fn keep_limits(fixed: &mut Fixed, old: &GatewayLimits, new: &mut GatewayLimits) {
+    fixed.keep(
+        "server.limits.connections_max",
+        &old.connections_max,
+        &mut new.connections_max,
+    );
+    fixed.keep(
+        "server.limits.participant_connections_max",
+        &old.participant_connections_max,
+        &mut new.participant_connections_max,
+    );
+    fixed.keep(
+        "server.limits.held_bytes_max",
+        &old.held_bytes_max,
+        &mut new.held_bytes_max,
+    );
+    fixed.keep(
+        "server.limits.participant_held_bytes_max",
+        &old.participant_held_bytes_max,
+        &mut new.participant_held_bytes_max,
+    );
+    fixed.keep("server.limits.away", &old.topics.away, &mut new.topics.away);
+}
+
+/// Settings that stay as they are.
+#[derive(Default)]
+struct Fixed {
+    /// The keys of those that were to change.
+    changed: Vec<&'static str>,
+}
+
+impl Fixed {
+    fn keep<T: Clone + PartialEq>(&mut self, key: &'static str, before: &T, after: &mut T) {
+        if before != after {
+            self.changed.push(key);
+            after.clone_from(before);
+        }
     }
-    let old = &before.limits;
-    let new = Arc::make_mut(&mut after.limits);
-    let kept = [
-        (
-            "server.listen",
-            keep(&before.doors.listen, &mut after.doors.listen),
-        ),
-        ("server.tls", switches_tls),
-        ("login.enabled", switches_login),
-        (
-            "server.data_dir",
-            keep(&before.data_dir, &mut after.data_dir),
-        ),
-        ("server.key_file", keep(&before.key, &mut after.key)),
-        (
-            "server.starts_at_once",
-            keep(
-                &before.starts.starts_at_once,
-                &mut after.starts.starts_at_once,
-            ),
-        ),
-        (
-            "server.probes_at_once",
-            keep(
-                &before.starts.probes_at_once,
-                &mut after.starts.probes_at_once,
-            ),
-        ),
-        (
-            "server.operator_key",
-            keep(&known.operator_key, &mut identity.operator_key),
-        ),
-        (
-            "server.limits.connections_max",
-            keep(&old.connections_max, &mut new.connections_max),
-        ),
-        (
-            "server.limits.participant_connections_max",
-            keep(
-                &old.participant_connections_max,
-                &mut new.participant_connections_max,
-            ),
-        ),
-        (
-            "server.limits.held_bytes_max",
-            keep(&old.held_bytes_max, &mut new.held_bytes_max),
-        ),
-        (
-            "server.limits.participant_held_bytes_max",
-            keep(
-                &old.participant_held_bytes_max,
-                &mut new.participant_held_bytes_max,
-            ),
-        ),
-        (
-            "server.limits.away",
-            keep(&old.topics.away, &mut new.topics.away),
-        ),
-        ("audit", keep(&before.audit, &mut after.audit)),
-        ("registry", keep(&before.references, &mut after.references)),
-    ];
-    kept.into_iter()
-        .filter(|(_, differs)| *differs)
-        .map(|(key, _)| key)
-        .collect()
+
+    /// Keeps whether there is a setting. Its content may change.
+    fn keep_whether<T: Clone>(
+        &mut self,
+        key: &'static str,
+        before: Option<&T>,
+        after: &mut Option<T>,
+    ) {
+        if before.is_some() != after.is_some() {
+            self.changed.push(key);
+            *after = before.cloned();
+        }
+    }
 }

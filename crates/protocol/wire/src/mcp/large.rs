@@ -148,8 +148,9 @@ impl<'r> Taken<'r> {
             self.room -= block.len();
             return self.staying.push(block);
         }
-        let embedded = text(&["resource", "text"]).filter(|_| kind == "resource");
-        if let Some(words) = embedded {
+        if kind == "resource"
+            && let Some(words) = text(&["resource", "text"])
+        {
             let uri = text(&["resource", "uri"]).unwrap_or_default();
             return self.texts.push(format!("{uri}\n{words}"));
         }

@@ -44,8 +44,8 @@ pub fn filter(request: &Request) -> Result<ListenFilter, String> {
             .filter(|(key, _)| on(key))
             .map(|(_, list)| *list)
             .collect(),
-        resources: names(&members, RESOURCES, (LISTEN_URIS_MAX, "resources"))?,
-        tasks: names(&members, TASKS, (LISTEN_TASKS_MAX, "tasks"))?,
+        resources: names(&members, RESOURCES, LISTEN_URIS_MAX, "resources")?,
+        tasks: names(&members, TASKS, LISTEN_TASKS_MAX, "tasks")?,
     })
 }
 
@@ -53,7 +53,8 @@ pub fn filter(request: &Request) -> Result<ListenFilter, String> {
 fn names<S: From<String>>(
     members: &Members<'_>,
     key: &str,
-    (max, what): (usize, &str),
+    max: usize,
+    what: &str,
 ) -> Result<Vec<S>, String> {
     let Some(member) = members.get(key) else {
         return Ok(Vec::new());
@@ -122,7 +123,8 @@ pub fn agreed_tasks(notice: &Notice) -> Option<Vec<String>> {
         names(
             &json::members(filter, Span::all(filter)).ok()?,
             TASKS,
-            (usize::MAX, "tasks"),
+            usize::MAX,
+            "tasks",
         )
         .ok()
     };

@@ -68,7 +68,8 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         Era::Legacy => legacy,
         Era::Modern => modern,
     };
-    let uri = target.filter(|_| aims_at_uri && refusal.code == RefusalCode::UnknownTarget);
+    let names_uri = aims_at_uri && refusal.code == RefusalCode::UnknownTarget;
+    let uri = if names_uri { target } else { None };
     Rejection {
         status,
         code,

@@ -144,9 +144,10 @@ pub fn strict(kind: &str, payload: Bytes) -> Result<Act, Mismatch> {
 /// extended kind if its target is known.
 #[must_use]
 pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
-    let method = request
-        .method()
-        .filter(|_| Head::of(request) == Some(Head::Request));
+    if Head::of(request) != Some(Head::Request) {
+        return false;
+    }
+    let method = request.method();
     method.is_some_and(|method| response.answers(method, request.context()))
 }
 
@@ -204,9 +205,10 @@ fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<EnvelopeCall, Mismatch
         .and_then(|method| json::text(method.raw));
     let method = method.ok_or_else(|| wrong("`method` must be a string"))?;
     let params = members.get("params").map(|params| params.raw);
-    let made = match method.starts_with("notifications/") {
-        true => rpc::notification(&method, params),
-        false => rpc::request(&Id::number(0), &method, params),
+    let made = if method.starts_with("notifications/") {
+        rpc::notification(&method, params)
+    } else {
+        rpc::request(&Id::number(0), &method, params)
     };
     call(kind, Message::read(made)?)
 }

@@ -37,9 +37,10 @@ pub fn response(is_result: bool, verdict: &str) -> Bytes {
             keys.text(VERDICT, verdict);
         });
     });
-    match is_result {
-        true => rpc::result(&id, &body),
-        false => rpc::error(Some(&id), NOT_SHOWN, HIDDEN, Some(&body)),
+    if is_result {
+        rpc::result(&id, &body)
+    } else {
+        rpc::error(Some(&id), NOT_SHOWN, HIDDEN, Some(&body))
     }
 }
 

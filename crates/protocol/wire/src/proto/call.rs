@@ -13,6 +13,8 @@ use super::envelope::{PayloadKind, Unreadable, message};
 /// gateway and reach no server (proto-mcp v1.0, "Authentication").
 const CREDENTIALS: [&str; 4] = ["authorization", "token", "proxy-authorization", "cookie"];
 
+/// The field of the metadata in `CallToolRequest`.
+const METADATA: u32 = 3;
 /// The field of the name or URI in both messages.
 const TARGET: u32 = 1;
 /// The fields of the result in `CallToolResponse`.
@@ -33,21 +35,26 @@ pub struct ProtoRequest {
 /// # Errors
 /// [`Unreadable`] if it is no such message, or names two targets.
 pub fn read(kind: PayloadKind, field: &Bytes) -> Result<Option<ProtoRequest>, Unreadable> {
-    let names = matches!(
+    let has_target = matches!(
         kind,
         PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest
     );
-    let Some(method) = kind.method().filter(|_| names) else {
+    if !has_target {
+        return Ok(None);
+    }
+    let Some(method) = kind.method() else {
         return Ok(None);
     };
-    let (mut field, mut token) = (field.clone(), None);
+    let mut field = field.clone();
+    let mut token = None;
     if kind == PayloadKind::CallToolRequest {
-        let (found, cut) = credentials(&field)?;
-        token = found;
-        field = cut.unwrap_or(field);
+        let found = credentials(&field)?;
+        token = found.token;
+        field = found.rest.unwrap_or(field);
     }
     let message = content(&field)?;
-    let (mut target, mut mark) = (ByteString::new(), Range::default());
+    let mut target = ByteString::new();
+    let mut mark = Range::default();
     for part in Fields::of(field.get(message.clone()).unwrap_or_default()) {
         let Field {
             number, at, place, ..
@@ -55,7 +62,11 @@ pub fn read(kind: PayloadKind, field: &Bytes) -> Result<Option<ProtoRequest>, Un
         if number != TARGET {
             continue;
         }
-        let place = place.filter(|_| mark.is_empty()).ok_or(Unreadable)?;
+        // Readers differ on which of two targets is meant.
+        if !mark.is_empty() {
+            return Err(Unreadable);
+        }
+        let place = place.ok_or(Unreadable)?;
         let (at, start, end) = (
             message.start + at,
             message.start + place.start,
@@ -136,11 +147,20 @@ fn content(field: &[u8]) -> Result<std::ops::Range<usize>, Unreadable> {
         .ok_or(Unreadable)
 }
 
-/// The token in the metadata of a call, and the payload field without credentials if it had some.
-fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreadable> {
+/// The credentials in the metadata of a call.
+struct Credentials {
+    token: Option<String>,
+    /// The payload field without them, if it had some.
+    rest: Option<Bytes>,
+}
+
+fn credentials(field: &Bytes) -> Result<Credentials, Unreadable> {
     let within = content(field)?;
     let call = field.slice(within);
-    let (mut token, mut kept, mut start, mut found) = (None, BytesMut::new(), 0, false);
+    let mut token = None;
+    let mut kept = BytesMut::new();
+    let mut start = 0;
+    let mut found = false;
     for part in Fields::of(&call) {
         let Field {
             number,
@@ -148,7 +168,7 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
             end,
             ..
         } = part?;
-        let entry = content.filter(|_| number == 3);
+        let entry = if number == METADATA { content } else { None };
         match entry
             .map(entry_of)
             .transpose()?
@@ -162,10 +182,10 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
         }
         start = end;
     }
-    Ok((
+    Ok(Credentials {
         token,
-        found.then(|| PayloadKind::CallToolRequest.field(&kept)),
-    ))
+        rest: found.then(|| PayloadKind::CallToolRequest.field(&kept)),
+    })
 }
 
 /// Key, in lower case, and value of a map's entry. The last of two holds.

@@ -454,8 +454,10 @@ async fn results_that_the_server_side_wrapped_are_themselves_again() {
             payload,
         };
         let made = server::answered(
-            (subject, "a"),
-            (&answer, subject.method()),
+            subject,
+            "a",
+            &answer,
+            subject.method(),
             Form::Legacy,
             &|_| None,
         );

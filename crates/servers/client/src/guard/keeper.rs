@@ -8,7 +8,7 @@
 //! There is a keeper for each server, so it has neither a runtime nor threads: what it changes in
 //! memory no other process shares. It is forked by the guard process ([`super::forks`]).
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -77,7 +77,7 @@ pub(super) fn run(
         stdout,
         stderr,
     } = pipes;
-    let mut errors = std::fs::File::from(stderr.try_clone()?);
+    let mut errors = File::from(stderr.try_clone()?);
     let mut command = order.command();
     command
         .stdin(stdin)
@@ -85,66 +85,33 @@ pub(super) fn run(
         .stderr(stderr)
         .process_group(0);
     let mut temp = None;
-    let mut processes_max = None;
     let started = match &order.confined {
-        None => command
-            .spawn()
-            .map(|child| i32::try_from(child.id()).ok().and_then(Pid::from_raw)),
-        Some(confined) => {
-            processes_max = confined.limits.processes_max;
-            match confined_child(command, confined, &mut temp) {
-                Confinement::Parent(started) => started,
-                // This process was to become the program.
-                Confinement::Child(error) => {
-                    let program = order.program.display();
-                    writeln!(errors, "the program `{program}` cannot be started: {error}")?;
-                    return Ok(ExitCode::from(u8::try_from(NOT_STARTED).unwrap_or(1)));
-                }
-            }
-        }
+        None => Confinement::Parent(plain_child(command)),
+        Some(confined) => confined_child(command, confined, &mut temp),
     };
     let child = match started {
-        Ok(child) => child,
-        Err(error) => {
-            let program = order.program.display();
-            writeln!(errors, "the program `{program}` cannot be started: {error}")?;
+        Confinement::Parent(Ok(child)) => child,
+        Confinement::Parent(Err(error)) => {
+            report_not_started(&mut errors, order, &error)?;
             tell(status, Some(NOT_STARTED));
             return Ok(ExitCode::FAILURE);
         }
+        // This process was to become the program.
+        Confinement::Child(error) => {
+            report_not_started(&mut errors, order, &error)?;
+            return Ok(ExitCode::from(u8::try_from(NOT_STARTED).unwrap_or(1)));
+        }
     };
+    let limits = order.confined.as_ref().map(|confined| confined.limits);
+    let processes_max = limits.and_then(|limits| limits.processes_max);
     // The pipes belong to the child alone: their ends must show its end.
-    let mut errors = processes_max.is_some().then_some(errors);
-    let null = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")?;
-    dup2_stdout(&null)?;
-    dup2_stderr(&null)?;
+    let bound = processes_max.map(|max| ProcessBound { max, errors });
+    leave_pipes()?;
     let mut kept = Keeper {
         child,
         status: None,
     };
-    let patience = loop {
-        if !kept.reap() || kept.status.is_some() {
-            break REST_WAIT;
-        }
-        if watch.is_over(processes_max.is_some()) {
-            break TERM_WAIT;
-        }
-        if let Some(bound) =
-            processes_max.filter(|bound| count_below(own_number(), *bound) > *bound)
-        {
-            if let Some(errors) = errors.as_mut() {
-                let _ = writeln!(
-                    errors,
-                    "the server has more than {bound} processes (processes_max): all of them are ended"
-                );
-            }
-            kept.stop();
-            break Duration::ZERO;
-        }
-    };
-    drop(errors);
+    let patience = kept.wait(&mut watch, bound);
     kept.end(patience);
     if let Some(temp) = temp {
         let _ = std::fs::remove_dir_all(temp);
@@ -153,12 +120,56 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes to the child's stderr that the child has not started.
+fn report_not_started(errors: &mut File, order: &Order, error: &io::Error) -> io::Result<()> {
+    let program = order.program.display();
+    writeln!(errors, "the program `{program}` cannot be started: {error}")
+}
+
+/// Gives up its own ends of the child's pipes.
+fn leave_pipes() -> io::Result<()> {
+    let null = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Ok(())
+}
+
+/// The limit of a child's processes.
+struct ProcessBound {
+    max: u64,
+    /// The child's stderr.
+    errors: File,
+}
+
+impl ProcessBound {
+    fn is_exceeded(&self) -> bool {
+        count_below(own_number(), self.max) > self.max
+    }
+
+    fn report(&mut self) {
+        let max = self.max;
+        let _ = writeln!(
+            self.errors,
+            "the server has more than {max} processes (processes_max): all of them are ended"
+        );
+    }
+}
+
 /// Result of the fork of a child that confines itself.
 enum Confinement {
     /// The keeper still.
     Parent(io::Result<Option<Pid>>),
     /// The child, and why it did not become the program.
     Child(io::Error),
+}
+
+/// Starts a program that is not confined. The ends of its pipes that the command has go with it.
+fn plain_child(mut command: Command) -> io::Result<Option<Pid>> {
+    let child = command.spawn()?;
+    Ok(i32::try_from(child.id()).ok().and_then(Pid::from_raw))
 }
 
 /// Starts a program that is confined. The keeper itself is not, so that the child can neither
@@ -209,7 +220,7 @@ fn own_number() -> i32 {
 fn tell(status: OwnedFd, code: Option<i32>) {
     if let Some(code) = code {
         // A gateway that has ended does not read it.
-        let _ = std::fs::File::from(status).write_all(&code.to_be_bytes());
+        let _ = File::from(status).write_all(&code.to_be_bytes());
     }
 }
 
@@ -276,6 +287,26 @@ impl Keeper {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return true,
                 Err(_) => return false,
+            }
+        }
+    }
+
+    /// Waits until the child has ended, or has to end. Returns the time that its processes get to
+    /// end by themselves.
+    fn wait(&mut self, watch: &mut Watch, mut bound: Option<ProcessBound>) -> Duration {
+        loop {
+            if !self.reap() || self.status.is_some() {
+                return REST_WAIT;
+            }
+            if watch.is_over(bound.is_some()) {
+                return TERM_WAIT;
+            }
+            if let Some(bound) = &mut bound
+                && bound.is_exceeded()
+            {
+                bound.report();
+                self.stop();
+                return Duration::ZERO;
             }
         }
     }

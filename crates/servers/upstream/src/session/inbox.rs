@@ -426,16 +426,7 @@ impl Session {
                 "not a message: {}",
                 head.escape_debug()
             );
-            if let Some(root) = self.process() {
-                self.setup
-                    .environment
-                    .stderr
-                    .push_of_stdout(root.started, &head);
-                self.noise
-                    .lock()
-                    .get_or_insert_with(|| format!("\"{}\"", head.escape_debug()));
-                self.emit(SessionEvent::State);
-            }
+            self.keep_noise(&head);
         }
         if let Some(number) = answer_number(line) {
             let fault = Fault::Link(LinkError::Malformed(why.to_owned()));

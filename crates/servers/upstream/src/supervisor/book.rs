@@ -63,8 +63,8 @@ pub(super) struct Book {
     /// the process on stderr.
     pub(super) cause: String,
     pub(super) last_words: Vec<Arc<str>>,
-    /// What operators should know about the attempt that failed last, beside its cause.
-    pub(super) note: Option<String>,
+    /// Noise of the attempts that have failed since the present start began, for all callers.
+    pub(super) failed_noise: Option<String>,
     /// Advice to operators about that failure; empty if there is none.
     pub(super) hint: &'static str,
     /// Whether a server that is configured to speak proto-mcp speaks JSON-RPC instead.
@@ -97,12 +97,16 @@ impl Book {
             .unwrap_or_default()
     }
 
-    /// Noise on the stdout of the process that is starting, if there is some.
+    /// Noise on the stdout of the process that is starting, or of the one before it in the same
+    /// start, if there is some.
     pub(super) fn noise(&self) -> Option<String> {
         if self.starting == 0 {
             return None;
         }
-        self.opening.upgrade()?.noise()
+        let opening = self.opening.upgrade();
+        opening
+            .and_then(|session| session.noise())
+            .or_else(|| self.failed_noise.clone())
     }
 
     /// Replaces the lists by those of a shared session, and drops those of eras that the server no

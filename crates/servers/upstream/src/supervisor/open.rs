@@ -414,6 +414,9 @@ impl Upstream {
         {
             let mut book = self.book.lock();
             book.starting += 1;
+            if owner.is_none() {
+                book.failed_noise = None;
+            }
             asks = era.is_some_and(|era| book.must_ask(era));
             skips_probe = era.is_none() && book.dislikes_probe;
         }
@@ -576,8 +579,8 @@ impl Upstream {
                     }
                     fault => self.spec.placed(fault),
                 };
-                if let Some(note) = book.note.take() {
-                    book.cause = format!("{}; {note}", book.cause);
+                if let Some(noise) = book.failed_noise.take() {
+                    book.cause = format!("{}; {noise}", book.cause);
                 }
                 if matches!(fault, Fault::Itself(_)) {
                     // What it listed was the gateway's own.
@@ -611,7 +614,10 @@ impl Upstream {
             let mut book = self.book.lock();
             if owner.is_none() {
                 book.last_words = session.last_words();
-                book.note = session.noise();
+                // A further attempt may end before its process prints the reason again.
+                if let Some(noise) = session.noise() {
+                    book.failed_noise = Some(noise);
+                }
                 book.hint = session
                     .advice()
                     .or_else(|| fault.advice())

@@ -98,6 +98,28 @@ async fn is_started_again(flag: &'static str) {
 }
 
 #[tokio::test]
+async fn the_noise_of_a_first_process_is_a_reason_although_the_second_prints_none() {
+    const SCRIPT: &str = r#"echo >> "$0"; case $(wc -l < "$0") in 1) echo Hello;; 2) ;; *) exec sleep 1000;; esac; exit 3"#;
+    let dir = tempfile::tempdir().unwrap();
+    let count = dir.path().join("count");
+    let mut config = config(&[]);
+    config.transport = Transport::Stdio(StdioConfig {
+        command: "sh".to_owned(),
+        args: ["-c", SCRIPT, count.to_str().unwrap()]
+            .map(SecretText::new)
+            .into(),
+        env: Vec::new(),
+        cwd: None,
+        confinement: Default::default(),
+    });
+    let fixture = start_with(config, |_| {});
+    fixture.upstream.settled().await;
+    let cause = fixture.upstream.status().cause.unwrap();
+    assert!(cause.contains("on stderr: \"Hello\""), "{cause}");
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
 async fn a_dislike_of_the_probe_is_remembered_after_a_failed_restart() {
     let marker = std::env::temp_dir().join(format!("portmoot-dislikes-{}", std::process::id()));
     let fixture = start(&[

@@ -49,6 +49,8 @@ pub(crate) struct Call {
     /// It came as a request in the room.
     pub(crate) in_room: bool,
     pub(crate) mirrored: bool,
+    /// A rule takes something of it: a server gets it with an approval alone.
+    pub(crate) tightened: bool,
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,
     /// The right to the task that it asks about.
@@ -223,6 +225,7 @@ impl Books {
             self.opens(operation, opened);
             (operation, open)
         };
+        assert!(proposal.is_some() || !open.tightened, "not approved");
         if let Some(proposal) = proposal {
             self.runs(proposal, operation, &server, &open);
         }

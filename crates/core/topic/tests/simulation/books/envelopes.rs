@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{KindRef, LinkId, Narrowing, OperationId, ParticipantId, REQUEST};
-use topic::Cause;
+use topic::{Cause, Tightening};
 
 use super::Books;
 
@@ -24,6 +24,7 @@ pub(crate) struct Envelope {
     pub(crate) to: Vec<String>,
     pub(crate) correlation: Option<String>,
     pub(crate) token: Option<Narrowing>,
+    pub(crate) tightening: Option<Tightening>,
 }
 
 /// The expected fate of an envelope, before its receivers act.
@@ -111,16 +112,24 @@ impl Books {
         }
         let to: Vec<&str> = envelope.to.iter().map(String::as_str).collect();
         let token = envelope.token.as_ref();
-        if !self
-            .granted_with(&by, token)
-            .is_some_and(|granted| granted.admits(kind, &to))
-        {
-            let own = self.is_about_own(&by, token, &envelope.kind, &to);
-            return if own {
-                Fate::Own
-            } else {
-                Fate::Withheld(Cause::NotAdmitted)
-            };
+        let granted = self.granted_with(&by, token);
+        let is_granted = granted.is_some_and(|granted| granted.admits(kind, &to));
+        if !is_granted && !self.is_about_own(&by, token, &envelope.kind, &to) {
+            return Fate::Withheld(Cause::NotAdmitted);
+        }
+        if let Some(tightening) = &envelope.tightening {
+            let named = envelope.correlation.as_deref();
+            let named = named.and_then(|id| self.deal_of(id));
+            if named.is_none_or(|id| self.deals[&id].by == by) {
+                return Fate::Withheld(match tightening {
+                    Tightening::Ask => Cause::RuleAsks,
+                    Tightening::Reject { .. } => Cause::RuleRejects,
+                });
+            }
+            self.count("fulfilled what a rule asks for");
+        }
+        if !is_granted {
+            return Fate::Own;
         }
         let answers = envelope.kind.starts_with("mcp/response:")
             || envelope.kind.starts_with("mcp/request:notifications/");

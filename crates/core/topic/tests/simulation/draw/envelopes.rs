@@ -59,6 +59,7 @@ impl World {
             to,
             correlation,
             token: self.token(),
+            tightening: self.tightening(),
         };
         if self.prng.one_in(6) {
             return self.mismatch(drawn);
@@ -129,6 +130,7 @@ impl World {
             to,
             correlation,
             token,
+            tightening,
         } = drawn;
         if fate == Fate::Published {
             let proposes = KindRef::parse(&kind).unwrap().head() == PROPOSAL;
@@ -162,6 +164,7 @@ impl World {
             correlation,
             proposal_digest,
             narrowing: token.as_ref(),
+            tightening,
             message,
             bytes,
             intent,

@@ -148,6 +148,7 @@ impl World {
             ruling,
         };
         let token = self.token();
+        let tightening = self.tightening();
         self.requests(
             Envelope {
                 link,
@@ -156,6 +157,7 @@ impl World {
                 to,
                 correlation,
                 token,
+                tightening,
             },
             method,
             request,
@@ -176,6 +178,7 @@ impl World {
                 public: own.clone(),
                 own,
                 in_room: true,
+                tightened: drawn.tightening.is_some(),
                 ..blank(*call, drawn.link, from.clone(), server.clone(), method)
             };
             turn.calls.insert(*call, (*operation, open));

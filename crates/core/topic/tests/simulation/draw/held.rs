@@ -109,7 +109,7 @@ impl World {
         let effects = self.live(
             Event::Propose {
                 proposal,
-                terms,
+                terms: Box::new(terms),
                 content,
                 held,
                 park_ms,

@@ -122,6 +122,7 @@ impl World {
             to,
             correlation,
             token: self.token(),
+            tightening: None,
         };
         let again = self.taken(&envelope, &by, Some(content));
         let not = self.unproposable(&deal);
@@ -136,7 +137,7 @@ impl World {
         turn.proposing = again.is_none().then_some(proposal);
         let intent = Intent::Propose {
             proposal,
-            terms: terms(&deal),
+            terms: Box::new(terms(&deal)),
             content,
         };
         let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);
@@ -180,6 +181,7 @@ impl World {
             to: Vec::new(),
             correlation: None,
             token: self.token(),
+            tightening: None,
         };
         let again = self.taken(&envelope, &by, None);
         if self.books.peek(&drawn, self.now_ms) == Fate::Published && again.is_none() {

@@ -5,8 +5,8 @@ use model::{
     ParticipantId,
 };
 use topic::{
-    BuiltinTool, Cause, Interest, Logs, PublicTarget, RequestEvent, UpstreamNames, Verdict,
-    public_name,
+    BuiltinTool, Cause, Interest, Logs, PublicTarget, RequestEvent, Tightening, UpstreamNames,
+    Verdict, public_name,
 };
 
 use crate::{
@@ -240,7 +240,7 @@ impl World {
                 }
             }
             _ => {
-                let interest = Interest::Listen(self.draw_filter());
+                let interest = Interest::Listen(Box::new(self.draw_filter()));
                 Drawn {
                     method: "subscriptions/listen",
                     aim: Aim::None,
@@ -315,6 +315,13 @@ impl World {
             (judged, aimed),
             route.as_ref(),
         );
+        let tightening = self.tightening();
+        let must = match &tightening {
+            Some(tightening) if must == Must::Deliver => {
+                self.tightened(link, judged, tightening, route.as_ref())
+            }
+            _ => must,
+        };
         let levels = [
             Logs::OfLink,
             Logs::OfLink,
@@ -337,6 +344,7 @@ impl World {
                 tag,
                 pauses,
                 logs,
+                tightened: tightening.is_some(),
                 public: public.filter(|_| own.is_some()),
                 own,
                 ..blank(call, link, by, server, judged)
@@ -371,6 +379,7 @@ impl World {
             logs,
             returns,
             narrowing: token.as_ref(),
+            tightening,
             call,
         };
         let effects = self.live(Event::Request(request), turn);
@@ -385,7 +394,12 @@ impl World {
         let verdict = match effects.verdict {
             None => Must::Nothing,
             Some(Verdict::Admitted { .. }) => Must::Deliver,
-            Some(Verdict::Held { .. }) => Must::Hold,
+            Some(Verdict::Held { asked, .. }) => {
+                if asked {
+                    self.books.count("held for a rule");
+                }
+                Must::Hold
+            }
             Some(Verdict::Refused(cause)) => Must::Refuse(cause),
         };
         assert_eq!(verdict, must);
@@ -465,6 +479,25 @@ impl World {
             must
         } else {
             Must::Refuse(Cause::UpstreamDown)
+        }
+    }
+
+    /// What becomes of a request that its caller may make, and of which rules take something.
+    fn tightened(
+        &self,
+        link: LinkId,
+        method: &str,
+        tightening: &Tightening,
+        route: Option<&(ParticipantId, String)>,
+    ) -> Must {
+        let at_server = route.is_some_and(|(server, _)| server.as_str() != GATEWAY);
+        let is_held = matches!(method, "tools/call" | "prompts/get" | "resources/read")
+            && at_server
+            && self.books.links[&link].promotes;
+        match tightening {
+            Tightening::Ask if is_held => Must::Hold,
+            Tightening::Ask => Must::Refuse(Cause::RuleAsks),
+            Tightening::Reject { .. } => Must::Refuse(Cause::RuleRejects),
         }
     }
 
@@ -606,6 +639,7 @@ pub(crate) fn blank(
     let answered = false;
     let in_room = false;
     let mirrored = false;
+    let tightened = false;
     let order = 0;
     let pauses = false;
     let rounds = 0;
@@ -626,6 +660,7 @@ pub(crate) fn blank(
         own,
         in_room,
         mirrored,
+        tightened,
         order,
         listen,
         about,

@@ -67,6 +67,7 @@ impl World {
                 to,
                 correlation: Some(correlation),
                 token,
+                tightening: None,
             },
             outcome,
         );
@@ -180,11 +181,11 @@ impl World {
         self.books.keeps(kept);
         let configured = self.books.configured.clone();
         let keep = Configure {
-            settings: Some(TopicSettings {
+            settings: Some(Box::new(TopicSettings {
                 limits: LIMITS,
                 kept,
                 ..TopicSettings::default()
-            }),
+            })),
             ..Configure::servers(&configured)
         };
         let effects = self.live(Event::Configure(keep), Turn::default());

@@ -218,10 +218,12 @@ impl World {
             seats: seats.collect(),
             lists: lists.collect(),
             changed: &[],
-            settings: kept.map(|kept| TopicSettings {
-                limits: LIMITS,
-                kept,
-                ..TopicSettings::default()
+            settings: kept.map(|kept| {
+                Box::new(TopicSettings {
+                    limits: LIMITS,
+                    kept,
+                    ..TopicSettings::default()
+                })
             }),
         };
         let effects = self.live(Event::Configure(configure), turn);

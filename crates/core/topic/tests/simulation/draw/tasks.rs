@@ -345,11 +345,12 @@ impl World {
             operation,
             tag: None,
             method: Method::Known(method),
-            target: Some(PublicTarget::Task(named)),
+            target: Some(PublicTarget::Task(&named)),
             interest: Interest::None,
             logs: Logs::OfLink,
             returns: true,
             narrowing: token.as_ref(),
+            tightening: None,
             call,
         };
         if let Ok(at_server) = must {

@@ -205,7 +205,7 @@ impl Reply for Operation {
                 server: &ParticipantId::gateway(),
                 subject: topic::Subject::Call(self.batch.id),
                 level: None,
-                notice: notice.notice.clone(),
+                notice: Arc::new(notice.notice.clone()),
             });
         }
         Ok(())

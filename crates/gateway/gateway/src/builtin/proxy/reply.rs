@@ -31,7 +31,7 @@ impl Reply for Wrapped {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
         let form = call.link.form;
         let method = call.request.method.as_str();
-        match proxy::answered((self.subject, &self.path), (answer, method), form, respell) {
+        match proxy::answered(self.subject, &self.path, answer, method, form, respell) {
             Some(result) => self
                 .reply
                 .settle(call, &own_answer(form, result), &|_| None),

@@ -71,7 +71,7 @@ fn a_rule_that_rejects_stays_among_those_that_match_when_it_is_not_in_force() {
     assert_eq!(put(&rejecting(1, "\"*\""), true), (1, true));
     assert_eq!(put(&rejecting(1, "\"scout\""), true), (1, false));
     assert_eq!(put(&rejecting(2, "\"scout\""), false), (1, false));
-    desk.pause();
+    desk.pause(&[]);
     assert!(!desk.judges());
     put(&rejecting(3, "\"scout\""), true);
     assert!(desk.judges());

@@ -93,11 +93,12 @@ fn what_is_printed_to_stdout_is_the_reason() {
     until("while it starts", || {
         Some(listed(&home, "noise")).filter(|line| line.contains(&said))
     });
-    let logs = home.run(&["logs", "noise"]).expect(0).stdout;
-    assert!(
-        logs.contains("on stdout, no message: Hello I am a server"),
-        "{logs}"
-    );
+    // It is logged once the session has its link.
+    until("the log", || {
+        let logs = home.run(&["logs", "noise"]).stdout;
+        logs.contains("on stdout, no message: Hello I am a server")
+            .then_some(())
+    });
     gateway.wait_for("noise", "down");
     // It waits longer at each attempt, and is down for good once it has failed again.
     let line = until("the time that was waited", || {
@@ -113,6 +114,19 @@ fn what_is_printed_to_stdout_is_the_reason() {
         found.contains("wrong   server noise").then_some(found)
     });
     assert!(doctor.contains("Hello I am a server"), "{doctor}");
+}
+
+#[test]
+fn a_server_that_closes_its_stdout_is_down_long_before_its_start_takes_too_long() {
+    let home = Home::new();
+    let script = "exec >&-; while read line; do :; done";
+    let mute = format!(
+        "[servers.mute]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\nstart_timeout = \"600s\"\n"
+    );
+    let gateway = Gateway::start(&home, &mute);
+    gateway.wait_for("mute", "down");
+    let line = listed(&home, "mute");
+    assert!(line.contains("stdout was closed"), "{line}");
 }
 
 #[test]

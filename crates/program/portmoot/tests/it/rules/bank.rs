@@ -27,8 +27,8 @@ pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 const TOPIC: &str =
     "[topics.main]\nrules = \"rules.toml\"\nmcp_calls = \"full\"\nbuiltin = [\"proposals\"]\n";
 
-/// A gateway with a bank whose tool `pay` scout may only propose to call; ann is the author of
-/// rules, and boss sees everything.
+/// A gateway with a bank whose tool `pay` scout may only propose to call, and payer may call; ann is
+/// the author of rules, and boss sees everything.
 pub(super) struct Bank {
     pub(super) home: Home,
     pub(super) gateway: Gateway,
@@ -50,9 +50,10 @@ impl Bank {
     pub(super) fn beside(more: &str) -> Bank {
         let is_changed: Arc<AtomicBool> = Arc::default();
         let server = paying(Arc::clone(&is_changed));
-        let all: [(&str, &[&str]); 4] = [
+        let all: [(&str, &[&str]); 5] = [
             ("scout", &["mcp/proposal:*"]),
             ("dave", &["mcp/proposal:*"]),
+            ("payer", &["mcp/proposal:*", "mcp/request:*"]),
             ("ann", &["mcp/request:*", "mcp/proposal:*"]),
             ("boss", &["mcp/*", "portmoot/*"]),
         ];
@@ -280,6 +281,22 @@ impl Bank {
         assert_eq!(self.api("POST", &path, "{}")["state"], "rejected");
     }
 
+    /// Has boss approve a proposal.
+    #[track_caller]
+    pub(super) fn approve(&self, proposal: &Value) {
+        let id = proposal["id"].as_str().unwrap();
+        self.portmoot(&["proposals", "approve", id, "--yes", "--no-wait"], 0);
+    }
+
+    /// The number of proposals of an amount.
+    #[track_caller]
+    pub(super) fn proposals_of(&self, amount: u64) -> usize {
+        let all = self.proposals();
+        let of = all.iter();
+        of.filter(|one| one["params"]["arguments"]["amount"] == amount)
+            .count()
+    }
+
     /// The proposal of an amount.
     #[track_caller]
     pub(super) fn proposal_of(&self, amount: u64) -> Value {
@@ -333,6 +350,21 @@ pub(super) fn result_of(call: &Events) -> Value {
 pub(super) fn is_paid(result: &Value, amount: u64) {
     let paid = format!("paid {amount}");
     assert_eq!(result["content"][0]["text"], paid, "{result}");
+}
+
+/// Checks that a proposal, as it is shown, was decided by ann's rule.
+#[track_caller]
+pub(super) fn is_by_rule(shown: &Value) {
+    let decided = [&shown["decided_by"], &shown["rule"], &shown["rule_author"]];
+    assert_eq!(decided, ["rules", "r1.1", "ann"], "{shown}");
+}
+
+/// Checks that an envelope of the room shows a proposal which was decided by ann's rule.
+#[track_caller]
+pub(super) fn is_announced_by_rule(envelope: &Value) {
+    let payload = &envelope["payload"];
+    let decided = [&payload["by"], &payload["rule"], &payload["rule_author"]];
+    assert_eq!(decided, ["rules", "r1.1", "ann"], "{envelope}");
 }
 
 /// A server with a tool `pay`.

@@ -3,7 +3,7 @@
 use harness::proto_client;
 use serde_json::{Value, json};
 
-use super::bank::{Bank, UP_TO_100, is_paid};
+use super::bank::{Bank, UP_TO_100, is_announced_by_rule, is_by_rule, is_paid};
 use crate::http::Connection;
 use crate::proto_clients::websocket;
 use crate::support::{Client, modern, until};
@@ -23,15 +23,7 @@ fn by_the_rule(bank: &Bank, amount: u64) {
     let decided = until("it is completed", || {
         Some(bank.proposal_of(amount)).filter(|one| one["state"] == "completed")
     });
-    assert_eq!(
-        [
-            &decided["decided_by"],
-            &decided["rule"],
-            &decided["rule_author"]
-        ],
-        ["rules", "r1.1", "ann"],
-        "{decided}"
-    );
+    is_by_rule(&decided);
 }
 
 /// The params of a call of this amount.
@@ -171,12 +163,7 @@ fn a_proposal_in_the_room_is_decided_and_carried_out_in_the_name_of_rules() {
         let completed = socket.receive_until(|one| {
             one["kind"] == "portmoot/proposal" && one["payload"]["state"] == "completed"
         });
-        let payload = &completed["payload"];
-        assert_eq!(
-            [&payload["by"], &payload["rule"], &payload["rule_author"]],
-            ["rules", "r1.1", "ann"],
-            "{completed}"
-        );
+        is_announced_by_rule(&completed);
     }
     by_the_rule(&bank, 9);
 }

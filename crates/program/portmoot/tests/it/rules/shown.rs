@@ -5,7 +5,10 @@ use std::sync::Arc;
 use platform::unix_ms;
 use serde_json::json;
 
-use super::bank::{Bank, DAY_MS, UP_TO_100, paying, whole_seconds};
+use super::bank::{
+    Bank, DAY_MS, UP_TO_100, is_announced_by_rule, is_by_rule, paying, whole_seconds,
+};
+use super::direct::pays_directly;
 use crate::audit_log::AuditLog;
 use crate::builtin_proposals::data;
 use crate::first_use::blocks_of;
@@ -23,22 +26,9 @@ fn a_rule_decides_and_everything_says_so() {
     let running = boss.receive_until(|one| {
         one["kind"] == "portmoot/proposal" && one["payload"]["state"] == "completed"
     });
-    let payload = &running["payload"];
-    assert_eq!(
-        [&payload["by"], &payload["rule"], &payload["rule_author"]],
-        ["rules", "r1.1", "ann"],
-        "{running}"
-    );
+    is_announced_by_rule(&running);
     let decided = bank.proposal_of(50);
-    assert_eq!(
-        [
-            &decided["decided_by"],
-            &decided["rule"],
-            &decided["rule_author"]
-        ],
-        ["rules", "r1.1", "ann"],
-        "{decided}"
-    );
+    is_by_rule(&decided);
     let id = decided["id"].as_str().unwrap();
     let shown = bank.portmoot(&["proposals", "show", id], 0);
     assert!(shown.contains("by rules (rule r1.1 of ann)"), "{shown}");
@@ -76,11 +66,7 @@ fn built_in_tools_show_decisions_by_rules() {
     });
     let id = &shown["id"];
     for shown in [&shown, &data(&boss, "show_proposal", json!({ "id": id }))] {
-        assert_eq!(
-            [&shown["decided_by"], &shown["rule"], &shown["rule_author"]],
-            ["rules", "r1.1", "ann"],
-            "{shown}"
-        );
+        is_by_rule(shown);
     }
 }
 
@@ -121,7 +107,7 @@ const END: &str = "2026-12-20T09:00:00Z";
 fn the_page_on_rules_shows_what_the_program_prints() {
     let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
     let [topic] = blocks_of(&page, "toml").try_into().unwrap();
-    let [rule] = blocks_of(&page, "toml,rule").try_into().unwrap();
+    let [rule, _] = blocks_of(&page, "toml,rule").try_into().unwrap();
     assert!(topic.contains("rules = \"rules.toml\""), "{topic}");
     let bank = Bank::new();
     let (definition, server) = bank.digests.split_once('\n').unwrap();
@@ -147,7 +133,7 @@ fn the_page_on_rules_shows_what_the_program_prints() {
     let listed = bank.portmoot(&["rules", "ls"], 0);
     bank.reject(&proposal);
     call.rest();
-    let [explain, ls, replay] = blocks_of(&page, "console").try_into().unwrap();
+    let [explain, ls, replay, _] = blocks_of(&page, "console").try_into().unwrap();
     // Days and hours differ.
     let plain = |text: &str| -> Vec<String> {
         let text = text
@@ -171,4 +157,17 @@ fn the_page_on_rules_shows_what_the_program_prints() {
         line.split_once("until ").unwrap().0.to_owned()
     };
     assert_eq!(sentence(&ls), sentence(&listed), "{listed}");
+}
+
+#[test]
+fn the_rule_of_the_page_that_asks_has_more_than_100_wait() {
+    let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
+    let [_, rule] = blocks_of(&page, "toml,rule").try_into().unwrap();
+    let [_, _, _, ls] = blocks_of(&page, "console").try_into().unwrap();
+    let bank = Bank::with(|_| rule);
+    let (_, shown) = ls.split_once('\n').unwrap();
+    let listed = bank.portmoot(&["rules", "ls"], 0);
+    assert_eq!(shown.trim_end(), listed.trim_end());
+    pays_directly(&bank, 100);
+    bank.asks_for("payer", "bank_pay", 101);
 }

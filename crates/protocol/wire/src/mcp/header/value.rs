@@ -33,9 +33,10 @@ pub(super) fn trim(value: &str) -> &str {
     let is_white = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let bytes = value.as_bytes();
     // Nearly all have none.
-    match is_white(bytes.first()) || is_white(bytes.last()) {
-        true => value.trim_matches([' ', '\t']),
-        false => value,
+    if is_white(bytes.first()) || is_white(bytes.last()) {
+        value.trim_matches([' ', '\t'])
+    } else {
+        value
     }
 }
 

@@ -111,10 +111,13 @@ fn decoded(text: &str) -> Result<Cow<'_, str>, String> {
 
 /// A text as the value of a query.
 pub(super) fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let spelled = |byte: u8| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(spelled).collect()
+    let mut value = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            value.push(char::from(byte));
+        } else {
+            value += &format!("%{byte:02X}");
+        }
+    }
+    value
 }

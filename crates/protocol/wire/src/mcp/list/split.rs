@@ -31,9 +31,10 @@ impl Item {
     #[must_use]
     pub fn spelled(&self, key: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.raw.len() + key.len());
-        match key == self.key {
-            true => out.extend_from_slice(&self.raw),
-            false => self.write_renamed(key, &mut out),
+        if key == self.key {
+            out.extend_from_slice(&self.raw);
+        } else {
+            self.write_renamed(key, &mut out);
         }
         out
     }

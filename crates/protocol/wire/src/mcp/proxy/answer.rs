@@ -22,8 +22,10 @@ const JSON_RAW: &[u8] = b"\"application/json\"";
 /// form; `None` if it passes as it is: a task, a question, or an error about which the client can
 /// do something. `public_uri` is that of [`relay::convert_answer`].
 pub fn answered(
-    (subject, path): (ProxySubject, &str),
-    (answer, method): (&Answer, &str),
+    subject: ProxySubject,
+    path: &str,
+    answer: &Answer,
+    method: &str,
     form: Form,
     public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Vec<u8>> {

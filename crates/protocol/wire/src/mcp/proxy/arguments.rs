@@ -128,73 +128,20 @@ impl<'a> Arguments<'a> {
             &["tool", "resource", "prompt"],
             action.as_deref() != Some("batch"),
         );
-        let subject = subject.and_then(|subject| subject.parse::<ProxySubject>().ok());
-        let (path, args) = (self.text("path"), self.args());
-        let (limit, offset) = (
-            self.number("limit", 1, LIST_MAX),
-            self.number("offset", 0, usize::MAX),
-        );
-        let filter = self.filter();
-        let operations = self.operations();
-        if !self.faults.is_empty() {
-            return Err(invalid(&self.faults));
-        }
-        let action = action.unwrap_or_default();
-        let wrong = |why: &str| Err(failed(why));
-        let not_for = |what: &str| {
-            Err(failed(&format!(
-                "{what} should not be provided for action '{action}'"
-            )))
+        let given = Given {
+            action: action.unwrap_or_default(),
+            subject: subject.and_then(|subject| subject.parse().ok()),
+            path: self.text("path"),
+            args: self.args(),
+            limit: self.number("limit", 1, LIST_MAX),
+            offset: self.number("offset", 0, usize::MAX),
+            filter: self.filter(),
+            operations: self.operations(),
         };
-        if action != "batch" && operations.is_some() {
-            return wrong("Parameter 'operations' is only allowed for 'batch' action");
-        }
-        if action != "list" && (limit.is_some() || offset.is_some() || filter != Filter::default())
-        {
-            return wrong(
-                "Parameters 'limit', 'offset', and 'filter_server' are only allowed for 'list' action",
-            );
-        }
-        // As in Magg, an empty object counts as absent.
-        let given = args
-            .as_deref()
-            .is_some_and(|args| json::compact(args).ok().as_deref() != Some(b"{}"));
-        if action == "batch" {
-            if path.is_some() || given {
-                return not_for("Parameters 'path' and 'args'");
-            }
-            let missing = || failed("Parameter 'operations' is required for action 'batch'");
-            return operations.map(ProxyRequest::Batch).ok_or_else(missing);
-        }
-        let Some(subject) = subject else {
-            return wrong("Parameter 'type' is required");
-        };
-        match (action.as_str(), path) {
-            ("list", Some(_)) => not_for("Parameter 'path'"),
-            ("list" | "info", _) if given => not_for("Parameter 'args'"),
-            ("list", None) => {
-                let page = ProxyPage {
-                    offset: offset.unwrap_or(0),
-                    limit: limit.unwrap_or(LIST_MAX),
-                };
-                Ok(ProxyRequest::Look(ReadOperation::List(ProxyList {
-                    subject,
-                    filter,
-                    page,
-                })))
-            }
-            (_, None) => wrong(&format!(
-                "Parameter 'path' is required for action '{action}'"
-            )),
-            ("info", Some(path)) => Ok(ProxyRequest::Look(ReadOperation::Info { subject, path })),
-            (_, Some(_)) if given && subject == ProxySubject::Resource => {
-                wrong("Parameter 'args' should not be provided for type 'resource'")
-            }
-            (_, Some(path)) => Ok(ProxyRequest::Call(ProxyCall {
-                subject,
-                path,
-                args,
-            })),
+        if self.faults.is_empty() {
+            given.request()
+        } else {
+            Err(invalid(&self.faults))
         }
     }
 
@@ -314,6 +261,114 @@ impl<'a> Arguments<'a> {
             return None;
         };
         Some(spans.iter().map(|span| span.of(raw).to_vec()).collect())
+    }
+}
+
+/// Arguments that are of the schema.
+struct Given {
+    action: String,
+    subject: Option<ProxySubject>,
+    path: Option<String>,
+    args: Option<Vec<u8>>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+    filter: Filter,
+    operations: Option<Vec<Vec<u8>>>,
+}
+
+impl Given {
+    /// The request that they make together.
+    fn request(self) -> Result<ProxyRequest, String> {
+        let action = self.action.as_str();
+        if action != "batch" && self.operations.is_some() {
+            return Err(failed(
+                "Parameter 'operations' is only allowed for 'batch' action",
+            ));
+        }
+        let has_page = self.limit.is_some() || self.offset.is_some();
+        if action != "list" && (has_page || self.filter != Filter::default()) {
+            return Err(failed(
+                "Parameters 'limit', 'offset', and 'filter_server' are only allowed for 'list' action",
+            ));
+        }
+        if action == "batch" {
+            return self.batch();
+        }
+        let Some(subject) = self.subject else {
+            return Err(failed("Parameter 'type' is required"));
+        };
+        if action == "list" {
+            self.list(subject)
+        } else {
+            self.one(subject)
+        }
+    }
+
+    /// Whether there are arguments of a call. As in Magg, an empty object counts as absent.
+    fn has_args(&self) -> bool {
+        let args = self.args.as_deref();
+        args.is_some_and(|args| json::compact(args).ok().as_deref() != Some(b"{}"))
+    }
+
+    fn not_for_action(&self, what: &str) -> String {
+        let action = &self.action;
+        failed(&format!(
+            "{what} should not be provided for action '{action}'"
+        ))
+    }
+
+    fn batch(self) -> Result<ProxyRequest, String> {
+        if self.path.is_some() || self.has_args() {
+            return Err(self.not_for_action("Parameters 'path' and 'args'"));
+        }
+        self.operations
+            .map(ProxyRequest::Batch)
+            .ok_or_else(|| failed("Parameter 'operations' is required for action 'batch'"))
+    }
+
+    fn list(self, subject: ProxySubject) -> Result<ProxyRequest, String> {
+        if self.path.is_some() {
+            return Err(self.not_for_action("Parameter 'path'"));
+        }
+        if self.has_args() {
+            return Err(self.not_for_action("Parameter 'args'"));
+        }
+        Ok(ProxyRequest::Look(ReadOperation::List(ProxyList {
+            subject,
+            filter: self.filter,
+            page: ProxyPage {
+                offset: self.offset.unwrap_or(0),
+                limit: self.limit.unwrap_or(LIST_MAX),
+            },
+        })))
+    }
+
+    /// `info` or `call`: about one entry.
+    fn one(self, subject: ProxySubject) -> Result<ProxyRequest, String> {
+        let is_info = self.action == "info";
+        let has_args = self.has_args();
+        if is_info && has_args {
+            return Err(self.not_for_action("Parameter 'args'"));
+        }
+        let Some(path) = self.path else {
+            return Err(failed(&format!(
+                "Parameter 'path' is required for action '{}'",
+                self.action
+            )));
+        };
+        if is_info {
+            return Ok(ProxyRequest::Look(ReadOperation::Info { subject, path }));
+        }
+        if has_args && subject == ProxySubject::Resource {
+            return Err(failed(
+                "Parameter 'args' should not be provided for type 'resource'",
+            ));
+        }
+        Ok(ProxyRequest::Call(ProxyCall {
+            subject,
+            path,
+            args: self.args,
+        }))
     }
 }
 

@@ -383,8 +383,10 @@ fn errors_are_results_unless_the_client_can_do_something() {
             payload: Payload::body(Form::Legacy, raw),
         };
         let made = answered(
-            (ProxySubject::Tool, "a"),
-            (&answer, "tools/call"),
+            ProxySubject::Tool,
+            "a",
+            &answer,
+            "tools/call",
             Form::Legacy,
             &|_| None,
         );

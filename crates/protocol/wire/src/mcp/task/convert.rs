@@ -25,14 +25,7 @@ pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
     };
     let mut gone: Vec<MemberChange<'_>> = MODERN_ONLY.iter().map(|key| (*key, None)).collect();
     gone.push(("_meta", None));
-    respelled(
-        task,
-        id,
-        ("ttlMs", "ttl"),
-        ("pollIntervalMs", "pollInterval"),
-        status,
-        gone,
-    )
+    respelled(task, id, &MODERN_TIMES, &LEGACY_TIMES, status, gone)
 }
 
 /// A task of 2025-11-25 with the members of the extension, under this id. `end`: its questions, its
@@ -53,21 +46,13 @@ pub fn to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Opti
         }
         None => ("result", None, None),
     };
-    let result = raw
-        .filter(|_| key == "result")
-        .map(result_to_modern)
-        .transpose()
-        .ok()?;
+    let result = match raw {
+        Some(raw) if key == "result" => Some(result_to_modern(raw).ok()?),
+        Some(_) | None => None,
+    };
     let end = (key, result.as_deref().or(raw));
     let changes = vec![end, ("_meta", None)];
-    respelled(
-        task,
-        id,
-        ("ttl", "ttlMs"),
-        ("pollInterval", "pollIntervalMs"),
-        status,
-        changes,
-    )
+    respelled(task, id, &LEGACY_TIMES, &MODERN_TIMES, status, changes)
 }
 
 /// A task as the result of `tasks/get`.
@@ -283,20 +268,35 @@ fn without_meta(meta: Option<&[u8]>) -> Option<Vec<u8>> {
         .then_some(left)
 }
 
+/// The members of a task that are times.
+struct TimeKeys {
+    ttl: &'static str,
+    poll: &'static str,
+}
+
+const LEGACY_TIMES: TimeKeys = TimeKeys {
+    ttl: "ttl",
+    poll: "pollInterval",
+};
+const MODERN_TIMES: TimeKeys = TimeKeys {
+    ttl: "ttlMs",
+    poll: "pollIntervalMs",
+};
+
+/// A task under this id, with its times under other keys, and with these changes.
 fn respelled(
     task: &[u8],
     id: &str,
-    (ttl, new_ttl): (&str, &str),
-    (poll, new_poll): (&str, &str),
+    from: &TimeKeys,
+    to: &TimeKeys,
     status: Option<TaskStatus>,
     more: Vec<MemberChange<'_>>,
 ) -> Option<Vec<u8>> {
     let members = json::members(task, Span::all(task)).ok()?;
-    let (id, status) = (
-        json::quote(id),
-        status.map(|status| json::quote(status.as_str())),
-    );
-    let ttl_raw = members.get(ttl).map_or(&b"null"[..], |member| member.raw);
+    let id = json::quote(id);
+    let status = status.map(|status| json::quote(status.as_str()));
+    let ttl = members.get(from.ttl);
+    let ttl = ttl.map_or(&b"null"[..], |member| member.raw);
     let mut changes = more;
     changes.push(("taskId", Some(id.as_bytes())));
     changes.extend(
@@ -304,8 +304,9 @@ fn respelled(
             .as_ref()
             .map(|status| ("status", Some(status.as_bytes()))),
     );
-    changes.extend([(ttl, None), (new_ttl, Some(ttl_raw)), (poll, None)]);
-    changes.extend(members.get(poll).map(|member| (new_poll, Some(member.raw))));
+    changes.extend([(from.ttl, None), (to.ttl, Some(ttl)), (from.poll, None)]);
+    let poll = members.get(from.poll);
+    changes.extend(poll.map(|member| (to.poll, Some(member.raw))));
     json::edited(task, &changes).ok()
 }
 

@@ -121,10 +121,13 @@ pub fn fit(
     match (from, to) {
         // Without a place the server does not learn that the caller accepts a task: it answers at
         // the end.
-        (Form::Modern, Form::Modern) if wish == TaskWish::Declares => match reserve() {
-            true => Ok(Fitted::new(None, Becomes::Task)),
-            false => Ok(Fitted::new(without_extension(request), Becomes::Nothing)),
-        },
+        (Form::Modern, Form::Modern) if wish == TaskWish::Declares => {
+            if reserve() {
+                Ok(Fitted::new(None, Becomes::Task))
+            } else {
+                Ok(Fitted::new(without_extension(request), Becomes::Nothing))
+            }
+        }
         (Form::Modern, Form::Modern) => Ok(Fitted::new(None, Becomes::Nothing)),
         // Whether its server insists on a task is seen by its answer.
         (Form::Legacy, Form::Modern) => Ok(Fitted::new(bare(), Becomes::Followed)),

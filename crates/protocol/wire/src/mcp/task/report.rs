@@ -94,10 +94,10 @@ pub fn related_to(payload: &Payload) -> Option<TaskMention> {
 /// The task of a message that was read, by its `_meta`.
 #[must_use]
 pub fn related_in(message: &Message) -> Option<TaskMention> {
-    let body = message
-        .body_span()
-        .filter(|_| message.shape() != MessageKind::Error)?;
-    related_at(message.frame(), body)
+    if message.shape() == MessageKind::Error {
+        return None;
+    }
+    related_at(message.frame(), message.body_span()?)
 }
 
 /// The bytes of a payload and the place of its body, unless the gateway wrote that: it names its own

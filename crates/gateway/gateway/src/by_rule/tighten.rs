@@ -1,0 +1,296 @@
+//! Requests that their senders may make without an approval, before the rules that reject or ask.
+//!
+//! They are judged under the lock of the step that admits them, by arguments that were read before it:
+//! what changes between is read anew. Where a rule cannot be asked, people are.
+
+mod asked;
+mod params;
+mod readings;
+mod sent;
+
+use std::sync::Arc;
+
+use model::{ParticipantId, Refusal, RefusalCode, Target};
+use platform::MutexGuard;
+use rules::{CallRule, CallStage, RuleDecision, RuleSet};
+use topic::Tightening;
+use wire::mcpx::Envelope;
+
+use self::asked::Asked;
+use self::params::kind_of;
+use self::readings::{ReadRequest, Readings};
+use self::sent::Sent;
+use super::decided_by::AuthoredRule;
+use super::desk::DeskState;
+use super::locked_case::{Hindrance, LockedAuthors, authors_of};
+use crate::call::Call;
+use crate::dispatch::{Dispatch, Refused, Step};
+use crate::live::{Event, Topic};
+
+/// The most looks at a request. If something came between each time, people decide.
+const LOOKS_MAX: usize = 8;
+
+/// Steps the topic with the request of a call. Returns what records say of the rule that takes
+/// something of it.
+pub(crate) fn step_request<'d>(
+    dispatch: &'d Arc<Dispatch>,
+    call: &Call,
+    mut event: Event<'_>,
+) -> (Step<'d>, Option<String>) {
+    let mut topic = dispatch.lock_for((&event).into());
+    let mut rule = None;
+    if dispatch.rules.tightens()
+        && let Event::Request(request) = &mut event
+    {
+        let asked = Asked::Call {
+            call,
+            link: request.link,
+            method: &request.method,
+            target: request.target,
+        };
+        let taken;
+        (topic, taken) = judge(dispatch, &asked, topic);
+        if let Some(taken) = taken {
+            request.tightening = Some(taken.tightening);
+            rule = Some(taken.by);
+        }
+    }
+    (dispatch.step_locked(topic, event, Refused::ByEffect), rule)
+}
+
+/// Steps the topic with an envelope, as [`step_request`] does with a request.
+pub(crate) fn step_envelope<'d>(
+    dispatch: &'d Arc<Dispatch>,
+    by: &ParticipantId,
+    envelope: &Envelope,
+    mut event: Event<'_>,
+    refused: Refused,
+) -> (Step<'d>, Option<String>) {
+    let mut topic = dispatch.lock_for((&event).into());
+    let mut rule = None;
+    if dispatch.rules.tightens()
+        && let Event::Say(say) = &mut event
+    {
+        drop(topic);
+        let sent = Sent::read(envelope, by, say.to);
+        topic = dispatch.lock_again();
+        if let Some(sent) = sent {
+            let taken;
+            (topic, taken) = judge(dispatch, &Asked::Envelope(&sent), topic);
+            if let Some(taken) = taken {
+                say.tightening = Some(taken.tightening);
+                rule = Some(taken.by);
+            }
+        }
+    }
+    (dispatch.step_locked(topic, event, refused), rule)
+}
+
+/// Checks that a call which runs without an approval is of the target of which rules were asked. Where
+/// each caller has an account, its session may have that under another name than the topic knew.
+///
+/// # Errors
+/// It is of another one: its caller has the lists of the session now, and can call again.
+pub(crate) fn check_name(
+    dispatch: &Dispatch,
+    call: &Call,
+    judged: Option<&str>,
+    own: Option<&str>,
+) -> Result<(), Refusal> {
+    let delivered = call.delivered.get();
+    let is_approved = delivered.is_some_and(|delivered| delivered.proposal.is_some());
+    let named = call.request.target.as_ref().map(Target::as_str);
+    if !dispatch.rules.tightens() || is_approved || judged.or(named) == own.or(named) {
+        return Ok(());
+    }
+    let why = "its server lists this name to you otherwise than was known";
+    Err(Refusal::new(RefusalCode::Conflict, why).hint("list what there is, and call again"))
+}
+
+/// The decision of a rule about a request, and the rule in the words of records.
+struct Taken {
+    tightening: Tightening,
+    by: String,
+}
+
+impl Taken {
+    fn ask(rule: &CallRule) -> Self {
+        Self {
+            tightening: Tightening::Ask,
+            by: authored(rule).to_string(),
+        }
+    }
+
+    fn reject(rule: &CallRule) -> Self {
+        let by = authored(rule);
+        Self {
+            tightening: Tightening::Reject {
+                by: format!("{by}: {}", rule.sentence()).into(),
+            },
+            by: by.to_string(),
+        }
+    }
+
+    /// Of a request that no rule could be asked about.
+    fn unread() -> Self {
+        Self {
+            tightening: Tightening::Ask,
+            by: "rules that could not read it".to_owned(),
+        }
+    }
+
+    fn rejects(&self) -> bool {
+        self.tightening != Tightening::Ask
+    }
+
+    /// The decision about a request for several destinations, with that for one more.
+    fn or(whole: Option<Self>, more: Option<Self>) -> Option<Self> {
+        match (whole, more) {
+            (Some(_), Some(more)) if more.rejects() => Some(more),
+            (whole, more) => whole.or(more),
+        }
+    }
+}
+
+fn authored(rule: &CallRule) -> AuthoredRule<'_> {
+    AuthoredRule {
+        rule: &rule.name,
+        author: &rule.author,
+    }
+}
+
+/// The result of a look at a request.
+enum Look {
+    Judged(Option<Taken>),
+    /// It must be read for these destinations.
+    Unread(Vec<topic::Destination>),
+    /// The authors of the rules for its target, as a receiver has it, must be read.
+    AuthorsUnread(Option<Arc<str>>),
+}
+
+/// Has the rules judge a request. Returns the topic, locked.
+fn judge<'d>(
+    dispatch: &'d Arc<Dispatch>,
+    asked: &Asked<'_>,
+    mut topic: MutexGuard<'d, Topic>,
+) -> (MutexGuard<'d, Topic>, Option<Taken>) {
+    let mut readings = Readings::default();
+    for _ in 0..LOOKS_MAX {
+        match look(dispatch, &topic, asked, &readings) {
+            Look::Judged(taken) => return (topic, taken),
+            Look::Unread(destinations) => {
+                drop(topic);
+                readings.requests = asked.read(dispatch, destinations);
+            }
+            Look::AuthorsUnread(own) => {
+                drop(topic);
+                if let Some(kind) = kind_of(asked.method(), own.as_deref()) {
+                    readings.authors = authors_of(dispatch, kind, |state| &state.set);
+                }
+            }
+        }
+        topic = dispatch.lock_again();
+    }
+    (topic, Some(Taken::unread()))
+}
+
+/// Looks at a request, while topic and desk are locked.
+fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readings) -> Look {
+    let state = dispatch.rules.lock();
+    let is_paused = dispatch.rules.is_paused();
+    let sets: &[&RuleSet] = if is_paused {
+        &[&state.set, &state.coming]
+    } else {
+        &[&state.set]
+    };
+    let mut destinations = asked.destinations(topic, sets);
+    destinations.retain(|at| {
+        let kind = kind_of(asked.method(), at.own.as_deref());
+        kind.is_some_and(|kind| sets.iter().any(|set| set.tightens_kind(kind)))
+    });
+    if !destinations.is_empty() && asked.is_of_unknown_target() {
+        return Look::Judged(Some(Taken::unread()));
+    }
+    let case = DirectCase {
+        asked,
+        state: &state,
+        authors: LockedAuthors {
+            dispatch,
+            topic,
+            read: &readings.authors,
+        },
+    };
+    let mut whole = None;
+    for at in &destinations {
+        let Some(request) = readings.of(topic, at) else {
+            return Look::Unread(destinations);
+        };
+        let taken = if is_paused {
+            case.first_match(sets, request).map(Taken::ask)
+        } else {
+            match case.taken(request) {
+                Ok(taken) => taken,
+                Err(AuthorUnread) => return Look::AuthorsUnread(at.own.clone()),
+            }
+        };
+        whole = Taken::or(whole, taken);
+    }
+    Look::Judged(whole)
+}
+
+/// The author of a rule that rejects a request was not read yet.
+struct AuthorUnread;
+
+/// A request before the rules of its topic, while topic and desk are locked.
+struct DirectCase<'a> {
+    asked: &'a Asked<'a>,
+    state: &'a DeskState,
+    authors: LockedAuthors<'a>,
+}
+
+impl<'a> DirectCase<'a> {
+    /// The first rule of these sets that rejects the request for a destination or asks.
+    fn first_match(&self, sets: &[&'a RuleSet], request: &ReadRequest) -> Option<&'a CallRule> {
+        let spent = &self.state.book.spent;
+        let beside = request.beside_names();
+        let call = self.asked.ruled(request, &beside, spent)?;
+        sets.iter().find_map(|set| {
+            let answer = set.decide(&call, spent, CallStage::Direct)?;
+            Some(answer.rule)
+        })
+    }
+
+    /// The decision about the request for a destination: a rule that may not reject it leaves it to
+    /// people.
+    fn taken(&self, request: &ReadRequest) -> Result<Option<Taken>, AuthorUnread> {
+        let Some(rule) = self.first_match(&[&self.state.set], request) else {
+            return Ok(None);
+        };
+        // Nor does a rule decide a proposal to no participant in particular.
+        if rule.decision == RuleDecision::Ask || self.asked.is_for_all() {
+            return Ok(Some(Taken::ask(rule)));
+        }
+        if !self.authors.knows(rule) {
+            return Err(AuthorUnread);
+        }
+        Ok(Some(if self.may_reject(rule, request) {
+            Taken::reject(rule)
+        } else {
+            Taken::ask(rule)
+        }))
+    }
+
+    fn may_reject(&self, rule: &CallRule, request: &ReadRequest) -> bool {
+        let LockedAuthors { topic, .. } = self.authors;
+        let is_in_force = Hindrance::of_standing(self.state, rule).is_none();
+        let hindrance = self.authors.hindrance(self.state, rule, |may| {
+            let method = self.asked.method().as_str();
+            rule.author != *self.asked.by()
+                && topic.could_request(may, method, &request.destination)
+        });
+        is_in_force && hindrance.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests;
