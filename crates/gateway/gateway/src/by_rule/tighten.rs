@@ -163,7 +163,7 @@ fn authored(rule: &CallRule) -> AuthoredRule<'_> {
 enum Look {
     Judged(Option<Taken>),
     /// It must be read for these destinations.
-    Unread(Vec<topic::Destination>),
+    Unread(Vec<topic::RequestDestination>),
     /// The authors of the rules for its target, as a receiver has it, must be read.
     AuthorsUnread(Option<Arc<str>>),
 }

@@ -277,6 +277,6 @@ impl TryFrom<WrittenTotals> for CarriedRule {
     }
 }
 
-pub(super) fn pointer_of(text: &str) -> Result<Pointer, String> {
+fn pointer_of(text: &str) -> Result<Pointer, String> {
     Pointer::parse(text).map_err(|error| error.to_string())
 }

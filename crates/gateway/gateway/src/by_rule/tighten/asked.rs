@@ -3,7 +3,7 @@
 use model::{LinkId, Method, OperationId, ParticipantId};
 use platform::unix_ms;
 use rules::{ArgumentsError, RuleSet, RuledCall, Spent};
-use topic::{Destination, PublicTarget};
+use topic::{PublicTarget, RequestDestination};
 
 use super::params::{ParamsAt, kind_of, params_of};
 use super::readings::ReadRequest;
@@ -58,7 +58,7 @@ impl Asked<'_> {
     }
 
     /// Its destinations, as far as rules of these sets can be about them.
-    pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<Destination> {
+    pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<RequestDestination> {
         match self {
             Self::Call {
                 link,
@@ -77,12 +77,12 @@ impl Asked<'_> {
     pub(super) fn read(
         &self,
         dispatch: &Dispatch,
-        destinations: Vec<Destination>,
+        destinations: Vec<RequestDestination>,
     ) -> Vec<ReadRequest> {
         // Most receivers get what was written.
         let mut written = None;
         let method = self.method().as_str();
-        let read = |destination: Destination| {
+        let read = |destination: RequestDestination| {
             let upstream = dispatch.with(|topic| upstream_of(topic, &destination.to));
             let parts = match self.params_at(dispatch, &destination) {
                 Ok(ParamsAt::Completed(params)) => parts_of(method, params.as_deref()),
@@ -100,7 +100,7 @@ impl Asked<'_> {
     fn params_at(
         &self,
         dispatch: &Dispatch,
-        destination: &Destination,
+        destination: &RequestDestination,
     ) -> Result<ParamsAt, ArgumentsError> {
         match self {
             Self::Envelope(sent) => sent.params_at(dispatch, &destination.to),

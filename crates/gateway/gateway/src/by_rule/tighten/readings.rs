@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rules::{Arguments, ArgumentsError};
-use topic::Destination;
+use topic::RequestDestination;
 use upstream::Upstream;
 
 use crate::by_rule::facts::upstream_of;
@@ -16,7 +16,7 @@ type Parts = (Result<Arguments, ArgumentsError>, Vec<String>);
 
 /// A request for one destination, as it was read.
 pub(super) struct ReadRequest {
-    pub(super) destination: Destination,
+    pub(super) destination: RequestDestination,
     /// The server of which it was read.
     upstream: Option<Arc<Upstream>>,
     pub(super) arguments: Result<Arguments, ArgumentsError>,
@@ -25,7 +25,7 @@ pub(super) struct ReadRequest {
 
 impl ReadRequest {
     pub(super) fn new(
-        destination: Destination,
+        destination: RequestDestination,
         upstream: Option<Arc<Upstream>>,
         (arguments, beside): Parts,
     ) -> Self {
@@ -52,7 +52,11 @@ pub(super) struct Readings {
 
 impl Readings {
     /// The request for a destination as it was read, if its server is still the one of then.
-    pub(super) fn of(&self, topic: &Topic, destination: &Destination) -> Option<&ReadRequest> {
+    pub(super) fn of(
+        &self,
+        topic: &Topic,
+        destination: &RequestDestination,
+    ) -> Option<&ReadRequest> {
         let mut requests = self.requests.iter();
         let read = requests.find(|one| one.destination == *destination)?;
         let now = upstream_of(topic, &destination.to);
