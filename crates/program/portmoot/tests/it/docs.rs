@@ -88,6 +88,7 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/participants/{id}/grants" => "/api/v1/participants/local/grants",
             "/admin/participants/{id}/capabilities" => "/admin/participants/local/capabilities",
             "/api/v1/topics/{topic}/rules" => "/api/v1/topics/main/rules",
+            "/api/v1/topics/{topic}/rules/replay" => "/api/v1/topics/main/rules/replay",
             plain => plain,
         };
         assert!(!filled.contains('{'), "{path}: what stands in the braces?");
