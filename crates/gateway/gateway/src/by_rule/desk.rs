@@ -120,6 +120,12 @@ impl RuleDesk {
         state.decided.insert(proposal);
     }
 
+    /// Counts calls that are no uses of rules: of those that reject or ask.
+    pub(crate) fn count(&self, charges: &[RuleRecord]) {
+        let mut state = self.lock();
+        charges.iter().for_each(|charge| state.book.apply(charge));
+    }
+
     /// Takes that a proposal is over.
     pub(crate) fn conclude(&self, proposal: OperationId) {
         if self.has_ever_decided() {

@@ -22,6 +22,7 @@ use super::waiting;
 use crate::by_rule::decided_by::rule_of;
 use crate::by_rule::evidence;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
+use crate::by_rule::tighten::counted;
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::live::{Event, Live};
@@ -56,10 +57,16 @@ pub(crate) fn store(
     of_rules.extend(evidence::of_change(
         dispatch, proposal, opened, &change, at_ms,
     ));
+    let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
+    let is_counted = !counts.is_empty();
+    of_rules.extend(counts);
     let topic = Arc::downgrade(dispatch);
     submit(proposals, record, &of_rules, move |durable| {
         drop(waits);
         if let Some(dispatch) = topic.upgrade() {
+            if is_counted && !durable {
+                dispatch.rules.give_back(proposal);
+            }
             written(&dispatch, proposal, durable);
         }
     });

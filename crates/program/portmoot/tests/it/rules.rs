@@ -4,6 +4,7 @@ mod authors;
 mod bank;
 mod budgets;
 mod clients;
+mod counted;
 mod direct;
 mod files;
 mod restarts;

@@ -91,7 +91,7 @@ impl Asked<'_> {
                     .clone(),
                 Err(error) => (Err(error), Vec::new()),
             };
-            ReadRequest::new(destination, upstream, parts)
+            ReadRequest::new(self.operation(dispatch), destination, upstream, parts)
         };
         destinations.into_iter().map(read).collect()
     }
@@ -121,7 +121,7 @@ impl Asked<'_> {
     ) -> Option<RuledCall<'a>> {
         let destination = &request.destination;
         Some(RuledCall {
-            operation: self.operation(),
+            operation: request.operation,
             proposer: self.by(),
             to: &destination.to,
             kind: kind_of(self.method(), destination.own.as_deref())?,
@@ -134,11 +134,11 @@ impl Asked<'_> {
         })
     }
 
-    /// Its operation. Rules that count calls look at no envelope: none that rejects or asks counts.
-    fn operation(&self) -> OperationId {
+    /// The operation of it at one destination.
+    fn operation(&self, dispatch: &Dispatch) -> OperationId {
         match self {
             Self::Call { call, .. } => call.id,
-            Self::Envelope(_) => OperationId(0),
+            Self::Envelope(_) => dispatch.context.operation(),
         }
     }
 }

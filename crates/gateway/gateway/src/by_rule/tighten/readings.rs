@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::OperationId;
 use rules::{Arguments, ArgumentsError};
 use topic::RequestDestination;
 use upstream::Upstream;
@@ -16,6 +17,8 @@ type Parts = (Result<Arguments, ArgumentsError>, Vec<String>);
 
 /// A request for one destination, as it was read.
 pub(super) struct ReadRequest {
+    /// The operation that rules count. An envelope for several receivers is one at each.
+    pub(super) operation: OperationId,
     pub(super) destination: RequestDestination,
     /// The server of which it was read.
     upstream: Option<Arc<Upstream>>,
@@ -25,11 +28,13 @@ pub(super) struct ReadRequest {
 
 impl ReadRequest {
     pub(super) fn new(
+        operation: OperationId,
         destination: RequestDestination,
         upstream: Option<Arc<Upstream>>,
         (arguments, beside): Parts,
     ) -> Self {
         Self {
+            operation,
             destination,
             upstream,
             arguments,
