@@ -163,12 +163,6 @@ fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
             "write participants with tokens: a guest's name stands for many",
         );
     }
-    if !rule.guards.after.is_empty() {
-        return fault(
-            "`after` is not carried out yet",
-            "leave it out: people decide what the rule does not",
-        );
-    }
     if approves && rule.check_term(now_ms) == Err(TermError::TooLong) {
         return fault(
             "it would last longer than 30 days",

@@ -6,7 +6,7 @@
 
 mod asked;
 pub(crate) mod counted;
-mod params;
+pub(super) mod params;
 mod readings;
 mod sent;
 

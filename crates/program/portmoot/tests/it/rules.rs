@@ -1,5 +1,6 @@
 //! Rules that decide proposals on their authors' authority, through the running binary.
 
+mod after;
 mod authors;
 mod bank;
 mod budgets;

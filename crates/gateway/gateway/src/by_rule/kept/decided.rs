@@ -121,6 +121,6 @@ impl TryFrom<WrittenDecision> for DecidedCall {
     }
 }
 
-fn participant(name: &str) -> Result<ParticipantId, String> {
+pub(super) fn participant(name: &str) -> Result<ParticipantId, String> {
     ParticipantId::new(name).map_err(|error| error.to_string())
 }

@@ -6,6 +6,7 @@ use model::{Digest, OperationId};
 use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SuspendCause};
 use serde::{Deserialize, Serialize};
 
+use super::answered::AnsweredBefore;
 use super::decided::DecidedCall;
 use crate::as_text;
 
@@ -25,6 +26,8 @@ pub(crate) enum RuleRecord {
     UseEnded(EndedUse),
     /// Its totals beside its charges, in a journal that dropped older records.
     Carried(CarriedRule),
+    /// A call was answered that a rule asks for.
+    Answered(AnsweredBefore),
     /// A proposal was decided, expired or was withdrawn: written together with that.
     Decided(DecidedCall),
 }
@@ -147,6 +150,7 @@ impl RuleRecord {
             Self::Returned(returned) => &returned.topic,
             Self::UseEnded(ended) => &ended.topic,
             Self::Carried(carried) => &carried.topic,
+            Self::Answered(answered) => &answered.topic,
             Self::Decided(decided) => &decided.topic,
         }
     }
@@ -159,11 +163,12 @@ impl RuleRecord {
             | Self::Returned(_)
             | Self::UseEnded(_)
             | Self::Carried(_)
+            | Self::Answered(_)
             | Self::Decided(_) => false,
         }
     }
 
-    /// The record of an event; `None` of one that no rule in force asks for.
+    /// The record of an event; `None` of one that no gateway makes yet.
     pub(crate) fn of_spent(topic: &str, event: SpentEvent) -> Option<Self> {
         let topic = topic.to_owned();
         Some(match event {
@@ -175,7 +180,8 @@ impl RuleRecord {
                 failed,
             }),
             SpentEvent::Carried(totals) => Self::Carried(CarriedRule { topic, totals }),
-            SpentEvent::Answered(_) | SpentEvent::Checked { .. } => return None,
+            SpentEvent::Answered(call) => Self::Answered(AnsweredBefore { topic, call }),
+            SpentEvent::Checked { .. } => return None,
         })
     }
 }

@@ -8,12 +8,10 @@ use rules::{Arguments, ArgumentsError};
 use topic::RequestDestination;
 use upstream::Upstream;
 
+use super::params::Parts;
 use crate::by_rule::facts::upstream_of;
 use crate::by_rule::locked_case::RuleAuthor;
 use crate::live::Topic;
-
-/// Arguments, and the names of what the params have beside them.
-type Parts = (Result<Arguments, ArgumentsError>, Vec<String>);
 
 /// A request for one destination, as it was read.
 pub(super) struct ReadRequest {
