@@ -145,6 +145,11 @@ fn is_harmless(tool: &[u8]) -> bool {
     says("readOnlyHint", b"true") || says("destructiveHint", b"false")
 }
 
+/// Whether a tool's definition says that it destroys nothing.
+pub(super) fn is_harmless_tool(tool: &str) -> bool {
+    canonical_tool(tool).as_deref().is_some_and(is_harmless)
+}
+
 /// A tool's definition in canonical form.
 fn canonical_tool(tool: &str) -> Option<Vec<u8>> {
     json::canonical(tool.as_bytes()).ok()

@@ -6,6 +6,8 @@ mod budgets;
 mod clients;
 mod direct;
 mod files;
+mod learned;
+mod past;
 mod restarts;
 mod roads;
 mod servers;

@@ -45,10 +45,7 @@ fn ended(state: ProposalState) -> ProposalChange<Live> {
 /// The decision that is kept of a change, in a topic without servers.
 fn kept(opened: &OpenedProposal, change: &ProposalChange<Live>) -> Option<RuleEvidence> {
     let stage = Stage::restarted(&[], &[]);
-    let record = of_change(&stage.dispatch, OPENED, opened, change, 9)?;
-    let RuleRecord::Decided(decided) = record else {
-        panic!("{record:?}")
-    };
+    let decided = of_change(&stage.dispatch, OPENED, opened, change, 9)?;
     assert_eq!(decided.topic, "main");
     Some(decided.decision.as_ref().clone())
 }

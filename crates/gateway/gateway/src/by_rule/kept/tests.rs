@@ -14,6 +14,7 @@ fn accepted(rule: &str, digest: u8) -> RuleRecord {
         digest: Digest([digest; 32]),
         at_ms: 5,
         bearers: [("scout".to_owned(), format!("i{digest}"))].into(),
+        learned: None,
     })
 }
 
