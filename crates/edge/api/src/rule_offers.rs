@@ -180,7 +180,7 @@ fn no_rule() -> Refusal {
 /// Rules that are offered to the caller.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OfferList {
-    /// Those that would have saved most come first.
+    /// Those that rest on most approvals come first.
     offers: Vec<Offer>,
     /// Tools for which no rule is offered, although the caller approves their calls.
     withheld: Vec<Withheld>,

@@ -263,6 +263,8 @@ pub(crate) struct Reason {
     decision: String,
     /// Whether it would decide the proposal, were it the only one.
     decides: bool,
+    /// When its author accepted it, RFC 3339, if it was learned and is not of the topic's file.
+    accepted: Option<String>,
     /// Its demands on the call, with their results.
     checks: Vec<Check>,
 }
@@ -344,6 +346,7 @@ impl Reason {
             rule: reason.rule.name.to_string(),
             decision: reason.rule.decision.as_str().to_owned(),
             decides: reason.acts,
+            accepted: reason.accepted_ms.map(rfc3339),
             checks: checks
                 .map(|check| Check {
                     asked: check.asked.clone(),

@@ -3,6 +3,7 @@
 //! Nothing of them is kept: they are made of the kept decisions when the participant asks. Only its
 //! own approvals make them, and rejections by anybody keep them narrow.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,13 +32,16 @@ pub const OFFERS_TIME_MAX: Duration = Duration::from_secs(10);
 const DAY_MS: u64 = 24 * 3_600_000;
 /// Hexadecimal digits of the ids of learned rules.
 const ID_DIGITS: usize = 8;
+/// Why no rule is offered for a tool that may do harm.
+const DESTRUCTIVE: &str =
+    "it may destroy data, as far as its server says: rules for it are written by hand";
 /// The name of a rule while its offer is made: its own is made of what the offer rests on.
 const DRAFT: &str = "draft";
 
 /// The offers of a participant now.
 #[derive(Debug, Default)]
 pub struct RuleOffers {
-    /// The rules that it may accept, those that would have saved most first; at most
+    /// The rules that it may accept, those that rest on most approvals first; at most
     /// [`OPEN_OFFERS_MAX`].
     pub offers: Vec<OfferedRule>,
     /// Tools about which it decides and for which there is no offer, with the reasons.
@@ -152,51 +156,57 @@ impl Dispatch {
         Ok(decisions)
     }
 
+    /// The offers of the candidates that rest on most approvals.
     fn offers_of(&self, lessons: &Lessons<'_>, learned: Learned) -> Result<RuleOffers, Refusal> {
-        let mut withheld = learned.quarantined;
+        let Learned {
+            mut ready,
+            quarantined: mut withheld,
+        } = learned;
+        ready.sort_by_key(|candidate| Reverse(candidate.approvals()));
+        let mut tools: BTreeMap<(&RuledTool, &ParticipantId), ListedTool> = BTreeMap::new();
         let mut offers = Vec::new();
-        for candidate in &learned.ready {
+        for candidate in &ready {
             in_time(lessons.deadline)?;
-            let tool = &candidate.group.tool;
-            match self.tool_of(lessons.reader, candidate) {
-                OfferedTool::Another => {}
-                OfferedTool::Destructive => withheld.push(WithheldOffer {
-                    tool: Some(tool.clone()),
-                    why: "it may destroy data, as far as its server says: rules for it are written by hand".to_owned(),
-                }),
-                OfferedTool::Same => offers.extend(lessons.offer(candidate)),
+            if offers.len() >= OPEN_OFFERS_MAX {
+                break;
+            }
+            let group = &candidate.group;
+            let listed = tools
+                .entry((&group.tool, &group.proposer))
+                .or_insert_with(|| self.listed(lessons.reader, &group.tool, &group.proposer));
+            if !listed.is_that_of(candidate) {
+                continue;
+            }
+            if listed.is_harmless {
+                offers.extend(lessons.offer(candidate));
+            } else {
+                withheld.push(WithheldOffer {
+                    tool: Some(group.tool.clone()),
+                    why: DESTRUCTIVE.to_owned(),
+                });
             }
         }
-        offers.sort_by_key(|one: &OfferedRule| {
-            std::cmp::Reverse((one.offer.saved_a_day_tenths, one.offer.approvals.len()))
-        });
-        offers.truncate(OPEN_OFFERS_MAX);
+        withheld.sort_unstable_by(|one, other| one.tool.cmp(&other.tool));
         withheld.dedup();
         Ok(RuleOffers { offers, withheld })
     }
 
-    /// The tool of a candidate as it is now.
-    fn tool_of(&self, reader: PastReader<'_>, candidate: &RuleCandidate) -> OfferedTool {
-        let group = &candidate.group;
-        let tool = &group.tool;
-        let listed = definition(
-            self,
-            &group.proposer,
-            std::slice::from_ref(&tool.to),
-            &tool.method,
-            Some(&tool.target),
-        );
-        let (covers, upstream) =
+    /// A tool as its server lists it to a proposer now.
+    fn listed(
+        &self,
+        reader: PastReader<'_>,
+        tool: &RuledTool,
+        proposer: &ParticipantId,
+    ) -> ListedTool {
+        let to = std::slice::from_ref(&tool.to);
+        let listed = definition(self, proposer, to, &tool.method, Some(&tool.target));
+        let (is_covered, upstream) =
             self.with(|topic| (reader.covers(topic, tool), upstream_of(topic, &tool.to)));
-        let server = upstream.as_deref().and_then(server_digest);
-        let definition = listed.as_deref().and_then(definition_digest);
-        let is_same = definition == Some(group.definition) && server == Some(group.server);
-        if !covers || !is_same {
-            OfferedTool::Another
-        } else if listed.as_deref().is_some_and(is_harmless_tool) {
-            OfferedTool::Same
-        } else {
-            OfferedTool::Destructive
+        ListedTool {
+            definition: listed.as_deref().and_then(definition_digest),
+            server: upstream.as_deref().and_then(server_digest),
+            is_harmless: listed.as_deref().is_some_and(is_harmless_tool),
+            is_covered,
         }
     }
 
@@ -274,14 +284,25 @@ impl Dispatch {
     }
 }
 
-/// The tool of a candidate, as it is now.
-enum OfferedTool {
-    /// Its definition, its server or the rights of the participant are others, or not known.
-    Another,
-    /// It does not say that it destroys nothing.
-    Destructive,
-    /// The one that was approved.
-    Same,
+/// A tool of a candidate, as it is now.
+struct ListedTool {
+    definition: Option<Digest>,
+    server: Option<Digest>,
+    /// Whether it says that it destroys nothing.
+    is_harmless: bool,
+    /// Whether the participant could make its calls.
+    is_covered: bool,
+}
+
+impl ListedTool {
+    /// Whether it is the tool whose calls a candidate was learned from, and the participant may
+    /// decide about it.
+    fn is_that_of(&self, candidate: &RuleCandidate) -> bool {
+        let group = &candidate.group;
+        self.is_covered
+            && self.definition == Some(group.definition)
+            && self.server == Some(group.server)
+    }
 }
 
 impl UsedUp {
@@ -342,11 +363,12 @@ impl Lessons<'_> {
         let mut offer = offer(candidate, &acceptance, &self.decisions).ok()??;
         let past: Vec<&RuleEvidence> = self.decisions.iter().collect();
         let rules = std::slice::from_ref(&offer.rule);
-        let [tried] =
+        let [mut tried] =
             <[TriedRule; 1]>::try_from(tallied(rules, &offer.replay, &past, self.reader.id))
                 .ok()?;
         offer.rule.name.id = id_of(&offer.rule, offer.approvals.last()?)?;
         offer.digest = offer.rule.digest();
+        tried.rule = offer.rule.clone();
         Some(OfferedRule { offer, tried })
     }
 }
@@ -383,3 +405,6 @@ fn in_time(deadline: Instant) -> Result<(), Refusal> {
     let why = format!("to learn from so many decisions takes longer than {seconds} s");
     Err(Refusal::new(RefusalCode::Overloaded, why).hint("try again later"))
 }
+
+#[cfg(test)]
+mod tests;

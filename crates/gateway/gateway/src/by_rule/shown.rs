@@ -39,6 +39,8 @@ pub struct RuleReason {
     pub acts: bool,
     /// Every check with its result, and what else keeps the rule from deciding.
     pub checks: Vec<ExplainedCheck>,
+    /// When its author accepted it, in Unix milliseconds, if it was learned.
+    pub accepted_ms: Option<u64>,
 }
 
 /// A proposal as rules see it, and why each of them decides it or does not.
@@ -109,6 +111,7 @@ impl Dispatch {
                     let hindrance = case.hindrance(&state, explained.rule);
                     RuleReason {
                         rule: explained.rule.clone(),
+                        accepted_ms: state.accepted_ms(explained.rule),
                         acts: explained.acts && hindrance.is_none(),
                         checks: hindrance
                             .map(|hindrance| hindrance.check(explained.rule))

@@ -163,7 +163,11 @@ fn explained(answer: &Value) -> String {
             Some(true) => format!("decides it: {decision}"),
             _ => format!("does not decide it (it would {decision})"),
         };
-        let mut lines = vec![format!("{} {verdict}", cell(rule, "rule"))];
+        let learned = match text(rule, "accepted") {
+            Some(accepted) => format!(" (learned, accepted {accepted})"),
+            None => String::new(),
+        };
+        let mut lines = vec![format!("{}{learned} {verdict}", cell(rule, "rule"))];
         for check in list(rule, "checks") {
             let [asked, found, holds] =
                 ["asked", "found", "holds"].map(|key| text(check, key).unwrap_or_default());

@@ -7,6 +7,7 @@ mod clients;
 mod direct;
 mod files;
 mod learned;
+mod learned_page;
 mod past;
 mod restarts;
 mod roads;

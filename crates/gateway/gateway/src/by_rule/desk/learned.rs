@@ -264,3 +264,6 @@ fn not_recorded(what: &str) -> Refusal {
         format!("the journal cannot be written: {what}"),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,10 +141,7 @@ fn offer(offer: &Value) -> String {
         "  saves  {} a day",
         tenths(offer, "saved_a_day_tenths", "decisions")
     ));
-    lines.push(format!(
-        "  bound  at least {} % of such calls would be approved, by what you decided since the rule took its form",
-        tenths(offer, "approved_share_permille", "").trim_end()
-    ));
+    lines.extend(bound(offer));
     lines.extend(differing(offer));
     for near in items(offer, "nearest") {
         let why: Vec<String> = strings(near, "excluded_by");
@@ -160,6 +157,15 @@ fn offer(offer: &Value) -> String {
         beginning(offer, "digest", DIGEST_DIGITS)
     ));
     lines.join("\n")
+}
+
+/// The line about the share of calls that would be approved, if there is something to go by.
+fn bound(offer: &Value) -> Option<String> {
+    let permille = offer.get("approved_share_permille")?.as_u64()?;
+    (permille > 0).then(|| {
+        let percent = format!("{}.{}", permille / 10, permille % 10);
+        format!("  bound  at least {percent} % of such calls would be approved, as far as that can be known")
+    })
 }
 
 /// Tenths as a number with one digit behind the point, and what it counts.

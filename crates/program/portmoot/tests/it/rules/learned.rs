@@ -1,5 +1,7 @@
 //! Rules that are learned from what people approve: offered, accepted, in force, and ended.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -64,15 +66,23 @@ impl Bank {
 
     /// Scout proposes a payment, ann looks at it for a while, and approves it.
     fn is_approved_deliberately(&self, amount: u64) {
+        self.is_approved_after(amount, |id| format!("proposals/{id}"));
+    }
+
+    /// Scout proposes a payment, ann asks the API for this path, and approves it a while later.
+    fn is_approved_after(&self, amount: u64, path: impl FnOnce(&str) -> String) {
         let (call, proposal) = self.is_proposed(amount);
         let id = proposal["id"].as_str().unwrap();
-        let shown = self.gets("ann", &format!("proposals/{id}"));
+        let shown = self.gets("ann", &path(id)).to_string();
         let since = Instant::now();
-        assert_eq!(shown["params"]["arguments"]["amount"], amount, "{shown}");
+        assert!(
+            shown.contains(&format!("{{\"amount\":{amount}}}")),
+            "{shown}"
+        );
         until("it was shown long enough", || {
             (since.elapsed() > LOOKED_AT).then_some(())
         });
-        let body = json!({ "digest": shown["digest"] });
+        let body = json!({ "digest": proposal["digest"] });
         let (status, decided) = self.asks_api("ann", &format!("proposals/{id}/approve"), &body);
         assert_eq!(status, 200, "{decided}");
         call.rest();
@@ -93,9 +103,13 @@ fn what_was_looked_at_and_approved_becomes_a_rule_that_its_author_accepts() {
         bank.is_decided("ann", 7, "approve", &json!({}));
     }
     assert_eq!(bank.offers("ann"), [json!(null); 0]);
-    for _ in 0..3 {
+    for _ in 0..2 {
         bank.is_approved_deliberately(5);
     }
+    // A list that its client does not show to a person is no showing.
+    bank.is_approved_after(5, |_| "proposals".to_owned());
+    assert_eq!(bank.offers("ann"), [json!(null); 0]);
+    bank.is_approved_after(5, |_| "proposals?shown=true".to_owned());
     let offer = bank.only_offer("ann");
     let sentence = offer["sentence"].as_str().unwrap();
     assert!(
@@ -186,9 +200,12 @@ fn a_rule_is_offered_with_what_it_rests_on_and_covers_no_rejection() {
         json!(["5"]),
         "extremes first: {offer}"
     );
-    let nearest = &offer["nearest"][0]["excluded_by"][0];
     let why = "amount is 400, and not: is a whole number from 5 to 100";
-    assert_eq!(nearest, why, "{offer}");
+    let nearest = offer["nearest"].as_array().unwrap();
+    assert!(
+        nearest.iter().any(|one| one["excluded_by"][0] == why),
+        "{offer}"
+    );
     let replay = &offer["replay"];
     assert_eq!(
         [&replay["approved_by_you"], &replay["rejected"]],
@@ -197,7 +214,7 @@ fn a_rule_is_offered_with_what_it_rests_on_and_covers_no_rejection() {
     );
     let bound = offer["approved_share_permille"].as_u64().unwrap();
     assert!((500..900).contains(&bound), "{offer}");
-    assert!(!offer["made_up"].as_array().unwrap().is_empty(), "{offer}");
+    assert_eq!(replay["rule"], offer["rule"], "{offer}");
     let shown = bank.portmoot_as("ann", &["rules", "offers"], 0);
     let digest = &offer["digest"].as_str().unwrap()[..12];
     let head = format!("{digest}  rests on 24 approvals of yours\n  {sentence}\n");
@@ -409,4 +426,55 @@ fn the_wire_gives_models_no_way_to_accept() {
     let (status, refused) = bank.does("ann", "accept", digest);
     assert_eq!(status, 404, "{refused}");
     assert_eq!(bank.rules().len(), 0);
+}
+
+impl Bank {
+    /// Ann sends an acceptance, whose answer nobody reads.
+    fn sends_acceptance(&self, digest: &str) -> TcpStream {
+        let path = format!("/api/v1/topics/main/rules/offers/{digest}/accept");
+        let mut stream = TcpStream::connect(self.gateway.address()).unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}",
+            self.gateway.address(),
+            token("ann")
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn journal(&self) -> String {
+        let path = self.home.path().join("data/journal.jsonl");
+        std::fs::read_to_string(path).unwrap()
+    }
+}
+
+#[test]
+fn a_crash_while_a_rule_is_accepted_leaves_it_in_force_or_offered() {
+    for is_written in [false, true] {
+        let mut bank = Bank::new();
+        bank.has_decided(&approvals());
+        let offer = bank.only_offer("ann");
+        let name = offer["rule"].as_str().unwrap();
+        let sent = bank.sends_acceptance(offer["digest"].as_str().unwrap());
+        if is_written {
+            let written = format!("\"record\":\"accepted\",\"topic\":\"main\",\"rule\":\"{name}\"");
+            until("it is written", || {
+                bank.journal().contains(&written).then_some(())
+            });
+        }
+        bank.restart("KILL");
+        drop(sent);
+        let in_force = bank.rules().iter().any(|rule| rule["rule"] == name);
+        assert!(in_force || !is_written);
+        if in_force {
+            assert_eq!(bank.offers("ann"), [json!(null); 0]);
+            bank.is_paid(20);
+        } else {
+            assert_eq!(bank.only_offer("ann"), offer);
+            let call = bank.propose(20);
+            assert_eq!(bank.pending()["params"]["arguments"]["amount"], 20);
+            drop(call);
+        }
+    }
 }
