@@ -53,11 +53,13 @@
 //!   rules that reject or ask with guards.
 //! - After an answer without an error, [`RuleSet::remembers`] with the time of the answer, as
 //!   [`SpentEvent::Answered`].
-//! - For each decision of a person, once it is durable and in the log, [`Learner::take`] with all rules that have
-//!   not ended, unless the operator's [`ToolRules::Never`] is for its tool. [`LearnerNews::Suspends`]
-//!   is recorded before the next call is judged.
-//! - Offers, shadows, resumptions and ends. A rule whose author was removed decides nothing, and one
-//!   with a name that has another bearer is suspended; neither ends.
+//! - The operator's [`ToolRules::Never`], with which nothing is learned of a tool.
+//! - Shadows and resumptions. A rule whose author was removed decides nothing, and one with a name that
+//!   has another bearer is suspended; neither ends.
+//!
+//! The gateway keeps no [`Learner`]: it has one take all kept decisions when a person asks for offers.
+//! A rejection suspends the learned rules that cover it ([`CallRule::covers`]) at once, and not by
+//! [`LearnerNews::Suspends`].
 
 mod acceptance;
 mod arguments;
@@ -134,7 +136,7 @@ pub use life::{
     Surrounding, SuspendCause, suspends,
 };
 pub use made_up::{Extreme, made_up};
-pub use name::{NoRuleId, RULE_ID_BYTES_MAX, RuleId, RuleName};
+pub use name::{LEARNED_ID_PREFIX, NoRuleId, RULE_ID_BYTES_MAX, RuleId, RuleName};
 pub use offer::{
     DifferingFields, DifferingRow, MemberSteps, NEAREST_MAX, NearRejection, OPEN_OFFERS_MAX,
     RuleOffer, TABLE_ROWS_MAX, may_be_offered, offer, unlike_first,

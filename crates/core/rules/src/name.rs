@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 /// The longest id of a rule, in bytes.
 pub const RULE_ID_BYTES_MAX: usize = 64;
+/// The beginning of the ids of learned rules, which no file of rules may give.
+pub const LEARNED_ID_PREFIX: &str = "learned-";
 
 /// Why a text is no [`RuleId`] or [`RuleName`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +31,12 @@ impl RuleId {
         } else {
             Err(NoRuleId)
         }
+    }
+
+    /// Whether it is one that only learned rules have.
+    #[must_use]
+    pub fn is_learned(&self) -> bool {
+        self.0.starts_with(LEARNED_ID_PREFIX)
     }
 
     /// The id as text.
@@ -88,6 +96,13 @@ mod tests {
         for text in ["", "r.1", "r 1", "é", &"r".repeat(RULE_ID_BYTES_MAX + 1)] {
             assert_eq!(RuleId::new(text), Err(NoRuleId), "{text}");
         }
+    }
+
+    #[test]
+    fn ids_of_learned_rules_have_their_beginning() {
+        let is_learned = |text: &str| RuleId::new(text).unwrap().is_learned();
+        assert!(is_learned("learned-1f"));
+        assert!(!is_learned("learned") && !is_learned("r-learned-1f"));
     }
 
     #[test]

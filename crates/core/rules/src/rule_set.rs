@@ -140,11 +140,11 @@ impl RuleSet {
     /// # Errors
     /// The first fault, with its place and what to write instead.
     pub fn parse(text: &str) -> Result<Self, RuleFileError> {
-        parse_rules(text).map(Self::of_file)
+        parse_rules(text).map(Self::of_checked)
     }
 
-    /// The set of rules that a file was read as, which has checked their number and ids.
-    fn of_file(mut rules: Vec<CallRule>) -> Self {
+    /// The set of rules whose number, ids and texts were checked.
+    fn of_checked(mut rules: Vec<CallRule>) -> Self {
         rules.sort_by(|one, other| order(one).cmp(&order(other)));
         Self::indexed(rules)
     }
@@ -160,6 +160,33 @@ impl RuleSet {
     pub fn text(&self) -> String {
         let texts: Vec<String> = self.rules.iter().map(CallRule::text).collect();
         texts.join("\n")
+    }
+
+    /// The set with one more rule.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with(&self, rule: CallRule) -> Result<Self, RuleSetError> {
+        if self.rules.len() >= RULES_MAX {
+            return Err(RuleSetError::TooMany);
+        }
+        reads_back(&rule).map_err(|why| RuleSetError::NoRule(rule.name.clone(), why))?;
+        let mut others = self.rules.iter();
+        if others.any(|one| one.name.id == rule.name.id) {
+            return Err(RuleSetError::Duplicate(rule.name.id.to_string()));
+        }
+        let scope = &rule.scope;
+        let is_of_tool = |one: &&CallRule| {
+            let of = &one.scope;
+            (&of.method, &of.target, &of.to) == (&scope.method, &scope.target, &scope.to)
+        };
+        if self.rules.iter().filter(is_of_tool).count() >= TOOL_RULES_MAX {
+            let kind = json::visible::line(&scope.kind());
+            return Err(RuleSetError::TooManyOfTool(kind));
+        }
+        let mut rules = self.rules.clone();
+        rules.push(rule);
+        Ok(Self::of_checked(rules))
     }
 
     /// The set without some rules, such as those that are suspended.

@@ -8,7 +8,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::{
     accounts, calls, configured, health, logins, metrics, participants, pins, proposals, rights,
-    rules, servers, switches, tokens, tools,
+    rule_offers, rules, servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -78,6 +78,10 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         rules::rules,
         rules::replay,
         rules::explain,
+        rule_offers::offers,
+        rule_offers::accept,
+        rule_offers::dismiss,
+        rule_offers::end,
     )
 )]
 struct Document;

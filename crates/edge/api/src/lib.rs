@@ -23,6 +23,7 @@ mod pins;
 mod proposals;
 mod rights;
 mod routes;
+mod rule_offers;
 mod rules;
 mod schemas;
 mod servers;

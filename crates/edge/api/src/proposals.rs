@@ -19,11 +19,13 @@ use crate::state::{Api, Body, Caller};
 
 /// The proposals that the caller may see: its own, and those whose request it could make.
 ///
-/// With `all=true` including those that have ended.
+/// With `all=true` including those that have ended. With `shown=true` the client shows them to a
+/// person in full: rules are learned only from decisions about what was shown for a while.
 #[utoipa::path(
     get,
     path = "/api/v1/proposals",
-    params(("topic" = Option<String>, Query), ("all" = Option<bool>, Query)),
+    params(("topic" = Option<String>, Query), ("all" = Option<bool>, Query),
+        ("shown" = Option<bool>, Query)),
     responses((status = 200, body = ProposalList), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn proposals(
@@ -32,12 +34,17 @@ pub(crate) async fn proposals(
     Query(query): Query<HashMap<String, String>>,
 ) -> Json<ProposalList> {
     let wanted = query.get("topic");
-    let all = query.get("all").is_some_and(|all| all == "true");
+    let is_set = |key: &str| query.get(key).is_some_and(|value| value == "true");
+    let all = is_set("all");
     let mut proposals = Vec::new();
     for (dispatch, caller) in api.registry.topics_of(&caller) {
         if wanted.is_none_or(|topic| topic == dispatch.name().as_str()) {
             let visible =
                 dispatch.with(|topic| topic.proposals(&caller.id, &caller.capabilities, all));
+            if is_set("shown") {
+                let shown: Vec<&ProposalView> = visible.iter().collect();
+                dispatch.note_shown(&caller.id, &caller.capabilities, &shown);
+            }
             proposals.extend(visible.iter().map(Proposal::of));
         }
     }
@@ -65,7 +72,9 @@ pub(crate) async fn proposal(
             None
         }
     });
-    Ok(Json(Proposal::of(&found.ok_or_else(unknown_proposal)?)))
+    let found = found.ok_or_else(unknown_proposal)?;
+    dispatch.note_shown(&caller.id, &caller.capabilities, &[&found]);
+    Ok(Json(Proposal::of(&found)))
 }
 
 /// Approves a proposal: the proposed request runs once, for its proposer.

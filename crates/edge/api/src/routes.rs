@@ -12,8 +12,8 @@ use signin::{Connect, SignIn};
 
 use crate::{
     accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health,
-    logins, metrics, participants, pins, proposals, rights, rules, schemas, servers, state::Api,
-    switches, tokens, tools,
+    logins, metrics, participants, pins, proposals, rights, rule_offers, rules, schemas, servers,
+    state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -103,6 +103,22 @@ pub fn router(
         .route("/api/v1/proposals/{id}/rules", get(rules::explain))
         .route("/api/v1/topics/{topic}/rules", get(rules::rules))
         .route("/api/v1/topics/{topic}/rules/replay", post(rules::replay))
+        .route(
+            "/api/v1/topics/{topic}/rules/offers",
+            get(rule_offers::offers),
+        )
+        .route(
+            "/api/v1/topics/{topic}/rules/offers/{digest}/accept",
+            post(rule_offers::accept),
+        )
+        .route(
+            "/api/v1/topics/{topic}/rules/offers/{digest}/dismiss",
+            post(rule_offers::dismiss),
+        )
+        .route(
+            "/api/v1/topics/{topic}/rules/{rule}/end",
+            post(rule_offers::end),
+        )
         .fallback(unknown_path)
         .with_state(Api::new(registry, access, sign_in, connect, file))
 }

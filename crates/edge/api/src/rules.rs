@@ -20,8 +20,8 @@ use crate::state::{Api, Body, Caller, blocking};
 /// The name by which faults of rules that came over the API name their place.
 const FILE: &str = "rules.toml";
 
-/// The rules of a topic's file that the caller may see: its own, and those that decide only what it
-/// could decide itself.
+/// The rules of a topic that the caller may see: its own, and those that decide only what it could
+/// decide itself.
 #[utoipa::path(
     get,
     path = "/api/v1/topics/{topic}/rules",
@@ -64,11 +64,7 @@ pub(crate) async fn replay(
     let dispatch = api.registry.enter(&topic, &caller)?;
     let caller = api.registry.there(&caller, dispatch.name());
     let since_ms = since.as_deref().map_or(Ok(0), time)?;
-    let account = api.trials.of(caller.id.account());
-    let place = account.take(1).map_err(|_| {
-        let why = "as many rules as may be are tried already";
-        Refusal::new(RefusalCode::Overloaded, why).hint("wait for the results of those before")
-    })?;
+    let place = api.place_to_try(&caller)?;
     let trial = blocking(move || {
         let _place = place;
         let rules = config::rules_in(FILE, rules).map_err(|faults| refusal_of(&faults))?;
@@ -140,7 +136,7 @@ pub(crate) async fn explain(
 
 /// Whether a caller, with its capabilities in the topic, may see a rule. Its own rule it may see
 /// whatever it may do itself by now, as far as its token is good for what the rule decides.
-fn may_see(caller: &Participant, rule: &CallRule) -> bool {
+pub(crate) fn may_see(caller: &Participant, rule: &CallRule) -> bool {
     if rule.author != caller.id {
         return rule.is_within(&caller.capabilities);
     }
@@ -148,7 +144,7 @@ fn may_see(caller: &Participant, rule: &CallRule) -> bool {
     narrowing.is_none_or(|narrowing| rule.is_within(&narrowing.to))
 }
 
-/// A rule of a topic's file.
+/// A rule of a topic.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Rule {
     /// Its id and version, such as `r1.2`.
@@ -173,12 +169,14 @@ pub(crate) struct Rule {
     left: Option<u32>,
     /// Its end, RFC 3339.
     expires: Option<String>,
+    /// When its author accepted it, RFC 3339, if it was learned and is not of the topic's file.
+    accepted: Option<String>,
 }
 
 /// Rules.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RuleList {
-    /// In the order of the topic's file.
+    /// In the order of the topic's file, then those that were learned.
     rules: Vec<Rule>,
 }
 
@@ -265,6 +263,8 @@ pub(crate) struct Reason {
     decision: String,
     /// Whether it would decide the proposal, were it the only one.
     decides: bool,
+    /// When its author accepted it, RFC 3339, if it was learned and is not of the topic's file.
+    accepted: Option<String>,
     /// Its demands on the call, with their results.
     checks: Vec<Check>,
 }
@@ -281,7 +281,8 @@ pub(crate) struct Check {
 }
 
 impl Rule {
-    fn of(view: &RuleView) -> Self {
+    /// A rule as the API shows it.
+    pub(crate) fn of(view: &RuleView) -> Self {
         let rule = &view.rule;
         Self {
             rule: rule.name.to_string(),
@@ -295,6 +296,7 @@ impl Rule {
             used: view.used,
             left: view.left,
             expires: rule.expires_ms.map(rfc3339),
+            accepted: view.accepted_ms.map(rfc3339),
         }
     }
 }
@@ -317,7 +319,8 @@ impl Trial {
 }
 
 impl RuleTrial {
-    fn of(tried: &TriedRule) -> Self {
+    /// A tried rule as the API shows it.
+    pub(crate) fn of(tried: &TriedRule) -> Self {
         let tally = tried.tally;
         let ids = |all: &[OperationId]| all.iter().map(ToString::to_string).collect();
         Self {
@@ -343,6 +346,7 @@ impl Reason {
             rule: reason.rule.name.to_string(),
             decision: reason.rule.decision.as_str().to_owned(),
             decides: reason.acts,
+            accepted: reason.accepted_ms.map(rfc3339),
             checks: checks
                 .map(|check| Check {
                     asked: check.asked.clone(),

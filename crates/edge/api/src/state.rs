@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
 use control::{Registry, admin::Admin};
 use identity::{AccessJournal, Authority, identities::bearer_token};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
-use platform::{Shares, default_share, unix_ms};
+use platform::{Shares, Taken, default_share, unix_ms};
 use serde::de::DeserializeOwned;
 use signin::{Connect, SignIn};
 use tokio::task::spawn_blocking;
@@ -17,7 +17,8 @@ use tokio::task::spawn_blocking;
 use crate::config_file::ConfigFile;
 use crate::error::{ApiError, ApiResult};
 
-/// The most files of rules that are tried on the past at a time; of one participant a quarter.
+/// The most files of rules that are tried on the past, and the most participants for which offers
+/// are made, at a time; of one participant a quarter.
 pub const TRIALS_MAX: usize = 4;
 
 /// The state of the router.
@@ -60,6 +61,15 @@ impl Api {
             file,
             trials: trials(),
         }
+    }
+
+    /// A place to try rules on the past, or to learn from it.
+    pub(crate) fn place_to_try(&self, caller: &Participant) -> Result<Taken, Refusal> {
+        let account = self.trials.of(caller.id.account());
+        account.take(1).map_err(|_| {
+            let why = "as many rules as may be are tried already";
+            Refusal::new(RefusalCode::Overloaded, why).hint("wait for the results of those before")
+        })
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a

@@ -9,6 +9,7 @@ pub(crate) mod facts;
 pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod locked_case;
+pub mod offers;
 pub mod shown;
 pub(crate) mod tighten;
 pub mod tried;

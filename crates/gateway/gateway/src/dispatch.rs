@@ -21,6 +21,7 @@ use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mailboxes::{Busy, Effects, Mailboxes};
 use crate::offer::OwnLists;
+use crate::proposals::showings::Showings;
 use crate::results::store::Results;
 use store::recorder::Recorder;
 
@@ -90,6 +91,8 @@ pub struct Dispatch {
     pub(crate) ledgers: Option<TopicLedgers>,
     /// The rules by which proposals are decided.
     pub(crate) rules: RuleDesk,
+    /// Showings of proposals to those who can decide about them.
+    pub(crate) showings: Showings,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
     mailboxes: Mailboxes,
@@ -156,6 +159,7 @@ impl Dispatch {
             audit,
             ledgers,
             rules,
+            showings: Showings::default(),
             standing,
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),

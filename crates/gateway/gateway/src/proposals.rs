@@ -9,5 +9,6 @@ pub(crate) mod describe;
 pub(crate) mod journal;
 pub mod kept;
 pub(crate) mod open;
+pub mod showings;
 pub(crate) mod view;
 mod waiting;

@@ -181,6 +181,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
         Effect::Concluded { proposal } => {
             dispatch.rules.conclude(proposal.id);
+            dispatch.showings.forget(proposal.id);
             announce::concluded(dispatch, &proposal);
         }
         Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),

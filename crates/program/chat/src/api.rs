@@ -165,7 +165,10 @@ pub(crate) async fn waiting(
     topic: &str,
 ) -> Result<Vec<ProposalDetails>, ApiRefusal> {
     let text = api
-        .get(segments(&["proposals"]), vec![("topic", topic.to_owned())])
+        .get(
+            segments(&["proposals"]),
+            vec![("topic", topic.to_owned()), ("shown", "true".to_owned())],
+        )
         .await?;
     let list: ProposalList = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
     Ok(list

@@ -276,7 +276,7 @@ pub(crate) enum Command {
     Proposals(ProposalsArgs),
     /// Show the rules by which proposals are decided, and why they decide one or do not
     ///
-    /// Rules are written by hand, in the file that a topic names.
+    /// Rules are written by hand, in the file that a topic names, or learned from what you approve.
     #[command(subcommand)]
     Rules(RulesCommand),
     /// Issue, rotate and revoke tokens

@@ -148,6 +148,12 @@ fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
             hint,
         })
     };
+    if rule.name.id.is_learned() {
+        return fault(
+            "ids that begin so are those of learned rules",
+            "write another id, such as \"r12\"",
+        );
+    }
     if rule.author.is_guest() {
         return fault(
             "a guest is the author",

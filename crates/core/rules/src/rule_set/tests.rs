@@ -635,3 +635,36 @@ fn a_set_refuses_too_many_rules() {
         Some(RuleSetError::Duplicate("r0".to_owned()))
     );
 }
+
+#[test]
+fn a_set_takes_one_more_rule_as_if_it_had_been_there() {
+    let one_by_one = |all: &[CallRule]| {
+        let first = Ok(RuleSet::default());
+        all.iter().fold(first, |set, rule| {
+            set.and_then(|set| set.with(rule.clone()))
+        })
+    };
+    let named = |count: usize, tools: usize| -> Vec<CallRule> {
+        let rule = |at: usize| {
+            let mut rule = rules(&[""]).rules()[0].clone();
+            rule.name.id = crate::name::RuleId::new(&format!("r{at}")).unwrap();
+            rule.scope.target = Some(format!("t{}", at % tools).into());
+            rule
+        };
+        (0..count).map(rule).collect()
+    };
+    let texts = |set: Result<RuleSet, RuleSetError>| set.map(|set| set.text());
+    let mut twice = named(2, 1);
+    twice[1].name.id = twice[0].name.id.clone();
+    for all in [
+        named(9, 3),
+        named(TOOL_RULES_MAX, 1),
+        named(TOOL_RULES_MAX + 1, 1),
+        named(RULES_MAX, 8),
+        named(RULES_MAX + 1, 9),
+        twice,
+    ] {
+        let whole = texts(RuleSet::new(all.clone()));
+        assert_eq!(texts(one_by_one(&all)), whole);
+    }
+}

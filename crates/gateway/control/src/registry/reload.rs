@@ -270,7 +270,7 @@ impl Registry {
             dispatch.pause_rules(&[]);
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], Offer::default());
-            dispatch.put_rules_in_force(&[]);
+            dispatch.drop_rules();
             callers(&dispatch)
                 .iter()
                 .for_each(|participant| dispatch.revoke(participant));

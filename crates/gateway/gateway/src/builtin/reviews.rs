@@ -155,6 +155,8 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Ref
         .last()
         .filter(|_| more)
         .map(|last| last.proposal.id.to_string());
+    let in_full = page.iter().filter(|seen| is_listed_in_full(seen));
+    note_shown(dispatch, call, &in_full.collect::<Vec<_>>());
     let proposals = page.iter().map(|seen| shown(seen, who, false)).collect();
     Ok(ProposalPage {
         proposals,
@@ -178,7 +180,22 @@ pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Re
             may_decide,
         })
     })?;
+    note_shown(dispatch, call, &[&seen]);
     Ok(shown(&seen, who, true))
+}
+
+/// Notes that the caller is shown these proposals in full.
+fn note_shown(dispatch: &Dispatch, call: &Call, seen: &[&Seen]) {
+    let capabilities = dispatch.with(|topic| held(topic, call));
+    let views: Vec<&ProposalView> = seen.iter().map(|seen| &seen.proposal).collect();
+    dispatch.note_shown(&call.link.participant.id, &capabilities, &views);
+}
+
+/// Whether a list shows a proposal in full.
+fn is_listed_in_full(seen: &Seen) -> bool {
+    let opened = &seen.proposal.content.opened;
+    let len = |part: &Option<String>| part.as_ref().map_or(0, String::len);
+    len(&opened.params) + len(&opened.tool) <= LISTED_BYTES_MAX
 }
 
 /// Approves another participant's proposal.
@@ -280,8 +297,7 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
     } = seen;
     let opened = &proposal.content.opened;
     let text = |text: &str| json::visible::lines(text);
-    let len = |part: &Option<String>| part.as_ref().map_or(0, String::len);
-    let in_full = whole || len(&opened.params) + len(&opened.tool) <= LISTED_BYTES_MAX;
+    let in_full = whole || is_listed_in_full(seen);
     let raw = |part: Option<&str>| part.filter(|_| in_full).and_then(safe_text::raw);
     let edited = proposal
         .ruling

@@ -1,9 +1,11 @@
 //! The rules of one topic in force, and what they have spent, under one lock.
 
+pub(crate) mod learned;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use auth::Incarnations;
 use model::OperationId;
@@ -20,7 +22,7 @@ const NO_JOURNAL: &str = "its uses cannot be recorded: the gateway keeps no jour
 /// The rules of one topic.
 pub(crate) struct RuleDesk {
     topic: String,
-    /// Whether the topic's file has rules: without any, nothing is looked at.
+    /// Whether it has rules: without any, nothing is looked at.
     has_rules: AtomicBool,
     /// Whether one of its rules rejects or asks: without any, no call that needs no approval is looked
     /// at.
@@ -31,6 +33,10 @@ pub(crate) struct RuleDesk {
     is_paused: AtomicBool,
     /// Whether a rule has decided something since the start.
     has_ever_decided: AtomicBool,
+    /// Rejections that count as evidence since the start.
+    rejections: AtomicU64,
+    /// Those of them about which the journal has answered.
+    written_rejections: AtomicU64,
     state: Mutex<DeskState>,
     /// Records of lives that found the journal's queue full, which go to it with the next ones.
     unwritten: Arc<Mutex<Vec<RuleRecord>>>,
@@ -46,16 +52,27 @@ pub(crate) struct DeskState {
     pub(crate) set: RuleSet,
     /// While the rules are paused: those that reject or ask and come into force after it.
     pub(crate) coming: RuleSet,
-    /// All rules of the file, as one set, for explanations.
+    /// All rules of the file and all learned ones, as one set, for explanations.
     pub(crate) whole: RuleSet,
     /// All rules of the file, in its order.
     written: Vec<CallRule>,
-    /// Rules of the file that did not come into force, with the reasons.
+    /// The learned rules that have not ended, in the order of their acceptance.
+    learned: Vec<Arc<CallRule>>,
+    /// Learned rules whose acceptance is being written: they decide nothing.
+    accepting: Vec<AcceptingRule>,
+    /// Rules that did not come into force, with the reasons.
     refused: BTreeMap<RuleId, String>,
     /// Proposals that a rule has decided, until they are over. A decision that the topic refuses leaves
     /// its proposal open at once, and the charge is given back a little later: a second decision
     /// between the two would run on that charge.
     decided: BTreeSet<OperationId>,
+}
+
+/// A learned rule whose acceptance is being written.
+struct AcceptingRule {
+    rule: Arc<CallRule>,
+    /// A rejection that it covers and that came meanwhile.
+    contradicted: Option<SuspendCause>,
 }
 
 /// The place of a rule in its life.
@@ -84,6 +101,8 @@ impl RuleDesk {
             awaits_answers: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             has_ever_decided: AtomicBool::new(false),
+            rejections: AtomicU64::new(0),
+            written_rejections: AtomicU64::new(0),
             state: Mutex::new(state),
             unwritten: Arc::default(),
         }
@@ -171,10 +190,15 @@ impl RuleDesk {
         now_ms: u64,
     ) -> Vec<RuleRecord> {
         let mut state = self.lock();
-        state.book.spent.drop_old(now_ms);
+        state.book.drop_old(now_ms);
         let mut records = Vec::new();
         let mut refused = BTreeMap::new();
         let mut active = Vec::new();
+        let learned = if keeps {
+            state.book.learned()
+        } else {
+            Vec::new()
+        };
         for rule in rules {
             let taken = if keeps {
                 self.admit(&state.book, rule, incarnations, now_ms)
@@ -195,9 +219,11 @@ impl RuleDesk {
                 active.push(rule.clone());
             }
         }
+        let fitting = fitting(rules, &learned, &mut refused);
+        let whole: Vec<CallRule> = rules.iter().chain(&fitting).cloned().collect();
+        active.extend(fitting.into_iter().filter(|rule| !state.is_suspended(rule)));
         // A file was read as these, so that they are sets.
-        let sets = RuleSet::new(active)
-            .and_then(|active| Ok((active, RuleSet::new(rules.iter().cloned())?)));
+        let sets = RuleSet::new(active).and_then(|active| Ok((active, RuleSet::new(whole)?)));
         let (set, whole) = sets.unwrap_or_else(|error| {
             tracing::error!(topic = self.topic, %error, "no rule is in force: the gateway has a fault");
             let why = error.to_string();
@@ -213,9 +239,16 @@ impl RuleDesk {
         state.whole = whole;
         state.refused = refused;
         state.written = rules.to_vec();
-        self.has_rules.store(!rules.is_empty(), Ordering::Relaxed);
+        state.learned = learned;
+        self.note_rules(&state);
         self.is_paused.store(false, Ordering::Relaxed);
         records
+    }
+
+    /// Notes whether there are rules.
+    fn note_rules(&self, state: &DeskState) {
+        let has_rules = !state.written.is_empty() || !state.learned.is_empty();
+        self.has_rules.store(has_rules, Ordering::Relaxed);
     }
 
     /// Whether a rule may be in force: with a record, if it comes into force now.
@@ -259,6 +292,7 @@ impl RuleDesk {
                 digest,
                 at_ms: now_ms,
                 bearers: bearers_of(rule, incarnations),
+                learned: None,
             }))),
             Err(error) => Err(error.to_string()),
         }
@@ -364,12 +398,21 @@ impl DeskState {
         Some(name.as_str().into())
     }
 
-    /// All rules of the file, each with its standing.
+    /// All rules of the file and all learned ones, each with its standing.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&CallRule, RuleStanding)> {
-        self.written.iter().map(|rule| (rule, self.standing(rule)))
+        let learned = self.learned.iter().map(AsRef::as_ref);
+        let all = self.written.iter().chain(learned);
+        all.map(|rule| (rule, self.standing(rule)))
     }
 
-    /// The standing of a rule of the file.
+    /// When its author accepted a rule that was learned, in Unix milliseconds; `None` of a rule of
+    /// the file.
+    pub(crate) fn accepted_ms(&self, rule: &CallRule) -> Option<u64> {
+        let life = self.book.life(&rule.name.id)?;
+        life.learned.as_ref().map(|_| life.since_ms)
+    }
+
+    /// The standing of a rule.
     pub(crate) fn standing(&self, rule: &CallRule) -> RuleStanding {
         if let Some(why) = self.refused.get(&rule.name.id) {
             return RuleStanding::Refused(why.clone());
@@ -383,6 +426,30 @@ impl DeskState {
             None => RuleStanding::InForce,
         }
     }
+}
+
+/// The learned rules that have a place beside those of a file. The others are refused.
+fn fitting(
+    written: &[CallRule],
+    learned: &[Arc<CallRule>],
+    refused: &mut BTreeMap<RuleId, String>,
+) -> Vec<CallRule> {
+    let all = || learned.iter().map(|rule| (**rule).clone());
+    if RuleSet::new(written.iter().cloned().chain(all())).is_ok() {
+        return all().collect();
+    }
+    let mut set = RuleSet::new(written.iter().cloned()).unwrap_or_default();
+    let mut fitting = Vec::new();
+    for rule in all() {
+        match set.with(rule.clone()) {
+            Ok(more) => {
+                set = more;
+                fitting.push(rule);
+            }
+            Err(error) => _ = refused.insert(rule.name.id.clone(), error.to_string()),
+        }
+    }
+    fitting
 }
 
 /// Incarnations of the names of a rule's author and its proposers, of those that have one.

@@ -11,7 +11,7 @@ use store::audit::Redaction;
 use topic::ProposalChange;
 
 use super::facts::{definition_digest, parts_of, server_digest, upstream_of};
-use super::kept::{DecidedCall, RuleRecord};
+use super::kept::DecidedCall;
 use crate::dispatch::Dispatch;
 use crate::live::Live;
 use crate::proposals::content::Ruling;
@@ -39,7 +39,7 @@ pub(crate) fn of_change(
     opened: &OpenedProposal,
     change: &ProposalChange<Live>,
     at_ms: u64,
-) -> Option<RuleRecord> {
+) -> Option<DecidedCall> {
     let conclusion = Conclusion::of(change)?;
     let ([to], Some(target)) = (opened.to.as_slice(), &opened.context) else {
         return None;
@@ -69,10 +69,10 @@ pub(crate) fn of_change(
         redacted: kept.redacted,
         has_more: !beside.is_empty(),
     };
-    Some(RuleRecord::Decided(DecidedCall {
+    Some(DecidedCall {
         topic: dispatch.name().to_string(),
         decision: decision.into(),
-    }))
+    })
 }
 
 impl<'c> Conclusion<'c> {

@@ -141,7 +141,7 @@ pub(super) fn server_digest(upstream: &Upstream) -> Option<Digest> {
 }
 
 /// The operator's setting for rules about a tool.
-fn rules_of(upstream: Option<&Upstream>, own: Option<&str>) -> ToolRules {
+pub(super) fn rules_of(upstream: Option<&Upstream>, own: Option<&str>) -> ToolRules {
     let curation = upstream.and_then(|upstream| upstream.spec().config.curation.as_ref());
     let named = curation.zip(own);
     named.map_or_else(ToolRules::default, |(curation, own)| curation.rules_of(own))
@@ -151,6 +151,11 @@ fn rules_of(upstream: Option<&Upstream>, own: Option<&str>) -> ToolRules {
 fn is_harmless(tool: &[u8]) -> bool {
     let says = |hint: &str, word: &[u8]| json::at(tool, &["annotations", hint]) == Some(word);
     says("readOnlyHint", b"true") || says("destructiveHint", b"false")
+}
+
+/// Whether a tool's definition says that it destroys nothing.
+pub(super) fn is_harmless_tool(tool: &str) -> bool {
+    canonical_tool(tool).as_deref().is_some_and(is_harmless)
 }
 
 /// A tool's definition in canonical form.

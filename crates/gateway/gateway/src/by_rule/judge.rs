@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Digest, OperationId, ParticipantId, RULES, Refusal};
 use platform::{MutexGuard, unix_ms};
-use rules::CallRule;
+use rules::{CallRule, RuleEvidence};
 use store::recorder::RecordPermit;
 use topic::Decision;
 
@@ -33,8 +33,14 @@ impl Dispatch {
         self.rules.judges()
     }
 
-    /// Puts the rules of the topic's file in force in place of those before, and has them judge what
-    /// waits for a decision.
+    /// Has no rules in force any more, in a topic that is over.
+    pub fn drop_rules(&self) {
+        let incarnations = self.context.sealer.incarnations();
+        self.rules.put_in_force(&[], false, incarnations, unix_ms());
+    }
+
+    /// Puts the rules of the topic's file in force in place of those before, beside those that were
+    /// learned, and has them judge what waits for a decision.
     pub fn put_rules_in_force(self: &Arc<Self>, rules: &[CallRule]) {
         let keeps = self.ledgers.is_some();
         let incarnations = self.context.sealer.incarnations();
@@ -51,6 +57,17 @@ pub(crate) fn write(dispatch: &Dispatch, records: Vec<RuleRecord>) {
     if let Some(ledgers) = &dispatch.ledgers {
         dispatch.rules.write(ledgers, records);
     }
+}
+
+/// Suspends the learned rules that cover a rejection. Returns what is to be written together with it.
+pub(crate) fn contradicted(
+    dispatch: &Dispatch,
+    rejection: &RuleEvidence,
+    at_ms: u64,
+) -> Vec<RuleRecord> {
+    let suspended = dispatch.rules.contradict(rejection, at_ms);
+    log(dispatch, &suspended);
+    suspended
 }
 
 /// Has rules judge all proposals that wait for a decision.
@@ -236,7 +253,12 @@ impl<'c> RuleCase<'c> {
 
 /// Logs suspensions and writes them down.
 fn note(dispatch: &Dispatch, suspended: Vec<RuleRecord>) {
-    for record in &suspended {
+    log(dispatch, &suspended);
+    write(dispatch, suspended);
+}
+
+fn log(dispatch: &Dispatch, suspended: &[RuleRecord]) {
+    for record in suspended {
         if let RuleRecord::Suspended(suspended) = record {
             tracing::warn!(
                 target: "portmoot::rules", topic = %dispatch.name(), rule = %suspended.rule,
@@ -244,5 +266,4 @@ fn note(dispatch: &Dispatch, suspended: Vec<RuleRecord>) {
             );
         }
     }
-    write(dispatch, suspended);
 }

@@ -8,14 +8,18 @@ mod record;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::Digest;
+use model::{Digest, ParticipantId};
 use rules::{
-    EvidenceLog, RuleEvidence, RuleId, RuleName, RulePhase, Spent, SpentEvent, SuspendCause,
+    CallRule, EVIDENCE_MS, EvidenceLog, RuleEnd, RuleEvidence, RuleId, RuleName, RulePhase, Spent,
+    SpentEvent, SuspendCause,
 };
 use store::Fold;
 
 pub(crate) use decided::DecidedCall;
-pub(crate) use record::{AcceptedRule, EndedUse, ReturnedUse, RuleRecord, SuspendedRule};
+pub(crate) use record::{
+    AcceptedRule, DismissedOffer, EndedRule, EndedUse, LearnedText, ReturnedUse, RuleRecord,
+    SuspendedRule,
+};
 
 /// The latest version of a rule that was in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +31,12 @@ pub(crate) struct RuleLife {
     pub(crate) since_ms: u64,
     /// Incarnations of the names of its author and its proposers then, of those that had one.
     pub(crate) bearers: BTreeMap<String, String>,
-    /// Active or suspended: nothing else is recorded yet.
+    /// The rule itself, if it was learned.
+    pub(crate) learned: Option<LearnedText>,
+    /// Active, suspended, or ended: nothing else is recorded yet.
     phase: RulePhase,
-    /// When it was suspended, in Unix milliseconds.
-    suspended_ms: Option<u64>,
+    /// When it was suspended, or ended, in Unix milliseconds.
+    changed_ms: Option<u64>,
 }
 
 /// A suspension of a rule.
@@ -47,7 +53,7 @@ impl RuleLife {
         match &self.phase {
             RulePhase::Suspended { cause, .. } => Some(Suspension {
                 cause,
-                at_ms: self.suspended_ms.unwrap_or_default(),
+                at_ms: self.changed_ms.unwrap_or_default(),
             }),
             RulePhase::Offered | RulePhase::Shadow | RulePhase::Active | RulePhase::Ended(_) => {
                 None
@@ -55,11 +61,43 @@ impl RuleLife {
         }
     }
 
+    /// Whether it will never decide again.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.phase, RulePhase::Ended(_))
+    }
+
+    /// Whether this cause changes something.
+    pub(crate) fn is_suspended_by(&self, cause: &SuspendCause) -> bool {
+        self.phase.suspended(cause) != self.phase
+    }
+
+    /// The participant that ended it, if it has ended.
+    fn ended_by(&self) -> Option<&ParticipantId> {
+        match &self.phase {
+            RulePhase::Ended(RuleEnd::Revoked(by)) => Some(by),
+            RulePhase::Ended(_)
+            | RulePhase::Offered
+            | RulePhase::Shadow
+            | RulePhase::Active
+            | RulePhase::Suspended { .. } => None,
+        }
+    }
+
     fn suspend(&mut self, cause: &SuspendCause, at_ms: u64) {
-        let next = self.phase.suspended(cause);
+        self.pass_to(self.phase.suspended(cause), at_ms);
+    }
+
+    fn end(&mut self, by: &str, at_ms: u64) {
+        let by = ParticipantId::new(by).unwrap_or_else(|_| ParticipantId::gateway());
+        if !self.has_ended() {
+            self.pass_to(RulePhase::Ended(RuleEnd::Revoked(by)), at_ms);
+        }
+    }
+
+    fn pass_to(&mut self, next: RulePhase, at_ms: u64) {
         if next != self.phase {
             self.phase = next;
-            self.suspended_ms = Some(at_ms);
+            self.changed_ms = Some(at_ms);
         }
     }
 }
@@ -70,9 +108,61 @@ pub(crate) struct RuleBook {
     /// Uses and counted calls.
     pub(crate) spent: Spent,
     lives: BTreeMap<RuleId, RuleLife>,
+    /// Offers that their authors do not want, in the order of their dismissals.
+    dismissed: Vec<DismissedOffer>,
+}
+
+/// Approvals that make no rule any more: those of a rule's author which the rule covers.
+#[derive(Debug, Clone)]
+pub(crate) struct UsedUp {
+    /// The rule, which was accepted or dismissed.
+    pub(crate) rule: Arc<CallRule>,
+    /// When that was, in Unix milliseconds.
+    pub(crate) at_ms: u64,
 }
 
 impl RuleBook {
+    /// The learned rules that have not ended, in the order of their acceptance.
+    pub(crate) fn learned(&self) -> Vec<Arc<CallRule>> {
+        let mut lives: Vec<&RuleLife> = self.lives.values().collect();
+        lives.sort_by_key(|life| (life.since_ms, &life.name));
+        let learned = lives.into_iter().filter(|life| !life.has_ended());
+        learned
+            .filter_map(|life| Some(Arc::clone(&life.learned.as_ref()?.0)))
+            .collect()
+    }
+
+    /// The approvals that became rules, or were not to become some.
+    pub(crate) fn used_up(&self) -> Vec<UsedUp> {
+        let accepted = self.lives.values().filter_map(|life| {
+            Some(UsedUp {
+                rule: Arc::clone(&life.learned.as_ref()?.0),
+                at_ms: life.since_ms,
+            })
+        });
+        let dismissed = self.dismissed.iter().map(|offer| UsedUp {
+            rule: Arc::clone(&offer.rule.0),
+            at_ms: offer.at_ms,
+        });
+        accepted.chain(dismissed).collect()
+    }
+
+    /// Drops what is no use any more: charges, and rules that ended and offers that were dismissed
+    /// before the decisions that are kept.
+    pub(crate) fn drop_old(&mut self, now_ms: u64) {
+        self.spent.drop_old(now_ms);
+        let is_old = |at_ms: u64| now_ms.saturating_sub(at_ms) > EVIDENCE_MS;
+        self.dismissed.retain(|offer| !is_old(offer.at_ms));
+        let spent = &mut self.spent;
+        self.lives.retain(|id, life| {
+            let is_gone = life.has_ended() && life.changed_ms.is_some_and(is_old);
+            if is_gone {
+                spent.forget(id);
+            }
+            !is_gone
+        });
+    }
+
     /// The latest version of a rule that was in force.
     pub(crate) fn life(&self, id: &RuleId) -> Option<&RuleLife> {
         self.lives.get(id)
@@ -89,6 +179,14 @@ impl RuleBook {
                     life.suspend(&suspended.cause, suspended.at_ms);
                 }
             }
+            RuleRecord::Ended(ended) => {
+                if let Some(life) = self.lives.get_mut(&ended.rule.id)
+                    && life.name == ended.rule
+                {
+                    life.end(&ended.by, ended.at_ms);
+                }
+            }
+            RuleRecord::Dismissed(dismissed) => self.dismissed.push(dismissed.clone()),
             RuleRecord::Charged(charged) => {
                 let charge = charged.charge.clone();
                 self.spent.apply(SpentEvent::Charged(charge));
@@ -124,15 +222,17 @@ impl RuleBook {
             digest: accepted.digest,
             since_ms: accepted.at_ms,
             bearers: accepted.bearers.clone(),
+            learned: accepted.learned.clone(),
             phase: RulePhase::Active,
-            suspended_ms: None,
+            changed_ms: None,
         };
         self.lives.insert(accepted.rule.id.clone(), life);
     }
 
     fn live(&self) -> usize {
-        let suspended = self.lives.values().filter_map(RuleLife::suspension);
-        self.lives.len() + suspended.count() + self.spent.carried_len()
+        let lives = self.lives.values();
+        let changed = lives.filter(|life| life.changed_ms.is_some());
+        self.lives.len() + changed.count() + self.dismissed.len() + self.spent.carried_len()
     }
 
     fn records(&self, topic: &str) -> Vec<RuleRecord> {
@@ -144,6 +244,15 @@ impl RuleBook {
                 digest: life.digest,
                 at_ms: life.since_ms,
                 bearers: life.bearers.clone(),
+                learned: life.learned.clone(),
+            }));
+            records.extend(life.ended_by().map(|by| {
+                RuleRecord::Ended(EndedRule {
+                    topic: topic.to_owned(),
+                    rule: life.name.clone(),
+                    by: by.to_string(),
+                    at_ms: life.changed_ms.unwrap_or_default(),
+                })
             }));
             let suspension = life.suspension();
             records.extend(suspension.map(|suspension| {
@@ -155,6 +264,8 @@ impl RuleBook {
                 })
             }));
         }
+        let dismissed = self.dismissed.iter().cloned();
+        records.extend(dismissed.map(RuleRecord::Dismissed));
         let carried = self.spent.carried().into_iter();
         records.extend(carried.filter_map(|event| RuleRecord::of_spent(topic, event)));
         records
@@ -205,7 +316,7 @@ impl Fold for KeptRules {
     fn records(&mut self, now_ms: u64) -> Vec<RuleRecord> {
         let mut records = Vec::new();
         for (topic, book) in &mut self.topics {
-            book.spent.drop_old(now_ms);
+            book.drop_old(now_ms);
             records.extend(book.records(topic));
         }
         for (topic, decisions) in &mut self.decisions {

@@ -11,7 +11,7 @@ use super::facts::CallFacts;
 use super::locked_case::{LockedAuthors, LockedCase, authors_of};
 use crate::dispatch::Dispatch;
 
-/// A rule of a topic's file, at one moment.
+/// A rule of a topic, at one moment.
 #[derive(Debug, Clone)]
 pub struct RuleView {
     /// The rule.
@@ -26,6 +26,8 @@ pub struct RuleView {
     pub used: u32,
     /// Uses that are left of its budget.
     pub left: Option<u32>,
+    /// When its author accepted it, in Unix milliseconds, if it was learned.
+    pub accepted_ms: Option<u64>,
 }
 
 /// Why a rule decides a proposal, or does not.
@@ -37,6 +39,8 @@ pub struct RuleReason {
     pub acts: bool,
     /// Every check with its result, and what else keeps the rule from deciding.
     pub checks: Vec<ExplainedCheck>,
+    /// When its author accepted it, in Unix milliseconds, if it was learned.
+    pub accepted_ms: Option<u64>,
 }
 
 /// A proposal as rules see it, and why each of them decides it or does not.
@@ -51,13 +55,15 @@ pub struct ExplainedProposal {
 }
 
 impl Dispatch {
-    /// All rules of the topic's file, in its order.
+    /// All rules of the topic's file, in its order, then those that were learned, in the order of
+    /// their acceptance.
     pub fn rule_views(&self) -> Vec<RuleView> {
         let state = self.rules.lock();
         let now_ms = state.book.spent.not_before(unix_ms());
         let view = |(rule, standing): (&CallRule, RuleStanding)| {
             let used = state.book.spent.uses(&rule.name);
             let left = rule.uses.map(|most| most.saturating_sub(used));
+            let accepted_ms = state.accepted_ms(rule);
             let (state, why, since_ms) = match standing {
                 RuleStanding::Refused(why) => ("refused", Some(why), None),
                 RuleStanding::Suspended { cause, at_ms } => {
@@ -74,12 +80,13 @@ impl Dispatch {
                 since_ms,
                 used,
                 left,
+                accepted_ms,
             }
         };
         state.all().map(view).collect()
     }
 
-    /// Why the rules of the topic's file decide a proposal, or do not. `None` if it is not known, or
+    /// Why the rules of the topic decide a proposal, or do not. `None` if it is not known, or
     /// for no single addressee.
     pub fn explain_rules(self: &Arc<Self>, proposal: OperationId) -> Option<ExplainedProposal> {
         let content = self.with(|topic| topic.proposed(proposal).map(|(it, _)| it.clone()))?;
@@ -104,6 +111,7 @@ impl Dispatch {
                     let hindrance = case.hindrance(&state, explained.rule);
                     RuleReason {
                         rule: explained.rule.clone(),
+                        accepted_ms: state.accepted_ms(explained.rule),
                         acts: explained.acts && hindrance.is_none(),
                         checks: hindrance
                             .map(|hindrance| hindrance.check(explained.rule))

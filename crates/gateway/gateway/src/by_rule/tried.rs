@@ -113,7 +113,7 @@ impl Dispatch {
     }
 
     /// The decisions about proposals that a participant may see, in their order.
-    fn past_of(
+    pub(super) fn past_of(
         &self,
         reader: PastReader<'_>,
         since_ms: u64,
@@ -154,7 +154,7 @@ fn names_redacted(rules: &RuleSet, decision: &RuleEvidence) -> bool {
 }
 
 /// The rules, each with what it would have decided of the past.
-fn tallied(
+pub(super) fn tallied(
     rules: &[CallRule],
     replay: &RuleReplay,
     past: &[&RuleEvidence],
@@ -186,7 +186,7 @@ fn takes_too_long() -> Refusal {
 
 impl PastReader<'_> {
     /// Whether it could make the calls of a tool, and so sees the proposals of them.
-    fn covers(self, topic: &Topic, tool: &RuledTool) -> bool {
+    pub(super) fn covers(self, topic: &Topic, tool: &RuledTool) -> bool {
         topic.covers_request(self.capabilities, &tool.method, &tool.target, &tool.to)
     }
 

@@ -124,8 +124,8 @@ pub struct Ruling {
     pub envelope: Option<String>,
     /// The rule that decided on its author's authority, if no person did.
     pub rule: Option<DecidingRule>,
-    /// Measures of the decision. The time for which the proposal was shown is not among them yet:
-    /// it is 0, so that no decision weighs more than [`rules::EvidenceWeight::Hasty`].
+    /// Measures of the decision. Several proposals that are decided at once are not one batch, as
+    /// each decision counts from the one before.
     pub(crate) deliberation: Deliberation,
     /// The reviewer's link and envelope in the room: an error there if the decision does not count.
     pub(crate) sender: Option<(Arc<Link>, Arc<Envelope>)>,
@@ -168,12 +168,12 @@ impl Ruling {
         }
     }
 
-    /// The decision, as that of a person or of a program.
-    pub(crate) fn by_person(self, by_person: bool) -> Self {
+    /// The decision with these measures, as that of a person or of a program.
+    pub(crate) fn measured(self, by_person: bool, measures: Deliberation) -> Self {
         Self {
             deliberation: Deliberation {
                 by_person,
-                ..Deliberation::default()
+                ..measures
             },
             ..self
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::{
     Capabilities, Digest, Narrowing, OperationId, ParticipantId, RULES, Refusal, RefusalCode,
 };
+use rules::Deliberation;
 use topic::{Decision, RefusedDecision};
 use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
@@ -13,6 +14,7 @@ use wire::{digest::call_params, mcp::relay};
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
+use super::showings::ShownText;
 use crate::by_rule::decided_by::AuthoredRule;
 use crate::by_rule::judge;
 use crate::live::{Event, Live, Topic};
@@ -129,7 +131,8 @@ impl Dispatch {
                 reason: reason.as_deref(),
             },
         };
-        let mut ruling = Ruling::new(params, permit).by_person(by_person);
+        let measures = self.measured(id, proposal, &content, &choice);
+        let mut ruling = Ruling::new(params, permit).measured(by_person, measures);
         let end = ruling.reply();
         self.take(Event::Decide {
             proposal,
@@ -142,6 +145,25 @@ impl Dispatch {
         });
         end.await
             .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
+    }
+
+    /// Measures of a decision that a participant makes now.
+    fn measured(
+        &self,
+        by: &ParticipantId,
+        proposal: OperationId,
+        content: &Proposed,
+        choice: &Choice,
+    ) -> Deliberation {
+        let digest = match choice {
+            Choice::Approve { digest, .. } => Some(*digest),
+            Choice::Reject { .. } => content.opened.digest.parse().ok(),
+            Choice::Withdraw { .. } => None,
+        };
+        digest.map_or_else(Deliberation::default, |digest| {
+            let decided = ShownText { proposal, digest };
+            self.showings.measure(by, decided, self.context.now_ms())
+        })
     }
 
     /// The content of a proposal, and whether this participant may see it.
@@ -207,8 +229,10 @@ pub(crate) fn ruling_of(
     // Another spelling, or another progress token, is no edit.
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
     let permit = dispatch.audit.reserve_on(link.audit())?;
+    // The envelope that proposed is no showing: what its receiver does with it is not known.
     let ruling = Ruling::new(params.filter(|_| edited), permit);
-    let mut ruling = ruling.by_person(link.participant.is_signed_in());
+    let is_signed_in = link.participant.is_signed_in();
+    let mut ruling = ruling.measured(is_signed_in, Deliberation::default());
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), Arc::clone(envelope)));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))

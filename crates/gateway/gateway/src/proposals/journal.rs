@@ -21,6 +21,7 @@ use super::open::Opening;
 use super::waiting;
 use crate::by_rule::decided_by::rule_of;
 use crate::by_rule::evidence;
+use crate::by_rule::judge;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
 use crate::by_rule::tighten::counted;
 use crate::dispatch::Dispatch;
@@ -54,9 +55,14 @@ pub(crate) fn store(
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
     let mut of_rules = of_rules(dispatch, proposal, &change);
-    of_rules.extend(evidence::of_change(
-        dispatch, proposal, opened, &change, at_ms,
-    ));
+    let decided = evidence::of_change(dispatch, proposal, opened, &change, at_ms);
+    let is_warning = decided.as_ref().is_some_and(|one| one.decision.warns());
+    if let Some(decided) = decided {
+        if is_warning {
+            of_rules.extend(judge::contradicted(dispatch, &decided.decision, at_ms));
+        }
+        of_rules.push(RuleRecord::Decided(decided));
+    }
     let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
     let is_counted = !counts.is_empty();
     of_rules.extend(counts);
@@ -66,6 +72,9 @@ pub(crate) fn store(
         if let Some(dispatch) = topic.upgrade() {
             if is_counted && !durable {
                 dispatch.rules.give_back(proposal);
+            }
+            if is_warning {
+                dispatch.rules.rejection_written();
             }
             written(&dispatch, proposal, durable);
         }

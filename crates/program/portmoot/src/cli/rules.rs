@@ -26,6 +26,50 @@ pub(crate) enum RulesCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Show the rules that were learned from what you approved by hand, for you to accept
+    ///
+    /// None of them decides anything. Each shows what it rests on, what it would have decided of the
+    /// past, and calls that it would approve and that were never seen.
+    Offers {
+        /// The topic
+        #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Accept a rule that is offered to you: it decides from now on, on your authority
+    Accept {
+        /// Digest of the offer as you were shown it, or its beginning
+        digest: String,
+        /// The topic
+        #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Dismiss a rule that is offered to you: what it rests on makes no offer any more
+    Dismiss {
+        /// Digest of the offer as you were shown it, or its beginning
+        digest: String,
+        /// The topic
+        #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// End a learned rule for ever
+    ///
+    /// Its author may, and each participant that could decide itself all that it decides. A rule of a
+    /// topic's file ends when it is removed from the file.
+    End {
+        /// The rule, as `rules ls` shows it
+        rule: String,
+        /// The topic
+        #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Try rules on the past: what they would have decided of the proposals that you may see
     ///
     /// Decides nothing, and spends nothing. The gateway keeps decisions for 90 days.

@@ -1,4 +1,6 @@
-//! Commands `rules ls`, `rules explain` and `rules replay`, with a running gateway.
+//! Commands `rules ...`, with a running gateway.
+
+mod offers;
 
 use std::path::Path;
 
@@ -32,7 +34,7 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
             let rules: Vec<String> = list(&answer, "rules").iter().map(shown).collect();
             if rules.is_empty() {
                 output.message(
-                    "there are no rules that you may see: a topic names its file with rules = \"rules.toml\"",
+                    "there are no rules that you may see: a topic names its file with rules = \"rules.toml\", and `portmoot rules offers` shows what was learned",
                 );
             } else {
                 output.result(&rules.join("\n\n"));
@@ -47,6 +49,42 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
             } else {
                 output.result(&explained(&answer.read()?));
             }
+        }
+        RulesCommand::Offers { topic, gateway } => {
+            offers::list(&running_endpoint(&gateway, output)?, &topic, output).await?;
+        }
+        RulesCommand::Accept {
+            digest,
+            topic,
+            gateway,
+        } => {
+            offers::accept(
+                &running_endpoint(&gateway, output)?,
+                &topic,
+                &digest,
+                output,
+            )
+            .await?;
+        }
+        RulesCommand::Dismiss {
+            digest,
+            topic,
+            gateway,
+        } => {
+            offers::dismiss(
+                &running_endpoint(&gateway, output)?,
+                &topic,
+                &digest,
+                output,
+            )
+            .await?;
+        }
+        RulesCommand::End {
+            rule,
+            topic,
+            gateway,
+        } => {
+            offers::end(&running_endpoint(&gateway, output)?, &topic, &rule, output).await?;
         }
         RulesCommand::Replay {
             file,
@@ -96,6 +134,10 @@ fn shown(rule: &Value) -> String {
     if let Some(expires) = text(rule, "expires") {
         head += &format!(", ends {expires}");
     }
+    if let Some(accepted) = text(rule, "accepted") {
+        let author = cell(rule, "author");
+        head += &format!(", learned, accepted by {author} {accepted}");
+    }
     let sentence = text(rule, "sentence").unwrap_or_default();
     format!("{head}\n  {sentence}")
 }
@@ -121,7 +163,11 @@ fn explained(answer: &Value) -> String {
             Some(true) => format!("decides it: {decision}"),
             _ => format!("does not decide it (it would {decision})"),
         };
-        let mut lines = vec![format!("{} {verdict}", cell(rule, "rule"))];
+        let learned = match text(rule, "accepted") {
+            Some(accepted) => format!(" (learned, accepted {accepted})"),
+            None => String::new(),
+        };
+        let mut lines = vec![format!("{}{learned} {verdict}", cell(rule, "rule"))];
         for check in list(rule, "checks") {
             let [asked, found, holds] =
                 ["asked", "found", "holds"].map(|key| text(check, key).unwrap_or_default());

@@ -469,6 +469,14 @@ const UNREACHED: &[(&str, &str)] = &[
         "a trial is over before the next one comes; its test holds the places",
     ),
     (
+        "Learned rules",
+        "each takes three approvals that a person looked at; its test has all",
+    ),
+    (
+        "Showings of proposals",
+        "no call waits for it; its test has all",
+    ),
+    (
         "Queue of the journal",
         "only a slow disk fills it; the share of the bytes of proposals is as large",
     ),

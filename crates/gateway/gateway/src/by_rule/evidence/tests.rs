@@ -29,7 +29,8 @@ fn decided(state: ProposalState, ruling: Option<Ruling>) -> ProposalChange<Live>
 }
 
 fn approved(edited: Option<&str>) -> ProposalChange<Live> {
-    let ruling = Ruling::restored(edited.map(str::to_owned), None).by_person(true);
+    let ruling =
+        Ruling::restored(edited.map(str::to_owned), None).measured(true, Deliberation::default());
     decided(ProposalState::Running, Some(ruling))
 }
 
@@ -44,10 +45,7 @@ fn ended(state: ProposalState) -> ProposalChange<Live> {
 /// The decision that is kept of a change, in a topic without servers.
 fn kept(opened: &OpenedProposal, change: &ProposalChange<Live>) -> Option<RuleEvidence> {
     let stage = Stage::restarted(&[], &[]);
-    let record = of_change(&stage.dispatch, OPENED, opened, change, 9)?;
-    let RuleRecord::Decided(decided) = record else {
-        panic!("{record:?}")
-    };
+    let decided = of_change(&stage.dispatch, OPENED, opened, change, 9)?;
     assert_eq!(decided.topic, "main");
     Some(decided.decision.as_ref().clone())
 }
@@ -89,10 +87,12 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
     let (hasty, none) = (EvidenceWeight::Hasty, EvidenceWeight::None);
     let ruling = || Ruling::restored(None, None);
     let by_rule = || {
-        ruling().by_person(true).by_rule(DecidingRule {
-            name: "r1.2".parse().unwrap(),
-            charges: Vec::new(),
-        })
+        ruling()
+            .measured(true, Deliberation::default())
+            .by_rule(DecidingRule {
+                name: "r1.2".parse().unwrap(),
+                charges: Vec::new(),
+            })
     };
     let (running, rejected) = (ProposalState::Running, ProposalState::Rejected);
     let withdrawn = ProposalState::Withdrawn;
@@ -106,7 +106,7 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
         none,
         None,
     );
-    let by_person = ruling().by_person(true);
+    let by_person = ruling().measured(true, Deliberation::default());
     check(
         decided(rejected, Some(by_person)),
         "ann",
@@ -128,7 +128,7 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
         none,
         Some("r1.2"),
     );
-    let by_person = ruling().by_person(true);
+    let by_person = ruling().measured(true, Deliberation::default());
     check(
         decided(withdrawn, Some(by_person)),
         "ann",

@@ -1,9 +1,13 @@
 //! Records of rules in the journal, and how each is written as JSON.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{Digest, OperationId};
-use rules::{Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SuspendCause};
+use rules::{
+    CallRule, Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SuspendCause,
+    parse_rules,
+};
 use serde::{Deserialize, Serialize};
 
 use super::answered::AnsweredBefore;
@@ -18,6 +22,10 @@ pub(crate) enum RuleRecord {
     Accepted(AcceptedRule),
     /// It decides nothing from now on.
     Suspended(SuspendedRule),
+    /// A learned rule will never decide again.
+    Ended(EndedRule),
+    /// A participant does not want a rule that it was offered.
+    Dismissed(DismissedOffer),
     /// It counts a call: written together with the decision.
     Charged(ChargedRule),
     /// Its decision did not count.
@@ -48,6 +56,57 @@ pub(crate) struct AcceptedRule {
     /// Incarnations of the names of its author and its proposers then, of those that had one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) bearers: BTreeMap<String, String>,
+    /// The text of a rule that was learned, and that its author has accepted. Others are in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) learned: Option<LearnedText>,
+}
+
+/// A learned rule that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndedRule {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The rule and its version.
+    #[serde(with = "as_text")]
+    pub(crate) rule: RuleName,
+    /// The participant that ended it.
+    pub(crate) by: String,
+    /// When.
+    pub(crate) at_ms: u64,
+}
+
+/// An offer that its author does not want.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DismissedOffer {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// The rule that was offered.
+    pub(crate) rule: LearnedText,
+    /// When.
+    pub(crate) at_ms: u64,
+}
+
+/// A learned rule. Written as its text, which is what its author was shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct LearnedText(pub(crate) Arc<CallRule>);
+
+impl From<LearnedText> for String {
+    fn from(text: LearnedText) -> Self {
+        text.0.text()
+    }
+}
+
+impl TryFrom<String> for LearnedText {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let rules = parse_rules(&text).map_err(|error| error.message)?;
+        match <[CallRule; 1]>::try_from(rules) {
+            Ok([rule]) => Ok(Self(Arc::new(rule))),
+            Err(_) => Err("it is not the text of one rule".to_owned()),
+        }
+    }
 }
 
 /// A version of a rule that is suspended.
@@ -146,6 +205,8 @@ impl RuleRecord {
         match self {
             Self::Accepted(accepted) => &accepted.topic,
             Self::Suspended(suspended) => &suspended.topic,
+            Self::Ended(ended) => &ended.topic,
+            Self::Dismissed(dismissed) => &dismissed.topic,
             Self::Charged(charged) => &charged.topic,
             Self::Returned(returned) => &returned.topic,
             Self::UseEnded(ended) => &ended.topic,
@@ -158,7 +219,7 @@ impl RuleRecord {
     /// Whether it changes the life of a rule, and not only its spending.
     pub(crate) fn is_of_life(&self) -> bool {
         match self {
-            Self::Accepted(_) | Self::Suspended(_) => true,
+            Self::Accepted(_) | Self::Suspended(_) | Self::Ended(_) | Self::Dismissed(_) => true,
             Self::Charged(_)
             | Self::Returned(_)
             | Self::UseEnded(_)

@@ -14,6 +14,7 @@ fn accepted(rule: &str, digest: u8) -> RuleRecord {
         digest: Digest([digest; 32]),
         at_ms: 5,
         bearers: [("scout".to_owned(), format!("i{digest}"))].into(),
+        learned: None,
     })
 }
 
@@ -22,6 +23,46 @@ fn suspended(rule: &str, cause: SuspendCause, at_ms: u64) -> RuleRecord {
         topic: "main".into(),
         rule: rule.parse().unwrap(),
         cause,
+        at_ms,
+    })
+}
+
+/// The rule of ann's that was learned under this id.
+fn learned(id: &str) -> LearnedText {
+    let digest = "ab".repeat(32);
+    let text = format!(
+        "[[rule]]\nid = \"{id}\"\nversion = 1\nauthor = \"ann\"\ndecision = \"approve\"\n\
+         kind = \"mcp/request:tools/call:pay\"\nto = \"bank\"\nproposers = [\"scout\"]\n\
+         definition = \"{digest}\"\nserver = \"{digest}\"\nexpires = \"2026-12-06T00:00:00Z\"\nuses = 5\n"
+    );
+    LearnedText::try_from(text).unwrap()
+}
+
+fn accepted_learned(id: &str, at_ms: u64) -> RuleRecord {
+    let rule = learned(id);
+    RuleRecord::Accepted(AcceptedRule {
+        topic: "main".into(),
+        rule: rule.0.name.clone(),
+        digest: rule.0.digest(),
+        at_ms,
+        bearers: BTreeMap::new(),
+        learned: Some(rule),
+    })
+}
+
+fn ended(rule: &str, at_ms: u64) -> RuleRecord {
+    RuleRecord::Ended(EndedRule {
+        topic: "main".into(),
+        rule: rule.parse().unwrap(),
+        by: "ann".into(),
+        at_ms,
+    })
+}
+
+fn dismissed(id: &str, at_ms: u64) -> RuleRecord {
+    RuleRecord::Dismissed(DismissedOffer {
+        topic: "main".into(),
+        rule: learned(id),
         at_ms,
     })
 }
@@ -111,6 +152,26 @@ fn records_have_their_golden_lines() {
             ),
         ),
         (
+            accepted_learned("learned-1", 5),
+            format!(
+                r#"{{"record":"accepted","topic":"main","rule":"learned-1.1","digest":"{}","at_ms":5,"learned":{}}}"#,
+                learned("learned-1").0.digest(),
+                serde_json::to_string(&learned("learned-1").0.text()).unwrap()
+            ),
+        ),
+        (
+            ended("learned-1.1", 6),
+            r#"{"record":"ended","topic":"main","rule":"learned-1.1","by":"ann","at_ms":6}"#
+                .to_owned(),
+        ),
+        (
+            dismissed("learned-2", 6),
+            format!(
+                r#"{{"record":"dismissed","topic":"main","rule":{},"at_ms":6}}"#,
+                serde_json::to_string(&learned("learned-2").0.text()).unwrap()
+            ),
+        ),
+        (
             suspended("r1.2", SuspendCause::BearerReplaced("scout".into()), 6),
             r#"{"record":"suspended","topic":"main","rule":"r1.2","cause":"bearer_replaced:scout","at_ms":6}"#
                 .to_owned(),
@@ -171,7 +232,7 @@ fn records_have_their_golden_lines() {
 
 #[test]
 fn a_compacted_journal_folds_to_the_same_rules() {
-    let ended = RuleRecord::UseEnded(EndedUse {
+    let use_ended = RuleRecord::UseEnded(EndedUse {
         topic: "main".into(),
         operation: OperationId(9),
         failed: true,
@@ -179,12 +240,18 @@ fn a_compacted_journal_folds_to_the_same_rules() {
     let mut kept = folded(&[
         accepted("r1.1", 1),
         charged("r1.1", 9),
-        ended,
+        use_ended,
         suspended("r1.1", SuspendCause::Failing, 6),
         suspended("r1.1", SuspendCause::Expired, 7),
         suspended("r1.1", SuspendCause::Dormant, 8),
         accepted("r2.1", 2),
         charged("r2.1", 10),
+        accepted_learned("learned-1", 5),
+        accepted_learned("learned-2", 6),
+        ended("learned-2.1", 7),
+        dismissed("learned-3", 8),
+        accepted_learned("learned-4", 9),
+        suspended("learned-4.1", SuspendCause::Expired, 10),
     ]);
     let records = kept.records(0);
     assert_eq!(records.len(), kept.live());
@@ -207,6 +274,58 @@ fn a_compacted_journal_folds_to_the_same_rules() {
     assert_eq!(life.suspension(), Some(expect));
     assert_eq!(book.spent.uses(&"r1.1".parse().unwrap()), 1);
     assert_eq!(book.spent.failures(&"r1.1".parse().unwrap()), 1);
+}
+
+/// The ids of the learned rules that have not ended.
+fn learned_ids(book: &RuleBook) -> Vec<String> {
+    let learned = book.learned();
+    learned
+        .iter()
+        .map(|rule| rule.name.id.to_string())
+        .collect()
+}
+
+#[test]
+fn a_learned_rule_is_there_from_its_acceptance_to_its_end() {
+    let mut kept = folded(&[
+        dismissed("learned-3", 4),
+        suspended("learned-1.1", SuspendCause::Expired, 4),
+    ]);
+    let book = |kept: &KeptRules| kept.of_topic("main");
+    assert_eq!(learned_ids(&book(&kept)), [""; 0]);
+    kept.apply(&accepted_learned("learned-2", 6));
+    kept.apply(&accepted_learned("learned-1", 5));
+    assert_eq!(learned_ids(&book(&kept)), ["learned-1", "learned-2"]);
+    kept.apply(&suspended("learned-1.1", SuspendCause::Dormant, 7));
+    kept.apply(&ended("learned-1.2", 8));
+    assert_eq!(learned_ids(&book(&kept)), ["learned-1", "learned-2"]);
+    kept.apply(&ended("learned-1.1", 8));
+    // An end is final, and what comes late changes nothing.
+    kept.apply(&accepted_learned("learned-1", 9));
+    kept.apply(&suspended("learned-1.1", SuspendCause::Dormant, 9));
+    assert_eq!(learned_ids(&book(&kept)), ["learned-2"]);
+    let life = book(&kept);
+    let life = life.life(&RuleId::new("learned-1").unwrap()).unwrap();
+    assert!(life.has_ended() && life.suspension().is_none());
+    let mut used: Vec<_> = book(&kept).used_up().iter().map(|one| one.at_ms).collect();
+    used.sort_unstable();
+    assert_eq!(used, [4, 5, 6]);
+}
+
+#[test]
+fn ended_rules_and_dismissed_offers_are_forgotten_with_their_decisions() {
+    let mut kept = folded(&[
+        accepted_learned("learned-1", 5),
+        ended("learned-1.1", 7),
+        accepted_learned("learned-2", 5),
+        dismissed("learned-3", 7),
+    ]);
+    let used = |kept: &KeptRules| kept.of_topic("main").used_up().len();
+    let _ = kept.records(7 + EVIDENCE_MS);
+    assert_eq!(used(&kept), 3);
+    let records = kept.records(8 + EVIDENCE_MS);
+    assert_eq!((used(&kept), records.len(), kept.live()), (1, 1, 1));
+    assert_eq!(folded(&records), kept);
 }
 
 #[test]

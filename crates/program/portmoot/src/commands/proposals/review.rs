@@ -100,7 +100,8 @@ pub(super) async fn all(
     topic: Option<&str>,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
+    let mut query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
+    query.push(("shown", "true"));
     let list: ProposalList = api::get(remote, &["proposals"], &query).await?.read()?;
     let pending: Vec<ProposalDetails> = list
         .proposals

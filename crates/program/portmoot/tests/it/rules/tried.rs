@@ -13,7 +13,7 @@ fn amount_of(proposal: &Value) -> u64 {
 
 impl Bank {
     /// A request of a participant to the API; its answer, with the status.
-    fn asks_api(&self, who: &str, path: &str, body: &Value) -> (u16, Value) {
+    pub(super) fn asks_api(&self, who: &str, path: &str, body: &Value) -> (u16, Value) {
         let bearer = format!("Bearer {}", token(who));
         let headers = [
             ("authorization", bearer.as_str()),
@@ -42,7 +42,7 @@ impl Bank {
     }
 
     /// Scout proposes a payment, which waits for people.
-    fn is_proposed(&self, amount: u64) -> (Events, Value) {
+    pub(super) fn is_proposed(&self, amount: u64) -> (Events, Value) {
         let call = self.propose(amount);
         let proposal = self.pending();
         assert_eq!(amount_of(&proposal), amount);

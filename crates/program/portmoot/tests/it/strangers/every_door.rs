@@ -189,6 +189,22 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("GET", "/api/v1/proposals/{id}/rules", Unread(401)),
     ("GET", "/api/v1/topics/{topic}/rules", Unread(401)),
     ("POST", "/api/v1/topics/{topic}/rules/replay", Unread(401)),
+    ("GET", "/api/v1/topics/{topic}/rules/offers", Unread(401)),
+    (
+        "POST",
+        "/api/v1/topics/{topic}/rules/offers/{digest}/accept",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/api/v1/topics/{topic}/rules/offers/{digest}/dismiss",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/api/v1/topics/{topic}/rules/{rule}/end",
+        Unread(401),
+    ),
     ("GET", "/api/v1/results/{id}", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/approve", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/reject", Unread(401)),

@@ -1,0 +1,423 @@
+//! Offers: rules that are learned from what a participant has approved by hand, for it to accept.
+//!
+//! Nothing of them is kept: they are made of the kept decisions when the participant asks. Only its
+//! own approvals make them, and rejections by anybody keep them narrow.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::{Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use platform::unix_ms;
+use rules::{
+    Acceptance, CallRule, EVIDENCE_MS, EvidenceWeight, LEARNED_ID_PREFIX, Learner, LearnerNews,
+    OPEN_OFFERS_MAX, QuarantineCause, RuleCandidate, RuleEvidence, RuleId, RuleName, RuleOffer,
+    RuleSet, RuledTool, TERM_DAYS, ToolRules, ToolTraits, is_hurried, offer,
+};
+use sha2::{Digest as _, Sha256};
+
+use super::desk::learned::{AcceptedOffer, SeenRejections};
+use super::facts::{definition_digest, is_harmless_tool, rules_of, server_digest, upstream_of};
+use super::judge;
+use super::kept::UsedUp;
+use super::tried::{PastReader, TriedRule, tallied};
+use crate::dispatch::Dispatch;
+use crate::ledgers::TopicLedgers;
+use crate::proposals::open::definition;
+
+/// The longest time in which offers are made.
+pub const OFFERS_TIME_MAX: Duration = Duration::from_secs(10);
+
+const DAY_MS: u64 = 24 * 3_600_000;
+/// Hexadecimal digits of the ids of learned rules.
+const ID_DIGITS: usize = 8;
+/// Why no rule is offered for a tool that may do harm.
+const DESTRUCTIVE: &str =
+    "it may destroy data, as far as its server says: rules for it are written by hand";
+/// Why no rule is offered for a tool of which the operator says so.
+const FORBIDDEN: &str = "the operator wants a person for each call";
+/// The name of a rule while its offer is made: its own is made of what the offer rests on.
+const DRAFT: &str = "draft";
+
+/// The offers of a participant now.
+#[derive(Debug, Default)]
+pub struct RuleOffers {
+    /// The rules that it may accept, those that rest on most approvals first; at most
+    /// [`OPEN_OFFERS_MAX`].
+    pub offers: Vec<OfferedRule>,
+    /// Tools about which it decides and for which there is no offer, with the reasons.
+    pub withheld: Vec<WithheldOffer>,
+}
+
+/// A rule that is offered, and what it would have decided of the past.
+#[derive(Debug)]
+pub struct OfferedRule {
+    /// The offer.
+    pub offer: RuleOffer,
+    /// The rule, without its limits, tried on the kept decisions.
+    pub tried: TriedRule,
+}
+
+/// A tool for which no rule is offered, although its calls are approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithheldOffer {
+    /// The tool; none where the reason is the participant's own.
+    pub tool: Option<RuledTool>,
+    /// The reason, in words.
+    pub why: String,
+}
+
+/// The decisions of a topic as they teach one participant.
+struct Lessons<'r> {
+    reader: PastReader<'r>,
+    /// In their order. What teaches others teaches nothing here.
+    decisions: Vec<RuleEvidence>,
+    known: RuleSet,
+    now_ms: u64,
+    deadline: Instant,
+}
+
+/// The knowledge of a learner after all lessons.
+struct Learned {
+    ready: Vec<RuleCandidate>,
+    quarantined: Vec<WithheldOffer>,
+}
+
+impl Dispatch {
+    /// The rules that a participant may accept now.
+    ///
+    /// # Errors
+    /// Nothing is kept, or it takes longer than [`OFFERS_TIME_MAX`].
+    pub fn rule_offers(&self, reader: PastReader<'_>) -> Result<RuleOffers, Refusal> {
+        self.offers_within(reader, OFFERS_TIME_MAX)
+    }
+
+    fn offers_within(
+        &self,
+        reader: PastReader<'_>,
+        limit: Duration,
+    ) -> Result<RuleOffers, Refusal> {
+        let deadline = Instant::now() + limit;
+        let now_ms = self.rules.lock().book.spent.not_before(unix_ms());
+        let past = self.past_of(reader, now_ms.saturating_sub(EVIDENCE_MS))?;
+        if reader.id.is_guest() {
+            return Ok(RuleOffers::default());
+        }
+        if is_hurried(&self.showings.last_ms(reader.id)) {
+            return Ok(RuleOffers {
+                offers: Vec::new(),
+                withheld: vec![WithheldOffer {
+                    tool: None,
+                    why: "your last decisions all took less than 2 seconds".to_owned(),
+                }],
+            });
+        }
+        let lessons = Lessons {
+            reader,
+            decisions: self.own_lessons(reader, &past, deadline)?,
+            known: self.rules.known(),
+            now_ms,
+            deadline,
+        };
+        let learned = lessons.learn()?;
+        self.offers_of(&lessons, learned)
+    }
+
+    /// The decisions as they teach one participant: its own approvals alone, of the present bearers
+    /// of the names, and each for one rule only.
+    fn own_lessons(
+        &self,
+        reader: PastReader<'_>,
+        past: &[Arc<RuleEvidence>],
+        deadline: Instant,
+    ) -> Result<Vec<RuleEvidence>, Refusal> {
+        let incarnations = self.context.sealer.incarnations();
+        let mut since_ms: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut since = |name| {
+            *since_ms
+                .entry(name)
+                .or_insert_with(|| incarnations.since_ms(name).unwrap_or_default())
+        };
+        let mut used_up = self.rules.used_up();
+        used_up.retain(|used| used.rule.author == *reader.id);
+        let mut decisions = Vec::with_capacity(past.len());
+        for decision in past {
+            in_time(deadline)?;
+            let begun_ms = since(decision.proposer.as_str()).max(since(reader.id.as_str()));
+            let is_own = decision.by == *reader.id
+                && decision.at_ms >= begun_ms
+                && !decision.proposer.is_guest()
+                && !used_up.iter().any(|used| used.has(decision));
+            let mut decision = RuleEvidence::clone(decision);
+            if decision.teaches() && !is_own {
+                decision.weight = EvidenceWeight::None;
+            }
+            decisions.push(decision);
+        }
+        Ok(decisions)
+    }
+
+    /// The offers of the candidates that rest on most approvals.
+    fn offers_of(&self, lessons: &Lessons<'_>, learned: Learned) -> Result<RuleOffers, Refusal> {
+        let Learned {
+            mut ready,
+            quarantined: mut withheld,
+        } = learned;
+        ready.sort_by_key(|candidate| Reverse(candidate.approvals()));
+        let mut tools: BTreeMap<(&RuledTool, &ParticipantId), ListedTool> = BTreeMap::new();
+        let mut offers = Vec::new();
+        for candidate in &ready {
+            in_time(lessons.deadline)?;
+            if offers.len() >= OPEN_OFFERS_MAX {
+                break;
+            }
+            let group = &candidate.group;
+            let listed = tools
+                .entry((&group.tool, &group.proposer))
+                .or_insert_with(|| self.listed(lessons.reader, &group.tool, &group.proposer));
+            if !listed.is_that_of(candidate) {
+                continue;
+            }
+            match listed.why_withheld() {
+                None => offers.extend(lessons.offer(candidate)),
+                Some(why) => withheld.push(WithheldOffer {
+                    tool: Some(group.tool.clone()),
+                    why: why.to_owned(),
+                }),
+            }
+        }
+        withheld.sort_unstable_by(|one, other| one.tool.cmp(&other.tool));
+        withheld.dedup();
+        Ok(RuleOffers { offers, withheld })
+    }
+
+    /// A tool as its server lists it to a proposer now.
+    fn listed(
+        &self,
+        reader: PastReader<'_>,
+        tool: &RuledTool,
+        proposer: &ParticipantId,
+    ) -> ListedTool {
+        let to = std::slice::from_ref(&tool.to);
+        let listed = definition(self, proposer, to, &tool.method, Some(&tool.target));
+        let (is_covered, upstream) =
+            self.with(|topic| (reader.covers(topic, tool), upstream_of(topic, &tool.to)));
+        ListedTool {
+            definition: listed.as_deref().and_then(definition_digest),
+            server: upstream.as_deref().and_then(server_digest),
+            traits: ToolTraits {
+                harmless: listed.as_deref().is_some_and(is_harmless_tool),
+                rules: rules_of(upstream.as_deref(), Some(&tool.target)),
+                ..ToolTraits::default()
+            },
+            is_covered,
+        }
+    }
+
+    /// Accepts the rule of the offer with this digest, for the participant that it is made to, and has
+    /// it judge what waits. Blocks until the acceptance is on disk. Returns the rule's name.
+    ///
+    /// # Errors
+    /// There is no such offer now, or the rule cannot come into force.
+    pub fn accept_offer(
+        self: &Arc<Self>,
+        reader: PastReader<'_>,
+        digest: Digest,
+    ) -> Result<RuleName, Refusal> {
+        let seen = self.seen_rejections()?;
+        let offered = self.offered(reader, digest)?;
+        let rule = offered.offer.rule;
+        let name = rule.name.clone();
+        let accepted = AcceptedOffer {
+            rule,
+            seen,
+            incarnations: self.context.sealer.incarnations(),
+            at_ms: unix_ms(),
+        };
+        self.rules.accept(self.kept()?, accepted)?;
+        tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %name, "accepted");
+        judge::all(self);
+        Ok(name)
+    }
+
+    /// Takes that a participant does not want the offer with this digest: the approvals that it
+    /// rests on make no offer any more. Blocks until that is on disk.
+    ///
+    /// # Errors
+    /// There is no such offer now, or that cannot be written.
+    pub fn dismiss_offer(&self, reader: PastReader<'_>, digest: Digest) -> Result<(), Refusal> {
+        let offered = self.offered(reader, digest)?;
+        let rule = offered.offer.rule;
+        self.rules.dismiss(self.kept()?, rule, unix_ms())
+    }
+
+    /// Ends a learned rule. Blocks until that is on disk; it decides nothing from the beginning on.
+    ///
+    /// # Errors
+    /// There is no such learned rule, or its end cannot be written.
+    pub fn end_rule(&self, rule: &RuleName, by: &ParticipantId) -> Result<(), Refusal> {
+        self.rules.end(self.kept()?, rule, by, unix_ms())?;
+        tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %rule, %by, "ended");
+        Ok(())
+    }
+
+    fn offered(&self, reader: PastReader<'_>, digest: Digest) -> Result<OfferedRule, Refusal> {
+        let offers = self.rule_offers(reader)?.offers;
+        let mut offers = offers.into_iter();
+        offers
+            .find(|one| one.offer.digest == digest)
+            .ok_or_else(|| {
+                let why = "no rule of this digest is offered to you now";
+                Refusal::new(RefusalCode::UnknownTarget, why)
+                    .hint("offers change with what is decided: portmoot rules offers")
+            })
+    }
+
+    fn seen_rejections(&self) -> Result<SeenRejections, Refusal> {
+        self.rules.seen_rejections().ok_or_else(|| {
+            let why = "a rejection is being written, which may change the offer";
+            Refusal::new(RefusalCode::Overloaded, why).hint("try again")
+        })
+    }
+
+    fn kept(&self) -> Result<&TopicLedgers, Refusal> {
+        self.ledgers.as_ref().ok_or_else(|| {
+            let why = "no rule is learned: the gateway keeps no journal";
+            Refusal::new(RefusalCode::UnknownTarget, why)
+        })
+    }
+}
+
+/// A tool of a candidate, as it is now.
+struct ListedTool {
+    definition: Option<Digest>,
+    server: Option<Digest>,
+    /// What it says of itself, and the operator of rules about it.
+    traits: ToolTraits,
+    /// Whether the participant could make its calls.
+    is_covered: bool,
+}
+
+impl ListedTool {
+    /// The reason for which no rule about it is offered, if there is one.
+    fn why_withheld(&self) -> Option<&'static str> {
+        if self.traits.rules == ToolRules::Never {
+            return Some(FORBIDDEN);
+        }
+        self.traits.is_destructive().then_some(DESTRUCTIVE)
+    }
+
+    /// Whether it is the tool whose calls a candidate was learned from, and the participant may
+    /// decide about it.
+    fn is_that_of(&self, candidate: &RuleCandidate) -> bool {
+        let group = &candidate.group;
+        self.is_covered
+            && self.definition == Some(group.definition)
+            && self.server == Some(group.server)
+    }
+}
+
+impl UsedUp {
+    /// Whether an approval is one of those.
+    fn has(&self, decision: &RuleEvidence) -> bool {
+        decision.at_ms <= self.at_ms
+            && self.rule.scope.has_proposer(&decision.proposer)
+            && self.rule.covers(decision)
+    }
+}
+
+impl Lessons<'_> {
+    /// Has a learner take all decisions.
+    fn learn(&self) -> Result<Learned, Refusal> {
+        let mut learner = Learner::default();
+        let mut causes: BTreeMap<RuledTool, QuarantineCause> = BTreeMap::new();
+        for decision in &self.decisions {
+            in_time(self.deadline)?;
+            for news in learner.take(decision.clone(), &self.known) {
+                if let LearnerNews::Quarantined(tool, cause) = news {
+                    causes.insert(tool, cause);
+                }
+            }
+        }
+        let now = causes
+            .into_iter()
+            .filter(|(tool, _)| learner.is_quarantined(tool, self.now_ms));
+        let quarantined = now.map(|(tool, cause)| WithheldOffer {
+            tool: Some(tool),
+            why: words_of(cause).to_owned(),
+        });
+        let ready: Vec<&RuleCandidate> = learner.ready().collect();
+        let is_inside_another = |one: &&&RuleCandidate| {
+            ready.iter().any(|other| {
+                other.group == one.group && other.when != one.when && other.when.includes(&one.when)
+            })
+        };
+        let widest = ready.iter().filter(|one| !is_inside_another(one));
+        Ok(Learned {
+            ready: widest.map(|one| (*one).clone()).collect(),
+            quarantined: quarantined.collect(),
+        })
+    }
+
+    /// The offer of a candidate, if it makes one.
+    fn offer(&self, candidate: &RuleCandidate) -> Option<OfferedRule> {
+        let acceptance = Acceptance {
+            name: RuleName {
+                id: RuleId::new(DRAFT).ok()?,
+                version: 1,
+            },
+            author: self.reader.id.clone(),
+            at_ms: self.now_ms,
+            // The same for all of a day, so that the text that was shown is the one that is accepted.
+            expires_ms: Some((self.now_ms / DAY_MS + TERM_DAYS + 1) * DAY_MS),
+            destructive: false,
+        };
+        let mut offer = offer(candidate, &acceptance, &self.decisions).ok()??;
+        let past: Vec<&RuleEvidence> = self.decisions.iter().collect();
+        let rules = std::slice::from_ref(&offer.rule);
+        let [mut tried] =
+            <[TriedRule; 1]>::try_from(tallied(rules, &offer.replay, &past, self.reader.id))
+                .ok()?;
+        offer.rule.name.id = id_of(&offer.rule, offer.approvals.last()?)?;
+        offer.digest = offer.rule.digest();
+        tried.rule = offer.rule.clone();
+        Some(OfferedRule { offer, tried })
+    }
+}
+
+/// The id of a rule that rests on approvals up to this one: no other rule has ever had it, as an
+/// approval makes one rule at most.
+fn id_of(rule: &CallRule, latest: &OperationId) -> Option<RuleId> {
+    let hash = Sha256::new()
+        .chain_update(rule.text())
+        .chain_update(latest.to_string())
+        .finalize();
+    let mut digits = Digest(hash.into()).to_string();
+    digits.truncate(ID_DIGITS);
+    RuleId::new(&format!("{LEARNED_ID_PREFIX}{digits}")).ok()
+}
+
+fn words_of(cause: QuarantineCause) -> &'static str {
+    match cause {
+        QuarantineCause::DecidedBothWays => {
+            "the same call was approved and rejected: the reason is not in the arguments"
+        }
+        QuarantineCause::Context => "a call was rejected for a reason that is not in its arguments",
+        QuarantineCause::CandidateRefuted => {
+            "a call was rejected that is like those which were approved"
+        }
+    }
+}
+
+fn in_time(deadline: Instant) -> Result<(), Refusal> {
+    if Instant::now() < deadline {
+        return Ok(());
+    }
+    let seconds = OFFERS_TIME_MAX.as_secs();
+    let why = format!("to learn from so many decisions takes longer than {seconds} s");
+    Err(Refusal::new(RefusalCode::Overloaded, why).hint("try again later"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Commands `rules offers`, `accept`, `dismiss` and `end`: rules that were learned from decisions.
+
+use json::visible;
+use serde_json::Value;
+
+use super::{list as items, shown, text};
+use crate::commands::view::cell;
+use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+
+/// Digits of a digest that a list shows, and at least so many name an offer.
+const DIGEST_DIGITS: usize = 12;
+/// Digits of a proposal's id that a list shows.
+const ID_DIGITS: usize = 8;
+
+pub(super) async fn list(remote: &Remote, topic: &str, output: Output) -> Result<(), Failure> {
+    let answer = api::get(remote, &["topics", topic, "rules", "offers"], &[]).await?;
+    if output.json {
+        output.result_json_text(&answer.text);
+    } else {
+        output.result(&listed(&answer.read()?));
+    }
+    Ok(())
+}
+
+pub(super) async fn accept(
+    remote: &Remote,
+    topic: &str,
+    digest: &str,
+    output: Output,
+) -> Result<(), Failure> {
+    let digest = whole_digest(remote, topic, digest).await?;
+    let path = ["topics", topic, "rules", "offers", &digest, "accept"];
+    let answer = api::post(remote, &path, &[], "{}".to_owned()).await?;
+    if output.json {
+        output.result_json_text(&answer.text);
+    } else {
+        output.result(&shown(&answer.read()?));
+    }
+    Ok(())
+}
+
+pub(super) async fn dismiss(
+    remote: &Remote,
+    topic: &str,
+    digest: &str,
+    output: Output,
+) -> Result<(), Failure> {
+    let digest = whole_digest(remote, topic, digest).await?;
+    let path = ["topics", topic, "rules", "offers", &digest, "dismiss"];
+    let answer = api::post(remote, &path, &[], "{}".to_owned()).await?;
+    if output.json {
+        output.result_json_text(&answer.text);
+    } else {
+        output.message("it is dismissed: the approvals that it rests on make no offer any more");
+    }
+    Ok(())
+}
+
+pub(super) async fn end(
+    remote: &Remote,
+    topic: &str,
+    rule: &str,
+    output: Output,
+) -> Result<(), Failure> {
+    let path = ["topics", topic, "rules", rule, "end"];
+    let answer = api::post(remote, &path, &[], "{}".to_owned()).await?;
+    if output.json {
+        output.result_json_text(&answer.text);
+    } else {
+        output.result(&shown(&answer.read()?));
+    }
+    Ok(())
+}
+
+/// The whole digest of the present offer that a text begins. A whole one is taken as it is, so that
+/// one that is unknown is refused by the gateway.
+async fn whole_digest(remote: &Remote, topic: &str, text: &str) -> Result<String, Failure> {
+    if text.len() == 64 {
+        return Ok(text.to_owned());
+    }
+    if text.len() < DIGEST_DIGITS {
+        let why = format!("write at least {DIGEST_DIGITS} digits of the digest of an offer");
+        return Err(Failure::bad_argument(why).hint("list them: portmoot rules offers"));
+    }
+    let answer = api::get(remote, &["topics", topic, "rules", "offers"], &[]).await?;
+    let answer: Value = answer.read()?;
+    let digests = items(&answer, "offers").iter();
+    let mut digests = digests.filter_map(|offer| offer.get("digest")?.as_str());
+    let found = digests.find(|digest| digest.starts_with(&text.to_lowercase()));
+    found.map(str::to_owned).ok_or_else(|| {
+        let why = format!("no offer has a digest that begins with `{text}`");
+        Failure::new(Exit::NotFound, "unknown_target", why)
+            .hint("offers change with what is decided: portmoot rules offers")
+    })
+}
+
+fn listed(answer: &Value) -> String {
+    let mut parts: Vec<String> = items(answer, "offers").iter().map(offer).collect();
+    if parts.is_empty() {
+        parts.push("no rule is offered to you".to_owned());
+    }
+    let withheld = items(answer, "withheld").iter().map(withheld);
+    parts.extend(withheld);
+    parts.join("\n\n")
+}
+
+fn withheld(one: &Value) -> String {
+    let why = text(one, "why").unwrap_or_default();
+    match (text(one, "tool"), text(one, "to")) {
+        (Some(tool), Some(to)) => format!("none for {tool} of {to}: {why}"),
+        _ => format!("none now: {why}"),
+    }
+}
+
+/// The beginning of a digest or an id.
+fn beginning(value: &Value, key: &str, digits: usize) -> String {
+    let whole = text(value, key).unwrap_or_default();
+    whole.chars().take(digits).collect()
+}
+
+/// An offer: its digest, its sentence, and below what it rests on.
+fn offer(offer: &Value) -> String {
+    let count = items(offer, "approvals").len();
+    let approvals = if count == 1 { "approval" } else { "approvals" };
+    let mut lines = vec![
+        format!(
+            "{}  rests on {count} {approvals} of yours",
+            beginning(offer, "digest", DIGEST_DIGITS)
+        ),
+        format!("  {}", text(offer, "sentence").unwrap_or_default()),
+    ];
+    let replay = offer.get("replay").unwrap_or(&Value::Null);
+    lines.push(format!(
+        "  in 90 days  {}",
+        text(replay, "words").unwrap_or_default()
+    ));
+    lines.push(format!(
+        "  saves  {} a day",
+        tenths(offer, "saved_a_day_tenths", "decisions")
+    ));
+    lines.extend(bound(offer));
+    lines.extend(differing(offer));
+    for near in items(offer, "nearest") {
+        let why: Vec<String> = strings(near, "excluded_by");
+        let id = beginning(near, "proposal", ID_DIGITS);
+        lines.push(format!("  rejected and outside  {id}: {}", why.join("; ")));
+    }
+    for made in strings(offer, "made_up") {
+        lines.push(format!("  inside and never seen  {made}"));
+    }
+    lines.extend(items(offer, "steps").iter().map(steps));
+    lines.push(format!(
+        "  accept it  portmoot rules accept {}",
+        beginning(offer, "digest", DIGEST_DIGITS)
+    ));
+    lines.join("\n")
+}
+
+/// The line about the share of calls that would be approved, if there is something to go by.
+fn bound(offer: &Value) -> Option<String> {
+    let permille = offer.get("approved_share_permille")?.as_u64()?;
+    (permille > 0).then(|| {
+        let percent = format!("{}.{}", permille / 10, permille % 10);
+        format!("  bound  at least {percent} % of such calls would be approved, as far as that can be known")
+    })
+}
+
+/// Tenths as a number with one digit behind the point, and what it counts.
+fn tenths(value: &Value, key: &str, what: &str) -> String {
+    let tenths = value.get(key).and_then(Value::as_u64).unwrap_or_default();
+    format!("{}.{} {what}", tenths / 10, tenths % 10)
+}
+
+fn strings(value: &Value, key: &str) -> Vec<String> {
+    let all = items(value, key).iter();
+    all.filter_map(Value::as_str).map(visible::line).collect()
+}
+
+/// The rows of the approved calls that differ.
+fn differing(offer: &Value) -> Vec<String> {
+    let members = strings(offer, "differing");
+    let rows = items(offer, "rows");
+    if members.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![format!("  approved, by {}", members.join(", "))];
+    for row in rows {
+        let times = cell(row, "times");
+        lines.push(format!(
+            "    {} ({times} times)",
+            strings(row, "values").join(", ")
+        ));
+    }
+    let different = offer.get("different").and_then(Value::as_u64);
+    let shown = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    match different.unwrap_or_default().saturating_sub(shown) {
+        0 => {}
+        more => lines.push(format!("    and {more} more")),
+    }
+    lines
+}
+
+fn steps(steps: &Value) -> String {
+    let member = text(steps, "member").unwrap_or_default();
+    let chosen = text(steps, "chosen").unwrap_or_default();
+    let step = |key: &str| text(steps, key).map(|step| format!("; {key}: {step}"));
+    format!(
+        "  condition  {member} {chosen}{}{}",
+        step("tighter").unwrap_or_default(),
+        step("wider").unwrap_or_default()
+    )
+}
