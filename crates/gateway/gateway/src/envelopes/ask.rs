@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::method::is_notification;
 use model::{
-    Form, GATEWAY, KindRef, ListKind, Method, OperationId, ParticipantId, Refusal, RefusalCode,
-    Request,
+    Form, GATEWAY, KindRef, ListKind, Method, OperationId, ParticipantId, REJECT, Refusal,
+    RefusalCode, Request,
 };
 use topic::{Intent, Requested};
 use wire::mcp::{Params, relay, task::TaskWish};
@@ -16,6 +16,7 @@ use wire::mcpx::{Envelope, Head, kind_of, payload};
 use crate::incoming::{Incoming, Names, Tag};
 use crate::link::{Link, Requester};
 use crate::live::{Live, Server};
+use crate::proposals::decide::RoomRejection;
 use crate::proposals::{decide, open};
 use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
 
@@ -35,6 +36,7 @@ pub(super) fn read(
         return Ok(Intent::None);
     };
     Ok(match Head::of(kind) {
+        None if envelope.kind() == REJECT => rejection(dispatch, by.link, envelope),
         None => Intent::None,
         Some(Head::Response) => answer(dispatch, envelope),
         Some(Head::Proposal) => proposal(dispatch, by.link, envelope),
@@ -54,6 +56,18 @@ fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {
         outcome: answer.outcome,
         answer,
     })
+}
+
+fn rejection(dispatch: &Arc<Dispatch>, link: &Arc<Link>, envelope: &Arc<Envelope>) -> Intent<Live> {
+    match decide::rejection_of(dispatch, link, envelope) {
+        Ok(RoomRejection { reason, ruling }) => Intent::Rejection {
+            reason: reason.map(Arc::from),
+            ruling,
+        },
+        Err(refusal) => Intent::Unreadable {
+            refusal: Box::new(refusal),
+        },
+    }
 }
 
 fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Live> {

@@ -29,7 +29,7 @@ fn decided(state: ProposalState, ruling: Option<Ruling>) -> ProposalChange<Live>
 }
 
 fn approved(edited: Option<&str>) -> ProposalChange<Live> {
-    let ruling = Ruling::restored(edited.map(str::to_owned), None).by_person(true);
+    let ruling = Ruling::restored(edited.map(str::to_owned), None, RejectReason::Unsaid).by_person(true);
     decided(ProposalState::Running, Some(ruling))
 }
 
@@ -87,7 +87,7 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
         assert_eq!(decision.rule.map(|rule| rule.to_string()).as_deref(), rule);
     };
     let (hasty, none) = (EvidenceWeight::Hasty, EvidenceWeight::None);
-    let ruling = || Ruling::restored(None, None);
+    let ruling = || Ruling::restored(None, None, RejectReason::Unsaid);
     let by_rule = || {
         ruling().by_person(true).by_rule(DecidingRule {
             name: "r1.2".parse().unwrap(),
@@ -128,6 +128,16 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
         none,
         Some("r1.2"),
     );
+    for chosen in [RejectReason::Arguments, RejectReason::Context] {
+        let by_person = Ruling::restored(None, None, chosen).by_person(true);
+        check(
+            decided(rejected, Some(by_person)),
+            "ann",
+            PastVerdict::Rejected(chosen),
+            hasty,
+            None,
+        );
+    }
     let by_person = ruling().by_person(true);
     check(
         decided(withdrawn, Some(by_person)),
