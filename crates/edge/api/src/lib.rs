@@ -17,6 +17,7 @@ mod document;
 mod error;
 mod health;
 mod logins;
+mod messages;
 mod metrics;
 mod participants;
 mod pins;

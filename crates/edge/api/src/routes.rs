@@ -12,8 +12,8 @@ use signin::{Connect, SignIn};
 
 use crate::{
     accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health,
-    logins, metrics, participants, pins, proposals, rights, rules, schemas, servers, state::Api,
-    switches, tokens, tools,
+    logins, messages, metrics, participants, pins, proposals, rights, rules, schemas, servers,
+    state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -101,6 +101,7 @@ pub fn router(
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .route("/api/v1/proposals/{id}/rules", get(rules::explain))
+        .route("/api/v1/topics/{topic}/messages", post(messages::send))
         .route("/api/v1/topics/{topic}/rules", get(rules::rules))
         .route("/api/v1/topics/{topic}/rules/replay", post(rules::replay))
         .fallback(unknown_path)

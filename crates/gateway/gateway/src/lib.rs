@@ -43,6 +43,7 @@ mod record;
 mod requests;
 mod results;
 mod returns;
+mod room_message;
 mod room_reply;
 mod run;
 mod sending;
@@ -66,5 +67,6 @@ pub use link::{
 };
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use offer::{Offer, ResultLimits};
+pub use room_message::{RoomMessage, SentMessage};
 pub use servers::Topics;
 pub use topic::Joining;

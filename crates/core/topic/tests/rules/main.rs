@@ -42,6 +42,7 @@ mod private;
 mod proceeding;
 mod proposals;
 mod recall;
+mod rejections;
 mod replay;
 mod requests;
 mod restored;

@@ -288,7 +288,10 @@ pub fn chosen_reason(code: Option<&str>) -> Result<RejectReason, Refusal> {
     };
     RejectReason::of_code(code).ok_or_else(|| {
         let known = RejectReason::CODES.map(|code| format!("`{code}`"));
-        let why = format!("there is no such code of a rejection: it is {}", known.join(" or "));
+        let why = format!(
+            "there is no such code of a rejection: it is {}",
+            known.join(" or ")
+        );
         Refusal::new(RefusalCode::Malformed, why).hint("leave it out, and say why in `reason`")
     })
 }

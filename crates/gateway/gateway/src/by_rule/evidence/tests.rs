@@ -29,7 +29,8 @@ fn decided(state: ProposalState, ruling: Option<Ruling>) -> ProposalChange<Live>
 }
 
 fn approved(edited: Option<&str>) -> ProposalChange<Live> {
-    let ruling = Ruling::restored(edited.map(str::to_owned), None, RejectReason::Unsaid).by_person(true);
+    let ruling =
+        Ruling::restored(edited.map(str::to_owned), None, RejectReason::Unsaid).by_person(true);
     decided(ProposalState::Running, Some(ruling))
 }
 
