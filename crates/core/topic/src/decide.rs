@@ -150,6 +150,9 @@ impl<H: Handles> Topic<H> {
             }
             return if withdraws { Ok(()) } else { Err(Cause::Own) };
         }
+        if self.is_braked(&ruling.by) {
+            return Err(Cause::Paused);
+        }
         if withdraws {
             return Err(Cause::NotAdmitted);
         }

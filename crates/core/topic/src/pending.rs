@@ -91,6 +91,7 @@ impl<H: Handles> Topic<H> {
         };
         proposal.is_open()
             && proposal.terms.by != *who
+            && !self.is_braked(who)
             && self.covers_as_call(capabilities, proposal)
     }
 
@@ -188,7 +189,7 @@ impl<H: Handles> Topic<H> {
         let others = self
             .members
             .callers()
-            .filter(|member| member.id != proposal.terms.by);
+            .filter(|member| member.id != proposal.terms.by && !member.braked);
         others
             .filter(|member| self.covers(&member.capabilities, proposal))
             .map(|member| member.id.clone())

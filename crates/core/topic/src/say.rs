@@ -11,6 +11,7 @@ use crate::{
     Handles, Topic,
     admission::judge_kind,
     audience::{Audience, Reach},
+    brakes::{is_braked_envelope, proposed_request},
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say, Terms},
     proposals::{DEFERRED_MAX, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
@@ -206,10 +207,21 @@ impl<H: Handles> Topic<H> {
         }
         let (at_link, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let granted = at_link.granted(member, narrowing);
-        let at = judge_kind(&granted, parsed, to).map_err(|cause| Refused {
+        let judged = match judge_kind(&granted, parsed, to) {
+            // What it could request it may propose, while it is paused.
+            Err(cause) if member.braked => {
+                let request = proposed_request(parsed).ok_or(cause);
+                request.and_then(|request| judge_kind(&granted, request, to))
+            }
+            judged => judged,
+        };
+        let at = judged.map_err(|cause| Refused {
             cause,
             refusal: self.lacking_kind(link, narrowing, parsed, to),
         })?;
+        if member.braked && is_braked_envelope(parsed, to) {
+            return Err(Cause::Paused.into());
+        }
         Ok(Rule {
             capabilities: granted,
             at,

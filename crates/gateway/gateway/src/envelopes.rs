@@ -252,6 +252,7 @@ impl Dispatch {
         let sender = PersonView {
             id: participant.as_str(),
             capabilities: &capabilities,
+            paused: false,
         };
         self.tell(link, |stamp| {
             system::refused(stamp, refusal, envelope, sender)

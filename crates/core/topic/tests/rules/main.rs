@@ -12,6 +12,7 @@ mod apps;
 mod asks;
 mod audience;
 mod away;
+mod braked;
 mod cancelling;
 mod catalog;
 mod changes;

@@ -79,7 +79,9 @@ fn it_needs_the_right_to_send_it_and_to_decide() {
     let mut stage = staged(&["mcp/*"]);
     let lines = shown(&stage.send(rejection(DEE, "r1", "p1")));
     assert!(
-        lines.iter().all(|line| line.starts_with("withhold r1")),
+        lines
+            .iter()
+            .all(|line| line == "withhold from 4: capability_violation"),
         "{lines:?}"
     );
 }

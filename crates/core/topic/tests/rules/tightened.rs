@@ -1,7 +1,7 @@
 //! Requests that their senders may make, and of which a rule takes something.
 
 use model::{DeliveryMode, LinkId, Method, RefusalCode};
-use topic::{Cause, Destination, Interest, ListScope, PublicTarget, Tightening, Verdict};
+use topic::{Cause, Destination, HeldFor, Interest, ListScope, PublicTarget, Tightening, Verdict};
 
 use crate::{
     envelope::Envelope,
@@ -65,7 +65,7 @@ fn a_call_of_which_a_rule_asks_is_held_and_runs_once_it_is_approved() {
         Some(Verdict::Held {
             to: id("one"),
             own: Some("a".into()),
-            asked: true,
+            why: HeldFor::Rule,
         })
     );
     stage.propose(1, "bob", 11);
@@ -175,7 +175,10 @@ fn a_rule_gives_nothing_and_shows_nothing() {
         let effects = stage.tightened(BOB, 2, "one_a", by);
         assert!(matches!(
             effects.verdict,
-            Some(Verdict::Held { asked: false, .. })
+            Some(Verdict::Held {
+                why: HeldFor::Capability,
+                ..
+            })
         ));
         stage.cancel(BOB, 2);
     }

@@ -85,6 +85,10 @@ impl World {
         self.books.forget();
         self.shell.forget();
         self.books.count("crashed");
+        // The journal has them.
+        for braked in std::mem::take(&mut self.books.braked) {
+            self.brake(&braked, true);
+        }
         for id in self.books.deals.keys().copied().collect::<Vec<_>>() {
             let arrived = self.prng.one_in(2);
             self.books.recover(id, arrived);
