@@ -192,6 +192,8 @@ impl<H: Handles> Topic<H> {
         }
         let member = Member {
             hidden,
+            // As its name is, which had another bearer before.
+            braked: self.is_braked(server),
             ..Member::new(server.clone(), Some(handle), capabilities)
         };
         let person = member.person();

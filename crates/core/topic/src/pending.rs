@@ -79,7 +79,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether `who` could approve or reject a proposal that is not over without an envelope: every
-    /// participant that could make the call under its public name, except its proposer.
+    /// participant that could make the call under its public name, except its proposer. A pause
+    /// aside: see [`Topic::is_braked`].
     pub fn could_decide(
         &self,
         id: OperationId,
@@ -91,7 +92,6 @@ impl<H: Handles> Topic<H> {
         };
         proposal.is_open()
             && proposal.terms.by != *who
-            && !self.is_braked(who)
             && self.covers_as_call(capabilities, proposal)
     }
 

@@ -91,6 +91,8 @@ pub struct Dispatch {
     /// The rules by which proposals are decided.
     pub(crate) rules: RuleDesk,
     pub(crate) standing: StandingOf,
+    /// Locked while a participant is paused or resumed, so that journal and topic have one order.
+    pub(crate) braking: tokio::sync::Mutex<()>,
     topic: Mutex<Topic>,
     mailboxes: Mailboxes,
     /// Its room.
@@ -157,6 +159,7 @@ impl Dispatch {
             ledgers,
             rules,
             standing,
+            braking: tokio::sync::Mutex::default(),
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),
             room,

@@ -9,6 +9,7 @@
 mod accounts;
 mod as_text;
 mod awaited;
+pub mod brakes;
 mod builtin;
 pub mod by_rule;
 mod call;

@@ -147,7 +147,8 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Ref
         proposals.retain(|proposal| all || !proposal.state.is_over());
         let more = proposals.len() > limit;
         let page = proposals.into_iter().take(limit).map(|proposal| {
-            let may_decide = topic.could_decide(proposal.id, who, &capabilities);
+            let may_decide =
+                topic.could_decide(proposal.id, who, &capabilities) && !topic.is_braked(who);
             Seen {
                 proposal,
                 may_decide,
@@ -176,7 +177,8 @@ pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Re
             .proposal(find(topic, call, &id)?)
             .ok_or_else(unknown_proposal)?;
         let capabilities = held(topic, call);
-        let may_decide = topic.could_decide(proposal.id, who, &capabilities);
+        let may_decide =
+            topic.could_decide(proposal.id, who, &capabilities) && !topic.is_braked(who);
         Ok::<_, Refusal>(Seen {
             proposal,
             may_decide,

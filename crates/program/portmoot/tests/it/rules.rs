@@ -6,6 +6,8 @@ mod budgets;
 mod clients;
 mod direct;
 mod files;
+mod paused;
+mod rejected;
 mod restarts;
 mod roads;
 mod servers;

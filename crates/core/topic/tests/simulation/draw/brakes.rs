@@ -26,7 +26,7 @@ impl World {
 
     pub(crate) fn brake(&mut self, participant: &ParticipantId, is_braked: bool) {
         let toggles = self.books.braked.contains(participant) != is_braked;
-        let is_shown = self.books.is_here(participant) && toggles;
+        let is_shown = self.books.is_seen(participant) && toggles;
         if is_braked {
             self.books.braked.insert(participant.clone());
         } else {

@@ -85,16 +85,16 @@ impl World {
         self.books.forget();
         self.shell.forget();
         self.books.count("crashed");
-        // The journal has them.
-        for braked in std::mem::take(&mut self.books.braked) {
-            self.brake(&braked, true);
-        }
         for id in self.books.deals.keys().copied().collect::<Vec<_>>() {
             let arrived = self.prng.one_in(2);
             self.books.recover(id, arrived);
         }
         self.restore();
         self.restores_tasks(tasks);
+        // The journal has the pauses, too.
+        for braked in std::mem::take(&mut self.books.braked) {
+            self.brake(&braked, true);
+        }
         // Participants that may no longer propose are revoked again, some while they are absent.
         for (participant, granted) in self.books.standings() {
             match granted {
