@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use model::{
-    GATEWAY, KindRef, MethodFacts, PROPOSAL, ParticipantId, REJECT, REQUEST,
+    GATEWAY, KindRef, MethodFacts, PAUSE, PROPOSAL, ParticipantId, REJECT, REQUEST,
     method::is_notification,
 };
 
@@ -85,11 +85,11 @@ impl<H: Handles> Topic<H> {
     }
 }
 
-/// Whether an envelope does something directly that a paused participant may not: it decides, or
-/// requests something of others. Notifications, lists and the gateway's own tools pass: what these
+/// Whether an envelope does something directly that a paused participant may not: it decides, pauses
+/// or resumes, or requests something of others. Notifications, lists and the gateway's own tools pass: what these
 /// do is judged again.
 pub(crate) fn is_braked_envelope(kind: KindRef<'_>, to: &[&str]) -> bool {
-    if kind.head() == REJECT {
+    if kind.head() == REJECT || kind.head() == PAUSE {
         return true;
     }
     let Some(method) = kind.method().filter(|_| kind.head() == REQUEST) else {

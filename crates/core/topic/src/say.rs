@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalState, REJECT,
-    Refusal,
+    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, PAUSE, ParticipantId, ProposalState,
+    REJECT, RESUME, Refusal,
 };
 
 use crate::{
@@ -32,7 +32,7 @@ const NOTIFICATIONS: &str = "mcp/request:notifications/";
 /// The beginning of the heads of the gateway's own kinds.
 const GATEWAYS: &str = "portmoot/";
 /// Those that participants use too: acts on the gateway.
-const ACTS: [&str; 1] = [REJECT];
+const ACTS: [&str; 3] = [REJECT, PAUSE, RESUME];
 /// Heads of the kinds by which a server answers or notifies.
 const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
@@ -57,8 +57,9 @@ impl<H: Handles> Topic<H> {
             let refusal = refusals::of_tightening(&tightening);
             return self.refuse_envelope(link, say.message, refusal, tightening.cause());
         }
-        // Without a capability for its kind the envelope is for the gateway alone.
-        let is_for_gateway = rule.at.is_none();
+        // Without a capability for its kind the envelope is for the gateway alone, and so is one that
+        // pauses or resumes: the gateway announces that it is done.
+        let is_for_gateway = rule.at.is_none() || kind == PAUSE || kind == RESUME;
         self.effects.verdict = Some(Verdict::Admitted {
             to: None,
             own: None,
@@ -207,6 +208,12 @@ impl<H: Handles> Topic<H> {
         }
         let (at_link, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let granted = at_link.granted(member, narrowing);
+        let parsed = if kind == RESUME {
+            // The right to pause is the right to resume.
+            KindRef::parse(PAUSE).map_err(|_| Cause::Malformed)?
+        } else {
+            parsed
+        };
         let judged = match judge_kind(&granted, parsed, to) {
             // What it could request it may propose, while it is paused.
             Err(cause) if member.braked => {

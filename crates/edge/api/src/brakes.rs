@@ -1,10 +1,7 @@
 //! Emergency brakes: `/api/v1/topics/{topic}/participants/{id}/pause` and `/resume`.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Path, State};
-use gateway::Dispatch;
 use gateway::brakes::Braking;
 use model::{PAUSE, ParticipantId, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
@@ -39,7 +36,7 @@ pub(crate) async fn pause(
 ) -> ApiResult<Json<Pause>> {
     let dispatch = api.registry.enter(&topic, &caller)?;
     api.authorize(&caller, PAUSE, Some(dispatch.name()))?;
-    let participant = known(&api, &dispatch, &id)?;
+    let participant = ParticipantId::new(&id).map_err(|_| unknown(&id))?;
     let reason = reason.filter(|reason| !reason.is_empty());
     let brake = dispatch
         .pause(Braking {
@@ -78,21 +75,6 @@ pub(crate) async fn resume(
         participant: id,
         topic,
     }))
-}
-
-/// A participant that is in a topic, or may enter it: a misspelled name is paused in vain.
-fn known(api: &Api, dispatch: &Arc<Dispatch>, id: &str) -> Result<ParticipantId, Refusal> {
-    let participant = ParticipantId::new(id).map_err(|_| unknown(id))?;
-    let is_here = dispatch.with(|topic| topic.has_participant(&participant));
-    let may_enter = || {
-        let known = api.registry.known(&participant);
-        known.is_some_and(|known| api.registry.may_enter(&known, dispatch.name()))
-    };
-    if is_here || may_enter() {
-        Ok(participant)
-    } else {
-        Err(unknown(id))
-    }
 }
 
 fn unknown(id: &str) -> Refusal {

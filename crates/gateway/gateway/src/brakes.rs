@@ -9,13 +9,16 @@ use std::sync::Arc;
 
 use model::{GATEWAY, PAUSE, ParticipantId, RESUME, Refusal, RefusalCode};
 use platform::unix_ms;
+use serde::Deserialize;
 use store::{StoreError, not_written};
 use tokio::sync::oneshot;
 use topic::Brake;
+use wire::mcpx::Envelope;
 
 use crate::brakes::kept::{BrakeRecord, KeptBrake};
 use crate::by_rule::judge;
 use crate::dispatch::Dispatch;
+use crate::link::Link;
 use crate::live::{Event, Server};
 use crate::record::Record;
 
@@ -70,6 +73,35 @@ impl Dispatch {
         let change = tokio::spawn(change(Arc::clone(self), braking));
         let lost = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
         change.await.map_err(lost)?
+    }
+
+    /// Carries out an envelope that pauses or resumes and was admitted. Its sender gets the refusal,
+    /// if there is one.
+    pub(crate) fn brake_asked(self: &Arc<Self>, link: &Arc<Link>, envelope: Arc<Envelope>) {
+        let Ok(Asked {
+            participant,
+            reason,
+        }) = asked_by(&envelope)
+        else {
+            return;
+        };
+        let (dispatch, link) = (Arc::clone(self), Arc::clone(link));
+        tokio::spawn(async move {
+            let by = link.participant.id.clone();
+            let braking = Braking {
+                by,
+                participant,
+                reason,
+            };
+            let done = if envelope.kind() == PAUSE {
+                Arc::clone(&dispatch).paused(braking).await.map(drop)
+            } else {
+                Arc::clone(&dispatch).resumed(braking).await
+            };
+            if let Err(refusal) = done {
+                dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
+            }
+        });
     }
 
     async fn paused(self: Arc<Self>, braking: Braking) -> Result<Brake, Refusal> {
@@ -175,6 +207,14 @@ impl Dispatch {
             return Err(Refusal::new(RefusalCode::Unsupported, why)
                 .hint("take it out of use: portmoot servers disable NAME"));
         }
+        // A misspelled name would be paused in vain.
+        let is_known = self.with(|topic| topic.has_participant(participant))
+            || (self.standing)(participant).is_some();
+        if !is_known {
+            let why = "there is no participant of this name here";
+            return Err(Refusal::new(RefusalCode::UnknownTarget, why)
+                .hint("list them: portmoot participants ls"));
+        }
         if !self.with(|topic| topic.has_room_for_brake(participant)) {
             let why = "as many participants as may be are paused here already";
             return Err(Refusal::new(RefusalCode::Overloaded, why)
@@ -232,6 +272,50 @@ impl Dispatch {
     ) {
         Record(self).not_braked(by, participant, kind, refusal.code.as_str());
     }
+}
+
+/// Whether an envelope asks that a participant be paused or resumed.
+pub(crate) fn is_of(envelope: &Envelope) -> bool {
+    envelope.kind() == PAUSE || envelope.kind() == RESUME
+}
+
+/// The payload of an envelope that pauses or resumes.
+#[derive(Deserialize)]
+struct WrittenAsk {
+    participant: String,
+    reason: Option<String>,
+}
+
+/// A participant that is to be paused or resumed, and why.
+pub(crate) struct Asked {
+    participant: ParticipantId,
+    reason: Option<String>,
+}
+
+/// What an envelope asks for that pauses or resumes.
+///
+/// # Errors
+/// If its payload cannot be read.
+pub(crate) fn asked_by(envelope: &Envelope) -> Result<Asked, Refusal> {
+    let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
+    json::refuse_duplicates(envelope.payload())
+        .map_err(|error| wrong(format!("the payload is no JSON: {error}")))?;
+    let WrittenAsk {
+        participant,
+        reason,
+    } = serde_json::from_slice(envelope.payload()).map_err(|_| {
+        wrong(
+            "the payload is an object with `participant` and perhaps a `reason`, both texts"
+                .to_owned(),
+        )
+    })?;
+    let participant = ParticipantId::new(&participant)
+        .map_err(|error| wrong(format!("`participant` is no name: {error}")))?;
+    let reason = reason.filter(|reason| !reason.is_empty());
+    Ok(Asked {
+        participant,
+        reason,
+    })
 }
 
 /// Takes over the pauses of the journal.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{KindRef, ParticipantId, REJECT, REQUEST, Refusal, RefusalCode};
+use model::{KindRef, PAUSE, ParticipantId, REJECT, REQUEST, RESUME, Refusal, RefusalCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
@@ -136,6 +136,10 @@ fn refuse_acts(kind: &str) -> Result<(), Refusal> {
     if kind == REJECT {
         return Err(malformed("a rejection cannot be sent as a message")
             .hint("reject with reject_proposal, or with POST /api/v1/proposals/ID/reject"));
+    }
+    if kind == PAUSE || kind == RESUME {
+        return Err(malformed("a pause cannot be sent as a message")
+            .hint("pause with POST /api/v1/topics/TOPIC/participants/NAME/pause"));
     }
     Ok(())
 }

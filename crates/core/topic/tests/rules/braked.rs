@@ -250,3 +250,24 @@ fn a_topic_has_so_many_paused_participants() {
     stage.brake("bob");
     assert!(stage.topic.is_braked(&id("bob")));
 }
+
+#[test]
+fn envelopes_that_pause_are_admitted_by_one_right_and_are_for_the_gateway_alone() {
+    let mut stage = stage();
+    for kind in ["portmoot/pause", "portmoot/resume"] {
+        assert_eq!(refused(&stage.say(CID, kind, &[])), Cause::NotAdmitted);
+    }
+    stage.regrant("cid", &["portmoot/pause", "chat"]);
+    for kind in ["portmoot/pause", "portmoot/resume"] {
+        let effects = stage.say(CID, kind, &[]);
+        assert!(
+            matches!(effects.verdict, Some(Verdict::Admitted { .. })),
+            "{effects:?}"
+        );
+        assert!(shown(&effects).is_empty(), "{effects:?}");
+    }
+    stage.brake("cid");
+    for kind in ["portmoot/pause", "portmoot/resume"] {
+        assert_eq!(refused(&stage.say(CID, kind, &[])), Cause::Paused);
+    }
+}

@@ -13,6 +13,7 @@ use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::check::{self, EnvelopeCall, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
+use crate::brakes;
 use crate::incoming::{Incoming, Names, Tag};
 use crate::link::{Link, Requester};
 use crate::live::{Live, Server};
@@ -37,6 +38,13 @@ pub(super) fn read(
     };
     Ok(match Head::of(kind) {
         None if envelope.kind() == REJECT => rejection(dispatch, by.link, envelope),
+        // A pause is carried out once the topic has admitted it.
+        None if brakes::is_of(envelope) => match brakes::asked_by(envelope) {
+            Ok(_) => Intent::None,
+            Err(refusal) => Intent::Unreadable {
+                refusal: Box::new(refusal),
+            },
+        },
         None => Intent::None,
         Some(Head::Response) => answer(dispatch, envelope),
         Some(Head::Proposal) => proposal(dispatch, by.link, envelope),

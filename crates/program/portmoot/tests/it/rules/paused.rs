@@ -186,7 +186,7 @@ fn only_those_with_the_right_pause_others_and_none_itself() {
     refused("ann", "scout", "pause", 403, "portmoot/pause");
     refused("ann", "scout", "resume", 403, "portmoot/pause");
     refused("boss", "boss", "pause", 409, "itself");
-    refused("boss", "scuot", "pause", 404, "scuot");
+    refused("boss", "scuot", "pause", 404, "no participant of this name");
     refused("boss", "bank", "pause", 400, "no calls of its own");
     refused("boss", "portmoot", "pause", 400, "no calls of its own");
     refused("boss", "scout", "resume", 409, "not paused");
@@ -218,4 +218,55 @@ fn only_those_with_the_right_pause_others_and_none_itself() {
     let (status, answer) = bank.brakes_not("payer", "scout", "resume", &none);
     assert_eq!(status, 403, "{answer}");
     assert!(answer.contains("paused participant"), "{answer}");
+}
+
+#[test]
+fn an_overseer_pauses_and_resumes_by_envelopes() {
+    let bank = Bank::new();
+    let mut boss = Socket::enter(&bank.gateway, "boss", "?echo=true");
+    let mut dave = Socket::enter(&bank.gateway, "dave", "?echo=false");
+    let payload = json!({ "participant": "payer", "reason": "look first" });
+    boss.send("portmoot/pause", "b1", &[], json!({}), &payload);
+    // The gateway announces it; the envelope itself is for the gateway alone.
+    let notice = dave.receive_until(|one| one["kind"] == "portmoot/pause");
+    let expected = json!({ "participant": "payer", "by": "boss", "reason": "look first" });
+    assert_eq!(
+        (&notice["from"], &notice["payload"]),
+        (&json!("portmoot"), &expected)
+    );
+    bank.asks_for("payer", "bank_pay", 21);
+    let payload = json!({ "participant": "payer" });
+    boss.send("portmoot/resume", "b2", &[], json!({}), &payload);
+    dave.receive_until(|one| one["kind"] == "portmoot/resume");
+    pays_directly(&bank, 22);
+    let refused = |socket: &mut Socket, id: &str, payload: Value, code: &str| {
+        socket.send("portmoot/pause", id, &[], json!({}), &payload);
+        let answer = socket.receive_until(|one| one["correlation_id"] == id);
+        assert_eq!(answer["payload"]["error"], code, "{answer}");
+    };
+    let scout = || json!({ "participant": "scout" });
+    refused(&mut dave, "x1", scout(), "capability_violation");
+    refused(&mut boss, "x2", json!({}), "malformed_envelope");
+    refused(
+        &mut boss,
+        "x3",
+        json!({ "participant": 1 }),
+        "malformed_envelope",
+    );
+    refused(
+        &mut boss,
+        "x4",
+        json!({ "participant": "boss" }),
+        "conflict",
+    );
+    refused(
+        &mut boss,
+        "x5",
+        json!({ "participant": "scuot" }),
+        "unknown_target",
+    );
+    let log = AuditLog(&bank.home);
+    log.has("boss", "portmoot/pause", "admitted", "look first");
+    log.has("dave", "portmoot/pause", "refused", "not_admitted");
+    log.is_whole();
 }
