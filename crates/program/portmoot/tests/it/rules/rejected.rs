@@ -81,7 +81,7 @@ fn a_reviewer_rejects_a_held_call_by_an_envelope_with_a_code_and_a_reason() {
         "boss",
         "mcp/proposal:tools/call:pay",
         "rejected",
-        "not on a Saturday",
+        "context: not on a Saturday",
     );
     log.is_whole();
     assert_eq!(bank.server.calls("pay"), 0);
