@@ -112,25 +112,17 @@ impl Dispatch {
         } = braking;
         // In the journal's order, so that a restart comes to the same state.
         let _one = self.braking.lock().await;
-        let may = self
-            .may_brake(&by, &participant)
-            .and_then(|()| self.may_pause(&participant, reason.as_deref()));
-        may.inspect_err(|refusal| self.record_refused(&by, &participant, PAUSE, refusal))?;
+        self.may_brake(&by, &participant)
+            .and_then(|()| self.may_pause(&participant, reason.as_deref()))
+            .inspect_err(|refusal| self.record_refused(&by, &participant, PAUSE, refusal))?;
         let permit = self.audit.reserve_of(&by)?;
         let brake = Brake {
             by: by.clone(),
             reason: reason.as_deref().map(Arc::from),
             since_ms: unix_ms(),
         };
-        let written = self
-            .write_brake(BrakeRecord::Paused(KeptBrake {
-                topic: self.name().to_string(),
-                participant: participant.to_string(),
-                by: by.to_string(),
-                reason: reason.clone(),
-                at_ms: brake.since_ms,
-            }))
-            .await;
+        let kept = KeptBrake::of(self.name(), &participant, &brake);
+        let written = self.write_brake(BrakeRecord::Paused(kept)).await;
         self.take(Event::Brake {
             participant: &participant,
             brake: Some(brake.clone()),
@@ -151,10 +143,9 @@ impl Dispatch {
             reason,
         } = braking;
         let _one = self.braking.lock().await;
-        let may = self
-            .may_brake(&by, &participant)
-            .and_then(|()| self.may_resume(&participant));
-        may.inspect_err(|refusal| self.record_refused(&by, &participant, RESUME, refusal))?;
+        self.may_brake(&by, &participant)
+            .and_then(|()| self.may_resume(&participant))
+            .inspect_err(|refusal| self.record_refused(&by, &participant, RESUME, refusal))?;
         let permit = self.audit.reserve_of(&by)?;
         let written = self
             .write_brake(BrakeRecord::Resumed {
@@ -195,14 +186,7 @@ impl Dispatch {
             let why = format!("a reason has at most {PAUSE_REASON_BYTES_MAX} bytes");
             return Err(Refusal::new(RefusalCode::TooLarge, why));
         }
-        let is_server = self.with(|topic| {
-            let server = topic.server(participant).map(|server| server.handle);
-            server.is_some_and(|server| match server {
-                Server::Gateway => true,
-                Server::Upstream(server) => !server.serves(),
-            })
-        });
-        if is_server || participant.as_str() == GATEWAY {
+        if self.is_plain_server(participant) {
             let why = "a server makes no calls of its own, so it cannot be paused";
             return Err(Refusal::new(RefusalCode::Unsupported, why)
                 .hint("take it out of use: portmoot servers disable NAME"));
@@ -221,6 +205,16 @@ impl Dispatch {
                 .hint("resume those that are gone: portmoot participants resume NAME"));
         }
         Ok(())
+    }
+
+    /// Whether this is a server, or the gateway itself, and no participant that serves.
+    fn is_plain_server(&self, participant: &ParticipantId) -> bool {
+        let server = self.with(|topic| topic.server(participant));
+        let is_server = server.is_some_and(|server| match server.handle {
+            Server::Gateway => true,
+            Server::Upstream(server) => !server.serves(),
+        });
+        is_server || participant.as_str() == GATEWAY
     }
 
     fn may_resume(&self, participant: &ParticipantId) -> Result<(), Refusal> {

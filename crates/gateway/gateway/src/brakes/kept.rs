@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::{ParticipantId, TopicName};
 use serde::{Deserialize, Serialize};
 use store::Fold;
+use topic::Brake;
 
 /// A fact about pauses that the gateway needs after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,19 @@ pub(crate) struct KeptBrake {
     pub(crate) reason: Option<String>,
     /// Time in Unix milliseconds.
     pub(crate) at_ms: u64,
+}
+
+impl KeptBrake {
+    /// The pause of a participant in a topic, as the journal has it.
+    pub(crate) fn of(topic: &TopicName, participant: &ParticipantId, brake: &Brake) -> Self {
+        Self {
+            topic: topic.to_string(),
+            participant: participant.to_string(),
+            by: brake.by.to_string(),
+            reason: brake.reason.as_deref().map(str::to_owned),
+            at_ms: brake.since_ms,
+        }
+    }
 }
 
 /// All pauses of the journal.
