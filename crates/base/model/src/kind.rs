@@ -6,6 +6,12 @@ use std::fmt;
 pub const REQUEST: &str = "mcp/request";
 /// The head of a proposal: a request for another participant to make.
 pub const PROPOSAL: &str = "mcp/proposal";
+/// The kind of an envelope that rejects a proposal, and the capability to send it.
+pub const REJECT: &str = "portmoot/reject";
+/// The kind under which a participant is paused, and the capability to pause and resume others.
+pub const PAUSE: &str = "portmoot/pause";
+/// The kind under which a participant is resumed.
+pub const RESUME: &str = "portmoot/resume";
 
 /// The head of a response.
 pub(crate) const RESPONSE: &str = "mcp/response";

@@ -110,6 +110,28 @@ pub enum RejectReason {
     Context,
 }
 
+impl RejectReason {
+    /// The codes with which a reviewer chooses one.
+    pub const CODES: [&str; 2] = ["arguments", "context"];
+
+    /// The reason of a code.
+    #[must_use]
+    pub fn of_code(code: &str) -> Option<Self> {
+        let mut chosen = [Self::Arguments, Self::Context].into_iter();
+        chosen.find(|reason| reason.code() == Some(code))
+    }
+
+    /// Its code; `None` if none was chosen.
+    #[must_use]
+    pub fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Unsaid => None,
+            Self::Arguments => Some("arguments"),
+            Self::Context => Some("context"),
+        }
+    }
+}
+
 /// Measures of a decision that the gateway takes; by default those of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Deliberation {
@@ -328,6 +350,17 @@ impl CallRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reviewer_chooses_a_reason_by_its_code() {
+        for code in RejectReason::CODES {
+            let reason = RejectReason::of_code(code).unwrap();
+            assert_eq!(reason.code(), Some(code));
+        }
+        for no_code in ["", "unsaid", "Arguments", "context ", "policy"] {
+            assert_eq!(RejectReason::of_code(no_code), None, "{no_code}");
+        }
+    }
 
     #[test]
     fn a_rule_names_a_redacted_member_and_what_holds_it_or_lies_inside() {

@@ -12,7 +12,7 @@ use crate::{
     event::{Decision, Terms},
     members::Member,
     operations::State,
-    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling},
+    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, Unpublished},
     refusals,
 };
 
@@ -150,6 +150,9 @@ impl<H: Handles> Topic<H> {
             }
             return if withdraws { Ok(()) } else { Err(Cause::Own) };
         }
+        if self.is_braked(&ruling.by) {
+            return Err(Cause::Paused);
+        }
         if withdraws {
             return Err(Cause::NotAdmitted);
         }
@@ -159,7 +162,7 @@ impl<H: Handles> Topic<H> {
         }
         let granted = self.granted_to(&ruling.by, ruling.outside.as_ref(), narrowing);
         // An envelope names what servers call it; a decision without one, what clients call it.
-        let may_request = if ruling.requested.is_some() {
+        let may_request = if ruling.is_envelope() {
             proposal.is_asked_for(&granted)
         } else {
             self.covers_as_call(&granted, proposal)
@@ -280,8 +283,17 @@ impl<H: Handles> Topic<H> {
             state,
             reason,
             handle,
+            unpublished,
             ..
         } = ruling;
+        if let Some(envelope) = unpublished {
+            let Unpublished {
+                message,
+                bytes,
+                audience,
+            } = *envelope;
+            self.publish(message, bytes, audience);
+        }
         if let Some(proposal) = self.proposals.get_mut(id) {
             proposal.decided = Some(Decided {
                 by,

@@ -14,7 +14,7 @@ use crate::Handles;
 pub use addressee::Addressee;
 pub use proposal::{DECIDERS_SHOWN_MAX, ProposalChange, ProposalView};
 pub use room::{Mirrored, RoomEffect};
-pub use verdict::{Cause, Ended, Ignored, Rule, Verdict};
+pub use verdict::{Cause, Ended, HeldFor, Ignored, Rule, Verdict};
 
 /// All effects of one step.
 #[derive(Debug)]

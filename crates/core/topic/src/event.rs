@@ -12,7 +12,7 @@ use model::{
     ParticipantId, Refusal,
 };
 
-use crate::{Audience, Handles, ServerLists};
+use crate::{Audience, Brake, Handles, ServerLists};
 pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
     Tightening,
@@ -53,6 +53,16 @@ pub enum Event<'a, H: Handles> {
         participant: &'a ParticipantId,
         /// Its new capabilities, whole.
         capabilities: Arc<Capabilities>,
+    },
+    /// A participant is paused, or resumed. It need not be in the topic. While it is paused, what it
+    /// could request directly is held as a proposal, or refused where the topic holds none; it
+    /// decides nothing, and withdraws its own. What it has begun goes on. The verdict is
+    /// [`Verdict::Refused`](crate::Verdict::Refused) if too many participants are paused.
+    Brake {
+        /// The participant.
+        participant: &'a ParticipantId,
+        /// Its pause; `None` resumes it.
+        brake: Option<Brake>,
     },
     /// The configuration changes, whole: callers see what was there before, or all of what is there
     /// from now on, and are notified once of the difference.

@@ -64,6 +64,7 @@
 mod admission;
 mod asks;
 mod audience;
+mod brakes;
 mod bucket;
 mod catalog;
 mod config;
@@ -106,6 +107,7 @@ mod view;
 
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
+pub use brakes::{BRAKES_MAX, Brake};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{
     AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, TopicSettings, UPSTREAMS_MAX,
@@ -114,7 +116,7 @@ pub use config::{
 pub use departures::DEPARTURES_MAX;
 pub use direct::RequestDestination;
 pub use effect::{
-    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored,
+    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor, Ignored, Mirrored,
     ProposalChange, ProposalView, Receiver, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{

@@ -32,6 +32,8 @@ pub(crate) struct Member<H: Handles> {
     pub(crate) hidden: bool,
     /// A server that does not run, which other participants do not see either.
     pub(crate) away: bool,
+    /// Whether it is paused.
+    pub(crate) braked: bool,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) bucket: Option<Bucket>,
     /// Unordered: no effect may depend on the order.
@@ -56,6 +58,7 @@ impl<H: Handles> Member<H> {
             server,
             hidden: false,
             away: false,
+            braked: false,
             capabilities,
             bucket: None,
             links: Vec::new(),
@@ -96,6 +99,7 @@ impl<H: Handles> Member<H> {
         Person {
             id: self.id.clone(),
             capabilities: Arc::clone(&self.capabilities),
+            paused: self.braked,
         }
     }
 }
@@ -376,8 +380,8 @@ impl<H: Handles> Members<H> {
         self.seats.get(seat.0)?.as_ref()
     }
 
-    /// Mutable access, for all but what the roster depends on: see [`Members::set_capabilities`]
-    /// and [`Members::set_away`].
+    /// Mutable access, for all but what the roster depends on: see [`Members::set_capabilities`],
+    /// [`Members::set_away`] and [`Members::set_braked`].
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
         self.seats.get_mut(seat.0)?.as_mut()
     }
@@ -410,6 +414,13 @@ impl<H: Handles> Members<H> {
     pub(crate) fn set_away(&mut self, seat: Seat, away: bool) {
         if let Some(member) = self.get_mut(seat) {
             member.away = away;
+        }
+        self.show(seat);
+    }
+
+    pub(crate) fn set_braked(&mut self, seat: Seat, braked: bool) {
+        if let Some(member) = self.get_mut(seat) {
+            member.braked = braked;
         }
         self.show(seat);
     }

@@ -97,6 +97,7 @@ impl<H: Handles> Topic<H> {
         if let Some(rate) = rate {
             member.bucket = Some(self.members.bucket(participant, rate, self.now_ms));
         }
+        member.braked = self.is_braked(participant);
         self.members.sit(member)
     }
 
@@ -191,6 +192,8 @@ impl<H: Handles> Topic<H> {
         }
         let member = Member {
             hidden,
+            // As its name is, which had another bearer before.
+            braked: self.is_braked(server),
             ..Member::new(server.clone(), Some(handle), capabilities)
         };
         let person = member.person();
@@ -239,8 +242,8 @@ impl<H: Handles> Topic<H> {
         });
     }
 
-    /// Announces a participant's new capabilities, if others see it.
-    fn announce_changed(&mut self, seat: Seat) {
+    /// Announces a participant's new capabilities, or its pause, if others see it.
+    pub(crate) fn announce_changed(&mut self, seat: Seat) {
         if let Some(member) = self.members.get(seat)
             && member.is_seen()
         {

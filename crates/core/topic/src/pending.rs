@@ -79,7 +79,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether `who` could approve or reject a proposal that is not over without an envelope: every
-    /// participant that could make the call under its public name, except its proposer.
+    /// participant that could make the call under its public name, except its proposer. A pause
+    /// aside: see [`Topic::is_braked`].
     pub fn could_decide(
         &self,
         id: OperationId,
@@ -188,7 +189,7 @@ impl<H: Handles> Topic<H> {
         let others = self
             .members
             .callers()
-            .filter(|member| member.id != proposal.terms.by);
+            .filter(|member| member.id != proposal.terms.by && !member.braked);
         others
             .filter(|member| self.covers(&member.capabilities, proposal))
             .map(|member| member.id.clone())

@@ -85,6 +85,13 @@ fn words(cause: Cause) -> Refusal {
             Some("propose it with `mcp/proposal`, and wait for the decision"),
         ),
         Cause::RuleRejects => (Code::CapabilityViolation, "a rule rejects this", None),
+        Cause::Paused => (
+            Code::CapabilityViolation,
+            "you are paused: what you could do yourself waits for the decision of another participant",
+            Some(
+                "propose it with `mcp/proposal`, and wait for the decision, or until you are resumed",
+            ),
+        ),
         Cause::Withdrawn => (
             Code::Forbidden,
             "the permission for this was withdrawn",
@@ -212,6 +219,10 @@ pub(crate) fn of_decision(cause: Cause) -> Box<Refusal> {
             "there is no open proposal of this id that you may decide",
         ),
         Cause::Expired => Refusal::new(RefusalCode::Conflict, "this proposal has expired"),
+        Cause::Paused => Refusal::new(
+            RefusalCode::CapabilityViolation,
+            "a paused participant decides nothing until it is resumed",
+        ),
         Cause::Moot => Refusal::new(
             RefusalCode::Conflict,
             "this proposal was withdrawn meanwhile",

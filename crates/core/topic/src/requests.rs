@@ -11,7 +11,7 @@ use crate::{
     BuiltinTool, Handles, Topic,
     admission::{Looker, judge, proposes},
     catalog::Route,
-    effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
+    effect::{Cause, Effect, HeldFor, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, PublicTarget, RequestEvent, Tightening},
     members::{Link, Seat},
     names::APP_SCHEME,
@@ -36,8 +36,8 @@ struct Accepted<'a> {
 enum Judgement {
     /// It runs, by this rule.
     Admitted(Rule),
-    /// It is held as a proposal: because a rule asks, or because its caller may only propose it.
-    Held { asked: bool },
+    /// It is held as a proposal.
+    Held { why: HeldFor },
 }
 
 impl Judgement {
@@ -53,11 +53,22 @@ impl Judgement {
     fn tightened(self, by: Option<&Tightening>, can_be_held: bool) -> Result<Self, Cause> {
         match (by, self) {
             (Some(Tightening::Ask), Self::Admitted(_)) if can_be_held => {
-                Ok(Self::Held { asked: true })
+                Ok(Self::Held { why: HeldFor::Rule })
             }
             (Some(Tightening::Ask), Self::Admitted(_)) => Err(Cause::RuleAsks),
             (Some(Tightening::Reject { .. }), Self::Admitted(_)) => Err(Cause::RuleRejects),
             (_, judgement) => Ok(judgement),
+        }
+    }
+
+    /// The judgement with what a pause of its caller takes of it: all that needs a capability.
+    fn braked(self, can_be_held: bool) -> Result<Self, Cause> {
+        match self {
+            Self::Admitted(rule) if rule.at.is_some() && can_be_held => Ok(Self::Held {
+                why: HeldFor::Pause,
+            }),
+            Self::Admitted(rule) if rule.at.is_some() => Err(Cause::Paused),
+            judgement => Ok(judgement),
         }
     }
 
@@ -69,7 +80,7 @@ impl Judgement {
                 own,
                 rule,
             },
-            Self::Held { asked } => Verdict::Held { to, own, asked },
+            Self::Held { why } => Verdict::Held { to, own, why },
         }
     }
 }
@@ -237,7 +248,9 @@ impl<H: Handles> Topic<H> {
                 at,
             }),
             Err(Cause::NotAdmitted) if promotes && proposes(&granted, method, context, server) => {
-                Judgement::Held { asked: false }
+                Judgement::Held {
+                    why: HeldFor::Capability,
+                }
             }
             Err(cause) => return Err(cause),
         };
@@ -249,8 +262,12 @@ impl<H: Handles> Topic<H> {
         }
         let server = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
         let can_be_held = promotes && MethodFacts::of(method).is_proposable;
+        let mut judgement = judgement.tightened(tightening, can_be_held)?;
+        if member.braked {
+            judgement = judgement.braked(can_be_held)?;
+        }
         Ok(Accepted {
-            judgement: judgement.tightened(tightening, can_be_held)?,
+            judgement,
             route,
             server,
         })

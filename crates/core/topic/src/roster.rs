@@ -11,6 +11,8 @@ pub struct Person {
     pub id: ParticipantId,
     /// Its capabilities.
     pub capabilities: Arc<Capabilities>,
+    /// Whether it is paused ([`Brake`](crate::Brake)).
+    pub paused: bool,
 }
 
 /// Participants in one piece of a roster.
@@ -101,6 +103,7 @@ mod tests {
         Person {
             id,
             capabilities: Arc::clone(capabilities),
+            paused: false,
         }
     }
 

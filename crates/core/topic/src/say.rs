@@ -1,13 +1,17 @@
 //! Envelopes to the room: admission by kind and addressees, publication, and the receivers' part.
 
+use std::sync::Arc;
+
 use model::{
-    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalState, Refusal,
+    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, PAUSE, ParticipantId, ProposalState,
+    REJECT, RESUME, Refusal,
 };
 
 use crate::{
     Handles, Topic,
     admission::judge_kind,
     audience::{Audience, Reach},
+    brakes::{is_braked_envelope, proposed_request},
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say, Terms},
     proposals::{DEFERRED_MAX, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
@@ -27,7 +31,9 @@ pub(crate) struct Said<'a, H: Handles> {
 const NOTIFICATIONS: &str = "mcp/request:notifications/";
 /// The beginning of the heads of the gateway's own kinds.
 const GATEWAYS: &str = "portmoot/";
-/// Heads of the kinds by which it answers or notifies.
+/// Those that participants use too: acts on the gateway.
+const ACTS: [&str; 3] = [REJECT, PAUSE, RESUME];
+/// Heads of the kinds by which a server answers or notifies.
 const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
 impl<H: Handles> Topic<H> {
@@ -51,8 +57,9 @@ impl<H: Handles> Topic<H> {
             let refusal = refusals::of_tightening(&tightening);
             return self.refuse_envelope(link, say.message, refusal, tightening.cause());
         }
-        // Without a capability for its kind the envelope is for the gateway alone.
-        let is_for_gateway = rule.at.is_none();
+        // Without a capability for its kind the envelope is for the gateway alone, and so is one that
+        // pauses or resumes: the gateway announces that it is done.
+        let is_for_gateway = rule.at.is_none() || kind == PAUSE || kind == RESUME;
         self.effects.verdict = Some(Verdict::Admitted {
             to: None,
             own: None,
@@ -101,10 +108,10 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether participants get an envelope only if its proposal comes to something: it proposes,
-    /// or is a request that names a proposal.
+    /// Whether participants get an envelope only if its proposal comes to something: it proposes or
+    /// rejects, or is a request that names a proposal.
     fn waits_for_proposal(&mut self, say: &Say<'_, H>, kind: KindRef<'_>) -> bool {
-        if kind.head() == model::PROPOSAL {
+        if kind.head() == model::PROPOSAL || kind.head() == REJECT {
             return true;
         }
         let requests = kind.head() == model::REQUEST && !say.kind.starts_with(NOTIFICATIONS);
@@ -195,15 +202,33 @@ impl<H: Handles> Topic<H> {
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
         // A state of a proposal that others could report would be believed.
         let is_gateways = parsed.head() == model::GATEWAY || parsed.head().starts_with(GATEWAYS);
-        if parsed.is_reserved() || is_gateways {
+        let is_reserved = parsed.is_reserved() || is_gateways;
+        if is_reserved && !ACTS.contains(&kind) {
             return Err(Cause::Reserved.into());
         }
         let (at_link, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let granted = at_link.granted(member, narrowing);
-        let at = judge_kind(&granted, parsed, to).map_err(|cause| Refused {
+        let parsed = if kind == RESUME {
+            // The right to pause is the right to resume.
+            KindRef::parse(PAUSE).map_err(|_| Cause::Malformed)?
+        } else {
+            parsed
+        };
+        let judged = match judge_kind(&granted, parsed, to) {
+            // What it could request it may propose, while it is paused.
+            Err(cause) if member.braked => {
+                let request = proposed_request(parsed).ok_or(cause);
+                request.and_then(|request| judge_kind(&granted, request, to))
+            }
+            judged => judged,
+        };
+        let at = judged.map_err(|cause| Refused {
             cause,
             refusal: self.lacking_kind(link, narrowing, parsed, to),
         })?;
+        if member.braked && is_braked_envelope(parsed, to) {
+            return Err(Cause::Paused.into());
+        }
         Ok(Rule {
             capabilities: granted,
             at,
@@ -264,8 +289,40 @@ impl<H: Handles> Topic<H> {
                 self.propose_said(envelope, proposal, *terms, content);
             }
             Intent::Reject { refusal, published } => self.reject_said(envelope, refusal, published),
+            Intent::Rejection { reason, ruling } => self.rejects(envelope, reason, ruling),
+            Intent::Unreadable { refusal } => {
+                let Say { link, message, .. } = envelope.say;
+                self.refuse_envelope(link, message, refusal, Cause::Malformed);
+            }
             Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),
         }
+    }
+
+    /// An envelope that rejects a proposal: published once that is on disk.
+    fn rejects(
+        &mut self,
+        mut envelope: Said<'_, H>,
+        reason: Option<Arc<str>>,
+        ruling: Option<H::Ruling>,
+    ) {
+        let Say {
+            link,
+            correlation,
+            narrowing,
+            ..
+        } = envelope.say;
+        let named = correlation.and_then(|id| self.proposals.of_envelope(id));
+        let (Some(id), Some(handle), Some(unpublished)) =
+            (named, ruling, envelope.unpublished.take())
+        else {
+            let refusal = refusals::of_decision(Cause::Unknown);
+            return self.refuse_envelope(link, envelope.say.message, refusal, Cause::Unknown);
+        };
+        let reason = reason.as_deref();
+        let mut ruling = Ruling::new(envelope.from, Decision::Reject { reason }, Some(handle));
+        ruling.narrowing = narrowing.cloned();
+        ruling.unpublished = Some(Box::new(unpublished));
+        self.decide(id, ruling);
     }
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.

@@ -38,6 +38,7 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.regrant(participant, capabilities, None);
             }
+            Event::Brake { participant, brake } => self.brake(participant, brake),
             Event::Configure(configure) => self.configure(configure),
             Event::Available { server, runs } => self.available(server, runs),
             Event::Attach { link, server } => self.attach(link, server),

@@ -1,6 +1,6 @@
 //! A topic's state, and the queries about members, names and lists.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use model::method::CALL_TOOL;
 use model::{
@@ -10,6 +10,7 @@ use model::{
 use crate::{
     Handles,
     admission::{Looker, admits, within},
+    brakes::Brake,
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, TopicSettings, UpstreamNames},
     deadlines::Deadlines,
@@ -52,6 +53,8 @@ pub struct Topic<H: Handles> {
     pub(crate) stopping: bool,
     /// The participants that have left lately.
     pub(crate) departures: Departures,
+    /// The participants that are paused, present or not.
+    pub(crate) brakes: BTreeMap<ParticipantId, Brake>,
     /// The time of the step on the steady clock, milliseconds.
     pub(crate) now_ms: u64,
     /// The time of the step on the wall clock, milliseconds.
@@ -115,6 +118,7 @@ impl<H: Handles> Topic<H> {
             deadlines: Deadlines::default(),
             stopping: false,
             departures: Departures::new(guests),
+            brakes: BTreeMap::new(),
             now_ms: 0,
             wall_ms: 0,
             effects: Effects::default(),

@@ -139,8 +139,8 @@ pub(crate) struct HeldCall {
 
 /// A caller with its link in the topic of the query.
 pub(crate) struct CallSite {
-    visitor: Visitor,
-    link: Arc<Link>,
+    pub(crate) visitor: Visitor,
+    pub(crate) link: Arc<Link>,
 }
 
 impl FromRequestParts<Api> for CallSite {
@@ -149,6 +149,13 @@ impl FromRequestParts<Api> for CallSite {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
         let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
+        Self::in_topic(parts, api, topic).await
+    }
+}
+
+impl CallSite {
+    /// The caller of a request with its link in a topic.
+    pub(crate) async fn in_topic(parts: &mut Parts, api: &Api, topic: &str) -> ApiResult<Self> {
         let visitor = api
             .registry
             .member(presented(parts), topic, Some(Wire::Mcp))?;

@@ -7,8 +7,8 @@ use utoipa::openapi::{Components, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 use crate::{
-    accounts, calls, configured, health, logins, metrics, participants, pins, proposals, rights,
-    rule_offers, rules, servers, switches, tokens, tools,
+    accounts, brakes, calls, configured, health, logins, messages, metrics, participants, pins,
+    proposals, rights, rule_offers, rules, servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -75,6 +75,9 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         proposals::approve,
         proposals::reject,
         proposals::withdraw,
+        messages::send,
+        brakes::pause,
+        brakes::resume,
         rules::rules,
         rules::replay,
         rules::explain,

@@ -7,9 +7,10 @@
 //!
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its
 //! own capabilities:
-//! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`.
+//! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`, `portmoot/pause`.
 
 mod accounts;
+mod brakes;
 mod calls;
 mod config_file;
 mod configured;
@@ -17,6 +18,7 @@ mod document;
 mod error;
 mod health;
 mod logins;
+mod messages;
 mod metrics;
 mod participants;
 mod pins;

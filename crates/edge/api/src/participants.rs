@@ -15,8 +15,10 @@ use identity::GRANTS;
 use identity::grants::{GrantRequest, Grants};
 use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
+use topic::Brake;
 use wire::time::{read_rfc3339, rfc3339};
 
+use crate::brakes::Pause;
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
 
@@ -105,6 +107,7 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
         let grants = grants.as_deref();
         grants.map_or_else(Vec::new, |grants| granted(grants, name, id))
     };
+    let paused = brakes(dispatch);
     let mut entries = BTreeMap::new();
     for one in dispatch.with(Topic::participants) {
         let id = &one.person.id;
@@ -114,6 +117,7 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
             role: if one.serves { "server" } else { "caller" }.into(),
             links: one.links,
             clients: clients.get(id).cloned().unwrap_or_default(),
+            paused: paused.get(id).map(Pause::of),
             capabilities: texts(&one.person.capabilities),
             grants: granted(id),
         };
@@ -134,12 +138,21 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
             role: "caller".into(),
             links: 0,
             clients: clients.get(id).cloned().unwrap_or_default(),
+            paused: paused.get(id).map(Pause::of),
             capabilities: texts(&api.registry.in_force(&absent, Some(name))),
             grants: granted(id),
         };
         entries.insert(id.to_string(), entry);
     }
     entries
+}
+
+/// The participants of a topic that are paused.
+fn brakes(dispatch: &Dispatch) -> BTreeMap<ParticipantId, Brake> {
+    dispatch.with(|topic| {
+        let all = topic.brakes();
+        all.map(|(id, brake)| (id.clone(), brake.clone())).collect()
+    })
 }
 
 /// The grants of a participant that count in a topic.
@@ -343,6 +356,9 @@ pub(crate) struct ParticipantEntry {
     /// Names and versions that its clients give themselves, each once and at most 16; `room` is a
     /// connection to the room. For callers with `portmoot/grants`.
     pub clients: Vec<String>,
+    /// Its pause, if it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
     /// Its capabilities in the topic.
     pub capabilities: Vec<String>,
     /// Changes of its configured capabilities, for callers with `portmoot/grants`.

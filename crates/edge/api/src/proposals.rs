@@ -1,7 +1,7 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::by_rule::decided_by::{decider, rule_of};
-use gateway::proposals::decide::{Choice, Decider, digest, unknown_proposal};
+use gateway::by_rule::decided_by::{code_of, decider, rule_of};
+use gateway::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -111,9 +111,10 @@ pub(crate) async fn approve(
 )]
 pub(crate) async fn reject(
     review: Review,
-    Body(Rejection { reason }): Body<Rejection>,
+    Body(Rejection { code, reason }): Body<Rejection>,
 ) -> ApiResult<Json<Proposal>> {
-    review.decide(Choice::Reject { reason }).await
+    let code = chosen_reason(code.as_deref())?;
+    review.decide(Choice::Reject { reason, code }).await
 }
 
 /// Withdraws a proposal of the caller's own.
@@ -121,12 +122,12 @@ pub(crate) async fn reject(
     post,
     path = "/api/v1/proposals/{id}/withdraw",
     params(("id" = String, Path)),
-    request_body = Rejection,
+    request_body = Withdrawal,
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn withdraw(
     review: Review,
-    Body(Rejection { reason }): Body<Rejection>,
+    Body(Withdrawal { reason }): Body<Withdrawal>,
 ) -> ApiResult<Json<Proposal>> {
     review.decide(Choice::Withdraw { reason }).await
 }
@@ -224,6 +225,8 @@ pub(crate) struct Proposal {
     /// The params that ran, if the reviewer edited them.
     #[schema(value_type = Option<Object>)]
     edited: Option<Box<RawValue>>,
+    /// The reason that its reviewer chose from the list to reject it: `arguments` or `context`.
+    code: Option<String>,
     /// The reason for its state, in words.
     reason: Option<String>,
     /// The JSON-RPC answer to the request that ran.
@@ -249,11 +252,22 @@ pub(crate) struct Approval {
     pub arguments: Option<Box<RawValue>>,
 }
 
-/// A rejection or withdrawal.
+/// A rejection.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rejection {
+    /// The reason, from a list: `arguments` (the call itself, as its arguments show it) or
+    /// `context` (the moment or the context, which no argument shows).
+    pub code: Option<String>,
     /// The reason, in words for the proposer.
+    pub reason: Option<String>,
+}
+
+/// A withdrawal.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Withdrawal {
+    /// The reason, in words for the record.
     pub reason: Option<String>,
 }
 
@@ -290,6 +304,7 @@ impl Proposal {
             rule: rule.map(|one| one.rule.to_string()),
             rule_author: rule.map(|one| one.author.to_string()),
             edited: edited.and_then(raw),
+            code: code_of(view).map(str::to_owned),
             reason: view.reason.as_deref().map(str::to_owned),
             answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),
         }

@@ -11,9 +11,9 @@ use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 
 use crate::{
-    accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health,
-    logins, metrics, participants, pins, proposals, rights, rule_offers, rules, schemas, servers,
-    state::Api, switches, tokens, tools,
+    accounts, brakes, calls, config_file::ConfigFile, configured, document, error::ApiError,
+    health, logins, messages, metrics, participants, pins, proposals, rights, rule_offers, rules,
+    schemas, servers, state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -101,6 +101,15 @@ pub fn router(
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .route("/api/v1/proposals/{id}/rules", get(rules::explain))
+        .route("/api/v1/topics/{topic}/messages", post(messages::send))
+        .route(
+            "/api/v1/topics/{topic}/participants/{id}/pause",
+            post(brakes::pause),
+        )
+        .route(
+            "/api/v1/topics/{topic}/participants/{id}/resume",
+            post(brakes::resume),
+        )
         .route("/api/v1/topics/{topic}/rules", get(rules::rules))
         .route("/api/v1/topics/{topic}/rules/replay", post(rules::replay))
         .route(

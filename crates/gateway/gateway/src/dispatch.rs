@@ -94,6 +94,8 @@ pub struct Dispatch {
     /// Showings of proposals to those who can decide about them.
     pub(crate) showings: Showings,
     pub(crate) standing: StandingOf,
+    /// Locked while a participant is paused or resumed, so that journal and topic have one order.
+    pub(crate) braking: tokio::sync::Mutex<()>,
     topic: Mutex<Topic>,
     mailboxes: Mailboxes,
     /// Its room.
@@ -161,6 +163,7 @@ impl Dispatch {
             rules,
             showings: Showings::default(),
             standing,
+            braking: tokio::sync::Mutex::default(),
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),
             room,

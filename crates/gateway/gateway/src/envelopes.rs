@@ -22,7 +22,7 @@ use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{by_rule::tighten, record::Record, record::why_of, violations::Violation};
+use crate::{brakes, by_rule::tighten, record::Record, record::why_of, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -34,7 +34,12 @@ impl Dispatch {
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         let envelope = Arc::new(envelope);
         match self.step_envelope(link.opener(), &envelope, Refused::ByEffect) {
-            Ok(step) => _ = step.carry_out(),
+            Ok(step) => {
+                let verdict = step.carry_out();
+                if matches!(verdict, Some(Verdict::Admitted { .. })) && brakes::is_of(&envelope) {
+                    self.brake_asked(link, envelope);
+                }
+            }
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
     }
@@ -252,6 +257,7 @@ impl Dispatch {
         let sender = PersonView {
             id: participant.as_str(),
             capabilities: &capabilities,
+            paused: false,
         };
         self.tell(link, |stamp| {
             system::refused(stamp, refusal, envelope, sender)

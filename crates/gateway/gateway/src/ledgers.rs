@@ -2,6 +2,7 @@
 
 use store::{JournalWriter, Ledger, StoreError};
 
+use crate::brakes::kept::KeptBrakes;
 use crate::by_rule::kept::KeptRules;
 use crate::proposals::kept::KeptProposals;
 use crate::tasks::kept::KeptTasks;
@@ -12,6 +13,7 @@ pub struct TopicLedgers {
     pub(crate) proposals: Ledger<KeptProposals>,
     pub(crate) tasks: Ledger<KeptTasks>,
     pub(crate) rules: Ledger<KeptRules>,
+    pub(crate) brakes: Ledger<KeptBrakes>,
 }
 
 impl TopicLedgers {
@@ -24,6 +26,7 @@ impl TopicLedgers {
             proposals: journal.ledger()?,
             tasks: journal.ledger()?,
             rules: journal.ledger()?,
+            brakes: journal.ledger()?,
         })
     }
 }

@@ -9,6 +9,7 @@
 mod accounts;
 mod as_text;
 mod awaited;
+pub mod brakes;
 mod builtin;
 pub mod by_rule;
 mod call;
@@ -43,6 +44,7 @@ mod record;
 mod requests;
 mod results;
 mod returns;
+mod room_message;
 mod room_reply;
 mod run;
 mod sending;
@@ -66,5 +68,6 @@ pub use link::{
 };
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use offer::{Offer, ResultLimits};
+pub use room_message::{RoomMessage, SentMessage};
 pub use servers::Topics;
 pub use topic::Joining;

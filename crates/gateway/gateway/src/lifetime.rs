@@ -9,7 +9,7 @@ use crate::dispatch::{Dispatch, Settings, StandingOf};
 use crate::ledgers::TopicLedgers;
 use crate::live::Event;
 use crate::run::run;
-use crate::{proposals, tasks};
+use crate::{brakes, proposals, tasks};
 
 impl Dispatch {
     /// Opens a topic without participants and servers. `standing` has what a participant may do in
@@ -24,8 +24,9 @@ impl Dispatch {
         Self::new(settings, context, audit, ledgers, standing, run)
     }
 
-    /// Takes over the proposals and tasks of the journal, once, before any caller can enter.
+    /// Takes over the pauses, proposals and tasks of the journal, once, before any caller can enter.
     pub fn restore(self: &Arc<Self>) {
+        brakes::restore(self);
         proposals::journal::restore(self);
         tasks::journal::restore(self);
     }

@@ -2,10 +2,10 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request};
 use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
-use topic::{Cause, Verdict};
+use topic::{Cause, HeldFor, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::decided_by::{decider, rule_of};
+use crate::by_rule::decided_by::{code_of, decider, rule_of};
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
@@ -65,7 +65,10 @@ impl<'d> Record<'d> {
             Verdict::Admitted { to, own, rule } => {
                 (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str())
             }
-            Verdict::Held { to, own, .. } => (Word::Held, Some(to), own.as_deref(), None),
+            Verdict::Held { to, own, why } => {
+                let why = (*why == HeldFor::Pause).then_some(Cause::Paused.as_str());
+                (Word::Held, Some(to), own.as_deref(), why)
+            }
             Verdict::Refused(cause) => (Word::Refused, None, None, Some(cause.as_str())),
         };
         let why = by_rule.as_deref().or(why);
@@ -146,6 +149,37 @@ impl<'d> Record<'d> {
                 ..self.entry(from, envelope.kind(), word)
             },
         );
+    }
+
+    /// A participant was paused or resumed (`kind`) by another one.
+    pub(crate) fn brake(
+        self,
+        permit: RecordPermit,
+        by: &ParticipantId,
+        participant: &ParticipantId,
+        kind: &str,
+        reason: Option<&str>,
+    ) {
+        permit.write(&AuditEntry {
+            to: &[participant.as_str()],
+            why: reason,
+            ..self.entry(by.as_str(), kind, Word::Admitted)
+        });
+    }
+
+    /// A participant was not paused or resumed.
+    pub(crate) fn not_braked(
+        self,
+        by: &ParticipantId,
+        participant: &ParticipantId,
+        kind: &str,
+        why: &str,
+    ) {
+        self.write_now(&AuditEntry {
+            to: &[participant.as_str()],
+            why: Some(why),
+            ..self.entry(by.as_str(), kind, Word::Refused)
+        });
     }
 
     /// An envelope of a server in the room.
@@ -275,7 +309,13 @@ impl<'d> Record<'d> {
         let rule = rule_of(proposal).filter(|_| decided);
         let reason = proposal.reason.as_deref();
         let by_rule = rule.map(|rule| format!("by {rule}: {}", reason.unwrap_or_default()));
-        let why = by_rule.as_deref().or(reason);
+        let coded = code_of(proposal)
+            .filter(|_| decided)
+            .map(|code| match reason {
+                Some(reason) => format!("{code}: {reason}"),
+                None => code.to_owned(),
+            });
+        let why = by_rule.as_deref().or(coded.as_deref()).or(reason);
         let payload = answer.filter(|_| !decided);
         let entry = self.entry(by, PROPOSAL, verdict);
         self.proposal(
@@ -374,7 +414,9 @@ impl Dispatch {
 pub(crate) fn why_of(verdict: &Verdict, rule: Option<&str>) -> Option<String> {
     let rule = rule?;
     match verdict {
-        Verdict::Held { asked: true, .. } => Some(format!("by {rule}")),
+        Verdict::Held {
+            why: HeldFor::Rule, ..
+        } => Some(format!("by {rule}")),
         Verdict::Refused(cause @ (Cause::RuleAsks | Cause::RuleRejects)) => {
             Some(format!("{}: by {rule}", cause.as_str()))
         }

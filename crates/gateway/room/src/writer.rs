@@ -312,5 +312,6 @@ fn seen(person: &Person) -> system::PersonView<'_> {
     system::PersonView {
         id: person.id.as_str(),
         capabilities: &person.capabilities,
+        paused: person.paused,
     }
 }

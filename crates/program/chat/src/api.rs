@@ -265,6 +265,20 @@ pub(crate) async fn grant(
         .map(drop)
 }
 
+/// Pauses or resumes a participant of a topic (`verb`), with a reason unless it is empty.
+pub(crate) async fn brake(
+    api: &dyn Api,
+    topic: &str,
+    participant: &str,
+    verb: &str,
+    reason: &str,
+) -> Result<(), ApiRefusal> {
+    let reason = Some(reason).filter(|reason| !reason.is_empty());
+    let body = json!({ "reason": reason }).to_string();
+    let path = segments(&["topics", topic, "participants", participant, verb]);
+    api.post(path, Vec::new(), body).await.map(drop)
+}
+
 fn segments(all: &[&str]) -> Vec<String> {
     all.iter().map(|one| (*one).to_owned()).collect()
 }

@@ -16,6 +16,8 @@ pub(crate) const HELP: &str = "\
 /withdraw ID [REASON]         withdraw a proposal of your own
 /yes                          confirm the approval that was asked about; any other line drops it
 /calls                        show the calls of others, or stop showing them
+/pause WHO [REASON]           pause a participant: its calls wait for decisions, and it decides nothing
+/resume WHO                   resume it
 /who                          list the participants
 /quit                         leave
 Any other line is sent to all participants; //text sends /text.";
@@ -71,6 +73,15 @@ pub(crate) enum ChatCommand<'l> {
         which: &'l str,
         /// The time, in seconds.
         seconds: u64,
+    },
+    /// `/pause WHO [REASON]` or `/resume WHO`
+    Brake {
+        /// The participant.
+        participant: &'l str,
+        /// Whether it is resumed.
+        resumes: bool,
+        /// The reason, may be empty.
+        reason: &'l str,
     },
     /// `/yes`
     Yes,
@@ -150,6 +161,17 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
                 seconds: *seconds,
             },
             None => ChatCommand::Invalid("Name a time: /allow ID 15m, 1h or 8h"),
+        },
+        ("pause" | "resume", "") => ChatCommand::Invalid("Name a participant: /pause WHO"),
+        ("pause", participant) => ChatCommand::Brake {
+            participant,
+            resumes: false,
+            reason: further,
+        },
+        ("resume", participant) => ChatCommand::Brake {
+            participant,
+            resumes: true,
+            reason: further,
         },
         ("yes" | "y", "") => ChatCommand::Yes,
         ("calls", _) => ChatCommand::Calls,
@@ -238,6 +260,14 @@ mod tests {
                 r#"Edit { which: "1", arguments: Some(RawValue({"a": 1})) }"#,
             ),
             ("/allow 1 8h", r#"Allow { which: "1", seconds: 28800 }"#),
+            (
+                "/pause scout too fast",
+                r#"Brake { participant: "scout", resumes: false, reason: "too fast" }"#,
+            ),
+            (
+                "/resume scout",
+                r#"Brake { participant: "scout", resumes: true, reason: "" }"#,
+            ),
             ("/yes", "Yes"),
             ("/calls", "Calls"),
             ("/who", "Who"),
@@ -261,6 +291,8 @@ mod tests {
             "/edit 1 x",
             r#"/edit 1 {"a":1,"a":2}"#,
             "/show",
+            "/pause",
+            "/resume",
             "/yes 1",
         ] {
             assert!(matches!(read(line), ChatCommand::Invalid(_)), "{line}");

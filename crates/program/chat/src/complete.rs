@@ -3,7 +3,7 @@
 use json::visible;
 use std::collections::{BTreeMap, BTreeSet};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "/allow",
     "/approve",
     "/call",
@@ -11,9 +11,11 @@ const COMMANDS: [&str; 15] = [
     "/edit",
     "/help",
     "/msg",
+    "/pause",
     "/proposals",
     "/quit",
     "/reject",
+    "/resume",
     "/show",
     "/tools",
     "/who",
@@ -66,7 +68,9 @@ impl Candidates {
         let before: Vec<&str> = before.split_whitespace().collect();
         let all: Vec<&str> = match before.as_slice() {
             [] => COMMANDS.to_vec(),
-            ["/call" | "/tools" | "/msg"] => self.participants.iter().map(String::as_str).collect(),
+            ["/call" | "/tools" | "/msg" | "/pause" | "/resume"] => {
+                self.participants.iter().map(String::as_str).collect()
+            }
             ["/call", owner] => self
                 .tools
                 .get(*owner)

@@ -140,6 +140,26 @@ impl Performer {
                     vec![ChatEvent::Decided(vec![entry])]
                 });
             }
+            Action::Brake {
+                participant,
+                resumes,
+                reason,
+            } => {
+                let topic = self.topic.clone();
+                self.spawn(async move {
+                    let who = visible::line(&participant);
+                    let (verb, done) = if resumes {
+                        ("resume", "resumed")
+                    } else {
+                        ("pause", "paused")
+                    };
+                    let entry = match api::brake(&*api, &topic, &participant, verb, &reason).await {
+                        Ok(()) => note(&format!("* {who} is {done}")),
+                        Err(refused) => trouble(format!("! {who} is not {done}: {refused}")),
+                    };
+                    vec![ChatEvent::Outcome(vec![entry])]
+                });
+            }
             Action::FindCapability { proposal, seconds } => self.spawn(async move {
                 let found = api::capability_for(&*api, &proposal).await;
                 vec![ChatEvent::Capability {

@@ -41,6 +41,10 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<ChatEntry
         } => said(from, text, envelope, known.me),
         Event::Joined(seen) if seen.id == known.me => return None,
         Event::Joined(seen) => note(format!("* {} has joined", visible::line(&seen.id))),
+        Event::Changed(seen) if seen.paused => note(format!(
+            "* {} is paused: its calls wait for decisions, and it decides nothing",
+            visible::line(&seen.id)
+        )),
         Event::Changed(seen) => {
             let whose = if seen.id == known.me {
                 "your".to_owned()

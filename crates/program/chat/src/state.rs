@@ -121,6 +121,15 @@ pub enum Action {
         /// The reason; empty for none.
         reason: String,
     },
+    /// Pause or resume a participant of the topic.
+    Brake {
+        /// The participant.
+        participant: String,
+        /// Whether it is resumed.
+        resumes: bool,
+        /// The reason; empty for none.
+        reason: String,
+    },
     /// Find the capability that the proposer of this one needs.
     FindCapability {
         /// The proposal.

@@ -3,7 +3,7 @@
 
 use crate::checked::Config;
 use identity::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
-use model::{Capability, GATEWAY, KindRef, PROPOSAL, REQUEST};
+use model::{Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST};
 use wire::mcp::method::{self, TargetKind};
 
 use crate::node::{Node, Value};
@@ -11,7 +11,7 @@ use crate::problem::suggestion;
 use crate::sets;
 
 /// Acts of the gateway itself.
-const ACTS: [&str; 5] = [GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS];
+const ACTS: [&str; 7] = [GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS, REJECT, PAUSE];
 const ACTS_BEGIN: &str = "portmoot/";
 const HEADS: [&str; 3] = [REQUEST, PROPOSAL, "mcp/response"];
 

@@ -26,7 +26,8 @@ pub enum RoomEffect<H: Handles> {
         /// The messages that it missed, if the room keeps a history.
         replay: Option<Replay<H::Message>>,
     },
-    /// The capabilities of a listener's participant have changed: its link is welcomed anew.
+    /// The capabilities of a listener's participant have changed, or it is paused or resumed: its
+    /// link is welcomed anew.
     Renew {
         /// The link.
         link: LinkId,
@@ -37,7 +38,7 @@ pub enum RoomEffect<H: Handles> {
     },
     /// A participant has joined.
     Joined(Person),
-    /// The capabilities of a participant have changed.
+    /// The capabilities of a participant have changed, or it is paused or resumed.
     Changed(Person),
     /// A participant has left.
     Left(ParticipantId),

@@ -41,11 +41,22 @@ pub enum Verdict {
         to: ParticipantId,
         /// The server's own name or URI, if it differs.
         own: Option<Arc<str>>,
-        /// Whether its caller may make it, and a rule asks for a decision.
-        asked: bool,
+        /// Why it is held.
+        why: HeldFor,
     },
     /// The request or envelope is refused.
     Refused(Cause),
+}
+
+/// The reason for which a request is held as a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HeldFor {
+    /// Its caller may only propose it.
+    Capability,
+    /// Its caller may make it, and a rule asks for a decision.
+    Rule,
+    /// Its caller may make it, and is paused.
+    Pause,
 }
 
 /// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the
@@ -62,6 +73,8 @@ pub enum Cause {
     RuleAsks,
     /// A capability admits it, and a rule rejects it.
     RuleRejects,
+    /// A capability admits it, and its sender is paused.
+    Paused,
     /// It was admitted, and the capability has been withdrawn since.
     Withdrawn,
     /// The method or the target is no part of a kind.

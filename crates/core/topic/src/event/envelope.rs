@@ -62,6 +62,18 @@ pub enum Intent<H: Handles> {
         /// participants see for themselves (MCPx v0.1, sections 4.2 and 4.3).
         published: bool,
     },
+    /// `portmoot/reject`: the sender rejects the proposal of the envelope that it names.
+    Rejection {
+        /// Why, in words for the proposer.
+        reason: Option<Arc<str>>,
+        /// The shell's part of the decision; `None` if the shell knows no such proposal.
+        ruling: Option<H::Ruling>,
+    },
+    /// A kind of the gateway's own whose payload says nothing that the gateway can do.
+    Unreadable {
+        /// The refusal that the sender gets.
+        refusal: Box<Refusal>,
+    },
     /// `mcp/response`: the sender answers a request.
     Answer {
         /// [`Outcome::Ok`] or [`Outcome::Error`].

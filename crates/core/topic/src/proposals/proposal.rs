@@ -77,6 +77,8 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) requested: Option<RoomRequests<H>>,
     /// The participants that such a request names.
     pub(crate) named: Box<[ParticipantId]>,
+    /// The envelope that rejects: participants get it once that counts.
+    pub(crate) unpublished: Option<Box<Unpublished<H>>>,
 }
 
 impl<H: Handles> Ruling<H> {
@@ -97,6 +99,7 @@ impl<H: Handles> Ruling<H> {
             fulfilment: None,
             requested: None,
             named: Box::default(),
+            unpublished: None,
         };
         match decision {
             Decision::Approve { shown, current } => {
@@ -112,6 +115,11 @@ impl<H: Handles> Ruling<H> {
             }
         }
         ruling
+    }
+
+    /// Whether it came as an envelope.
+    pub(crate) fn is_envelope(&self) -> bool {
+        self.requested.is_some() || self.unpublished.is_some()
     }
 }
 

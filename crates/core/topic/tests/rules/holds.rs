@@ -56,7 +56,7 @@ fn a_call_that_may_only_be_proposed_is_held() {
         Some(Verdict::Held {
             to: id("one"),
             own: Some("a".into()),
-            asked: false,
+            why: topic::HeldFor::Capability,
         })
     );
     delivered(&stage.call(BOB, 2, "one_b"));

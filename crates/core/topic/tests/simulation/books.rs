@@ -53,6 +53,8 @@ pub(crate) struct Books {
     /// Servers that do not run, of those that others would see.
     pub(crate) away: BTreeSet<ParticipantId>,
     pub(crate) standing: BTreeMap<ParticipantId, Standing>,
+    /// Participants that are paused.
+    pub(crate) braked: BTreeSet<ParticipantId>,
     /// The capabilities of servers.
     pub(crate) asking: BTreeMap<ParticipantId, Arc<Capabilities>>,
     /// Open calls, the parked ones included.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod asks;
+mod brakes;
 mod envelopes;
 mod fulfilments;
 mod held;

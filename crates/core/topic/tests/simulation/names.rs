@@ -17,7 +17,7 @@ pub(crate) const SERVERS: [(&str, &str); 4] = [
     ("long", "a-long-prefix"),
 ];
 pub(crate) const GRANTS: [&[&str]; 10] = [
-    &["mcp/*", "chat"],
+    &["mcp/*", "chat", "portmoot/*"],
     &["mcp/proposal:*", "mcp/response:*", "chat"],
     &[
         "mcp/proposal:tools/*",

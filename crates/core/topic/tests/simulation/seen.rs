@@ -37,6 +37,7 @@ pub(crate) const SEEN: &[&str] = &[
     "withheld: reserved",
     "withheld: malformed",
     "withheld: a rule asks",
+    "withheld: paused",
     "withheld: a rule rejects",
     "fulfilled what a rule asks for",
     "passed on",
@@ -49,6 +50,11 @@ pub(crate) const SEEN: &[&str] = &[
     "delivered",
     "held",
     "held for a rule",
+    "held for a pause",
+    "braked",
+    "braked while absent, or once more",
+    "released",
+    "rejected by an envelope",
     "parked",
     "reported",
     "settled",
@@ -61,6 +67,7 @@ pub(crate) const SEEN: &[&str] = &[
     "held for its token",
     "came back with too small a token",
     "refused: a rule asks",
+    "refused: paused",
     "refused: a rule rejects",
     "refused: withdrawn",
     "refused: malformed",
@@ -127,6 +134,7 @@ pub(crate) const SEEN: &[&str] = &[
     // Decisions.
     "ruled",
     "decision refused: own",
+    "decision refused: paused",
     "decision refused: differs",
     "decision refused: redefined",
     "decision refused: decided",
@@ -247,6 +255,9 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
                 (RefusalCode::CapabilityViolation, _) if begins("a rule") => {
                     "withheld: a rule asks"
                 }
+                (RefusalCode::CapabilityViolation, _) if begins("you are paused") => {
+                    "withheld: paused"
+                }
                 (RefusalCode::CapabilityViolation, _) if begins("rejected by") => {
                     "withheld: a rule rejects"
                 }
@@ -341,6 +352,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Ruled { .. } => "ruled",
         Effect::RefuseDecision(refused) => match refused.cause {
             Cause::Own => "decision refused: own",
+            Cause::Paused => "decision refused: paused",
             Cause::Differs => "decision refused: differs",
             Cause::Redefined => "decision refused: redefined",
             Cause::Decided => "decision refused: decided",
@@ -383,6 +395,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Unknown => "refused: unknown",
         Cause::NotAdmitted => "refused: not admitted",
         Cause::RuleAsks => "refused: a rule asks",
+        Cause::Paused => "refused: paused",
         Cause::RuleRejects => "refused: a rule rejects",
         Cause::Withdrawn => "refused: withdrawn",
         Cause::Malformed => "refused: malformed",

@@ -16,7 +16,7 @@ macro_rules! variants {
 }
 
 variants!(EVENTS, event, Event<'_>, "event ", Event:
-    Join Leave Revoke Disown Regrant MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose
+    Join Leave Revoke Disown Regrant Brake MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose
     Unproposable Restore Closed Decide Describe Written Tick Stop Ask Answer Proceed Cancel Notice);
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:

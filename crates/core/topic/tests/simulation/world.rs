@@ -141,6 +141,11 @@ impl World {
     pub(crate) fn step(&mut self) {
         self.shell.carry_out_some(&mut self.interleaving);
         self.pass_time();
+        match self.beside.below(80) {
+            0 => self.brakes(),
+            1 => self.rejects(),
+            _ => {}
+        }
         match self.prng.below(100) {
             0..7 => self.join(),
             7..9 => self.leave(),
@@ -496,7 +501,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
         Event::MayBecomeTask { .. } | Event::Task(_) | Event::TaskWritten { .. } => false,
         Event::TaskChanged { .. } | Event::SessionLost { .. } => false,
-        Event::Tick | Event::Stop | Event::Notice { .. } => false,
+        Event::Tick | Event::Stop | Event::Notice { .. } | Event::Brake { .. } => false,
     }
 }
 

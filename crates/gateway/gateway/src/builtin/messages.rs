@@ -1,22 +1,22 @@
 //! Built-in tools `say` and `read_messages`: an MCP client in the room of its topic.
 //!
-//! A message goes the way of every envelope, [`Dispatch::speak`]. Reading needs the topic's replay
+//! A message goes the way of every envelope ([`Dispatch::send_message`]). Reading needs the topic's replay
 //! ring to be kept for readers.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use auth::Purpose;
 use json::visible;
-use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
+use model::{Capability, KindRef, ParticipantId, Refusal, RefusalCode};
 use platform::{random, unix_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 use topic::{Cursor, Replay};
-use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
-use wire::rpc::one_line;
+use wire::mcpx::Envelope;
 
 use super::{arguments, safe_text};
+use crate::room_message::SentMessage;
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Messages of one answer, without a `limit`.
@@ -34,17 +34,6 @@ const CURSOR: Purpose = Purpose {
     valid_ms: CURSOR_SECS * 1000,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SayArguments {
-    text: Option<String>,
-    kind: Option<String>,
-    payload: Option<Box<RawValue>>,
-    #[serde(default)]
-    to: Vec<String>,
-    correlation_id: Option<String>,
-}
-
 /// A message that was sent.
 #[derive(Serialize)]
 pub(super) struct Sent {
@@ -57,66 +46,13 @@ pub(super) struct Sent {
 
 /// Sends a message in the caller's name.
 pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent, Refusal> {
-    let SayArguments {
-        text,
+    let message = arguments::read(&call.request)?;
+    let SentMessage {
+        id,
         kind,
-        payload,
         to,
-        correlation_id,
-    } = arguments::read(&call.request)?;
-    let (kind, payload) = match (text, kind, payload) {
-        (Some(text), None, None) => (
-            CHAT.to_owned(),
-            Chat {
-                text: text.into(),
-                format: Format::Plain,
-            }
-            .payload(),
-        ),
-        (None, Some(kind), payload) => (
-            kind,
-            payload.map_or_else(
-                || b"{}".to_vec(),
-                |payload| payload.get().as_bytes().to_vec(),
-            ),
-        ),
-        _ => return Err(malformed("give a `text`, or a `kind` with its `payload`")),
-    };
-    if KindRef::parse(&kind).is_ok_and(|kind| kind.head() == REQUEST) {
-        return Err(malformed("a request cannot be sent as a message").hint(
-            "call the tool itself, by the name under which it is listed; approve with approve_proposal",
-        ));
-    }
-    let (id, ts) = dispatch.stamp();
-    let addressees: Vec<&str> = to.iter().map(String::as_str).collect();
-    let frame = mcpx::envelope(&Draft {
-        id: &id,
-        ts: Some(&ts),
-        from: call.link.participant.id.as_str(),
-        to: &addressees,
-        kind: &kind,
-        correlation_id: correlation_id.as_deref(),
-        payload: &payload,
-    });
-    let bytes_max = dispatch.settings().limits.envelope_bytes_max;
-    let bytes = frame.len();
-    if bytes > bytes_max {
-        let why = format!("a message has at most {bytes_max} bytes");
-        return Err(Refusal::new(RefusalCode::TooLarge, why));
-    }
-    // Arguments may contain line breaks, and some participants read line by line.
-    let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
-    // As a WebSocket does: a sender that is too fast waits, and the others do not.
-    dispatch.room.wait_for_space(call.link.queued()).await;
-    dispatch.room.count(call.link.queued(), bytes);
-    dispatch
-        .speak(call.requester(), envelope)
-        .map_err(|refusal| *refusal)?;
-    let absent = dispatch.with(|topic| {
-        let is_here =
-            |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
-        to.iter().filter(|name| !is_here(name)).cloned().collect()
-    });
+        absent,
+    } = dispatch.send_message(call.requester(), message).await?;
     Ok(Sent {
         id,
         kind,

@@ -34,6 +34,8 @@ struct ShownParticipant {
     role: &'static str,
     links: usize,
     you: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
     capabilities: Vec<String>,
 }
 
@@ -66,6 +68,7 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ParticipantPage, 
         id: person.id.to_string(),
         role: if serves { "server" } else { "caller" },
         links,
+        paused: person.paused,
         capabilities: person
             .capabilities
             .iter()

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
-use crate::by_rule::decided_by::{decider, rule_of};
+use crate::by_rule::decided_by::{code_of, decider, rule_of};
 use crate::live::{ProposalView, Topic};
-use crate::proposals::decide::{Choice, Decider, digest, unknown_proposal};
+use crate::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Proposals of one page, without a `limit`.
@@ -54,6 +54,7 @@ struct RejectArguments {
     /// Envelopes call it `proposal`.
     #[serde(alias = "proposal")]
     id: String,
+    code: Option<String>,
     reason: Option<String>,
 }
 
@@ -99,6 +100,9 @@ pub(super) struct ShownProposal {
     rule_author: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     edited: Option<Box<RawValue>>,
+    /// Why it was rejected, from the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +147,8 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Ref
         proposals.retain(|proposal| all || !proposal.state.is_over());
         let more = proposals.len() > limit;
         let page = proposals.into_iter().take(limit).map(|proposal| {
-            let may_decide = topic.could_decide(proposal.id, who, &capabilities);
+            let may_decide =
+                topic.could_decide(proposal.id, who, &capabilities) && !topic.is_braked(who);
             Seen {
                 proposal,
                 may_decide,
@@ -174,7 +179,8 @@ pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Re
             .proposal(find(topic, call, &id)?)
             .ok_or_else(unknown_proposal)?;
         let capabilities = held(topic, call);
-        let may_decide = topic.could_decide(proposal.id, who, &capabilities);
+        let may_decide =
+            topic.could_decide(proposal.id, who, &capabilities) && !topic.is_braked(who);
         Ok::<_, Refusal>(Seen {
             proposal,
             may_decide,
@@ -221,9 +227,10 @@ pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<
 
 /// Rejects another participant's proposal.
 pub(super) async fn reject(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
-    let RejectArguments { id, reason } = arguments::read(&call.request)?;
+    let RejectArguments { id, code, reason } = arguments::read(&call.request)?;
     let choice = Choice::Reject {
         reason: reason.filter(|reason| !reason.is_empty()),
+        code: chosen_reason(code.as_deref())?,
     };
     decide(&dispatch, &call, &id, choice, REJECTED).await
 }
@@ -334,6 +341,7 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         rule: rule.map(|one| one.rule.to_string()),
         rule_author: rule.map(|one| text(one.author.as_str())),
         edited: raw(edited),
+        code: code_of(proposal),
         reason: proposal.reason.as_deref().map(text),
         answer: answer.and_then(safe_text::raw),
         answer_begins: long.map(|long| safe_text::beginning(long, ANSWER_BYTES_MAX)),

@@ -48,3 +48,8 @@ pub fn rule_of(proposal: &ProposalView) -> Option<AuthoredRule<'_>> {
         author: proposal.decided_by.as_ref()?,
     })
 }
+
+/// The code of the reason that a reviewer chose from the list to reject a proposal.
+pub fn code_of(proposal: &ProposalView) -> Option<&'static str> {
+    proposal.ruling.as_ref()?.code.code()
+}

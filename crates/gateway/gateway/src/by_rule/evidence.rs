@@ -82,7 +82,7 @@ impl<'c> Conclusion<'c> {
                 by, state, ruling, ..
             } => Some(Self {
                 by: by.clone(),
-                verdict: verdict_of(*state),
+                verdict: verdict_of(*state, ruling.as_deref()),
                 ruling: ruling.as_deref(),
             }),
             ProposalChange::Ended {
@@ -112,11 +112,13 @@ impl<'c> Conclusion<'c> {
 }
 
 /// The verdict of a decision, by the state of the proposal after it.
-fn verdict_of(state: ProposalState) -> PastVerdict {
+fn verdict_of(state: ProposalState, ruling: Option<&Ruling>) -> PastVerdict {
     match state {
         ProposalState::Running => PastVerdict::Approved,
-        // Reviewers choose no reason of a list yet.
-        ProposalState::Rejected => PastVerdict::Rejected(RejectReason::Unsaid),
+        ProposalState::Rejected => {
+            let chosen = ruling.map_or(RejectReason::Unsaid, |ruling| ruling.code);
+            PastVerdict::Rejected(chosen)
+        }
         // The topic decides nothing else.
         ProposalState::Withdrawn
         | ProposalState::Pending

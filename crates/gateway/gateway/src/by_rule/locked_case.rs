@@ -71,6 +71,10 @@ pub(crate) enum Hindrance {
     AuthorUnknown,
     /// Its author may not decide this call.
     AuthorMayNot,
+    /// Its author is paused.
+    AuthorPaused,
+    /// The proposer is paused, and the rule would approve.
+    ProposerPaused,
     /// A name of it has another bearer than when it came into force, or none.
     Replaced(Box<str>),
 }
@@ -126,6 +130,9 @@ impl LockedAuthors<'_> {
         let Some(may) = self.granted_to(&rule.author) else {
             return Some(Hindrance::AuthorUnknown);
         };
+        if self.topic.is_braked(&rule.author) {
+            return Some(Hindrance::AuthorPaused);
+        }
         if !could_decide(may) {
             return Some(Hindrance::AuthorMayNot);
         }
@@ -197,6 +204,11 @@ impl LockedCase<'_> {
         if !topic.is_undecided(operation, |_| true) {
             return Some(Hindrance::Closed);
         }
+        // What a paused participant does is for people to decide.
+        let is_approval = rule.decision == RuleDecision::Approve;
+        if is_approval && topic.is_braked(&self.facts.proposer) {
+            return Some(Hindrance::ProposerPaused);
+        }
         let suspended = || self.cause(state, rule).map(Hindrance::Suspended);
         let standing = Hindrance::of_standing(state, rule).or_else(suspended);
         standing.or_else(|| {
@@ -250,6 +262,7 @@ impl Hindrance {
     pub(crate) fn check(self, rule: &CallRule) -> ExplainedCheck {
         let author = &rule.author;
         let is_not = || "it is not".to_owned();
+        let is_not_so = || "it is".to_owned();
         let (asked, found) = match self {
             Self::Closed => (
                 "the proposal waits for a decision".to_owned(),
@@ -262,6 +275,8 @@ impl Hindrance {
                 format!("{author}, the author, may decide the proposal"),
                 "it may not".to_owned(),
             ),
+            Self::AuthorPaused => (format!("{author}, the author, is not paused"), is_not_so()),
+            Self::ProposerPaused => ("the proposer is not paused".to_owned(), is_not_so()),
             Self::Replaced(name) => (
                 "its names are those of the same participants".to_owned(),
                 SuspendCause::BearerReplaced(name).words(),

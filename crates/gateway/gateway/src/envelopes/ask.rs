@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use model::method::is_notification;
 use model::{
-    Form, GATEWAY, KindRef, ListKind, Method, OperationId, ParticipantId, Refusal, RefusalCode,
-    Request,
+    Form, GATEWAY, KindRef, ListKind, Method, OperationId, ParticipantId, REJECT, Refusal,
+    RefusalCode, Request,
 };
 use topic::{Intent, Requested};
 use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::check::{self, EnvelopeCall, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
+use crate::brakes;
 use crate::incoming::{Incoming, Names, Tag};
 use crate::link::{Link, Requester};
 use crate::live::{Live, Server};
+use crate::proposals::decide::RoomRejection;
 use crate::proposals::{decide, open};
 use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
 
@@ -35,6 +37,14 @@ pub(super) fn read(
         return Ok(Intent::None);
     };
     Ok(match Head::of(kind) {
+        None if envelope.kind() == REJECT => rejection(dispatch, by.link, envelope),
+        // A pause is carried out once the topic has admitted it.
+        None if brakes::is_of(envelope) => match brakes::asked_by(envelope) {
+            Ok(_) => Intent::None,
+            Err(refusal) => Intent::Unreadable {
+                refusal: Box::new(refusal),
+            },
+        },
         None => Intent::None,
         Some(Head::Response) => answer(dispatch, envelope),
         Some(Head::Proposal) => proposal(dispatch, by.link, envelope),
@@ -54,6 +64,18 @@ fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {
         outcome: answer.outcome,
         answer,
     })
+}
+
+fn rejection(dispatch: &Arc<Dispatch>, link: &Arc<Link>, envelope: &Arc<Envelope>) -> Intent<Live> {
+    match decide::rejection_of(dispatch, link, envelope) {
+        Ok(RoomRejection { reason, ruling }) => Intent::Rejection {
+            reason: reason.map(Arc::from),
+            ruling,
+        },
+        Err(refusal) => Intent::Unreadable {
+            refusal: Box::new(refusal),
+        },
+    }
 }
 
 fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Live> {

@@ -12,7 +12,7 @@ use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
 use super::{content::Proposed, journal};
-use crate::by_rule::decided_by::{AuthoredRule, decider, rule_of};
+use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
 use crate::proposals::kept::OpenedProposal;
@@ -323,6 +323,8 @@ struct State<'p> {
     /// The rule that decided.
     rule: Option<AuthoredRule<'p>>,
     reason: Option<&'p str>,
+    /// The reason that its reviewer chose from the list.
+    code: Option<&'p str>,
     /// The envelope that fulfils it: its answer names that one, not the proposal.
     fulfilment: Option<&'p str>,
     /// Whether other params run than the proposed ones.
@@ -340,6 +342,7 @@ impl<'p> State<'p> {
             by: None,
             rule: None,
             reason: None,
+            code: None,
             fulfilment: None,
             edited: false,
             absent: &[],
@@ -369,6 +372,7 @@ impl<'p> State<'p> {
             by,
             rule,
             reason,
+            code: code_of(proposal),
             fulfilment,
             edited,
             absent,
@@ -389,6 +393,7 @@ impl<'p> State<'p> {
                 rule.write_members(payload);
             }
             payload
+                .optional_text("code", self.code)
                 .optional_text("reason", self.reason)
                 .optional_text("fulfilment", self.fulfilment);
             if self.edited {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{OperationId, Refusal};
 use platform::Mutex;
-use rules::{Deliberation, RuleName};
+use rules::{Deliberation, RejectReason, RuleName};
 use store::recorder::RecordPermit;
 use tokio::sync::oneshot;
 use wire::digest::call_params;
@@ -124,6 +124,8 @@ pub struct Ruling {
     pub envelope: Option<String>,
     /// The rule that decided on its author's authority, if no person did.
     pub rule: Option<DecidingRule>,
+    /// The reason that the reviewer chose from the list, of a rejection.
+    pub code: RejectReason,
     /// Measures of the decision. Several proposals that are decided at once are not one batch, as
     /// each decision counts from the one before.
     pub(crate) deliberation: Deliberation,
@@ -144,7 +146,11 @@ impl Ruling {
     }
 
     /// A decision that the journal has.
-    pub(crate) fn restored(params: Option<String>, rule: Option<RuleName>) -> Self {
+    pub(crate) fn restored(
+        params: Option<String>,
+        rule: Option<RuleName>,
+        code: RejectReason,
+    ) -> Self {
         let rule = rule.map(|name| DecidingRule {
             name,
             charges: Vec::new(),
@@ -152,6 +158,7 @@ impl Ruling {
         Self {
             params,
             rule,
+            code,
             ..Self::default()
         }
     }

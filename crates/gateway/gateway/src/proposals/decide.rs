@@ -5,7 +5,8 @@ use std::sync::Arc;
 use model::{
     Capabilities, Digest, Narrowing, OperationId, ParticipantId, RULES, Refusal, RefusalCode,
 };
-use rules::Deliberation;
+use rules::{Deliberation, RejectReason};
+use serde::Deserialize;
 use topic::{Decision, RefusedDecision};
 use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
@@ -35,6 +36,8 @@ pub enum Choice {
     Reject {
         /// Why, in words for the proposer.
         reason: Option<String>,
+        /// Why, from a list.
+        code: RejectReason,
     },
     /// Its proposer withdraws it.
     Withdraw {
@@ -124,7 +127,7 @@ impl Dispatch {
                     current: current_digest(self, &content.opened),
                 }
             }
-            Choice::Reject { reason } => Decision::Reject {
+            Choice::Reject { reason, .. } => Decision::Reject {
                 reason: reason.as_deref(),
             },
             Choice::Withdraw { reason } => Decision::Withdraw {
@@ -133,6 +136,9 @@ impl Dispatch {
         };
         let measures = self.measured(id, proposal, &content, &choice);
         let mut ruling = Ruling::new(params, permit).measured(by_person, measures);
+        if let Choice::Reject { code, .. } = &choice {
+            ruling.code = *code;
+        }
         let end = ruling.reply();
         self.take(Event::Decide {
             proposal,
@@ -236,6 +242,82 @@ pub(crate) fn ruling_of(
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), Arc::clone(envelope)));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))
+}
+
+/// A rejection of another participant's proposal, of an envelope that names the proposal. The topic
+/// refuses one without a ruling.
+///
+/// # Errors
+/// If the payload cannot be read, or the decision cannot be recorded.
+pub(crate) fn rejection_of(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    envelope: &Arc<Envelope>,
+) -> Result<RoomRejection, Refusal> {
+    let WrittenRejection { code, reason } = WrittenRejection::read(envelope.payload())?;
+    let code = chosen_reason(code.as_deref())?;
+    let named = envelope.correlation_id();
+    let is_known =
+        named.is_some_and(|named| dispatch.with(|topic| topic.proposed_by(named).is_some()));
+    let mut ruling = None;
+    if is_known {
+        let permit = dispatch.audit.reserve_on(link.audit())?;
+        let is_signed_in = link.participant.is_signed_in();
+        let mut rejects = Ruling::new(None, permit).measured(is_signed_in, Deliberation::default());
+        rejects.code = code;
+        rejects.sender = Some((Arc::clone(link), Arc::clone(envelope)));
+        ruling = Some(Arc::new(rejects));
+    }
+    Ok(RoomRejection { reason, ruling })
+}
+
+/// A rejection by an envelope.
+pub(crate) struct RoomRejection {
+    /// Why, in words for the proposer.
+    pub(crate) reason: Option<String>,
+    /// The ruling; `None` if the envelope names no proposal.
+    pub(crate) ruling: Option<Arc<Ruling>>,
+}
+
+/// The payload of an envelope that rejects.
+#[derive(Deserialize)]
+struct WrittenRejection {
+    code: Option<String>,
+    reason: Option<String>,
+}
+
+impl WrittenRejection {
+    fn read(payload: &[u8]) -> Result<Self, Refusal> {
+        let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
+        json::refuse_duplicates(payload)
+            .map_err(|error| wrong(format!("the payload is no JSON: {error}")))?;
+        let read: Self = serde_json::from_slice(payload).map_err(|_| {
+            wrong(
+                "the payload of a rejection is an object with `code` and `reason`, both texts"
+                    .to_owned(),
+            )
+        })?;
+        let reason = read.reason.filter(|reason| !reason.is_empty());
+        Ok(Self { reason, ..read })
+    }
+}
+
+/// The reason of a list that a reviewer chose by its code.
+///
+/// # Errors
+/// If there is no such code.
+pub fn chosen_reason(code: Option<&str>) -> Result<RejectReason, Refusal> {
+    let Some(code) = code else {
+        return Ok(RejectReason::Unsaid);
+    };
+    RejectReason::of_code(code).ok_or_else(|| {
+        let known = RejectReason::CODES.map(|code| format!("`{code}`"));
+        let why = format!(
+            "there is no such code of a rejection: it is {}",
+            known.join(" or ")
+        );
+        Refusal::new(RefusalCode::Malformed, why).hint("leave it out, and say why in `reason`")
+    })
 }
 
 /// Records a decision that does not count, and tells the participant.

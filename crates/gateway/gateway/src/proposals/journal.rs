@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::{Answer, MethodFacts, OperationId, Outcome, ParticipantId, ProposalState, RULES};
 use platform::unix_ms;
-use rules::RuleName;
+use rules::{RejectReason, RuleName};
 use store::{Entry, Ledger, StoreError};
 use topic::{ProposalChange, Restore};
 use wire::mcpx::payload;
@@ -174,6 +174,7 @@ fn record_of(
             author: rule_in(ruling.as_deref()).map(|_| by.to_string()),
             decision: decision_of(*state),
             reason: reason.as_deref().map(str::to_owned),
+            code: code_in(ruling.as_deref()).map(str::to_owned),
             digest: Some(opened.digest.clone()),
             params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
             envelope: fulfilment.as_deref().map(str::to_owned),
@@ -197,6 +198,10 @@ fn record_of(
 
 fn rule_in(ruling: Option<&Ruling>) -> Option<&RuleName> {
     Some(&ruling?.rule.as_ref()?.name)
+}
+
+fn code_in(ruling: Option<&Ruling>) -> Option<&'static str> {
+    ruling?.code.code()
 }
 
 fn decision_of(state: ProposalState) -> DecisionRecord {
@@ -413,7 +418,12 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
         // The topic knows the author of a rule as the one that decided.
         let by = decided.author.as_ref().unwrap_or(&decided.by);
         let by = ParticipantId::new(by).ok()?;
-        let ruling = Ruling::restored(decided.params.clone(), decided.rule.clone());
+        let code = decided.code.as_deref().and_then(RejectReason::of_code);
+        let ruling = Ruling::restored(
+            decided.params.clone(),
+            decided.rule.clone(),
+            code.unwrap_or_default(),
+        );
         Some((by, Arc::new(ruling)))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
@@ -451,7 +461,11 @@ mod tests {
 
     fn decided(state: ProposalState, reason: Option<&str>) -> ProposalChange<Live> {
         let by = ParticipantId::new("boss").unwrap();
-        let ruling = Some(Arc::new(Ruling::restored(Some("{}".into()), None)));
+        let ruling = Some(Arc::new(Ruling::restored(
+            Some("{}".into()),
+            None,
+            RejectReason::Context,
+        )));
         let fulfilment = Some("f1".into());
         ProposalChange::Decided {
             by,
@@ -490,7 +504,7 @@ mod tests {
     fn a_decision_by_a_rule_comes_back_as_that() {
         let author = ParticipantId::new("boss").unwrap();
         let rule: RuleName = "r1.2".parse().unwrap();
-        let ruling = Ruling::restored(None, Some(rule.clone()));
+        let ruling = Ruling::restored(None, Some(rule.clone()), RejectReason::Unsaid);
         let rejected = ProposalChange::Decided {
             by: author.clone(),
             state: ProposalState::Rejected,
@@ -518,6 +532,7 @@ mod tests {
             author: Some("ann".into()),
             decision: DecisionRecord::Approved,
             reason: None,
+            code: None,
             digest: None,
             params: None,
             envelope: None,
@@ -565,6 +580,8 @@ mod tests {
             assert!(journaled.has_ended());
             let end = end_of(&journaled).unwrap();
             assert_eq!((end.state, end.reason.as_deref()), (state, Some("why")));
+            let (_, ruling) = end.decided.unwrap();
+            assert_eq!(ruling.code, RejectReason::Context);
         }
         let expired = ProposalChange::Ended {
             state: ProposalState::Expired,

@@ -4,11 +4,12 @@ use model::{
     Answer, Form, MethodFacts, Outcome, ParticipantId, ProposalState, Refusal, RefusalCode,
 };
 use platform::unix_ms;
+use rules::RejectReason;
 use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{self, OperationState, TaskView};
 
-use crate::by_rule::decided_by::{decider, rule_of};
+use crate::by_rule::decided_by::{code_of, decider, rule_of};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
 /// Interval at which a client should ask about a task, in milliseconds.
@@ -98,6 +99,12 @@ impl<'v> View<'v> {
         let because = why
             .map(|why| format!(", with the reason: {why}"))
             .unwrap_or_default();
+        let chosen = self.proposal.ruling.as_ref().map(|ruling| ruling.code);
+        let (object, after) = match chosen.unwrap_or_default() {
+            RejectReason::Unsaid => ("", "do not repeat it unchanged"),
+            RejectReason::Arguments => (" for its arguments", "do not repeat it unchanged"),
+            RejectReason::Context => (" for the moment or the context", "another time it may be"),
+        };
         match self.proposal.state {
             ProposalState::Pending => self.waiting(),
             ProposalState::Running => {
@@ -111,7 +118,7 @@ impl<'v> View<'v> {
                 format!("The call of {act} was approved by {decider} and failed: {why}.")
             }
             ProposalState::Rejected => format!(
-                "The call of {act} was rejected by {decider}{because}. It was not run; do not repeat it unchanged."
+                "The call of {act} was rejected by {decider}{object}{because}. It was not run; {after}."
             ),
             ProposalState::Withdrawn => {
                 format!("The proposed call of {act} was withdrawn{because}. It was not run.")
@@ -155,9 +162,8 @@ impl<'v> View<'v> {
             if let Some(rule) = rule_of(proposal) {
                 rule.write_members(data);
             }
-            if let Some(reason) = &proposal.reason {
-                data.text("reason", reason);
-            }
+            data.optional_text("code", code_of(proposal));
+            data.optional_text("reason", proposal.reason.as_deref());
             data.optional_text("fulfilment", proposal.fulfilment.as_deref());
             data.bool("answered", self.answer.is_some());
         });

@@ -67,6 +67,15 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
         } => about(state, which, |state, id| {
             decide::end(state, id, withdraw, reason)
         }),
+        ChatCommand::Brake {
+            participant,
+            resumes,
+            reason,
+        } => vec![Action::Brake {
+            participant: participant.to_owned(),
+            resumes,
+            reason: reason.trim().to_owned(),
+        }],
         ChatCommand::Edit {
             which,
             arguments: None,

@@ -49,6 +49,11 @@ fn names(actions: &[Action]) -> Vec<String> {
             reason,
             ..
         } => format!("end {id} {withdraw} {reason:?}"),
+        Action::Brake {
+            participant,
+            resumes,
+            reason,
+        } => format!("brake {participant} {resumes} {reason:?}"),
         Action::FindCapability { proposal, seconds } => {
             format!("capability {} {seconds}", proposal.id)
         }
@@ -525,6 +530,8 @@ fn typed_lines_are_commands_or_messages() {
     for (line, expect) in [
         ("hello", &["say None hello"][..]),
         ("/msg scout a b", &["say Some(\"scout\") a b"]),
+        ("/pause scout a b", &["brake scout false \"a b\""]),
+        ("/resume scout", &["brake scout true \"\""]),
         ("/msg gone a", &[]),
         ("/tools", &["tools [\"scout\", \"worker\"] false"]),
         ("/tools worker", &["tools [\"worker\"] true"]),

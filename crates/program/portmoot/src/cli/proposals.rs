@@ -78,6 +78,9 @@ pub(crate) enum ProposalsCommand {
     Reject {
         /// Proposal id, or its beginning
         id: String,
+        /// Reason from a list: the call itself, as its arguments show it, or the moment or context
+        #[arg(long, value_name = "CODE", value_parser = ["arguments", "context"])]
+        code: Option<String>,
         /// Reason, sent to the proposer
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,

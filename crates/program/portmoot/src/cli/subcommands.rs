@@ -493,6 +493,37 @@ pub(crate) enum ParticipantsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Pause a participant: its calls wait for the decisions of others until it is resumed
+    ///
+    /// Takes effect at once, and outlasts a restart. The participant decides nothing meanwhile;
+    /// what it has begun goes on. Needs the capability portmoot/pause.
+    Pause {
+        /// Participant id
+        id: String,
+        /// Topic in which it is paused
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        /// Reason
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Resume a participant that is paused
+    ///
+    /// Needs the capability portmoot/pause.
+    Resume {
+        /// Participant id
+        id: String,
+        /// Topic in which it is paused
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        /// Reason
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Revoke capabilities of a participant; its calls that need them are cancelled
     ///
     /// Takes effect at once. Needs the capability portmoot/grants; you can revoke only capabilities

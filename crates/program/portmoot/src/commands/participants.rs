@@ -1,5 +1,5 @@
-//! Commands `participants ls`, `participants can`, `participants grant` and `participants revoke`,
-//! with a running gateway.
+//! Commands `participants ls`, `can`, `grant`, `allow`, `pause`, `resume` and `revoke`, with a
+//! running gateway.
 
 use std::time::Duration;
 
@@ -79,6 +79,26 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             let body = json!({ "add": capabilities, "expires_in_seconds": time.seconds() });
             change(&remote, &id, &body, topic.as_deref(), output).await?;
             time.say_end(output);
+        }
+        ParticipantsCommand::Pause {
+            id,
+            topic,
+            reason,
+            gateway,
+        } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let body = json!({ "reason": reason });
+            brake(&remote, &topic, &id, "pause", &body, output).await?;
+        }
+        ParticipantsCommand::Resume {
+            id,
+            topic,
+            reason,
+            gateway,
+        } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let body = json!({ "reason": reason });
+            brake(&remote, &topic, &id, "resume", &body, output).await?;
         }
         ParticipantsCommand::Revoke {
             id,
@@ -191,6 +211,29 @@ async fn change(
     Ok(())
 }
 
+/// Pauses or resumes a participant (`verb`).
+async fn brake(
+    remote: &Remote,
+    topic: &str,
+    id: &str,
+    verb: &str,
+    body: &Value,
+    output: Output,
+) -> Result<(), Failure> {
+    let path = ["topics", topic, "participants", id, verb];
+    let answer = api::post(remote, &path, &[], body.to_string()).await?;
+    if output.json {
+        output.result_json_text(&answer.text);
+    } else if verb == "pause" {
+        output.message(&format!(
+            "`{id}` is paused in `{topic}`: its calls wait for decisions, until: portmoot participants resume {id}"
+        ));
+    } else {
+        output.message(&format!("`{id}` is resumed in `{topic}`"));
+    }
+    Ok(())
+}
+
 fn topic_query(topic: Option<&str>) -> Vec<(&str, &str)> {
     topic.map(|topic| ("topic", topic)).into_iter().collect()
 }
@@ -215,10 +258,14 @@ fn row(row: &Value) -> Vec<String> {
     } else {
         format!("{links} ({clients})")
     };
+    let mut role = cell(row, "role");
+    if let Some(paused) = row.get("paused") {
+        role = format!("{role}, paused by {}", cell(paused, "by"));
+    }
     vec![
         cell(row, "topic"),
         cell(row, "id"),
-        cell(row, "role"),
+        role,
         links,
         capabilities,
         grants,

@@ -8,7 +8,7 @@ mod review;
 
 use ::chat::ProposalDetails;
 use model::OperationId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::{ProposalsArgs, ProposalsCommand, RunningArgs};
 use crate::commands::target::running_endpoint;
@@ -82,14 +82,20 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
         }
         ProposalsCommand::Reject {
             id,
+            code,
             reason,
             gateway,
-        } => end("reject", &id, reason, &gateway, output).await,
+        } => reject(&id, code.as_deref(), reason, &gateway, output).await,
         ProposalsCommand::Withdraw {
             id,
             reason,
             gateway,
-        } => end("withdraw", &id, reason, &gateway, output).await,
+        } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let id = whole_id(&remote, &id).await?;
+            let body = json!({ "reason": reason.filter(|reason| !reason.is_empty()) });
+            end(&remote, &id, "withdraw", &body, output).await
+        }
     }
 }
 
@@ -164,10 +170,10 @@ async fn looked_at(
     ))
 }
 
-/// Rejects or withdraws. At a terminal the reason of a rejection is asked for.
-async fn end(
-    verb: &str,
+/// Rejects. At a terminal the reason is asked for, unless one is given.
+async fn reject(
     id: &str,
+    code: Option<&str>,
     reason: Option<String>,
     gateway: &RunningArgs,
     output: Output,
@@ -176,15 +182,22 @@ async fn end(
     let id = whole_id(&remote, id).await?;
     let mut terminal = ProcessTerminal;
     let reason = match reason {
-        None if verb == "reject" && terminal.is_interactive() && !output.json => {
-            Some(review::reason(&mut terminal)?)
-        }
+        None if terminal.is_interactive() && !output.json => Some(review::reason(&mut terminal)?),
         reason => reason,
     };
     let reason = reason.filter(|reason| !reason.is_empty());
-    let body = json!({ "reason": reason }).to_string();
-    decided(
-        &api::post(&remote, &["proposals", &id, verb], &[], body).await?,
-        output,
-    )
+    let body = json!({ "code": code, "reason": reason });
+    end(&remote, &id, "reject", &body, output).await
+}
+
+/// Rejects or withdraws (`verb`).
+async fn end(
+    remote: &Remote,
+    id: &str,
+    verb: &str,
+    body: &Value,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let answer = api::post(remote, &["proposals", id, verb], &[], body.to_string()).await?;
+    decided(&answer, output)
 }

@@ -80,7 +80,9 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             ParticipantsCommand::Can { .. }
             | ParticipantsCommand::Allow { .. }
             | ParticipantsCommand::Grant { .. }
-            | ParticipantsCommand::Revoke { .. },
+            | ParticipantsCommand::Revoke { .. }
+            | ParticipantsCommand::Pause { .. }
+            | ParticipantsCommand::Resume { .. },
         )
         // It prints what comes and changes by itself.
         | Command::Proposals(_)

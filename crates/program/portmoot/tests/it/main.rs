@@ -78,6 +78,7 @@ mod lost_standing;
 mod magg;
 mod matrix;
 mod mcpx_rules;
+mod messages_api;
 mod mirrored_calls;
 mod mistakes;
 mod mixed_eras;

@@ -32,6 +32,7 @@ const TESTS: &[&str] = &[
     "path_cases::nothing_follows_from_what_the_journal_cannot_take",
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
     "questions_between_eras::a_legacy_server_asks_a_modern_client",
+    "rules::paused::calls_of_a_paused_client_wait_until_it_is_resumed",
     "tasks::legacy::a_task_outlives_its_callers_session_and_fails_with_its_servers",
     "tasks::legacy::questions_of_a_task_arrive_on_the_stream_that_awaits_its_result",
     "tasks::legacy::tasks_of_a_revoked_participant_are_cancelled_at_their_servers",

@@ -11,6 +11,8 @@ mod files;
 mod learned;
 mod learned_page;
 mod past;
+mod paused;
+mod rejected;
 mod restarts;
 mod roads;
 mod servers;

@@ -32,6 +32,8 @@ pub struct PersonView<'a> {
     pub id: &'a str,
     /// Its capabilities.
     pub capabilities: &'a Capabilities,
+    /// Whether it is paused; Portmoot's own member.
+    pub paused: bool,
 }
 
 /// A join or a leave.
@@ -215,11 +217,14 @@ fn say(
     })
 }
 
-/// Writes a participant as a welcome or presence names it: `id` and `capabilities`, and `narrowed`
-/// if some of them are limited to certain addressees.
+/// Writes a participant as a welcome or presence names it: `id` and `capabilities`, `narrowed` if
+/// some of them are limited to certain addressees, and `paused` if it is.
 pub(super) fn write_person(object: &mut Object<'_>, who: PersonView<'_>) {
     object.text("id", who.id);
     write_capabilities(object, "capabilities", who.capabilities);
+    if who.paused {
+        object.bool("paused", true);
+    }
 }
 
 /// Adds capabilities as texts, and under `narrowed` the addressees of those that are limited to
@@ -256,6 +261,9 @@ pub struct ParticipantInfo {
     /// The capabilities that are limited to certain addressees.
     #[serde(default)]
     pub narrowed: Vec<Narrowed>,
+    /// Whether it is paused: what it could do directly waits for decisions of others.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 /// A capability that is limited to certain addressees.

@@ -272,6 +272,7 @@ fn refusals_carry_hints_and_capabilities() {
     let sender = PersonView {
         id: "a",
         capabilities: &able,
+        paused: false,
     };
     let cause = read(&with(&[("kind", "\"mcp/request:x\"")])).unwrap();
     for (refusal, payload) in [

@@ -91,6 +91,13 @@ fn is_direct(correlation: Option<&str>) -> bool {
     id.is_some_and(|id| (id.0 >> 64) as u64 == DIRECT)
 }
 
+/// Whether an envelope decides, or requests something of others.
+fn is_direct_act(kind: KindRef<'_>, to: &[&str]) -> bool {
+    let method = kind.method().unwrap_or_default();
+    let requests = kind.head() == REQUEST && !method.is_empty() && to != ["portmoot"];
+    kind.head() == "portmoot/reject" || requests && !method.starts_with("notifications/")
+}
+
 impl Books {
     /// The expected fate of an envelope; takes a token.
     pub(crate) fn fate(&mut self, envelope: &Envelope, now_ms: u64) -> Fate {
@@ -113,9 +120,19 @@ impl Books {
         let to: Vec<&str> = envelope.to.iter().map(String::as_str).collect();
         let token = envelope.token.as_ref();
         let granted = self.granted_with(&by, token);
-        let is_granted = granted.is_some_and(|granted| granted.admits(kind, &to));
+        let braked = self.braked.contains(&by);
+        let could_request = |granted: &std::sync::Arc<model::Capabilities>| {
+            let request = envelope.kind.replacen("mcp/proposal", REQUEST, 1);
+            let request = KindRef::parse(&request);
+            kind.head() == "mcp/proposal" && request.is_ok_and(|kind| granted.admits(kind, &to))
+        };
+        let is_granted = granted
+            .is_some_and(|granted| granted.admits(kind, &to) || braked && could_request(&granted));
         if !is_granted && !self.is_about_own(&by, token, &envelope.kind, &to) {
             return Fate::Withheld(Cause::NotAdmitted);
+        }
+        if braked && is_direct_act(kind, &to) {
+            return Fate::Withheld(Cause::Paused);
         }
         if let Some(tightening) = &envelope.tightening {
             let named = envelope.correlation.as_deref();

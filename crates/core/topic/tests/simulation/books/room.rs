@@ -193,6 +193,12 @@ impl Books {
             .granted(&person.id)
             .expect("a participant in the room is not revoked");
         assert_eq!(**granted, *person.capabilities, "{}", person.id);
+        assert_eq!(
+            self.braked.contains(&person.id),
+            person.paused,
+            "{}",
+            person.id
+        );
     }
 
     /// Every roster names all participants.

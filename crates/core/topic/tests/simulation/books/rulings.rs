@@ -45,6 +45,7 @@ impl Books {
             assert!(is_good, "withdrawn with a token that is not good for it");
         } else {
             assert_ne!(*by, deal.by, "no participant decides about its own");
+            assert!(!self.braked.contains(by), "{by} is paused, and decides");
             assert!(self.could(&decided, deal), "{by} decided without leave");
             assert!(
                 state == ProposalState::Rejected || decided.same,
@@ -150,6 +151,7 @@ impl Books {
         let is_good = self.is_in_scope(decided.token.as_ref(), deal);
         let pending = deal.is_pending() && !deal.recalled;
         match cause {
+            Cause::Paused => assert!(!own && self.braked.contains(&decided.by)),
             Cause::Own => assert!(own && is_good && !decided.withdraws),
             Cause::NotAdmitted if own => assert!(!is_good),
             Cause::NotAdmitted => assert!(decided.withdraws || !could),

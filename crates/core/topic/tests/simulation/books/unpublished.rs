@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{KindRef, LinkId, Narrowing, OperationId, ProposalState};
 
-use super::{Books, room::Message};
+use super::{Books, deals::Written, room::Message};
 use crate::turn::Turn;
 
 /// An envelope that was admitted and waits.
@@ -16,6 +16,8 @@ pub(crate) struct Unpublished {
     pub(crate) own: bool,
     /// It is the proposal itself.
     pub(crate) proposes: bool,
+    /// It rejects the proposal.
+    pub(crate) rejects: bool,
     pub(crate) link: LinkId,
     pub(crate) kind: String,
     pub(crate) token: Option<Narrowing>,
@@ -65,6 +67,10 @@ impl Books {
         let deal = &self.deals[&kept.proposal];
         if kept.proposes {
             return deal.proposed;
+        }
+        if kept.rejects {
+            let last = deal.durable.last();
+            return matches!(last, Some(Written::Decided { state, .. }) if *state == ProposalState::Rejected);
         }
         if !kept.own {
             return deal.approved > 0;

@@ -272,6 +272,7 @@ impl World {
                     proposal,
                     own,
                     proposes,
+                    rejects: false,
                     link,
                     kind,
                     token,

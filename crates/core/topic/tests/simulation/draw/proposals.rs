@@ -157,6 +157,7 @@ impl World {
                     proposal,
                     own,
                     proposes,
+                    rejects: false,
                     link,
                     kind,
                     token: None,
@@ -407,7 +408,9 @@ impl World {
         let may = if decided.withdraws {
             decided.by == deal.by && self.books.is_in_scope(decided.token.as_ref(), deal)
         } else {
-            decided.by != deal.by && self.books.could(&decided, deal)
+            decided.by != deal.by
+                && self.books.could(&decided, deal)
+                && !self.books.braked.contains(&decided.by)
         };
         assert!(may, "it waits in vain");
         self.books.deals.get_mut(&proposal).unwrap().queued = Some(decided);

@@ -1,12 +1,12 @@
 //! Callers' requests: admitted, held or refused, exactly as the books expect.
 
 use model::{
-    GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, Narrowing, OperationId,
-    ParticipantId,
+    GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, MethodFacts, Narrowing,
+    OperationId, ParticipantId,
 };
 use topic::{
-    BuiltinTool, Cause, Interest, Logs, PublicTarget, RequestEvent, Tightening, UpstreamNames,
-    Verdict, public_name,
+    BuiltinTool, Cause, HeldFor, Interest, Logs, PublicTarget, RequestEvent, Tightening,
+    UpstreamNames, Verdict, public_name,
 };
 
 use crate::{
@@ -322,6 +322,10 @@ impl World {
             }
             _ => must,
         };
+        let must = match must {
+            Must::Deliver => self.braked(link, judged, aimed, route.as_ref()),
+            must => must,
+        };
         let levels = [
             Logs::OfLink,
             Logs::OfLink,
@@ -394,9 +398,11 @@ impl World {
         let verdict = match effects.verdict {
             None => Must::Nothing,
             Some(Verdict::Admitted { .. }) => Must::Deliver,
-            Some(Verdict::Held { asked, .. }) => {
-                if asked {
-                    self.books.count("held for a rule");
+            Some(Verdict::Held { why, .. }) => {
+                match why {
+                    HeldFor::Rule => self.books.count("held for a rule"),
+                    HeldFor::Pause => self.books.count("held for a pause"),
+                    HeldFor::Capability => {}
                 }
                 Must::Hold
             }
@@ -479,6 +485,32 @@ impl World {
             must
         } else {
             Must::Refuse(Cause::UpstreamDown)
+        }
+    }
+
+    /// What becomes of a request that its caller may make, if it is paused.
+    fn braked(
+        &self,
+        link: LinkId,
+        method: &str,
+        target: Option<PublicTarget<'_>>,
+        route: Option<&(ParticipantId, String)>,
+    ) -> Must {
+        let at_gateway = route.is_none_or(|(server, _)| server.as_str() == GATEWAY);
+        let is_named = target.and_then(PublicTarget::context).is_some();
+        let is_free = MethodFacts::of(method).is_free && !is_named;
+        let by = self.books.owner(link);
+        let is_braked = by.is_some_and(|by| self.books.braked.contains(&by));
+        if !is_braked || is_free || at_gateway && method == "tools/call" && is_named {
+            return Must::Deliver;
+        }
+        let is_held = matches!(method, "tools/call" | "prompts/get" | "resources/read")
+            && !at_gateway
+            && self.books.links[&link].promotes;
+        if is_held {
+            Must::Hold
+        } else {
+            Must::Refuse(Cause::Paused)
         }
     }
 

@@ -91,6 +91,10 @@ impl World {
         }
         self.restore();
         self.restores_tasks(tasks);
+        // The journal has the pauses, too.
+        for braked in std::mem::take(&mut self.books.braked) {
+            self.brake(&braked, true);
+        }
         // Participants that may no longer propose are revoked again, some while they are absent.
         for (participant, granted) in self.books.standings() {
             match granted {

@@ -29,8 +29,8 @@ fn decided(state: ProposalState, ruling: Option<Ruling>) -> ProposalChange<Live>
 }
 
 fn approved(edited: Option<&str>) -> ProposalChange<Live> {
-    let ruling =
-        Ruling::restored(edited.map(str::to_owned), None).measured(true, Deliberation::default());
+    let ruling = Ruling::restored(edited.map(str::to_owned), None, RejectReason::Unsaid)
+        .measured(true, Deliberation::default());
     decided(ProposalState::Running, Some(ruling))
 }
 
@@ -85,7 +85,7 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
         assert_eq!(decision.rule.map(|rule| rule.to_string()).as_deref(), rule);
     };
     let (hasty, none) = (EvidenceWeight::Hasty, EvidenceWeight::None);
-    let ruling = || Ruling::restored(None, None);
+    let ruling = || Ruling::restored(None, None, RejectReason::Unsaid);
     let by_rule = || {
         ruling()
             .measured(true, Deliberation::default())
@@ -128,6 +128,17 @@ async fn a_decision_weighs_what_the_gateway_knows_of_it() {
         none,
         Some("r1.2"),
     );
+    for chosen in [RejectReason::Arguments, RejectReason::Context] {
+        let by_person =
+            Ruling::restored(None, None, chosen).measured(true, Deliberation::default());
+        check(
+            decided(rejected, Some(by_person)),
+            "ann",
+            PastVerdict::Rejected(chosen),
+            hasty,
+            None,
+        );
+    }
     let by_person = ruling().measured(true, Deliberation::default());
     check(
         decided(withdrawn, Some(by_person)),

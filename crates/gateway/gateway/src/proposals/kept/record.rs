@@ -97,6 +97,9 @@ pub struct DecidedProposal {
     /// Reason for the proposer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The reason that the reviewer chose from the list, by its code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Digest of the content that the reviewer saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

@@ -188,6 +188,17 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("GET", "/api/v1/proposals/{id}", Unread(401)),
     ("GET", "/api/v1/proposals/{id}/rules", Unread(401)),
     ("GET", "/api/v1/topics/{topic}/rules", Unread(401)),
+    ("POST", "/api/v1/topics/{topic}/messages", Unread(401)),
+    (
+        "POST",
+        "/api/v1/topics/{topic}/participants/{id}/pause",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/api/v1/topics/{topic}/participants/{id}/resume",
+        Unread(401),
+    ),
     ("POST", "/api/v1/topics/{topic}/rules/replay", Unread(401)),
     ("GET", "/api/v1/topics/{topic}/rules/offers", Unread(401)),
     (

@@ -180,7 +180,11 @@ fn messages_of_the_gateway_are_written_as_printed() {
     let proposer = able(&PROPOSER);
     let full = able(&["mcp/*", "chat"]);
     let answering = able(&["mcp/response:*", "chat"]);
-    let person = |id, capabilities| PersonView { id, capabilities };
+    let person = |id, capabilities| PersonView {
+        id,
+        capabilities,
+        paused: false,
+    };
     let stamp = |id| Stamp { id, ts: None };
     let others = [person("agent-1", &full), person("agent-2", &answering)];
     let join = Presence::Join(person("new-agent", &proposer));
@@ -235,6 +239,7 @@ fn addressees_of_a_capability_are_written_and_read() {
     let who = PersonView {
         id: "a",
         capabilities: &held,
+        paused: true,
     };
     let written = json::object(|object| super::super::system::write_person(object, who));
     let written = String::from_utf8(written).unwrap();
