@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Capabilities, Digest, Narrowing, OperationId, ParticipantId, RULES, Refusal, RefusalCode,
+    Capabilities, Digest, Narrowing, OperationId, ParticipantId, ProposalState, RULES, Refusal,
+    RefusalCode,
 };
 use rules::{Deliberation, RejectReason};
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use super::open::current_digest;
 use super::showings::ShownText;
 use crate::by_rule::decided_by::AuthoredRule;
 use crate::by_rule::judge;
-use crate::live::{Event, Live, Topic};
+use crate::live::{Event, Live, ProposalView, Topic};
 use crate::proposals::kept::OpenedProposal;
 use crate::{curation, dispatch::Dispatch, link::Link, record::Record};
 
@@ -151,6 +152,25 @@ impl Dispatch {
         });
         end.await
             .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
+    }
+
+    /// Notes that a participant is shown these proposals now, with their arguments. Only those count
+    /// that it could decide about with these capabilities.
+    pub fn note_shown(
+        &self,
+        participant: &ParticipantId,
+        capabilities: &Capabilities,
+        shown: &[&ProposalView],
+    ) {
+        let could_decide: Vec<ShownText> = self.with(|topic| {
+            let decidable = shown.iter().filter(|view| {
+                view.state == ProposalState::Pending
+                    && topic.could_decide(view.id, participant, capabilities)
+            });
+            decidable.filter_map(|view| ShownText::of(view)).collect()
+        });
+        let now_ms = self.context.now_ms();
+        self.showings.note(participant, could_decide, now_ms);
     }
 
     /// Measures of a decision that a participant makes now.

@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::{Capabilities, Digest, OperationId, ParticipantId, ProposalState};
+use model::{Digest, OperationId, ParticipantId};
 use platform::Mutex;
 use rules::{Deliberation, HURRIED_DECISIONS};
 
-use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 
 /// The most proposals of which it is known when a reviewer was shown them; the one that was shown
@@ -52,29 +51,9 @@ struct Showing {
     since_ms: u64,
 }
 
-impl Dispatch {
-    /// Notes that a participant is shown these proposals now, with their arguments. Only those count
-    /// that it could decide about with these capabilities.
-    pub fn note_shown(
-        &self,
-        participant: &ParticipantId,
-        capabilities: &Capabilities,
-        shown: &[&ProposalView],
-    ) {
-        let could_decide: Vec<ShownText> = self.with(|topic| {
-            let decidable = shown.iter().filter(|view| {
-                view.state == ProposalState::Pending
-                    && topic.could_decide(view.id, participant, capabilities)
-            });
-            decidable.filter_map(|view| ShownText::of(view)).collect()
-        });
-        let now_ms = self.context.now_ms();
-        self.showings.note(participant, could_decide, now_ms);
-    }
-}
-
 impl ShownText {
-    fn of(view: &ProposalView) -> Option<Self> {
+    /// The text of a proposal, as it is shown.
+    pub(crate) fn of(view: &ProposalView) -> Option<Self> {
         Some(Self {
             proposal: view.id,
             digest: view.content.opened.digest.parse().ok()?,

@@ -1,6 +1,7 @@
 //! Commands `rules ...`, with a running gateway.
 
 mod offers;
+mod words;
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use json::visible;
 use serde_json::{Value, json};
 use wire::time::rfc3339;
 
+use self::words::{items, shown, text};
 use super::proposals::whole_id;
 use crate::cli::RulesCommand;
 use crate::commands::target::running_endpoint;
@@ -31,7 +33,7 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
                 return Ok(Exit::Ok);
             }
             let answer: Value = answer.read()?;
-            let rules: Vec<String> = list(&answer, "rules").iter().map(shown).collect();
+            let rules: Vec<String> = items(&answer, "rules").iter().map(shown).collect();
             if rules.is_empty() {
                 output.message(
                     "there are no rules that you may see: a topic names its file with rules = \"rules.toml\", and `portmoot rules offers` shows what was learned",
@@ -106,42 +108,6 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-/// A text of the gateway's answer, if it is there.
-fn text(value: &Value, key: &str) -> Option<String> {
-    let text = value.get(key)?.as_str()?;
-    Some(visible::line(text))
-}
-
-/// A rule: its name and state, and below what it says.
-fn shown(rule: &Value) -> String {
-    let mut head = format!("{}  {}", cell(rule, "rule"), cell(rule, "state"));
-    if let Some(since) = text(rule, "suspended") {
-        head += &format!(" since {since}");
-    }
-    if let Some(why) = text(rule, "why") {
-        head += &format!(": {why}");
-    }
-    if let Some(left) = rule.get("left").and_then(Value::as_u64) {
-        head += &format!(", {} used, {left} left", cell(rule, "used"));
-    }
-    if let Some(expires) = text(rule, "expires") {
-        head += &format!(", ends {expires}");
-    }
-    if let Some(accepted) = text(rule, "accepted") {
-        let author = cell(rule, "author");
-        head += &format!(", learned, accepted by {author} {accepted}");
-    }
-    let sentence = text(rule, "sentence").unwrap_or_default();
-    format!("{head}\n  {sentence}")
-}
-
 /// The digests of a proposed call, and each rule with its checks.
 fn explained(answer: &Value) -> String {
     if answer.get("judged") == Some(&Value::Bool(false)) {
@@ -153,7 +119,7 @@ fn explained(answer: &Value) -> String {
         known.unwrap_or_else(|| format!("{key} is not known: no rule approves it"))
     };
     parts.push(format!("{}\n{}", digest("definition"), digest("server")));
-    let rules = list(answer, "rules");
+    let rules = items(answer, "rules");
     if rules.is_empty() {
         parts.push("no rule that you may see is about this tool".to_owned());
     }
@@ -168,7 +134,7 @@ fn explained(answer: &Value) -> String {
             None => String::new(),
         };
         let mut lines = vec![format!("{}{learned} {verdict}", cell(rule, "rule"))];
-        for check in list(rule, "checks") {
+        for check in items(rule, "checks") {
             let [asked, found, holds] =
                 ["asked", "found", "holds"].map(|key| text(check, key).unwrap_or_default());
             lines.push(format!("  {holds:<7}  {asked}: {found}"));
@@ -192,9 +158,9 @@ fn to_try(file: &Path, since: Option<&str>) -> Result<String, Failure> {
 fn tried(answer: &Value) -> String {
     let mut lines = Vec::new();
     let words = |value: &Value| text(value, "words").unwrap_or_default();
-    for rule in list(answer, "rules") {
+    for rule in items(answer, "rules") {
         lines.push(format!("{}  {}", cell(rule, "rule"), words(rule)));
-        lines.extend(otherwise(list(rule, "contradicted")));
+        lines.extend(otherwise(items(rule, "contradicted")));
     }
     lines.push(format!("in all  {}", words(answer)));
     match answer.get("left_out").and_then(Value::as_u64) {

@@ -1,6 +1,7 @@
-//! What teaches a participant, in a topic without servers: nothing can be offered there.
+//! Lessons of a participant, in a topic without servers: nothing can be offered there.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use model::Capabilities;
 use rules::{Arguments, PastVerdict, RejectReason};
@@ -8,6 +9,8 @@ use rules::{Arguments, PastVerdict, RejectReason};
 use super::*;
 use crate::by_rule::kept::{DecidedCall, RuleRecord};
 use crate::by_rule::tests::Stage;
+
+static YESTERDAY_MS: LazyLock<u64> = LazyLock::new(|| unix_ms() - DAY_MS);
 
 const DIGEST: Digest = Digest([0xAB; 32]);
 
@@ -19,7 +22,7 @@ fn participant(name: &str) -> ParticipantId {
 fn approval(number: u64) -> RuleEvidence {
     RuleEvidence {
         operation: OperationId(number.into()),
-        at_ms: unix_ms() - DAY_MS + number,
+        at_ms: *YESTERDAY_MS + number,
         tool: RuledTool {
             to: participant("bank"),
             method: "tools/call".into(),
@@ -92,7 +95,7 @@ async fn only_own_approvals_of_the_present_bearers_teach() {
         stage.dispatch.context.sealer.incarnations().set(all);
     };
     for name in ["ann", "scout"] {
-        bears(name, approval(2).at_ms - 1);
+        bears(name, approval(2).at_ms);
         assert_eq!(lessons(&stage, "ann"), (vec![two], 1), "{name}");
         bears(name, unix_ms());
         assert_eq!(lessons(&stage, "ann"), (vec![], 1), "{name}");

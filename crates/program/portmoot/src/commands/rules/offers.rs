@@ -3,7 +3,7 @@
 use json::visible;
 use serde_json::Value;
 
-use super::{list as items, shown, text};
+use super::words::{items, shown, text};
 use crate::commands::view::cell;
 use crate::remote::{Remote, api};
 use terminal::exit::Exit;
@@ -188,11 +188,11 @@ fn differing(offer: &Value) -> Vec<String> {
     }
     let mut lines = vec![format!("  approved, by {}", members.join(", "))];
     for row in rows {
-        let times = cell(row, "times");
-        lines.push(format!(
-            "    {} ({times} times)",
-            strings(row, "values").join(", ")
-        ));
+        let times = match row.get("times").and_then(Value::as_u64) {
+            None | Some(1) => String::new(),
+            Some(times) => format!(" ({times} times)"),
+        };
+        lines.push(format!("    {}{times}", strings(row, "values").join(", ")));
     }
     let different = offer.get("different").and_then(Value::as_u64);
     let shown = u64::try_from(rows.len()).unwrap_or(u64::MAX);

@@ -429,7 +429,7 @@ fn the_wire_gives_models_no_way_to_accept() {
 }
 
 impl Bank {
-    /// Ann sends an acceptance, whose answer nobody reads.
+    /// Ann sends an acceptance, whose answer is never read.
     fn sends_acceptance(&self, digest: &str) -> TcpStream {
         let path = format!("/api/v1/topics/main/rules/offers/{digest}/accept");
         let mut stream = TcpStream::connect(self.gateway.address()).unwrap();

@@ -167,7 +167,7 @@ fn a_rejection_during_an_acceptance_is_not_overlooked() {
     let one = rule("learned-1", "ann");
     let seen = stage.desk.seen_rejections().unwrap();
     stage.desk.contradict(&rejection("learned-1", 5), NOW_MS);
-    // It is being written: nobody knows what the offer would be.
+    // It is being written: the offer may be another one then.
     assert_eq!(stage.desk.seen_rejections(), None);
     let refused = stage.accept_beside(&one, seen).unwrap_err();
     assert_eq!(refused.code, RefusalCode::Conflict);

@@ -1,0 +1,43 @@
+//! Rules as the gateway's answers have them, in words.
+
+use json::visible;
+use serde_json::Value;
+
+use crate::commands::view::cell;
+
+/// The members of a list; none for a missing one.
+pub(super) fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A text of the gateway's answer, if it is there.
+pub(super) fn text(value: &Value, key: &str) -> Option<String> {
+    let text = value.get(key)?.as_str()?;
+    Some(visible::line(text))
+}
+
+/// A rule: its name and state, and below what it says.
+pub(super) fn shown(rule: &Value) -> String {
+    let mut head = format!("{}  {}", cell(rule, "rule"), cell(rule, "state"));
+    if let Some(since) = text(rule, "suspended") {
+        head += &format!(" since {since}");
+    }
+    if let Some(why) = text(rule, "why") {
+        head += &format!(": {why}");
+    }
+    if let Some(left) = rule.get("left").and_then(Value::as_u64) {
+        head += &format!(", {} used, {left} left", cell(rule, "used"));
+    }
+    if let Some(expires) = text(rule, "expires") {
+        head += &format!(", ends {expires}");
+    }
+    if let Some(accepted) = text(rule, "accepted") {
+        let author = cell(rule, "author");
+        head += &format!(", learned, accepted by {author} {accepted}");
+    }
+    let sentence = text(rule, "sentence").unwrap_or_default();
+    format!("{head}\n  {sentence}")
+}
