@@ -80,6 +80,8 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             ParticipantsCommand::Can { .. }
             | ParticipantsCommand::Allow { .. }
             | ParticipantsCommand::Grant { .. }
+            | ParticipantsCommand::Pause { .. }
+            | ParticipantsCommand::Resume { .. }
             | ParticipantsCommand::Revoke { .. },
         )
         // It prints what comes and changes by itself.

@@ -101,7 +101,7 @@ fn rejections_that_do_not_count_are_answered_and_not_published() {
     let call = bank.begins("dave", "bank_pay", 43);
     let about = payer.receive_until(|one| one["kind"] == "mcp/proposal:tools/call:pay");
     let about = about["id"].clone();
-    let mut refused = |socket: &mut Socket, id: &str, about: &Value, payload: Value, code: &str| {
+    let refused = |socket: &mut Socket, id: &str, about: &Value, payload: Value, code: &str| {
         rejects(socket, id, about, &payload);
         let answer = socket.receive_until(|one| one["correlation_id"] == id);
         assert_eq!(answer["kind"], "system/error", "{answer}");
