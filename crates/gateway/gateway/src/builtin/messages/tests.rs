@@ -2,6 +2,7 @@ use model::{Answer, Form, Method, OperationId, Payload, Request};
 use room::{RoomEvent, SENDER_QUEUE_BYTES_MAX};
 use std::{future::poll_fn, task::Poll};
 use topic::Joining;
+use wire::mcpx::Draft;
 
 use super::*;
 use crate::call::Reply;
