@@ -1,5 +1,6 @@
 //! Events of a topic: the closed inventory.
 
+mod brake;
 mod caller;
 mod configure;
 mod envelope;
@@ -12,7 +13,8 @@ use model::{
     ParticipantId, Refusal,
 };
 
-use crate::{Audience, Brake, Handles, ServerLists};
+use crate::{Audience, Handles, ServerLists};
+pub use brake::Brake;
 pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
     Tightening,

@@ -107,7 +107,7 @@ mod view;
 
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
-pub use brakes::{BRAKES_MAX, Brake};
+pub use brakes::BRAKES_MAX;
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{
     AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, TopicSettings, UPSTREAMS_MAX,
@@ -120,8 +120,8 @@ pub use effect::{
     ProposalChange, ProposalView, Receiver, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Ask, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining,
-    ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, PublicTarget, RequestEvent,
+    About, Ask, Brake, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join,
+    Joining, ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, PublicTarget, RequestEvent,
     Requested, Restore, Resume, Say, Seating, SharedLists, Subject, TaskOrigin, TaskRight, Terms,
     Tightening,
 };

@@ -80,9 +80,9 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             ParticipantsCommand::Can { .. }
             | ParticipantsCommand::Allow { .. }
             | ParticipantsCommand::Grant { .. }
-            | ParticipantsCommand::Revoke { .. }
             | ParticipantsCommand::Pause { .. }
-            | ParticipantsCommand::Resume { .. },
+            | ParticipantsCommand::Resume { .. }
+            | ParticipantsCommand::Revoke { .. },
         )
         // It prints what comes and changes by itself.
         | Command::Proposals(_)

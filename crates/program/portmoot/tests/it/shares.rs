@@ -465,6 +465,14 @@ const UNREACHED: &[(&str, &str)] = &[
         "10,000 decisions take minutes; its tests have them",
     ),
     (
+        "Calls that one rule counts",
+        "10,000 calls take minutes; its test has them",
+    ),
+    (
+        "Answered calls for rules with `after`",
+        "10,000 calls take minutes; its test has them",
+    ),
+    (
         "Rules that are tried on the past",
         "a trial is over before the next one comes; its test holds the places",
     ),
