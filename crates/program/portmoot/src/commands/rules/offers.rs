@@ -4,7 +4,6 @@ use json::visible;
 use serde_json::Value;
 
 use super::words::{items, shown, text};
-use crate::commands::view::cell;
 use crate::remote::{Remote, api};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
