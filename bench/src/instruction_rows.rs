@@ -65,6 +65,7 @@ pub fn rows(stage: &Stage) -> Vec<Row> {
     rows.extend(calls(stage));
     rows.extend(mixed(stage));
     rows.extend(by_tools());
+    rows.extend(by_rules(stage));
     rows.extend(tokens(stage));
     rows.extend(sessions());
     rows.extend(lists(stage));
@@ -294,6 +295,49 @@ fn by_tools() -> Vec<Row> {
             operations,
             ..call(label, config.clone(), ("legacy", "demo_echo", ""), 16)
         }
+    })
+    .collect()
+}
+
+/// A direct call beside rules that ask and that it does not match, and one that a rule counts.
+fn by_rules(stage: &Stage) -> Vec<Row> {
+    let may = "\"mcp/*\"";
+    let config = format!(
+        "{DEMO}{NO_AUDIT}{}{}[topics.main]\n",
+        participant(stage, "ann", may),
+        participant(stage, "short", may)
+    );
+    let asking = |number: usize, tool: &str, guard: &str| {
+        format!(
+            "[[rule]]\nid = \"r{number}\"\nauthor = \"ann\"\ndecision = \"ask\"\nkind = \"mcp/request:tools/call:{tool}\"\n\
+             to = \"demo\"\nproposers = [\"*\"]\n{guard}\n"
+        )
+    };
+    let stops = |number: usize, tool: &str| {
+        asking(
+            number,
+            tool,
+            &format!("[rule.when]\n\"/text\" = {{ equals = \"stop {number}\" }}"),
+        )
+    };
+    let many: String = (1..=32).map(|number| stops(number, "echo")).collect();
+    [
+        ("by rules: none", String::new()),
+        ("by rules: one that asks, of another tool", stops(1, "now")),
+        ("by rules: one that asks, of this tool", stops(1, "echo")),
+        ("by rules: 32 that ask, of this tool", many),
+        (
+            "by rules: one that counts",
+            asking(1, "echo", "rate = \"9999/h\""),
+        ),
+    ]
+    .into_iter()
+    .map(|(label, rules)| {
+        let file = format!("{}.toml", label.replace([' ', ':', ','], "_"));
+        std::fs::write(stage.home.join(&file), rules).expect("a file of rules");
+        let config = format!("{config}rules = \"{file}\"\n");
+        let bearer = format!("--bearer {}", token("short")).leak();
+        call(label, config, ("legacy", "demo_echo", bearer), 16)
     })
     .collect()
 }

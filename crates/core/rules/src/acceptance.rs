@@ -19,21 +19,6 @@ pub enum ToolRules {
     Allow,
 }
 
-impl ToolRules {
-    /// The setting of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        let all = [
-            ("never", Self::Never),
-            ("ask", Self::Ask),
-            ("allow", Self::Allow),
-        ];
-        all.into_iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, one)| one)
-    }
-}
-
 /// Traits of a tool. What a server says of itself only tightens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ToolTraits {
@@ -165,8 +150,6 @@ mod tests {
             needs(traits(ToolRules::Never, true)),
             [AcceptNeed::Impossible]
         );
-        assert_eq!(ToolRules::parse("never"), Some(ToolRules::Never));
-        assert_eq!(ToolRules::parse("always"), None);
     }
 
     #[test]

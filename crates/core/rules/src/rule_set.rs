@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{KindRef, REQUEST};
+use model::{KindRef, ParticipantId, REQUEST};
 
 use crate::call::RuledCall;
 use crate::judge::{ExplainedCheck, Judge, kept_value};
@@ -203,6 +203,23 @@ impl RuleSet {
         self.tightening > 0
     }
 
+    /// Whether some rule asks for an earlier call.
+    #[must_use]
+    pub fn awaits_answers(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Whether some rule asks for earlier calls of this kind that this participant answered.
+    #[must_use]
+    pub fn awaits(&self, kind: KindRef<'_>, to: &ParticipantId) -> bool {
+        let (REQUEST, Some(method), Some(target)) = (kind.head(), kind.method(), kind.context())
+        else {
+            return false;
+        };
+        let key = (Box::from(method), Box::from(target), to.as_str().to_owned());
+        self.awaited.contains(&key)
+    }
+
     /// Whether some rule that rejects or asks may be about calls of a kind, whatever their arguments.
     /// A kind that names no target may be of any.
     #[must_use]
@@ -264,19 +281,10 @@ impl RuleSet {
     /// none asks for it. Its time is that of the answer.
     #[must_use]
     pub fn remembers(&self, call: &RuledCall<'_>) -> Option<AnsweredCall> {
-        let (REQUEST, method, target) =
-            (call.kind.head(), call.kind.method()?, call.kind.context()?)
-        else {
-            return None;
-        };
-        let key = (
-            Box::from(method),
-            Box::from(target),
-            call.to.as_str().to_owned(),
-        );
-        if !self.awaited.contains(&key) {
+        if !self.awaits(call.kind, call.to) {
             return None;
         }
+        let (method, target) = (call.kind.method()?, call.kind.context()?);
         let arguments = call.arguments.as_ref().ok()?;
         let guards = self.rules.iter().flat_map(|rule| &rule.guards.after);
         let asking = guards.filter(|guard| {

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use model::{OperationId, ParticipantId};
+use model::{Latest, OperationId, ParticipantId};
 
 use crate::constant::Constant;
 use crate::decimal::Decimal;
@@ -20,8 +20,8 @@ use crate::window::{DAY_MS, RuleWindow};
 /// The most calls that are kept for one rule. One that has as many in its windows counts as full:
 /// its guards are broken.
 pub const RULE_CHARGES_MAX: usize = 10_000;
-/// The most answered calls that are kept for guards that ask for an earlier call; the oldest make
-/// way.
+/// The most answered calls that are kept for guards that ask for an earlier call. The proposer that has
+/// most of them loses its oldest, so that none drives out those of others.
 pub const ANSWERED_CALLS_MAX: usize = 10_000;
 /// The last uses that are looked at for failures.
 pub const OUTCOMES_KEPT: usize = 10;
@@ -142,7 +142,7 @@ struct RuleSpent {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spent {
     rules: BTreeMap<RuleId, RuleSpent>,
-    answered: VecDeque<AnsweredCall>,
+    answered: Latest<AnsweredCall>,
     /// The latest time of an event, in milliseconds since 1970.
     latest_ms: u64,
 }
@@ -325,12 +325,11 @@ impl Spent {
             return;
         }
         let now_ms = call.at_ms;
-        self.answered.push_back(call);
+        let proposer = call.proposer.clone();
+        self.answered.push(proposer.account(), 1, call);
+        self.answered.shrink(ANSWERED_CALLS_MAX, usize::MAX);
         let is_old = |first: &AnsweredCall| now_ms.saturating_sub(first.at_ms) > ANSWERED_MS;
-        while self.answered.len() > ANSWERED_CALLS_MAX || self.answered.front().is_some_and(is_old)
-        {
-            self.answered.pop_front();
-        }
+        while self.answered.pop_if(is_old).is_some() {}
     }
 }
 
@@ -630,35 +629,27 @@ mod tests {
     }
 
     #[test]
-    fn answered_calls_make_way_at_their_limit() {
-        let answered = |operation: u128| {
-            SpentEvent::Answered(AnsweredCall {
-                operation: OperationId(operation),
-                proposer: ParticipantId::new("scout").unwrap(),
-                to: ParticipantId::new("bank").unwrap(),
-                method: "tools/call".into(),
-                target: "get".into(),
-                values: Vec::new(),
-                at_ms: 1,
-            })
+    fn answered_calls_make_way_at_their_limit_those_of_the_proposer_with_most_first() {
+        let answered = |operation: u128, proposer: &str| AnsweredCall {
+            operation: OperationId(operation),
+            proposer: ParticipantId::new(proposer).unwrap(),
+            to: ParticipantId::new("bank").unwrap(),
+            method: "tools/call".into(),
+            target: "get".into(),
+            values: Vec::new(),
+            at_ms: 1,
         };
+        let one = |operation| SpentEvent::Answered(answered(operation, "scout"));
+        assert_eq!(spent([1, 2, 2].map(one)).answered.len(), 2);
+        let mut full = spent([SpentEvent::Answered(answered(1, "dave"))]);
         let most = u128::try_from(ANSWERED_CALLS_MAX).unwrap();
-        let spent = spent([1, 2, 2].map(answered));
-        assert_eq!(spent.answered.len(), 2);
-        let calls = (0..most).filter_map(|at| match answered(at) {
-            SpentEvent::Answered(call) => Some(call),
-            SpentEvent::Charged(_)
-            | SpentEvent::Returned(_)
-            | SpentEvent::Ended { .. }
-            | SpentEvent::Checked { .. }
-            | SpentEvent::Carried(_) => None,
-        });
-        let mut full = Spent {
-            answered: calls.collect(),
-            ..Spent::default()
-        };
-        full.apply(answered(most));
-        assert_eq!(full.answered.len(), ANSWERED_CALLS_MAX);
-        assert_eq!(full.answered[0].operation, OperationId(1));
+        for operation in 2..=most {
+            let call = answered(operation, "scout");
+            full.answered.push("scout", 1, call);
+        }
+        full.apply(one(most + 1));
+        let kept: Vec<u128> = full.answered.iter().map(|call| call.operation.0).collect();
+        assert_eq!(kept.len(), ANSWERED_CALLS_MAX);
+        assert_eq!(kept[..2], [1, 3]);
     }
 }

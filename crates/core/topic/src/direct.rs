@@ -9,7 +9,7 @@ use crate::{Handles, Topic, admission::admits, catalog::ClientName, event::Publi
 
 /// The receiver of a request and what the request names there, before it is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
+pub struct RequestDestination {
     /// The server or participant that would carry it out; never the gateway itself.
     pub to: ParticipantId,
     /// The name or URI of its target as the receiver has it.
@@ -27,7 +27,7 @@ enum Named {
     InRoom,
 }
 
-impl Destination {
+impl RequestDestination {
     /// The destination of a request in the room for one of its addressees.
     pub fn in_room(to: ParticipantId, own: Option<&str>) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         method: &Method,
         target: Option<PublicTarget<'_>>,
-    ) -> Option<Destination> {
+    ) -> Option<RequestDestination> {
         if matches!(target, Some(PublicTarget::Task(_))) || self.serves_own(link, method, target) {
             return None;
         }
@@ -55,7 +55,7 @@ impl<H: Handles> Topic<H> {
             return None;
         }
         let asked = target.and_then(PublicTarget::context);
-        Some(Destination {
+        Some(RequestDestination {
             to: route.upstream.clone(),
             own: (!route.own.is_empty()).then(|| Arc::from(&*route.own)),
             named: Named::ByClient(route.ruled_context(asked).map(Box::from)),
@@ -68,9 +68,9 @@ impl<H: Handles> Topic<H> {
         &self,
         capabilities: &Capabilities,
         method: &str,
-        destination: &Destination,
+        destination: &RequestDestination,
     ) -> bool {
-        let Destination { to, own, named } = destination;
+        let RequestDestination { to, own, named } = destination;
         let client_name = match (named, own) {
             (Named::ByClient(context), _) => {
                 return admits(capabilities, method, context.as_deref(), to.as_str());

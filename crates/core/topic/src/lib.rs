@@ -112,7 +112,7 @@ pub use config::{
     UpstreamNames,
 };
 pub use departures::DEPARTURES_MAX;
-pub use direct::Destination;
+pub use direct::RequestDestination;
 pub use effect::{
     Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored,
     ProposalChange, ProposalView, Receiver, RefusedDecision, RoomEffect, Rule, Verdict,

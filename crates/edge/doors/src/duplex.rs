@@ -151,15 +151,45 @@ pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
     let _ = timeout(LINGER, rest).await;
 }
 
-/// Waits for the answers of what is open on these links, within a bound.
+/// Waits for the answers of what is open on these links, until they are in their stream, within a
+/// bound.
 pub(crate) async fn drain(dispatch: &Dispatch, links: &[&Arc<Link>], out: &Stream) {
-    let open = || {
+    let is_awaited = || {
         links
             .iter()
             .any(|link| dispatch.with(|topic| topic.is_awaited(link.id)))
     };
     let deadline = Instant::now() + DRAIN;
-    while open() && !out.has_ended() && Instant::now() < deadline {
+    while (is_awaited() || out.is_owing()) && !out.has_ended() && Instant::now() < deadline {
         sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use config::GatewayLimits;
+    use model::TopicName;
+
+    use super::*;
+    use crate::fixture::{registry, user};
+    use crate::reply::{Owed, Sink};
+    use crate::stream::Lifetime;
+
+    /// The topic is done with a call before the thread that has its mailbox encodes the answer.
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_pipe_waits_for_answers_that_are_not_in_its_stream_yet() {
+        let registry = registry(GatewayLimits::default());
+        let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
+        let bounds = registry.bounds(&user(&registry).id);
+        let out = Stream::new(0, Lifetime::Reader, 0, &bounds);
+        let [answered, skipped] = [Owed::by(&out), Owed::by(&out)];
+        let mut drained = pin!(drain(&dispatch, &[], &out));
+        assert!(timeout(POLL * 3, &mut drained).await.is_err());
+        answered.answer(Bytes::from_static(b"{}"), None);
+        assert!(timeout(POLL * 3, &mut drained).await.is_err());
+        skipped.skip();
+        assert!(timeout(POLL * 3, &mut drained).await.is_ok());
     }
 }

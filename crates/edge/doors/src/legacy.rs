@@ -14,7 +14,7 @@ use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::reply::SinkReply;
+use crate::reply::{Owed, SinkReply};
 use crate::stream::Stream;
 
 /// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the
@@ -193,7 +193,7 @@ pub(crate) fn receive_params(
     }
     match request(params) {
         Ok(incoming) => {
-            dispatch.request(by, incoming, Arc::new(SinkReply(Arc::clone(out))));
+            dispatch.request(by, incoming, Arc::new(SinkReply(Owed::by(out))));
         }
         Err(answer) => out.answer(answer),
     }

@@ -50,6 +50,37 @@ impl Sink for Arc<Stream> {
     }
 }
 
+/// The place of one request's answer in the stream of a pipe. A pipe that its client has closed ends
+/// after such answers: the topic is done with a call before its answer is encoded.
+pub(crate) struct Owed(Arc<Stream>);
+
+impl Owed {
+    /// A place in this stream.
+    pub(crate) fn by(out: &Arc<Stream>) -> Self {
+        out.owe();
+        Self(Arc::clone(out))
+    }
+}
+
+impl Sink for Owed {
+    fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
+        self.0.send(frame, latest)
+    }
+
+    fn answer(&self, frame: Bytes, error: Option<i64>) {
+        self.0.answer_with(frame, error);
+        self.0.settle_owed();
+    }
+
+    fn skip(&self) {
+        self.0.settle_owed();
+    }
+
+    fn bounds(&self) -> &Bounds {
+        &self.0.bounds
+    }
+}
+
 /// The reply of a call whose messages go to one sink.
 pub(crate) struct SinkReply<S>(pub(crate) S);
 

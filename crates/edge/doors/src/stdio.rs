@@ -15,7 +15,7 @@ use crate::duplex::{self, Framing};
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
 use crate::outlet::Visitor;
-use crate::reply::SinkReply;
+use crate::reply::{Owed, SinkReply};
 use crate::stream::{Lifetime, Stream};
 use crate::{legacy, modern};
 
@@ -202,10 +202,10 @@ impl Client<'_> {
                     .dispatch
                     .request(by, incoming, Arc::new(ListenReply::new(out)))
             }
-            _ => self
-                .visitor
-                .dispatch
-                .request(by, incoming, Arc::new(SinkReply(out))),
+            _ => {
+                let reply = SinkReply(Owed::by(&out));
+                self.visitor.dispatch.request(by, incoming, Arc::new(reply))
+            }
         };
     }
 }

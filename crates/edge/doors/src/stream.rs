@@ -69,6 +69,8 @@ struct State {
     sent_bytes: usize,
     /// Answers that are due before the stream ends; 0 for streams that no answer ends.
     answers: u32,
+    /// Answers of requests that came by a pipe, which it must have before it is ended.
+    owed: usize,
     ended: bool,
     /// It has ended for its present reader only, which is too slow. Only streams that no answer
     /// ends.
@@ -184,6 +186,22 @@ impl Stream {
             state.end();
         }
         state.answers = state.answers.saturating_sub(1);
+    }
+
+    /// Counts an answer that a request on a pipe will have.
+    pub(crate) fn owe(&self) {
+        self.lock().owed += 1;
+    }
+
+    /// Counts that an owed answer is queued, or will not come.
+    pub(crate) fn settle_owed(&self) {
+        let mut state = self.lock();
+        state.owed = state.owed.saturating_sub(1);
+    }
+
+    /// Whether an owed answer is not queued yet.
+    pub(crate) fn is_owing(&self) -> bool {
+        self.lock().owed > 0
     }
 
     /// Ends the stream after the queued messages.

@@ -1,6 +1,7 @@
 //! Rules in force: what they decide, what they have spent, how they are shown, and what
 //! they would have decided.
 
+pub(crate) mod answered;
 pub mod decided_by;
 pub(crate) mod desk;
 pub(crate) mod evidence;

@@ -173,6 +173,14 @@ pub(crate) trait CallTopic: Send + Sync {
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>);
 }
 
+/// What rules need of a delivered call for whose answer they may ask later.
+pub(crate) struct AwaitedCall {
+    /// The name or URI of its target at its server.
+    pub(crate) own: Box<str>,
+    /// The params of the proposal that it carries out, as they were approved.
+    pub(crate) approved: Option<Option<String>>,
+}
+
 /// Where a call was delivered.
 pub(crate) struct Delivered {
     /// The topic.
@@ -187,6 +195,8 @@ pub(crate) struct Delivered {
     pub(crate) proposal: Option<OperationId>,
     /// The participant that proposed it.
     pub(crate) proposer: Option<ParticipantId>,
+    /// What rules that ask for earlier calls need of it, while there are some.
+    pub(crate) awaited: Option<Box<AwaitedCall>>,
 }
 
 /// One request of a link, from its admission to its end.

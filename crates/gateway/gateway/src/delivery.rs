@@ -12,6 +12,7 @@ use upstream::Subscription;
 use upstream::tasks::ServerTask;
 use wire::mcp::input;
 
+use crate::by_rule::answered;
 use crate::call::{Call, Delivered};
 use crate::incoming::Names;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
@@ -24,6 +25,7 @@ pub(crate) fn note(
     call: &Call,
     server: &Server,
     link: LinkId,
+    own: Option<&str>,
     logs: Option<LogLevel>,
     proposal: Option<&ProposalView>,
 ) {
@@ -32,6 +34,7 @@ pub(crate) fn note(
         Server::Gateway => ParticipantId::gateway(),
         Server::Upstream(server) => server.id.clone(),
     };
+    let awaited = answered::awaited(dispatch, call, own, proposal);
     let (proposal, proposer) = proposal
         .map(|proposal| (proposal.id, proposal.by.clone()))
         .unzip();
@@ -43,6 +46,7 @@ pub(crate) fn note(
         logs,
         proposal,
         proposer,
+        awaited,
     });
 }
 

@@ -11,7 +11,7 @@ use topic::{
 use upstream::Question;
 use wire::mcp::relay;
 
-use crate::by_rule::tighten;
+use crate::by_rule::{answered, tighten};
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Requester, Undelivered};
@@ -312,6 +312,9 @@ impl CallTopic for Dispatch {
             }
             Ok(answer)
         });
+        if let Ok(answer) = &end {
+            answered::take(&self, call, delivered, answer);
+        }
         let topic = self.lock_for("Answer");
         // While the caller is away, the answer waits on its account. Asked under the lock of the
         // step, as the caller may be answered for now, or come back, until then.

@@ -49,7 +49,16 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             logs,
             proposal,
         } => {
-            delivery::note(dispatch, &call, &server, link, logs, proposal.as_deref());
+            let asked = own.as_deref();
+            delivery::note(
+                dispatch,
+                &call,
+                &server,
+                link,
+                asked,
+                logs,
+                proposal.as_deref(),
+            );
             match server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {

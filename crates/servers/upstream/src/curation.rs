@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use model::{ListKind, NameFilter, Refusal, RefusalCode};
+use rules::ToolRules;
 use wire::mcp::list::Item;
 
 use crate::manifest::{Altered, List};
@@ -91,6 +92,15 @@ impl Curation {
     #[must_use]
     pub fn cuts(&self, own: &str) -> bool {
         self.tools.get(own).is_some_and(CuratedTool::cuts)
+    }
+
+    /// Whether rules may approve calls of this tool.
+    #[must_use]
+    pub fn rules_of(&self, own: &str) -> ToolRules {
+        self.tools
+            .get(own)
+            .map(|tool| tool.rules)
+            .unwrap_or_default()
     }
 
     /// The presets of a tool: names of arguments, and their values in JSON.

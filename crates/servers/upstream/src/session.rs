@@ -445,7 +445,10 @@ impl Session {
     pub(crate) fn take_link(&self, link: ServerLink) {
         // A second link is dropped, which closes it.
         let _ = self.link.set(link);
-        self.log_early_noise();
+        if let Some(root) = self.process() {
+            self.noise
+                .log_early(root.started, &self.setup.environment.stderr);
+        }
     }
 
     /// Ends the session before its link is closed: its calls are refused at once.
@@ -500,6 +503,22 @@ impl Session {
     /// Root of its processes, if it has some.
     pub(crate) fn process(&self) -> Option<Root> {
         self.link.get()?.process()
+    }
+
+    /// First noise of its process, for operators.
+    pub(crate) fn noise(&self) -> Option<String> {
+        self.noise.first()
+    }
+
+    /// Keeps the beginning of a text that is no message, if the server is a process.
+    fn keep_noise(&self, head: &str) {
+        if self.setup.spec.config.transport.child().is_none() {
+            return;
+        }
+        let process = || Some(self.process()?.started);
+        self.noise
+            .keep(head, process, &self.setup.environment.stderr);
+        self.emit(SessionEvent::State);
     }
 
     /// The last lines of its process on stderr, from the one on that names an error.

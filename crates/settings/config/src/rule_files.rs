@@ -169,18 +169,6 @@ fn fault_of(rule: &CallRule, now_ms: u64) -> Option<RuleFault> {
             "write participants with tokens: a guest's name stands for many",
         );
     }
-    if !rule.guards.after.is_empty() {
-        return fault(
-            "`after` is not carried out yet",
-            "leave it out: people decide what the rule does not",
-        );
-    }
-    if !approves && !rule.guards.is_empty() {
-        return fault(
-            "a rule that rejects or asks counts nothing yet",
-            "leave out `rate`, `sum` and `count`",
-        );
-    }
     if approves && rule.check_term(now_ms) == Err(TermError::TooLong) {
         return fault(
             "it would last longer than 30 days",

@@ -1,7 +1,7 @@
 //! Requests that their senders may make, and of which a rule takes something.
 
 use model::{DeliveryMode, LinkId, Method, RefusalCode};
-use topic::{Cause, Destination, Interest, ListScope, PublicTarget, Tightening, Verdict};
+use topic::{Cause, Interest, ListScope, PublicTarget, RequestDestination, Tightening, Verdict};
 
 use crate::{
     envelope::Envelope,
@@ -101,7 +101,10 @@ fn a_held_call_needs_its_callers_capability_for_as_long_as_it_waits() {
         "{effects:?}"
     );
     assert!(
-        effects.contains(&"store p1 decided withdrawn by bob".to_owned()),
+        effects.contains(
+            &"store p1 decided withdrawn by bob unasked: the call behind it was cancelled"
+                .to_owned()
+        ),
         "{effects:?}"
     );
 }
@@ -113,8 +116,9 @@ fn a_proposal_for_which_a_rule_asked_is_its_callers_after_a_restart() {
     stage.regrant("bob", &["mcp/request:tools/call:one_a"]);
     assert!(stage.topic.is_undecided(op(1), |_| true));
     let effects = shown(&stage.regrant("bob", &["chat"]));
-    let withdrawn = "store p1 decided withdrawn by bob".to_owned();
-    assert!(effects.contains(&withdrawn), "{effects:?}");
+    let withdrawn =
+        "store p1 decided withdrawn by bob unasked: its proposer may not propose it any more";
+    assert!(effects.contains(&withdrawn.to_owned()), "{effects:?}");
 }
 
 #[test]
@@ -264,17 +268,17 @@ fn destinations_name_what_servers_name() {
     for own in ["other", "wait_for_proposal"] {
         assert_eq!(call(&stage, own), None);
     }
-    let may = |stage: &Stage, grant: &str, at: &Destination| {
+    let may = |stage: &Stage, grant: &str, at: &RequestDestination| {
         let granted = caps(&[grant]);
         stage.topic.could_request(&granted, "tools/call", at)
     };
-    let in_room = Destination::in_room(id("one"), Some("a"));
+    let in_room = RequestDestination::in_room(id("one"), Some("a"));
     for at in [&at_one, &in_room] {
         assert!(may(&stage, "mcp/request:tools/call:one_a", at));
         assert!(!may(&stage, "mcp/request:tools/call:a", at));
     }
     // At another participant the kind itself is judged.
-    let at_ann = Destination::in_room(id("ann"), Some("a"));
+    let at_ann = RequestDestination::in_room(id("ann"), Some("a"));
     assert!(may(&stage, "mcp/request:tools/call:a", &at_ann));
     stage.leave(BOB);
     assert_eq!(call(&stage, "one_a"), None);

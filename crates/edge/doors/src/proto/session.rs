@@ -14,6 +14,7 @@ use super::reply::{self, FrameReply};
 use crate::duplex::drain;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
+use crate::reply::Owed;
 use crate::stream::Stream;
 
 /// A client whose answers go to one stream.
@@ -103,7 +104,7 @@ impl Session {
             Ok(Disposition::Request(incoming, wanted)) => {
                 let schemas = self.client.schemas();
                 let reply = FrameReply {
-                    sink: Arc::clone(&self.out),
+                    sink: Owed::by(&self.out),
                     id,
                     schemas,
                     wanted,

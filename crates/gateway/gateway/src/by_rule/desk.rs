@@ -27,6 +27,8 @@ pub(crate) struct RuleDesk {
     /// Whether one of its rules rejects or asks: without any, no call that needs no approval is looked
     /// at.
     tightens: AtomicBool,
+    /// Whether one of its rules asks for an earlier call: without any, no answer is looked at.
+    awaits_answers: AtomicBool,
     /// Whether its rules decide nothing, until others are put in force.
     is_paused: AtomicBool,
     /// Whether a rule has decided something since the start.
@@ -96,6 +98,7 @@ impl RuleDesk {
             topic: topic.to_owned(),
             has_rules: AtomicBool::new(false),
             tightens: AtomicBool::new(false),
+            awaits_answers: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             has_ever_decided: AtomicBool::new(false),
             rejections: AtomicU64::new(0),
@@ -115,6 +118,11 @@ impl RuleDesk {
     /// are known.
     pub(crate) fn tightens(&self) -> bool {
         self.tightens.load(Ordering::Relaxed)
+    }
+
+    /// Whether one of its rules asks for an earlier call.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.awaits_answers.load(Ordering::Relaxed)
     }
 
     /// Whether its rules decide nothing. Asked while the desk is locked.
@@ -137,6 +145,12 @@ impl RuleDesk {
         charges.iter().for_each(|charge| state.book.apply(charge));
         self.has_ever_decided.store(true, Ordering::Relaxed);
         state.decided.insert(proposal);
+    }
+
+    /// Counts calls that are no uses of rules: of those that reject or ask.
+    pub(crate) fn count(&self, charges: &[RuleRecord]) {
+        let mut state = self.lock();
+        charges.iter().for_each(|charge| state.book.apply(charge));
     }
 
     /// Takes that a proposal is over.
@@ -218,6 +232,8 @@ impl RuleDesk {
             (RuleSet::default(), RuleSet::default())
         });
         self.tightens.store(set.tightens(), Ordering::Relaxed);
+        self.awaits_answers
+            .store(set.awaits_answers(), Ordering::Relaxed);
         state.set = set;
         state.coming = RuleSet::default();
         state.whole = whole;

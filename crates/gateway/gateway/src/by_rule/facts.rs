@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Digest, KindRef, MethodFacts, OperationId, ParticipantId};
-use rules::{Arguments, ArgumentsError, RuledCall, ToolTraits};
+use rules::{Arguments, ArgumentsError, RuledCall, ToolRules, ToolTraits};
 use sha2::{Digest as _, Sha256};
 use wire::digest::call_params;
 
@@ -29,7 +29,7 @@ pub(crate) struct CallFacts<'o> {
     pub(crate) definition: Option<Digest>,
     /// Digest of the server's configured command or URL.
     pub(crate) server: Option<Digest>,
-    /// Traits that the tool says of itself. They only tighten.
+    /// Traits that the tool says of itself, which only tighten, and the operator's setting.
     pub(crate) traits: ToolTraits,
     /// The server of which this was read.
     upstream: Option<Arc<Upstream>>,
@@ -59,6 +59,7 @@ impl<'o> CallFacts<'o> {
             traits: ToolTraits {
                 // One that is not known suspends nothing, and no rule approves its calls.
                 harmless: canonical.as_deref().is_none_or(is_harmless),
+                rules: rules_of(upstream.as_deref(), context),
                 ..ToolTraits::default()
             },
             proposer,
@@ -137,6 +138,13 @@ pub(super) fn server_digest(upstream: &Upstream) -> Option<Digest> {
         return None;
     }
     Some(config.identity_digest())
+}
+
+/// The operator's setting for rules about a tool.
+pub(super) fn rules_of(upstream: Option<&Upstream>, own: Option<&str>) -> ToolRules {
+    let curation = upstream.and_then(|upstream| upstream.spec().config.curation.as_ref());
+    let named = curation.zip(own);
+    named.map_or_else(ToolRules::default, |(curation, own)| curation.rules_of(own))
 }
 
 /// Whether the annotations of a tool say that it destroys nothing.

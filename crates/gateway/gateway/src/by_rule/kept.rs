@@ -1,6 +1,7 @@
 //! Rules in the journal: versions that came into force, suspensions, and spending; and decisions,
 //! on which rules are tried.
 
+mod answered;
 mod decided;
 mod record;
 
@@ -200,6 +201,10 @@ impl RuleBook {
             RuleRecord::Carried(carried) => {
                 let totals = carried.totals.clone();
                 self.spent.apply(SpentEvent::Carried(totals));
+            }
+            RuleRecord::Answered(answered) => {
+                let call = answered.call.clone();
+                self.spent.apply(SpentEvent::Answered(call));
             }
             // Decisions belong to no rule: the ledger alone has them.
             RuleRecord::Decided(_) => {}

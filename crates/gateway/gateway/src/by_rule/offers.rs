@@ -13,12 +13,12 @@ use platform::unix_ms;
 use rules::{
     Acceptance, CallRule, EVIDENCE_MS, EvidenceWeight, LEARNED_ID_PREFIX, Learner, LearnerNews,
     OPEN_OFFERS_MAX, QuarantineCause, RuleCandidate, RuleEvidence, RuleId, RuleName, RuleOffer,
-    RuleSet, RuledTool, TERM_DAYS, is_hurried, offer,
+    RuleSet, RuledTool, TERM_DAYS, ToolRules, ToolTraits, is_hurried, offer,
 };
 use sha2::{Digest as _, Sha256};
 
 use super::desk::learned::{AcceptedOffer, SeenRejections};
-use super::facts::{definition_digest, is_harmless_tool, server_digest, upstream_of};
+use super::facts::{definition_digest, is_harmless_tool, rules_of, server_digest, upstream_of};
 use super::judge;
 use super::kept::UsedUp;
 use super::tried::{PastReader, TriedRule, tallied};
@@ -35,6 +35,8 @@ const ID_DIGITS: usize = 8;
 /// Why no rule is offered for a tool that may do harm.
 const DESTRUCTIVE: &str =
     "it may destroy data, as far as its server says: rules for it are written by hand";
+/// Why no rule is offered for a tool of which the operator says so.
+const FORBIDDEN: &str = "the operator wants a person for each call";
 /// The name of a rule while its offer is made: its own is made of what the offer rests on.
 const DRAFT: &str = "draft";
 
@@ -177,13 +179,12 @@ impl Dispatch {
             if !listed.is_that_of(candidate) {
                 continue;
             }
-            if listed.is_harmless {
-                offers.extend(lessons.offer(candidate));
-            } else {
-                withheld.push(WithheldOffer {
+            match listed.why_withheld() {
+                None => offers.extend(lessons.offer(candidate)),
+                Some(why) => withheld.push(WithheldOffer {
                     tool: Some(group.tool.clone()),
-                    why: DESTRUCTIVE.to_owned(),
-                });
+                    why: why.to_owned(),
+                }),
             }
         }
         withheld.sort_unstable_by(|one, other| one.tool.cmp(&other.tool));
@@ -205,7 +206,11 @@ impl Dispatch {
         ListedTool {
             definition: listed.as_deref().and_then(definition_digest),
             server: upstream.as_deref().and_then(server_digest),
-            is_harmless: listed.as_deref().is_some_and(is_harmless_tool),
+            traits: ToolTraits {
+                harmless: listed.as_deref().is_some_and(is_harmless_tool),
+                rules: rules_of(upstream.as_deref(), Some(&tool.target)),
+                ..ToolTraits::default()
+            },
             is_covered,
         }
     }
@@ -288,13 +293,21 @@ impl Dispatch {
 struct ListedTool {
     definition: Option<Digest>,
     server: Option<Digest>,
-    /// Whether it says that it destroys nothing.
-    is_harmless: bool,
+    /// What it says of itself, and the operator of rules about it.
+    traits: ToolTraits,
     /// Whether the participant could make its calls.
     is_covered: bool,
 }
 
 impl ListedTool {
+    /// The reason for which no rule about it is offered, if there is one.
+    fn why_withheld(&self) -> Option<&'static str> {
+        if self.traits.rules == ToolRules::Never {
+            return Some(FORBIDDEN);
+        }
+        self.traits.is_destructive().then_some(DESTRUCTIVE)
+    }
+
     /// Whether it is the tool whose calls a candidate was learned from, and the participant may
     /// decide about it.
     fn is_that_of(&self, candidate: &RuleCandidate) -> bool {

@@ -1,10 +1,12 @@
 //! Requests that their senders may make without an approval, before the rules that reject or ask.
 //!
 //! They are judged under the lock of the step that admits them, by arguments that were read before it:
-//! what changes between is read anew. Where a rule cannot be asked, people are.
+//! what changes between is read anew. Where a rule cannot be asked, people are. Rules count a request
+//! before that step, so that of two at once the second is judged with the first.
 
 mod asked;
-mod params;
+pub(crate) mod counted;
+pub(super) mod params;
 mod readings;
 mod sent;
 
@@ -12,11 +14,12 @@ use std::sync::Arc;
 
 use model::{ParticipantId, Refusal, RefusalCode, Target};
 use platform::MutexGuard;
-use rules::{CallRule, CallStage, RuleDecision, RuleSet};
-use topic::Tightening;
+use rules::{CallRule, CallStage, RuleCharge, RuleDecision, RuleSet};
+use topic::{Intent, Requested, Tightening, Verdict};
 use wire::mcpx::Envelope;
 
 use self::asked::Asked;
+use self::counted::CountedRequest;
 use self::params::kind_of;
 use self::readings::{ReadRequest, Readings};
 use self::sent::Sent;
@@ -25,7 +28,7 @@ use super::desk::DeskState;
 use super::locked_case::{Hindrance, LockedAuthors, authors_of};
 use crate::call::Call;
 use crate::dispatch::{Dispatch, Refused, Step};
-use crate::live::{Event, Topic};
+use crate::live::{Event, Live, Topic};
 
 /// The most looks at a request. If something came between each time, people decide.
 const LOOKS_MAX: usize = 8;
@@ -38,7 +41,6 @@ pub(crate) fn step_request<'d>(
     mut event: Event<'_>,
 ) -> (Step<'d>, Option<String>) {
     let mut topic = dispatch.lock_for((&event).into());
-    let mut rule = None;
     if dispatch.rules.tightens()
         && let Event::Request(request) = &mut event
     {
@@ -48,14 +50,12 @@ pub(crate) fn step_request<'d>(
             method: &request.method,
             target: request.target,
         };
-        let taken;
-        (topic, taken) = judge(dispatch, &asked, topic);
-        if let Some(taken) = taken {
-            request.tightening = Some(taken.tightening);
-            rule = Some(taken.by);
-        }
+        let judged;
+        (topic, judged) = judge(dispatch, &asked, topic);
+        request.tightening = judged.tightening();
+        return step_judged(dispatch, topic, event, Refused::ByEffect, judged);
     }
-    (dispatch.step_locked(topic, event, Refused::ByEffect), rule)
+    (dispatch.step_locked(topic, event, Refused::ByEffect), None)
 }
 
 /// Steps the topic with an envelope, as [`step_request`] does with a request.
@@ -67,7 +67,6 @@ pub(crate) fn step_envelope<'d>(
     refused: Refused,
 ) -> (Step<'d>, Option<String>) {
     let mut topic = dispatch.lock_for((&event).into());
-    let mut rule = None;
     if dispatch.rules.tightens()
         && let Event::Say(say) = &mut event
     {
@@ -75,15 +74,40 @@ pub(crate) fn step_envelope<'d>(
         let sent = Sent::read(envelope, by, say.to);
         topic = dispatch.lock_again();
         if let Some(sent) = sent {
-            let taken;
-            (topic, taken) = judge(dispatch, &Asked::Envelope(&sent), topic);
-            if let Some(taken) = taken {
-                say.tightening = Some(taken.tightening);
-                rule = Some(taken.by);
+            let mut judged;
+            (topic, judged) = judge(dispatch, &Asked::Envelope(&sent), topic);
+            let fulfils = |requested: &Requested<Live>| requested.ruling.is_some();
+            if matches!(&say.intent, Intent::Request(requested) if fulfils(requested)) {
+                judged.leave_uncounted();
             }
+            say.tightening = judged.tightening();
+            return step_judged(dispatch, topic, event, refused, judged);
         }
     }
-    (dispatch.step_locked(topic, event, refused), rule)
+    (dispatch.step_locked(topic, event, refused), None)
+}
+
+/// Steps the topic with a request that was judged, and has rules count it if it is admitted.
+fn step_judged<'d>(
+    dispatch: &'d Arc<Dispatch>,
+    topic: MutexGuard<'d, Topic>,
+    event: Event<'_>,
+    refused: Refused,
+    judged: Judged,
+) -> (Step<'d>, Option<String>) {
+    match judged {
+        Judged::Taken(taken) => {
+            let step = dispatch.step_locked(topic, event, refused);
+            (step, Some(taken.by))
+        }
+        Judged::Left(counted) => {
+            counted.begin(dispatch);
+            let step = dispatch.step_locked(topic, event, refused);
+            let is_admitted = matches!(step.verdict, Some(Verdict::Admitted { .. }));
+            counted.end(dispatch, is_admitted);
+            (step, None)
+        }
+    }
 }
 
 /// Checks that a call which runs without an approval is of the target of which rules were asked. Where
@@ -159,11 +183,35 @@ fn authored(rule: &CallRule) -> AuthoredRule<'_> {
     }
 }
 
+/// The decision of rules about a request.
+enum Judged {
+    /// A rule takes something of it.
+    Taken(Taken),
+    /// None does; these count it if it is admitted.
+    Left(CountedRequest),
+}
+
+impl Judged {
+    /// Has no rule count a request that fulfils a proposal: the approval of that is counted.
+    fn leave_uncounted(&mut self) {
+        if let Self::Left(counted) = self {
+            *counted = CountedRequest::default();
+        }
+    }
+
+    fn tightening(&self) -> Option<Tightening> {
+        match self {
+            Self::Taken(taken) => Some(taken.tightening.clone()),
+            Self::Left(_) => None,
+        }
+    }
+}
+
 /// The result of a look at a request.
 enum Look {
-    Judged(Option<Taken>),
+    Judged(Judged),
     /// It must be read for these destinations.
-    Unread(Vec<topic::Destination>),
+    Unread(Vec<topic::RequestDestination>),
     /// The authors of the rules for its target, as a receiver has it, must be read.
     AuthorsUnread(Option<Arc<str>>),
 }
@@ -173,11 +221,11 @@ fn judge<'d>(
     dispatch: &'d Arc<Dispatch>,
     asked: &Asked<'_>,
     mut topic: MutexGuard<'d, Topic>,
-) -> (MutexGuard<'d, Topic>, Option<Taken>) {
+) -> (MutexGuard<'d, Topic>, Judged) {
     let mut readings = Readings::default();
     for _ in 0..LOOKS_MAX {
         match look(dispatch, &topic, asked, &readings) {
-            Look::Judged(taken) => return (topic, taken),
+            Look::Judged(judged) => return (topic, judged),
             Look::Unread(destinations) => {
                 drop(topic);
                 readings.requests = asked.read(dispatch, destinations);
@@ -191,7 +239,7 @@ fn judge<'d>(
         }
         topic = dispatch.lock_again();
     }
-    (topic, Some(Taken::unread()))
+    (topic, Judged::Taken(Taken::unread()))
 }
 
 /// Looks at a request, while topic and desk are locked.
@@ -209,7 +257,7 @@ fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readin
         kind.is_some_and(|kind| sets.iter().any(|set| set.tightens_kind(kind)))
     });
     if !destinations.is_empty() && asked.is_of_unknown_target() {
-        return Look::Judged(Some(Taken::unread()));
+        return Look::Judged(Judged::Taken(Taken::unread()));
     }
     let case = DirectCase {
         asked,
@@ -221,6 +269,7 @@ fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readin
         },
     };
     let mut whole = None;
+    let mut counted = CountedRequest::default();
     for at in &destinations {
         let Some(request) = readings.of(topic, at) else {
             return Look::Unread(destinations);
@@ -233,9 +282,13 @@ fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readin
                 Err(AuthorUnread) => return Look::AuthorsUnread(at.own.clone()),
             }
         };
+        let taken = taken.or_else(|| {
+            let twice = counted.add(dispatch, case.charges(request), &state)?;
+            Some(Taken::ask(twice))
+        });
         whole = Taken::or(whole, taken);
     }
-    Look::Judged(whole)
+    Look::Judged(whole.map_or(Judged::Left(counted), Judged::Taken))
 }
 
 /// The author of a rule that rejects a request was not read yet.
@@ -258,6 +311,14 @@ impl<'a> DirectCase<'a> {
             let answer = set.decide(&call, spent, CallStage::Direct)?;
             Some(answer.rule)
         })
+    }
+
+    /// The charges of rules that count the request for a destination.
+    fn charges(&self, request: &ReadRequest) -> Vec<RuleCharge> {
+        let spent = &self.state.book.spent;
+        let beside = request.beside_names();
+        let call = self.asked.ruled(request, &beside, spent);
+        call.map_or_else(Vec::new, |call| self.state.set.charges(&call, spent, None))
     }
 
     /// The decision about the request for a destination: a rule that may not reject it leaves it to

@@ -23,6 +23,7 @@ use crate::by_rule::decided_by::rule_of;
 use crate::by_rule::evidence;
 use crate::by_rule::judge;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
+use crate::by_rule::tighten::counted;
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::live::{Event, Live};
@@ -62,10 +63,16 @@ pub(crate) fn store(
         }
         of_rules.push(RuleRecord::Decided(decided));
     }
+    let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
+    let is_counted = !counts.is_empty();
+    of_rules.extend(counts);
     let topic = Arc::downgrade(dispatch);
     submit(proposals, record, &of_rules, move |durable| {
         drop(waits);
         if let Some(dispatch) = topic.upgrade() {
+            if is_counted && !durable {
+                dispatch.rules.give_back(proposal);
+            }
             if is_warning {
                 dispatch.rules.rejection_written();
             }

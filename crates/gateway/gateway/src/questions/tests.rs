@@ -278,6 +278,7 @@ async fn an_answer_that_comes_as_its_caller_is_answered_for_now_waits_on_its_acc
         logs: None,
         proposal: None,
         proposer: None,
+        awaited: None,
     };
     assert!(call.delivered.set(delivered).is_ok());
     let (hold, is_held, release) = Hold::before("event", "Answer");

@@ -88,6 +88,16 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/participants/{id}/grants" => "/api/v1/participants/local/grants",
             "/admin/participants/{id}/capabilities" => "/admin/participants/local/capabilities",
             "/api/v1/topics/{topic}/rules" => "/api/v1/topics/main/rules",
+            "/api/v1/topics/{topic}/rules/replay" => "/api/v1/topics/main/rules/replay",
+            "/api/v1/topics/{topic}/rules/offers" => "/api/v1/topics/main/rules/offers",
+            // Nothing is offered, and no rule is learned.
+            "/api/v1/topics/{topic}/rules/offers/{digest}/accept" => {
+                "/api/v1/topics/main/rules/offers/00/accept"
+            }
+            "/api/v1/topics/{topic}/rules/offers/{digest}/dismiss" => {
+                "/api/v1/topics/main/rules/offers/00/dismiss"
+            }
+            "/api/v1/topics/{topic}/rules/{rule}/end" => "/api/v1/topics/main/rules/absent/end",
             plain => plain,
         };
         assert!(!filled.contains('{'), "{path}: what stands in the braces?");

@@ -1,9 +1,11 @@
 //! Rules that decide proposals on their authors' authority, through the running binary.
 
+mod after;
 mod authors;
 mod bank;
 mod budgets;
 mod clients;
+mod counted;
 mod direct;
 mod files;
 mod learned;

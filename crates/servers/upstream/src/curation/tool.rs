@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rules::ToolRules;
+
 /// Changes that the configuration makes to one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CuratedTool {
@@ -18,6 +20,8 @@ pub struct CuratedTool {
     pub preset: Vec<(String, String)>,
     /// Arguments that no call of it has.
     pub hidden_arguments: Vec<String>,
+    /// Whether rules may approve its calls.
+    pub rules: ToolRules,
 }
 
 impl CuratedTool {

@@ -2,7 +2,7 @@
 
 use platform::Mutex;
 
-use super::{Session, SessionEvent};
+use client::StderrLog;
 
 /// What is kept of the noise of one session.
 #[derive(Default)]
@@ -16,45 +16,32 @@ struct Kept {
     early: Vec<String>,
 }
 
-impl Session {
-    /// First noise of its process, for operators.
-    pub(crate) fn noise(&self) -> Option<String> {
-        let noise = self.noise.0.lock().first.clone()?;
+impl Noise {
+    /// The first of it, for operators.
+    pub(super) fn first(&self) -> Option<String> {
+        let noise = self.0.lock().first.clone()?;
         Some(format!(
             "its stdout has what is no message, which belongs on stderr: {noise}"
         ))
     }
 
-    /// Keeps the beginning of a text that is no message, if the server is a process.
-    pub(super) fn keep_noise(&self, head: &str) {
-        if self.setup.spec.config.transport.child().is_none() {
-            return;
-        }
-        let mut kept = self.noise.0.lock();
+    /// Keeps the beginning of a text. `process` is asked while the noise is locked: a process is read
+    /// as soon as it runs, which may be before the session has its link.
+    pub(super) fn keep(&self, head: &str, process: impl FnOnce() -> Option<u32>, log: &StderrLog) {
+        let mut kept = self.0.lock();
         kept.first
             .get_or_insert_with(|| format!("\"{}\"", head.escape_debug()));
-        // A process is read as soon as it runs, which may be before the session has its link.
-        match self.process() {
-            Some(root) => self
-                .setup
-                .environment
-                .stderr
-                .push_of_stdout(root.started, head),
+        match process() {
+            Some(process) => log.push_of_stdout(process, head),
             None => kept.early.push(head.to_owned()),
         }
-        drop(kept);
-        self.emit(SessionEvent::State);
     }
 
-    /// Logs the noise that came before the session had its link.
-    pub(super) fn log_early_noise(&self) {
-        let Some(root) = self.process() else { return };
-        let mut kept = self.noise.0.lock();
+    /// Logs what came before the session had its link to this process.
+    pub(super) fn log_early(&self, process: u32, log: &StderrLog) {
+        let mut kept = self.0.lock();
         for head in kept.early.drain(..) {
-            self.setup
-                .environment
-                .stderr
-                .push_of_stdout(root.started, &head);
+            log.push_of_stdout(process, &head);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::NameFilter;
+use rules::ToolRules;
 use upstream::curation::{CuratedTool, Curation};
 
 use crate::node::{Node, Value};
@@ -53,6 +54,13 @@ pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
     (curation != Curation::default()).then(|| Arc::new(curation))
 }
 
+/// The words for whether rules may approve calls of a tool.
+const RULES: [(&str, ToolRules); 3] = [
+    ("never", ToolRules::Never),
+    ("ask", ToolRules::Ask),
+    ("allow", ToolRules::Allow),
+];
+
 fn tool(table: &Table<'_>) -> CuratedTool {
     let tool = CuratedTool {
         name: name(table),
@@ -61,6 +69,7 @@ fn tool(table: &Table<'_>) -> CuratedTool {
         annotations: values(table, "annotations"),
         preset: values(table, "preset"),
         hidden_arguments: table.plain_texts("hide_arguments"),
+        rules: table.choice("rules", &RULES).unwrap_or_default(),
     };
     if let Some((name, _)) = tool
         .preset

@@ -1,5 +1,7 @@
 //! Tools of servers, and sets of tools.
 
+use rules::ToolRules;
+
 use super::*;
 
 #[test]
@@ -17,6 +19,7 @@ description = "One issue."
 annotations = { readOnlyHint = true }
 preset = { owner = "acme", deep = { list = [1, 2.5, false] } }
 hide_arguments = ["token"]
+rules = "never"
 "#,
     );
     let curation = config.servers[0].curation.as_ref().unwrap();
@@ -39,6 +42,8 @@ hide_arguments = ["token"]
         (tool.title.as_deref(), tool.hidden_arguments.as_slice()),
         (Some("Issue"), &["token".to_owned()][..])
     );
+    let rules = ["get_issue", "put"].map(|own| curation.rules_of(own));
+    assert_eq!(rules, [ToolRules::Never, ToolRules::Ask]);
 }
 
 #[test]

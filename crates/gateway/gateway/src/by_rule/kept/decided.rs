@@ -6,7 +6,6 @@ use model::{Digest, OperationId, ParticipantId};
 use rules::{Arguments, EvidenceWeight, PastVerdict, Pointer, RuleEvidence, RuleName, RuledTool};
 use serde::{Deserialize, Serialize};
 
-use super::record::pointer_of;
 use crate::as_text;
 
 /// A decision about a proposal, or its expiry or withdrawal.
@@ -94,7 +93,7 @@ impl TryFrom<WrittenDecision> for DecidedCall {
         let redacted: Result<Vec<Pointer>, String> = written
             .redacted
             .iter()
-            .map(|pointer| pointer_of(pointer))
+            .map(|pointer| Pointer::parse(pointer).map_err(|error| error.to_string()))
             .collect();
         let decision = RuleEvidence {
             operation: written.operation,
@@ -122,6 +121,6 @@ impl TryFrom<WrittenDecision> for DecidedCall {
     }
 }
 
-fn participant(name: &str) -> Result<ParticipantId, String> {
+pub(super) fn participant(name: &str) -> Result<ParticipantId, String> {
     ParticipantId::new(name).map_err(|error| error.to_string())
 }

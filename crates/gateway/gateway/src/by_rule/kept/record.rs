@@ -10,6 +10,7 @@ use rules::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::answered::AnsweredBefore;
 use super::decided::DecidedCall;
 use crate::as_text;
 
@@ -33,6 +34,8 @@ pub(crate) enum RuleRecord {
     UseEnded(EndedUse),
     /// Its totals beside its charges, in a journal that dropped older records.
     Carried(CarriedRule),
+    /// A call was answered that a rule asks for.
+    Answered(AnsweredBefore),
     /// A proposal was decided, expired or was withdrawn: written together with that.
     Decided(DecidedCall),
 }
@@ -208,6 +211,7 @@ impl RuleRecord {
             Self::Returned(returned) => &returned.topic,
             Self::UseEnded(ended) => &ended.topic,
             Self::Carried(carried) => &carried.topic,
+            Self::Answered(answered) => &answered.topic,
             Self::Decided(decided) => &decided.topic,
         }
     }
@@ -220,11 +224,12 @@ impl RuleRecord {
             | Self::Returned(_)
             | Self::UseEnded(_)
             | Self::Carried(_)
+            | Self::Answered(_)
             | Self::Decided(_) => false,
         }
     }
 
-    /// The record of an event; `None` of one that no rule in force asks for.
+    /// The record of an event; `None` of one that no gateway makes yet.
     pub(crate) fn of_spent(topic: &str, event: SpentEvent) -> Option<Self> {
         let topic = topic.to_owned();
         Some(match event {
@@ -236,7 +241,8 @@ impl RuleRecord {
                 failed,
             }),
             SpentEvent::Carried(totals) => Self::Carried(CarriedRule { topic, totals }),
-            SpentEvent::Answered(_) | SpentEvent::Checked { .. } => return None,
+            SpentEvent::Answered(call) => Self::Answered(AnsweredBefore { topic, call }),
+            SpentEvent::Checked { .. } => return None,
         })
     }
 }
@@ -338,6 +344,6 @@ impl TryFrom<WrittenTotals> for CarriedRule {
     }
 }
 
-pub(super) fn pointer_of(text: &str) -> Result<Pointer, String> {
+fn pointer_of(text: &str) -> Result<Pointer, String> {
     Pointer::parse(text).map_err(|error| error.to_string())
 }

@@ -3,7 +3,7 @@
 use model::{LinkId, Method, OperationId, ParticipantId};
 use platform::unix_ms;
 use rules::{ArgumentsError, RuleSet, RuledCall, Spent};
-use topic::{Destination, PublicTarget};
+use topic::{PublicTarget, RequestDestination};
 
 use super::params::{ParamsAt, kind_of, params_of};
 use super::readings::ReadRequest;
@@ -58,7 +58,7 @@ impl Asked<'_> {
     }
 
     /// Its destinations, as far as rules of these sets can be about them.
-    pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<Destination> {
+    pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<RequestDestination> {
         match self {
             Self::Call {
                 link,
@@ -77,12 +77,12 @@ impl Asked<'_> {
     pub(super) fn read(
         &self,
         dispatch: &Dispatch,
-        destinations: Vec<Destination>,
+        destinations: Vec<RequestDestination>,
     ) -> Vec<ReadRequest> {
         // Most receivers get what was written.
         let mut written = None;
         let method = self.method().as_str();
-        let read = |destination: Destination| {
+        let read = |destination: RequestDestination| {
             let upstream = dispatch.with(|topic| upstream_of(topic, &destination.to));
             let parts = match self.params_at(dispatch, &destination) {
                 Ok(ParamsAt::Completed(params)) => parts_of(method, params.as_deref()),
@@ -91,7 +91,7 @@ impl Asked<'_> {
                     .clone(),
                 Err(error) => (Err(error), Vec::new()),
             };
-            ReadRequest::new(destination, upstream, parts)
+            ReadRequest::new(self.operation(dispatch), destination, upstream, parts)
         };
         destinations.into_iter().map(read).collect()
     }
@@ -100,7 +100,7 @@ impl Asked<'_> {
     fn params_at(
         &self,
         dispatch: &Dispatch,
-        destination: &Destination,
+        destination: &RequestDestination,
     ) -> Result<ParamsAt, ArgumentsError> {
         match self {
             Self::Envelope(sent) => sent.params_at(dispatch, &destination.to),
@@ -121,7 +121,7 @@ impl Asked<'_> {
     ) -> Option<RuledCall<'a>> {
         let destination = &request.destination;
         Some(RuledCall {
-            operation: self.operation(),
+            operation: request.operation,
             proposer: self.by(),
             to: &destination.to,
             kind: kind_of(self.method(), destination.own.as_deref())?,
@@ -134,11 +134,11 @@ impl Asked<'_> {
         })
     }
 
-    /// Its operation. Rules that count calls look at no envelope: none that rejects or asks counts.
-    fn operation(&self) -> OperationId {
+    /// The operation of it at one destination.
+    fn operation(&self, dispatch: &Dispatch) -> OperationId {
         match self {
             Self::Call { call, .. } => call.id,
-            Self::Envelope(_) => OperationId(0),
+            Self::Envelope(_) => dispatch.context.operation(),
         }
     }
 }

@@ -3,20 +3,21 @@
 
 use std::sync::Arc;
 
+use model::OperationId;
 use rules::{Arguments, ArgumentsError};
-use topic::Destination;
+use topic::RequestDestination;
 use upstream::Upstream;
 
+use super::params::Parts;
 use crate::by_rule::facts::upstream_of;
 use crate::by_rule::locked_case::RuleAuthor;
 use crate::live::Topic;
 
-/// Arguments, and the names of what the params have beside them.
-type Parts = (Result<Arguments, ArgumentsError>, Vec<String>);
-
 /// A request for one destination, as it was read.
 pub(super) struct ReadRequest {
-    pub(super) destination: Destination,
+    /// The operation that rules count. An envelope for several receivers is one at each.
+    pub(super) operation: OperationId,
+    pub(super) destination: RequestDestination,
     /// The server of which it was read.
     upstream: Option<Arc<Upstream>>,
     pub(super) arguments: Result<Arguments, ArgumentsError>,
@@ -25,11 +26,13 @@ pub(super) struct ReadRequest {
 
 impl ReadRequest {
     pub(super) fn new(
-        destination: Destination,
+        operation: OperationId,
+        destination: RequestDestination,
         upstream: Option<Arc<Upstream>>,
         (arguments, beside): Parts,
     ) -> Self {
         Self {
+            operation,
             destination,
             upstream,
             arguments,
@@ -52,7 +55,11 @@ pub(super) struct Readings {
 
 impl Readings {
     /// The request for a destination as it was read, if its server is still the one of then.
-    pub(super) fn of(&self, topic: &Topic, destination: &Destination) -> Option<&ReadRequest> {
+    pub(super) fn of(
+        &self,
+        topic: &Topic,
+        destination: &RequestDestination,
+    ) -> Option<&ReadRequest> {
         let mut requests = self.requests.iter();
         let read = requests.find(|one| one.destination == *destination)?;
         let now = upstream_of(topic, &destination.to);

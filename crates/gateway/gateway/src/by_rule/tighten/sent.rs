@@ -4,7 +4,7 @@ use std::slice;
 
 use model::{GATEWAY, KindRef, Method, ParticipantId, REQUEST, method::is_notification};
 use rules::{ArgumentsError, RuleSet};
-use topic::Destination;
+use topic::RequestDestination;
 use upstream::curation::Author;
 use wire::mcpx::Envelope;
 use wire::mcpx::check::{Act, EnvelopeCall, strict};
@@ -57,22 +57,22 @@ impl<'e> Sent<'e> {
     }
 
     /// Its addressees. Of one without any, participants that are named by rules and may answer it.
-    pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<Destination> {
+    pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<RequestDestination> {
         let own = self.own.as_deref();
         if self.to.is_empty() {
             return self.answerers(topic, sets);
         }
         let addressees = self.to.iter().filter(|to| **to != GATEWAY);
         let ids = addressees.filter_map(|to| ParticipantId::new(to).ok());
-        ids.map(|to| Destination::in_room(to, own)).collect()
+        ids.map(|to| RequestDestination::in_room(to, own)).collect()
     }
 
     /// The destinations of rules for its kind. One that names no participant is about any of them,
     /// for which its sender stands here.
-    fn answerers(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<Destination> {
+    fn answerers(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<RequestDestination> {
         let own = self.own.as_deref();
         if self.is_of_unknown_target() {
-            return vec![Destination::in_room(self.by.clone(), None)];
+            return vec![RequestDestination::in_room(self.by.clone(), None)];
         }
         let Some(kind) = kind_of(&self.method, own) else {
             return Vec::new();
@@ -84,7 +84,7 @@ impl<'e> Sent<'e> {
             .collect();
         named.sort_unstable();
         named.dedup();
-        let in_room = |to| Destination::in_room(to, own);
+        let in_room = |to| RequestDestination::in_room(to, own);
         named.into_iter().map(in_room).collect()
     }
 

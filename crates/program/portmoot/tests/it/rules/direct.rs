@@ -242,14 +242,15 @@ fn a_held_call_of_before_a_restart_is_decided_after_it() {
 #[test]
 fn a_preset_counts_as_the_argument_that_it_is() {
     let mut bank = bank(ABOVE_100);
-    bank.config += "[servers.bank.tool.pay]\npreset = { amount = 500 }\n";
+    bank.config +=
+        "[servers.bank.tool.pay]\npreset = { amount = 500 }\ndescription = \"Pays 500.\"\n";
     let config = bank.config.clone();
     bank.home.write("portmoot.toml", &config);
     bank.gateway.signal("HUP");
     let payer = Client::of(&bank.gateway, &token("payer"));
     until("the preset is in force", || {
         let tools = payer.ask("tools/list", json!({})).to_string();
-        tools.contains("bank_pay").then_some(())
+        tools.contains("Pays 500.").then_some(())
     });
     let call = payer.begin_call("bank_pay", json!({}));
     let proposal = bank.pending();

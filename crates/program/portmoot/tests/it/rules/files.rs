@@ -22,7 +22,6 @@ fn a_wrong_file_on_reload_changes_nothing() {
     bank.put(&first);
     let right = bank.approving("r2", "uses = 9", UP_TO_100);
     let year = whole_seconds(unix_ms() + DAY_MS)[..4].to_owned();
-    let after = "uses = 9\nafter = [{ kind = \"mcp/request:tools/call:get\", to = \"bank\", within = \"1h\" }]\n";
     let faults = [
         (
             right.replace("uses = 9", "uses = \"many\""),
@@ -48,25 +47,13 @@ fn a_wrong_file_on_reload_changes_nothing() {
         (
             right
                 .replace("[[rule]]", "# The second.\n\n  [[ rule ]]")
-                .replace("uses = 9\n", after),
-            "rule r2: `after` is not carried out yet",
+                .replace("\"scout\"", "\"scout\", \"anonymous-1\""),
+            "rule r2: a guest is among the proposers",
             SECOND + 2,
         ),
         (
             right.replace(&format!("expires = \"{year}"), "expires = \"2999"),
             "rule r2: it would last longer than 30 days",
-            SECOND,
-        ),
-        (
-            format!("{REJECTING}rate = \"2/h\"\n"),
-            "rule r2: a rule that rejects or asks counts nothing yet",
-            SECOND,
-        ),
-        (
-            format!("{REJECTING}rate = \"2/h\"\n")
-                .replace("\"reject\"", "\"ask\"")
-                .replace("r2", "r3"),
-            "rule r3: a rule that rejects or asks counts nothing yet",
             SECOND,
         ),
     ];

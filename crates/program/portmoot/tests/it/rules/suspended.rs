@@ -76,6 +76,33 @@ fn three_failures_suspend_a_rule() {
     bank.is_paid(4);
 }
 
+#[test]
+fn the_operator_forbids_rules_about_a_tool_and_allows_them_whatever_the_tool_says() {
+    let destroys = "annotations = { destructiveHint = true }";
+    let mut bank = Bank::beside(&format!(
+        "[servers.bank.tool.pay]\nrules = \"allow\"\n{destroys}\n"
+    ));
+    bank.put(&bank.approving("r1", "uses = 9", UP_TO_100));
+    bank.is_paid(1);
+    let forbids = "rules = \"never\"\ndescription = \"Asks a person\"";
+    bank.change("rules = \"allow\"", forbids);
+    until("the setting is in force", || {
+        let tool = bank.api("GET", "tools/bank_pay", "").to_string();
+        tool.contains("Asks a person").then_some(())
+    });
+    bank.asks(2);
+    let rule = bank.comes_to("r1.1", "suspended");
+    assert_eq!(
+        rule["why"], "the operator wants a person for each call",
+        "{rule}"
+    );
+    // Nor does one that says that it may destroy.
+    bank.digests = bank.digests_of("bank_pay");
+    bank.put(&bank.approving("r1", "version = 2\nuses = 9\ndestructive = true", UP_TO_100));
+    bank.asks(3);
+    bank.comes_to("r1.2", "suspended");
+}
+
 /// Issues a token of this name, which may do this.
 #[track_caller]
 fn issue(bank: &Bank, name: &str, may: &[&str]) -> String {

@@ -169,7 +169,7 @@ fn rules_are_tried_for_none_who_may_not_see_the_proposals() {
     );
     let body = json!({ "rules": rules });
     let (status, refused) = bank.asks_api("ann", "topics/none/rules/replay", &body);
-    assert_eq!((status, &refused["code"]), (404, &json!("unknown_target")));
+    assert_eq!((status, &refused["code"]), (403, &json!("forbidden")));
     let (status, _) = bank.asks_api("stranger", "topics/main/rules/replay", &body);
     assert_eq!(status, 401);
 }

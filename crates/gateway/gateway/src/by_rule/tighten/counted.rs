@@ -1,0 +1,140 @@
+//! Requests that rules count which reject or ask.
+
+use model::{KindRef, OperationId, ParticipantId, ProposalState};
+use rules::{CallRule, RuleCharge, RuleName, RuledCall, SpentEvent};
+use topic::ProposalChange;
+
+use crate::by_rule::desk::DeskState;
+use crate::by_rule::facts::parts_of;
+use crate::by_rule::judge;
+use crate::by_rule::kept::RuleRecord;
+use crate::dispatch::Dispatch;
+use crate::live::Live;
+use crate::proposals::kept::OpenedProposal;
+
+/// The counts of a request that its sender makes without an approval.
+#[derive(Default)]
+pub(super) struct CountedRequest {
+    operations: Vec<OperationId>,
+    records: Vec<RuleRecord>,
+    rules: Vec<RuleName>,
+}
+
+impl CountedRequest {
+    /// Adds the charges of the request for one more destination. Returns a rule that would count it
+    /// twice: of the second it would not know the first, so people decide.
+    pub(super) fn add<'s>(
+        &mut self,
+        dispatch: &Dispatch,
+        charges: Vec<RuleCharge>,
+        state: &'s DeskState,
+    ) -> Option<&'s CallRule> {
+        let twice = charges.iter().find(|one| self.rules.contains(&one.rule));
+        if let Some(twice) = twice {
+            let mut rules = state.set.rules().iter();
+            return rules.find(|rule| rule.name == twice.rule);
+        }
+        for charge in charges {
+            self.rules.push(charge.rule.clone());
+            self.operations.push(charge.operation);
+            self.records.extend(record_of(dispatch, charge));
+        }
+        None
+    }
+
+    /// Counts it, before the topic admits it. The caller holds the topic's lock.
+    pub(super) fn begin(&self, dispatch: &Dispatch) {
+        if !self.records.is_empty() {
+            dispatch.rules.count(&self.records);
+        }
+    }
+
+    /// Writes the counts down, or takes them back if the topic has not admitted it.
+    pub(super) fn end(self, dispatch: &Dispatch, is_admitted: bool) {
+        if is_admitted {
+            if !self.records.is_empty() {
+                judge::write(dispatch, self.records);
+            }
+            return;
+        }
+        for operation in self.operations {
+            dispatch.rules.give_back(operation);
+        }
+    }
+}
+
+/// The charges of a proposal that a person has approved, at the time of the approval in Unix
+/// milliseconds. What a rule approves has its charges with the rule's own.
+pub(crate) fn of_approval(
+    dispatch: &Dispatch,
+    proposal: OperationId,
+    opened: &OpenedProposal,
+    change: &ProposalChange<Live>,
+    at_ms: u64,
+) -> Vec<RuleRecord> {
+    let ProposalChange::Decided {
+        state: ProposalState::Running,
+        ruling,
+        ..
+    } = change
+    else {
+        return Vec::new();
+    };
+    let is_by_rule = ruling.as_ref().is_some_and(|ruling| ruling.rule.is_some());
+    if is_by_rule || !dispatch.rules.tightens() {
+        return Vec::new();
+    }
+    let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
+    let params = edited.or(opened.params.as_deref());
+    let records = approved(dispatch, proposal, opened, params, at_ms);
+    dispatch.rules.count(&records);
+    records
+}
+
+/// The charges of a proposal that runs with these params. One for several participants is a call at
+/// each.
+fn approved(
+    dispatch: &Dispatch,
+    proposal: OperationId,
+    opened: &OpenedProposal,
+    params: Option<&str>,
+    at_ms: u64,
+) -> Vec<RuleRecord> {
+    let context = opened.context.as_deref();
+    let (Ok(kind), Ok(proposer)) = (
+        KindRef::request(&opened.method, context),
+        ParticipantId::new(&opened.by),
+    ) else {
+        return Vec::new();
+    };
+    let (arguments, beside) = parts_of(&opened.method, params);
+    let beside: Vec<&str> = beside.iter().map(String::as_str).collect();
+    let to = opened.to.iter();
+    let addressees = to.filter_map(|to| ParticipantId::new(to).ok());
+    let state = dispatch.rules.lock();
+    let spent = &state.book.spent;
+    let mut records = Vec::new();
+    let mut operation = proposal;
+    for to in addressees {
+        let call = RuledCall {
+            operation,
+            proposer: &proposer,
+            to: &to,
+            kind,
+            arguments: arguments.clone(),
+            beside: &beside,
+            definition: None,
+            server: None,
+            at_ms: spent.not_before(at_ms),
+        };
+        let charges = state.set.charges(&call, spent, None);
+        let of_one = charges.into_iter();
+        records.extend(of_one.filter_map(|charge| record_of(dispatch, charge)));
+        operation = dispatch.context.operation();
+    }
+    records
+}
+
+fn record_of(dispatch: &Dispatch, charge: RuleCharge) -> Option<RuleRecord> {
+    RuleRecord::of_spent(dispatch.name().as_str(), SpentEvent::Charged(charge))
+}
