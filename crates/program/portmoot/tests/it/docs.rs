@@ -104,6 +104,15 @@ fn every_documented_path_answers_as_documented() {
                 "/api/v1/topics/main/participants/absent/resume"
             }
             "/api/v1/topics/{topic}/rules/replay" => "/api/v1/topics/main/rules/replay",
+            "/api/v1/topics/{topic}/rules/offers" => "/api/v1/topics/main/rules/offers",
+            // Nothing is offered, and no rule is learned.
+            "/api/v1/topics/{topic}/rules/offers/{digest}/accept" => {
+                "/api/v1/topics/main/rules/offers/00/accept"
+            }
+            "/api/v1/topics/{topic}/rules/offers/{digest}/dismiss" => {
+                "/api/v1/topics/main/rules/offers/00/dismiss"
+            }
+            "/api/v1/topics/{topic}/rules/{rule}/end" => "/api/v1/topics/main/rules/absent/end",
             plain => plain,
         };
         assert!(!filled.contains('{'), "{path}: what stands in the braces?");
