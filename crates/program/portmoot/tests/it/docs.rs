@@ -88,14 +88,6 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/participants/{id}/grants" => "/api/v1/participants/local/grants",
             "/admin/participants/{id}/capabilities" => "/admin/participants/local/capabilities",
             "/api/v1/topics/{topic}/rules" => "/api/v1/topics/main/rules",
-            "/api/v1/topics/{topic}/rules/offers" => "/api/v1/topics/main/rules/offers",
-            "/api/v1/topics/{topic}/rules/offers/{digest}/accept" => {
-                "/api/v1/topics/main/rules/offers/00/accept"
-            }
-            "/api/v1/topics/{topic}/rules/offers/{digest}/dismiss" => {
-                "/api/v1/topics/main/rules/offers/00/dismiss"
-            }
-            "/api/v1/topics/{topic}/rules/{rule}/end" => "/api/v1/topics/main/rules/r1.1/end",
             "/api/v1/topics/{topic}/messages" => "/api/v1/topics/main/messages",
             "/api/v1/topics/{topic}/participants/{id}/pause" => {
                 "/api/v1/topics/main/participants/absent/pause"

@@ -303,6 +303,16 @@ fn every_command_prints_its_snapshot() {
         Plain,
     );
     stage.show(
+        "participants-pause",
+        &["participants", "pause", "ci", "--reason", "it deletes"],
+        Plain,
+    );
+    stage.show(
+        "participants-resume",
+        &["participants", "resume", "ci"],
+        Plain,
+    );
+    stage.show(
         "token-new",
         &["token", "new", "ci", "--expires", "90d"],
         Plain,
@@ -322,6 +332,17 @@ fn every_command_prints_its_snapshot() {
     );
     stage.show("proposals-ls-none", &["proposals", "ls"], Both);
     stage.show("rules-ls-none", &["rules", "ls"], Both);
+    stage.show("rules-offers-none", &["rules", "offers"], Both);
+    for (name, verb) in [("rules-accept", "accept"), ("rules-dismiss", "dismiss")] {
+        stage.show(name, &["rules", verb, "3f9ac01b22d4"], Both);
+    }
+    stage.show("rules-end-unknown", &["rules", "end", "learned-1.1"], Both);
+    stage.home.write("rules.toml", "");
+    stage.show(
+        "rules-replay",
+        &["rules", "replay", "rules.toml", "--since", "30d"],
+        Both,
+    );
     // A call of the agent that waits for a decision, two times.
     let token = stage.home.run(&["token", "new", "agent"]).expect(0).stdout;
     let mut agents = Vec::new();
