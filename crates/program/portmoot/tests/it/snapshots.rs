@@ -303,16 +303,6 @@ fn every_command_prints_its_snapshot() {
         Plain,
     );
     stage.show(
-        "participants-pause",
-        &["participants", "pause", "ci", "--reason", "it deletes"],
-        Plain,
-    );
-    stage.show(
-        "participants-resume",
-        &["participants", "resume", "ci"],
-        Plain,
-    );
-    stage.show(
         "token-new",
         &["token", "new", "ci", "--expires", "90d"],
         Plain,
@@ -345,6 +335,16 @@ fn every_command_prints_its_snapshot() {
     );
     // A call of the agent that waits for a decision, two times.
     let token = stage.home.run(&["token", "new", "agent"]).expect(0).stdout;
+    stage.show(
+        "participants-pause",
+        &["participants", "pause", "agent", "--reason", "it deletes"],
+        Plain,
+    );
+    stage.show(
+        "participants-resume",
+        &["participants", "resume", "agent"],
+        Plain,
+    );
     let mut agents = Vec::new();
     for (name, verb, more) in [
         ("approve", "approve", "--yes"),

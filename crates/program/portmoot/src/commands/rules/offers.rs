@@ -9,6 +9,9 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
+/// Said where nothing is offered.
+const NONE: &str = "no rule is offered to you: one is learned from calls that you approve by hand, after you looked at each";
+
 /// Digits of a digest that a list shows, and at least so many name an offer.
 const DIGEST_DIGITS: usize = 12;
 /// Digits of a proposal's id that a list shows.
@@ -99,7 +102,7 @@ async fn whole_digest(remote: &Remote, topic: &str, text: &str) -> Result<String
 fn listed(answer: &Value) -> String {
     let mut parts: Vec<String> = items(answer, "offers").iter().map(offer).collect();
     if parts.is_empty() {
-        parts.push("no rule is offered to you".to_owned());
+        parts.push(NONE.to_owned());
     }
     let withheld = items(answer, "withheld").iter().map(withheld);
     parts.extend(withheld);
