@@ -62,6 +62,16 @@ fn a_reviewer_rejects_a_held_call_by_an_envelope_with_a_code_and_a_reason() {
         0,
     );
     call.rest();
+    // Before the crash, which may cost the log its last moments.
+    let log = AuditLog(&bank.home);
+    log.has("boss", "portmoot/reject", "admitted", "portmoot/*");
+    log.has(
+        "boss",
+        "mcp/proposal:tools/call:pay",
+        "rejected",
+        "context: not on a Saturday",
+    );
+    log.is_whole();
     bank.restart("KILL");
     for (amount, code) in [(41, "context"), (42, "arguments")] {
         let decided = bank.proposal_of(amount);
@@ -75,15 +85,6 @@ fn a_reviewer_rejects_a_held_call_by_an_envelope_with_a_code_and_a_reason() {
     for verdict in ["rejected:context", "rejected:arguments"] {
         assert!(journal.contains(verdict), "evidence has no {verdict}");
     }
-    let log = AuditLog(&bank.home);
-    log.has("boss", "portmoot/reject", "admitted", "portmoot/*");
-    log.has(
-        "boss",
-        "mcp/proposal:tools/call:pay",
-        "rejected",
-        "context: not on a Saturday",
-    );
-    log.is_whole();
     assert_eq!(bank.server.calls("pay"), 0);
 }
 
