@@ -35,6 +35,9 @@ pub(crate) fn is_compatibility_form(text: &str) -> bool {
 /// lower case, each character beyond ASCII replaced by the one that it looks like. Equal for texts
 /// that some reader takes for each other.
 pub(crate) fn likeness(text: &str) -> String {
+    if text.is_ascii() {
+        return ascii_likeness(text);
+    }
     let seen: String = text.chars().filter(|symbol| !is_hidden(*symbol)).collect();
     let folded = seen.nfkc().collect::<String>().to_lowercase();
     let mut shown = String::with_capacity(folded.len());
@@ -46,9 +49,27 @@ pub(crate) fn likeness(text: &str) -> String {
             shown.extend(skeleton(&alone).flat_map(char::to_lowercase));
         }
     }
-    shown
-        .trim_matches(|symbol: char| symbol.is_whitespace() || symbol == '.')
-        .to_owned()
+    shown.trim_matches(is_blank).to_owned()
+}
+
+/// [`likeness`] of a text in ASCII, which has one form only: most arguments are such texts, and each rule
+/// asks for it.
+fn ascii_likeness(text: &str) -> String {
+    let mut shown = text.to_ascii_lowercase();
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    if !shown.bytes().all(is_plain) {
+        shown.retain(|symbol| !is_hidden(symbol));
+    }
+    let kept = shown.trim_matches(is_blank);
+    if kept.len() == shown.len() {
+        shown
+    } else {
+        kept.to_owned()
+    }
+}
+
+fn is_blank(symbol: char) -> bool {
+    symbol.is_whitespace() || symbol == '.'
 }
 
 /// Whether a text is a name that needs no quotes in a sentence.
@@ -117,5 +138,31 @@ mod tests {
             assert_eq!(likeness(one), likeness(other), "{one:?} {other:?}");
         }
         assert_ne!(likeness("boss"), likeness("bass"));
+    }
+
+    #[test]
+    fn texts_in_ascii_are_read_as_others_are() {
+        // One symbol more takes the long way, and stays as it is.
+        let long_way = |text: &str| {
+            let read = likeness(&format!("\u{4e2d}{text}\u{4e2d}"));
+            let inner = read.trim_matches('\u{4e2d}');
+            inner.trim_matches(is_blank).to_owned()
+        };
+        let all: String = (0..128_u8).map(char::from).collect();
+        for text in [
+            all.as_str(),
+            " .A b. ",
+            "\t.\n",
+            "",
+            "..",
+            "A\u{0}B\u{7f}",
+            "x\r\ny ",
+        ] {
+            assert_eq!(likeness(text), long_way(text), "{text:?}");
+        }
+        for symbol in (0..128_u8).map(char::from) {
+            let text = format!("{symbol}Q{symbol}");
+            assert_eq!(likeness(&text), long_way(&text), "{text:?}");
+        }
     }
 }
