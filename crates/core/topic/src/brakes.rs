@@ -1,8 +1,6 @@
 //! Brakes: pauses of participants. What a paused one could do directly waits for the decision of
 //! another participant, and it decides nothing itself, until it is resumed.
 
-use std::sync::Arc;
-
 use model::{
     GATEWAY, KindRef, MethodFacts, PAUSE, PROPOSAL, ParticipantId, REJECT, REQUEST,
     method::is_notification,
@@ -10,22 +8,9 @@ use model::{
 
 use crate::{
     Handles, Topic,
+    brake::{BRAKES_MAX, Brake},
     effect::{Cause, RoomEffect, Verdict},
 };
-
-/// The most participants of one topic that are paused at a time.
-pub const BRAKES_MAX: usize = 1000;
-
-/// The pause of a participant, on record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brake {
-    /// The participant that paused it.
-    pub by: ParticipantId,
-    /// Why, in words.
-    pub reason: Option<Arc<str>>,
-    /// Since when, in milliseconds since 1970.
-    pub since_ms: u64,
-}
 
 impl<H: Handles> Topic<H> {
     /// Pauses a participant, or resumes it without a brake. What it has begun goes on.

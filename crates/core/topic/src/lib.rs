@@ -64,6 +64,7 @@
 mod admission;
 mod asks;
 mod audience;
+mod brake;
 mod brakes;
 mod bucket;
 mod catalog;
@@ -107,7 +108,7 @@ mod view;
 
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
-pub use brakes::{BRAKES_MAX, Brake};
+pub use brake::{BRAKES_MAX, Brake};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{
     AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, TopicSettings, UPSTREAMS_MAX,

@@ -10,7 +10,7 @@ use model::{
 use crate::{
     Handles,
     admission::{Looker, admits, within},
-    brakes::Brake,
+    brake::Brake,
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, TopicSettings, UpstreamNames},
     deadlines::Deadlines,

@@ -128,7 +128,8 @@ mod tests {
         names.set_tools("worker", texts(&["echo", "add", "e\nvil"]));
         names.set_tools("boss", texts(&[]));
         for (line, start, expect) in [
-            ("/p", 0, &["/proposals"][..]),
+            ("/p", 0, &["/pause", "/proposals"][..]),
+            ("/pause w", 7, &["worker"]),
             ("/ca", 0, &["/call", "/calls"]),
             ("/msg w", 5, &["worker"]),
             ("hello", 0, &[]),
