@@ -4,6 +4,7 @@
 //! where nothing can be written. A resumption counts once it is on disk.
 
 pub(crate) mod kept;
+pub(crate) mod places;
 
 use std::sync::Arc;
 
@@ -43,10 +44,7 @@ impl Dispatch {
     /// # Errors
     /// Why it is not paused; [`RefusalCode::LogUnavailable`] if it is, and that is not on disk.
     pub async fn pause(self: &Arc<Self>, braking: Braking) -> Result<Brake, Refusal> {
-        self.spawn_braking(braking, |dispatch, braking| async move {
-            dispatch.paused(braking).await
-        })
-        .await
+        self.spawn_braking(braking, Self::paused).await
     }
 
     /// Resumes a participant that is paused.
@@ -54,10 +52,7 @@ impl Dispatch {
     /// # Errors
     /// Why it stays as it is.
     pub async fn resume_paused(self: &Arc<Self>, braking: Braking) -> Result<(), Refusal> {
-        self.spawn_braking(braking, |dispatch, braking| async move {
-            dispatch.resumed(braking).await
-        })
-        .await
+        self.spawn_braking(braking, Self::resumed).await
     }
 
     /// Runs a change to its end, also if the one that asked for it is gone.
@@ -78,6 +73,7 @@ impl Dispatch {
     /// Carries out an envelope that pauses or resumes and was admitted. Its sender gets the refusal,
     /// if there is one.
     pub(crate) fn brake_asked(self: &Arc<Self>, link: &Arc<Link>, envelope: Arc<Envelope>) {
+        let by = &link.participant.id;
         let Ok(Asked {
             participant,
             reason,
@@ -85,23 +81,35 @@ impl Dispatch {
         else {
             return;
         };
+        let Ok(place) = self.braking_places.of(by.account()).take(1) else {
+            let why = "too many pauses wait to be written down";
+            let refusal = Refusal::new(RefusalCode::Overloaded, why);
+            return self.tell_refused(link.id, by, &envelope, &refusal);
+        };
+        let braking = Braking {
+            by: by.clone(),
+            participant,
+            reason,
+        };
         let (dispatch, link) = (Arc::clone(self), Arc::clone(link));
         tokio::spawn(async move {
-            let by = link.participant.id.clone();
-            let braking = Braking {
-                by,
-                participant,
-                reason,
-            };
-            let done = if envelope.kind() == PAUSE {
-                Arc::clone(&dispatch).paused(braking).await.map(drop)
-            } else {
-                Arc::clone(&dispatch).resumed(braking).await
-            };
-            if let Err(refusal) = done {
+            let _place = place;
+            if let Err(refusal) = dispatch.brake_by(&envelope, braking).await {
                 dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
             }
         });
+    }
+
+    async fn brake_by(
+        self: &Arc<Self>,
+        envelope: &Envelope,
+        braking: Braking,
+    ) -> Result<(), Refusal> {
+        if envelope.kind() == PAUSE {
+            Arc::clone(self).paused(braking).await.map(drop)
+        } else {
+            Arc::clone(self).resumed(braking).await
+        }
     }
 
     async fn paused(self: Arc<Self>, braking: Braking) -> Result<Brake, Refusal> {

@@ -9,12 +9,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, Refusal, TopicName};
-use platform::{Mutex, MutexGuard, RwLock, millis};
+use platform::{Mutex, MutexGuard, RwLock, Shares, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use topic::{Ended, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict};
 
+use crate::brakes::places::braking_places;
 use crate::by_rule::desk::RuleDesk;
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
@@ -96,6 +97,8 @@ pub struct Dispatch {
     pub(crate) standing: StandingOf,
     /// Locked while a participant is paused or resumed, so that journal and topic have one order.
     pub(crate) braking: tokio::sync::Mutex<()>,
+    /// Envelopes that pause or resume and wait for it.
+    pub(crate) braking_places: Arc<Shares>,
     topic: Mutex<Topic>,
     mailboxes: Mailboxes,
     /// Its room.
@@ -164,6 +167,7 @@ impl Dispatch {
             showings: Showings::default(),
             standing,
             braking: tokio::sync::Mutex::default(),
+            braking_places: braking_places(),
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),
             room,

@@ -129,6 +129,7 @@ mod tests {
         names.set_tools("boss", texts(&[]));
         for (line, start, expect) in [
             ("/p", 0, &["/pause", "/proposals"][..]),
+            ("/pause w", 7, &["worker"]),
             ("/ca", 0, &["/call", "/calls"]),
             ("/msg w", 5, &["worker"]),
             ("hello", 0, &[]),

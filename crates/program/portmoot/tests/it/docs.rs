@@ -87,7 +87,6 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/proposals/{id}/withdraw" => "/api/v1/proposals/00/withdraw",
             "/api/v1/participants/{id}/grants" => "/api/v1/participants/local/grants",
             "/admin/participants/{id}/capabilities" => "/admin/participants/local/capabilities",
-            "/api/v1/topics/{topic}/rules" => "/api/v1/topics/main/rules",
             "/api/v1/topics/{topic}/messages" => "/api/v1/topics/main/messages",
             "/api/v1/topics/{topic}/participants/{id}/pause" => {
                 "/api/v1/topics/main/participants/absent/pause"
@@ -95,6 +94,7 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/topics/{topic}/participants/{id}/resume" => {
                 "/api/v1/topics/main/participants/absent/resume"
             }
+            "/api/v1/topics/{topic}/rules" => "/api/v1/topics/main/rules",
             "/api/v1/topics/{topic}/rules/replay" => "/api/v1/topics/main/rules/replay",
             "/api/v1/topics/{topic}/rules/offers" => "/api/v1/topics/main/rules/offers",
             // Nothing is offered, and no rule is learned.

@@ -485,6 +485,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "no call waits for it; its test has all",
     ),
     (
+        "Pauses that are asked for by envelopes",
+        "one is on disk before the next one comes; its test holds the places",
+    ),
+    (
         "Queue of the journal",
         "only a slow disk fills it; the share of the bytes of proposals is as large",
     ),

@@ -250,6 +250,7 @@ fn addressees_of_a_capability_are_written_and_read() {
         format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach},"paused":true}}"#)
     );
     let read: ParticipantInfo = serde_json::from_str(&written).unwrap();
+    assert!(read.paused);
     for (kind, to, allowed) in [
         ("chat", "anybody", true),
         ("mcp/request:tools/list", "anybody", true),
