@@ -31,7 +31,7 @@ pub(crate) struct Said<'a, H: Handles> {
 const NOTIFICATIONS: &str = "mcp/request:notifications/";
 /// The beginning of the heads of the gateway's own kinds.
 const GATEWAYS: &str = "portmoot/";
-/// Those that participants use too: acts on the gateway.
+/// The gateway's own kinds that participants may send, to act on it.
 const ACTS: [&str; 3] = [REJECT, PAUSE, RESUME];
 /// Heads of the kinds by which a server answers or notifies.
 const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];

@@ -14,8 +14,8 @@ use crate::state::{Api, Body, Caller};
 
 /// Pauses a participant of a topic. Needs `portmoot/pause` there.
 ///
-/// What it could do directly waits for the decision of another participant from now on, and it
-/// decides nothing, until it is resumed; a restart changes nothing of it. What it has begun goes on.
+/// Until it is resumed, all that it could do directly waits for the decision of another participant, and
+/// it decides nothing; a restart changes nothing of that. Calls that it has begun go on.
 /// It need not be in the topic. No participant pauses itself.
 #[utoipa::path(
     post,

@@ -1,15 +1,12 @@
 //! Rules that are learned from decisions: `/api/v1/topics/{topic}/rules/offers` and
 //! `/api/v1/topics/{topic}/rules/{rule}/end`.
 
-use std::sync::Arc;
-
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
 use gateway::Dispatch;
 use gateway::by_rule::offers::{OfferedRule, RuleOffers, WithheldOffer};
 use gateway::by_rule::shown::RuleView;
-use gateway::by_rule::tried::PastReader;
 use gateway::proposals::decide::digest;
 use model::{Refusal, RefusalCode};
 use rules::{DifferingRow, MemberSteps, NearRejection};
@@ -18,7 +15,7 @@ use utoipa::ToSchema;
 use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
-use crate::rules::{Rule, RuleTrial, may_see};
+use crate::rules::{Rule, RuleTrial, may_see, reader_of};
 use crate::state::{Api, Caller, blocking};
 
 /// The rules that the gateway has learned from what the caller approved by hand, for the caller to
@@ -38,7 +35,7 @@ pub(crate) async fn offers(
     Caller(caller): Caller,
     Path(topic): Path<String>,
 ) -> ApiResult<Json<OfferList>> {
-    let (dispatch, caller) = there(&api, &topic, &caller)?;
+    let (dispatch, caller) = api.there(&topic, &caller)?;
     let place = api.place_to_try(&caller)?;
     let offers = blocking(move || {
         let _place = place;
@@ -65,7 +62,7 @@ pub(crate) async fn accept(
     Caller(caller): Caller,
     Path((topic, shown)): Path<(String, String)>,
 ) -> ApiResult<Json<Rule>> {
-    let (dispatch, caller) = there(&api, &topic, &caller)?;
+    let (dispatch, caller) = api.there(&topic, &caller)?;
     let shown = digest(&shown)?;
     let place = api.place_to_try(&caller)?;
     let accepted = blocking(move || {
@@ -95,7 +92,7 @@ pub(crate) async fn dismiss(
     Caller(caller): Caller,
     Path((topic, shown)): Path<(String, String)>,
 ) -> ApiResult<Json<OfferList>> {
-    let (dispatch, caller) = there(&api, &topic, &caller)?;
+    let (dispatch, caller) = api.there(&topic, &caller)?;
     let shown = digest(&shown)?;
     let place = api.place_to_try(&caller)?;
     let left = blocking(move || {
@@ -124,7 +121,7 @@ pub(crate) async fn end(
     Caller(caller): Caller,
     Path((topic, rule)): Path<(String, String)>,
 ) -> ApiResult<Json<Rule>> {
-    let (dispatch, caller) = there(&api, &topic, &caller)?;
+    let (dispatch, caller) = api.there(&topic, &caller)?;
     let ended = blocking(move || {
         let view = named(&dispatch, &caller, &rule)?;
         dispatch.end_rule(&view.rule.name, &caller.id)?;
@@ -136,24 +133,6 @@ pub(crate) async fn end(
         }))
     });
     Ok(Json(ended.await?))
-}
-
-/// A topic that the caller may enter, and the caller with its capabilities there.
-fn there(
-    api: &Api,
-    topic: &str,
-    caller: &Participant,
-) -> Result<(Arc<Dispatch>, Arc<Participant>), Refusal> {
-    let dispatch = api.registry.enter(topic, caller)?;
-    let caller = api.registry.there(caller, dispatch.name());
-    Ok((dispatch, caller))
-}
-
-fn reader_of(caller: &Participant) -> PastReader<'_> {
-    PastReader {
-        id: &caller.id,
-        capabilities: &caller.capabilities,
-    }
 }
 
 /// The learned rule of this id, with or without its version, that the caller may see.
@@ -180,7 +159,7 @@ fn no_rule() -> Refusal {
 /// Rules that are offered to the caller.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OfferList {
-    /// Those that rest on most approvals come first.
+    /// The offers, those that rest on most approvals first.
     offers: Vec<Offer>,
     /// Tools for which no rule is offered, although the caller approves their calls.
     withheld: Vec<Withheld>,

@@ -33,8 +33,7 @@ pub(crate) async fn rules(
     Caller(caller): Caller,
     Path(topic): Path<String>,
 ) -> ApiResult<Json<RuleList>> {
-    let dispatch = api.registry.enter(&topic, &caller)?;
-    let caller = api.registry.there(&caller, dispatch.name());
+    let (dispatch, caller) = api.there(&topic, &caller)?;
     let all = dispatch.rule_views();
     let seen = all.iter().filter(|view| may_see(&caller, &view.rule));
     Ok(Json(RuleList {
@@ -61,21 +60,24 @@ pub(crate) async fn replay(
     Path(topic): Path<String>,
     Body(RulesToTry { rules, since }): Body<RulesToTry>,
 ) -> ApiResult<Json<Trial>> {
-    let dispatch = api.registry.enter(&topic, &caller)?;
-    let caller = api.registry.there(&caller, dispatch.name());
+    let (dispatch, caller) = api.there(&topic, &caller)?;
     let since_ms = since.as_deref().map_or(Ok(0), time)?;
     let place = api.place_to_try(&caller)?;
     let trial = blocking(move || {
         let _place = place;
         let rules = config::rules_in(FILE, rules).map_err(|faults| refusal_of(&faults))?;
-        let reader = PastReader {
-            id: &caller.id,
-            capabilities: &caller.capabilities,
-        };
-        let tried = dispatch.try_rules(&rules, reader, since_ms)?;
+        let tried = dispatch.try_rules(&rules, reader_of(&caller), since_ms)?;
         Ok(Trial::of(&tried))
     });
     Ok(Json(trial.await?))
+}
+
+/// A caller, as one that reads the past of a topic.
+pub(crate) fn reader_of(caller: &Participant) -> PastReader<'_> {
+    PastReader {
+        id: &caller.id,
+        capabilities: &caller.capabilities,
+    }
 }
 
 fn time(text: &str) -> Result<u64, Refusal> {

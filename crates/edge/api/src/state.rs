@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
 use control::{Registry, admin::Admin};
+use gateway::Dispatch;
 use identity::{AccessJournal, Authority, identities::bearer_token};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use platform::{Shares, Taken, default_share, unix_ms};
@@ -61,6 +62,17 @@ impl Api {
             file,
             trials: trials(),
         }
+    }
+
+    /// A topic that a caller may enter, and the caller with its capabilities there.
+    pub(crate) fn there(
+        &self,
+        topic: &str,
+        caller: &Participant,
+    ) -> Result<(Arc<Dispatch>, Arc<Participant>), Refusal> {
+        let dispatch = self.registry.enter(topic, caller)?;
+        let caller = self.registry.there(caller, dispatch.name());
+        Ok((dispatch, caller))
     }
 
     /// A place to try rules on the past, or to learn from it.

@@ -1,5 +1,8 @@
 //! Pauses of participants: in the topic, in the journal, on record and in the room.
 //!
+//! Here and in the topic a pause is called a brake: a call is paused too, while its caller is asked
+//! something.
+//!
 //! A pause is in force as soon as the journal has answered, whatever it says: a brake must hold also
 //! where nothing can be written. A resumption counts once it is on disk.
 
@@ -294,7 +297,7 @@ pub(crate) struct Asked {
     reason: Option<String>,
 }
 
-/// What an envelope asks for that pauses or resumes.
+/// The request of an envelope that pauses or resumes.
 ///
 /// # Errors
 /// If its payload cannot be read.

@@ -173,7 +173,7 @@ pub(crate) trait CallTopic: Send + Sync {
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>);
 }
 
-/// What rules need of a delivered call for whose answer they may ask later.
+/// A delivered call for whose answer rules may ask later.
 pub(crate) struct AwaitedCall {
     /// The name or URI of its target at its server.
     pub(crate) own: Box<str>,

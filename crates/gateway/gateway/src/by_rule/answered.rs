@@ -14,7 +14,7 @@ use crate::call::{AwaitedCall, Call, Delivered};
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 
-/// What rules need of a call that is delivered, if they ask for earlier calls. `own` is the name of its
+/// The facts that rules need of a delivered call, if they ask for earlier calls. `own` is the name of its
 /// target at its server, if that differs from the requested one.
 pub(crate) fn awaited(
     dispatch: &Dispatch,

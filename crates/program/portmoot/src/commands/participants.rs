@@ -87,8 +87,7 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             gateway,
         } => {
             let remote = running_endpoint(&gateway, output)?;
-            let body = json!({ "reason": reason });
-            brake(&remote, &topic, &id, "pause", &body, output).await?;
+            brake(&remote, &topic, &id, "pause", reason.as_deref(), output).await?;
         }
         ParticipantsCommand::Resume {
             id,
@@ -97,8 +96,7 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             gateway,
         } => {
             let remote = running_endpoint(&gateway, output)?;
-            let body = json!({ "reason": reason });
-            brake(&remote, &topic, &id, "resume", &body, output).await?;
+            brake(&remote, &topic, &id, "resume", reason.as_deref(), output).await?;
         }
         ParticipantsCommand::Revoke {
             id,
@@ -217,16 +215,22 @@ async fn brake(
     topic: &str,
     id: &str,
     verb: &str,
-    body: &Value,
+    reason: Option<&str>,
     output: Output,
 ) -> Result<(), Failure> {
     let path = ["topics", topic, "participants", id, verb];
-    let answer = api::post(remote, &path, &[], body.to_string()).await?;
+    let body = json!({ "reason": reason }).to_string();
+    let answer = api::post(remote, &path, &[], body).await?;
     if output.json {
         output.result_json_text(&answer.text);
     } else if verb == "pause" {
+        let there = if topic == config::MAIN_TOPIC {
+            String::new()
+        } else {
+            format!(" --topic {topic}")
+        };
         output.message(&format!(
-            "`{id}` is paused in `{topic}`: its calls wait for decisions, until: portmoot participants resume {id}"
+            "`{id}` is paused in `{topic}`: its calls wait for decisions, until: portmoot participants resume {id}{there}"
         ));
     } else {
         output.message(&format!("`{id}` is resumed in `{topic}`"));

@@ -488,7 +488,7 @@ impl World {
         }
     }
 
-    /// What becomes of a request that its caller may make, if it is paused.
+    /// The verdict about a request that its caller may make, if that is paused.
     fn braked(
         &self,
         link: LinkId,

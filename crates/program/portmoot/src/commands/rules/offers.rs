@@ -36,12 +36,7 @@ pub(super) async fn accept(
     let digest = whole_digest(remote, topic, digest).await?;
     let path = ["topics", topic, "rules", "offers", &digest, "accept"];
     let answer = api::post(remote, &path, &[], "{}".to_owned()).await?;
-    if output.json {
-        output.result_json_text(&answer.text);
-    } else {
-        output.result(&shown(&answer.read()?));
-    }
-    Ok(())
+    print_rule(&answer, output)
 }
 
 pub(super) async fn dismiss(
@@ -69,6 +64,11 @@ pub(super) async fn end(
 ) -> Result<(), Failure> {
     let path = ["topics", topic, "rules", rule, "end"];
     let answer = api::post(remote, &path, &[], "{}".to_owned()).await?;
+    print_rule(&answer, output)
+}
+
+/// Prints the rule that a request has changed.
+fn print_rule(answer: &api::Answer, output: Output) -> Result<(), Failure> {
     if output.json {
         output.result_json_text(&answer.text);
     } else {
