@@ -6,7 +6,7 @@ use crate::arguments::{Arguments, ArgumentsError};
 
 /// A call or proposal, with all that rules may ask about it. Its arguments must be those that run:
 /// the canonical text that a decision is bound to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct RuledCall<'a> {
     /// The operation.
     pub operation: OperationId,
@@ -17,7 +17,7 @@ pub struct RuledCall<'a> {
     /// The kind of its request.
     pub kind: KindRef<'a>,
     /// The arguments, or why they cannot be judged.
-    pub arguments: Result<Arguments, ArgumentsError>,
+    pub arguments: Result<&'a Arguments, &'a ArgumentsError>,
     /// Names of members that the call has beside target and arguments, without those of the
     /// protocol. An approving rule matches no call with such a member.
     pub beside: &'a [&'a str],

@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
             Check::End => Fit::of(!rule.is_over(self.now_ms())),
             Check::Hours => Fit::of(rule.during.is_none_or(|hours| hours.has(self.now_ms()))),
             Check::Uses(most) => Fit::of(self.spent.uses(&rule.name) < most),
-            Check::Readable => match &call.arguments {
+            Check::Readable => match call.arguments {
                 Ok(_) => Fit::Held,
                 Err(_) => Fit::Unclear,
             },
@@ -176,7 +176,7 @@ impl<'a> Judge<'a> {
     }
 
     fn on_arguments(self, fit: impl FnOnce(&Arguments) -> Fit) -> Fit {
-        self.call.arguments.as_ref().map_or(Fit::Unclear, fit)
+        self.call.arguments.map_or(Fit::Unclear, fit)
     }
 
     fn counted(self, window: crate::window::RuleWindow) -> impl Iterator<Item = &'a RuleCharge> {
@@ -219,7 +219,7 @@ impl<'a> Judge<'a> {
     }
 
     fn fit_after(self, guard: &AfterGuard) -> Fit {
-        let Ok(arguments) = &self.call.arguments else {
+        let Ok(arguments) = self.call.arguments else {
             return Fit::Unclear;
         };
         let mut same = Vec::new();
@@ -238,7 +238,7 @@ impl<'a> Judge<'a> {
 
     /// The number at a member, if it can be summed: exact and not negative.
     fn amount(self, pointer: &Pointer) -> Option<Decimal> {
-        let arguments = self.call.arguments.as_ref().ok()?;
+        let arguments = self.call.arguments.ok()?;
         let raw = std::str::from_utf8(arguments.get(pointer)?).ok()?;
         let number = SpelledNumber::read(raw).exact()?;
         (!number.is_negative()).then_some(number)
@@ -246,7 +246,7 @@ impl<'a> Judge<'a> {
 
     /// The value at a member as calls are counted by it, if it is short and plain enough to be kept.
     fn value(self, pointer: &Pointer) -> Option<Box<str>> {
-        let kept = kept_value(self.call.arguments.as_ref().ok()?, pointer)?;
+        let kept = kept_value(self.call.arguments.ok()?, pointer)?;
         Some(value_test::counted_as(&kept).into())
     }
 
@@ -334,7 +334,7 @@ impl<'a> Judge<'a> {
             Check::Server => found_digest(self.rule.scope.server == call.server),
             Check::End | Check::Hours => format!("it is {}", crate::print::time(self.now_ms())),
             Check::Uses(_) => format!("used {} times", self.spent.uses(&self.rule.name)),
-            Check::Readable => match &call.arguments {
+            Check::Readable => match call.arguments {
                 Ok(_) => "they do".to_owned(),
                 Err(error) => error.to_string(),
             },
@@ -346,7 +346,7 @@ impl<'a> Judge<'a> {
                     .collect::<Vec<_>>()
                     .join(", "),
             },
-            Check::Closed => match &call.arguments {
+            Check::Closed => match call.arguments {
                 Err(error) => error.to_string(),
                 Ok(arguments) => match self.rule.when.first_unnamed(arguments) {
                     None => "none is".to_owned(),
@@ -365,7 +365,7 @@ impl<'a> Judge<'a> {
     }
 
     fn found_member(self, pointer: &Pointer) -> String {
-        let arguments = match &self.call.arguments {
+        let arguments = match self.call.arguments {
             Ok(arguments) => arguments,
             Err(error) => return error.to_string(),
         };

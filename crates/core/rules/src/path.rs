@@ -122,8 +122,7 @@ impl PathRoot {
             return fit;
         }
         let mut pairs = self.segments.iter().zip(&path.segments);
-        let reads_alike =
-            pairs.all(|(own, other)| spelling::likeness(own) == spelling::likeness(other));
+        let reads_alike = pairs.all(|(own, other)| spelling::are_like(own, other));
         if reads_alike {
             Fit::Unclear
         } else {

@@ -202,7 +202,7 @@ impl RuleReplay {
             proposer: &past.proposer,
             to: &past.tool.to,
             kind,
-            arguments: past.arguments.clone(),
+            arguments: past.arguments.as_ref(),
             beside,
             definition: past.definition,
             server: past.server,

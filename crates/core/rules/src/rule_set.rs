@@ -75,9 +75,9 @@ pub struct RuleSet {
     /// In the order in which they decide: reject, ask, then approve, of which the one goes first
     /// that ends first.
     rules: Vec<CallRule>,
-    /// Places of the rules that name a target.
+    /// Places of the rules that may be about a target: those that name it, and those of a whole method.
     by_target: BTreeMap<Box<str>, Vec<usize>>,
-    /// Places of the rules of a whole method.
+    /// Places of the rules of a whole method: all that may be about a target that no rule names.
     of_methods: Vec<usize>,
     /// Number of the rules that reject or ask.
     tightening: usize,
@@ -120,10 +120,17 @@ impl RuleSet {
             tightening: rules.iter().filter(|rule| rule.decision.tightens()).count(),
             ..Self::default()
         };
+        let targets = rules.iter().filter_map(|rule| rule.scope.target.clone());
+        set.by_target = targets.map(|target| (target, Vec::new())).collect();
         for (at, rule) in rules.iter().enumerate() {
             match &rule.scope.target {
                 Some(target) => set.by_target.entry(target.clone()).or_default().push(at),
-                None => set.of_methods.push(at),
+                None => {
+                    set.of_methods.push(at);
+                    set.by_target
+                        .values_mut()
+                        .for_each(|places| places.push(at));
+                }
             }
             for after in &rule.guards.after {
                 let to = after.to.as_str().to_owned();
@@ -228,9 +235,9 @@ impl RuleSet {
             return false;
         }
         if kind.context().is_some() {
-            return self.of_kind(kind).any(|rule| rule.decision.tightens());
+            return self.tightening_of_kind(kind).next().is_some();
         }
-        let mut tightening = self.rules.iter().filter(|rule| rule.decision.tightens());
+        let mut tightening = self.rules.iter().take(self.tightening);
         tightening.any(|rule| kind.method() == Some(&rule.scope.method))
     }
 
@@ -245,15 +252,21 @@ impl RuleSet {
         spent: &Spent,
         stage: CallStage,
     ) -> Option<RuleAnswer<'_>> {
-        if stage == CallStage::Direct && !self.tightens() {
-            return None;
-        }
-        let mut rules = self.of_kind(call.kind);
-        let rule = rules.find(|rule| {
-            let is_judged = stage == CallStage::Proposed || rule.decision.tightens();
-            is_judged && Judge { rule, call, spent }.acts()
-        })?;
-        Some(RuleAnswer { rule })
+        let acts = |rule: &&CallRule| Judge { rule, call, spent }.acts();
+        let rule = match stage {
+            CallStage::Direct => self.tightening_of_kind(call.kind).find(acts),
+            CallStage::Proposed => self.of_kind(call.kind).find(acts),
+        };
+        rule.map(|rule| RuleAnswer { rule })
+    }
+
+    /// The rules of a kind that reject or ask. In the order of decisions they are the first ones.
+    fn tightening_of_kind<'s, 'k>(
+        &'s self,
+        kind: KindRef<'k>,
+    ) -> impl Iterator<Item = &'s CallRule> + use<'s, 'k> {
+        self.of_kind(kind)
+            .take_while(|rule| rule.decision.tightens())
     }
 
     /// Charges of a call that will run: of the rule that approved it, if one did, and of those that
@@ -285,7 +298,7 @@ impl RuleSet {
             return None;
         }
         let (method, target) = (call.kind.method()?, call.kind.context()?);
-        let arguments = call.arguments.as_ref().ok()?;
+        let arguments = call.arguments.ok()?;
         let guards = self.rules.iter().flat_map(|rule| &rule.guards.after);
         let asking = guards.filter(|guard| {
             &*guard.method == method && &*guard.target == target && guard.to == *call.to
@@ -324,19 +337,14 @@ impl RuleSet {
 
     /// The rules of a kind of call, in the order in which they decide: those of which the owner of the
     /// set asks [`suspends`](crate::suspends) before it asks [`Self::decide`].
-    pub fn of_kind<'s>(
+    pub fn of_kind<'s, 'k>(
         &'s self,
-        kind: KindRef<'_>,
-    ) -> impl Iterator<Item = &'s CallRule> + use<'s> {
-        let target = kind.context().and_then(|target| self.by_target.get(target));
-        let mut places: Vec<usize> = target.into_iter().flatten().copied().collect();
-        places.extend(&self.of_methods);
-        places.sort_unstable();
-        let rules = places.into_iter().filter_map(|at| self.rules.get(at));
-        rules
-            .filter(|rule| rule.is_of_kind(kind))
-            .collect::<Vec<_>>()
-            .into_iter()
+        kind: KindRef<'k>,
+    ) -> impl Iterator<Item = &'s CallRule> + use<'s, 'k> {
+        let named = kind.context().and_then(|target| self.by_target.get(target));
+        let places = named.unwrap_or(&self.of_methods);
+        let rules = places.iter().filter_map(|at| self.rules.get(*at));
+        rules.filter(move |rule| rule.is_of_kind(kind))
     }
 }
 

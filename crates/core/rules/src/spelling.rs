@@ -52,12 +52,26 @@ pub(crate) fn likeness(text: &str) -> String {
     shown.trim_matches(is_blank).to_owned()
 }
 
+/// Whether two texts have one [`likeness`].
+pub(crate) fn are_like(one: &str, other: &str) -> bool {
+    if is_plain_ascii(one) && is_plain_ascii(other) {
+        let (one, other) = (one.trim_matches(is_blank), other.trim_matches(is_blank));
+        return one.eq_ignore_ascii_case(other);
+    }
+    likeness(one) == likeness(other)
+}
+
+/// Whether a text has characters of ASCII alone that are seen, and so one form but for case and blanks.
+fn is_plain_ascii(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    text.bytes().all(is_plain)
+}
+
 /// [`likeness`] of a text in ASCII, which has one form only: most arguments are such texts, and each rule
 /// asks for it.
 fn ascii_likeness(text: &str) -> String {
     let mut shown = text.to_ascii_lowercase();
-    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-    if !shown.bytes().all(is_plain) {
+    if !is_plain_ascii(&shown) {
         shown.retain(|symbol| !is_hidden(symbol));
     }
     let kept = shown.trim_matches(is_blank);
@@ -159,6 +173,10 @@ mod tests {
             "x\r\ny ",
         ] {
             assert_eq!(likeness(text), long_way(text), "{text:?}");
+            for other in [text, ".a B", "a b", "x\r\ny", ""] {
+                let expect = likeness(text) == likeness(other);
+                assert_eq!(are_like(text, other), expect, "{text:?} {other:?}");
+            }
         }
         for symbol in (0..128_u8).map(char::from) {
             let text = format!("{symbol}Q{symbol}");

@@ -198,7 +198,7 @@ fn reads_alike(constant: &[u8], raw: &[u8]) -> bool {
         return match (own.exact(), other.exact()) {
             (Some(own), Some(other)) => own == other,
             (None, _) | (_, None) => {
-                !(is_text(constant) && is_text(raw)) || like(constant) == like(raw)
+                !(is_text(constant) && is_text(raw)) || are_like(constant, raw)
             }
         };
     }
@@ -208,7 +208,7 @@ fn reads_alike(constant: &[u8], raw: &[u8]) -> bool {
         // A list of one, an object in a text: readers differ.
         return own != other || own == ValueType::Object;
     }
-    like(constant) == like(raw)
+    are_like(constant, raw)
 }
 
 /// The number that a value spells, or that a text of it may be converted to.
@@ -228,6 +228,14 @@ pub(crate) fn counted_as(value: &Constant) -> String {
     match read_as_number(raw).and_then(SpelledNumber::exact) {
         Some(number) => number.to_string(),
         None => like(raw),
+    }
+}
+
+/// Whether a careless reader sees one value as the other.
+fn are_like(one: &[u8], other: &[u8]) -> bool {
+    match (ArgumentValue::of(one), ArgumentValue::of(other)) {
+        (ArgumentValue::Text(one), ArgumentValue::Text(other)) => spelling::are_like(&one, &other),
+        _ => like(one) == like(other),
     }
 }
 

@@ -118,7 +118,7 @@ fn a_replay_equals_what_the_rules_then_do() {
             proposer: &past.proposer,
             to: &past.tool.to,
             kind: KindRef::parse("mcp/request:tools/call:pay").unwrap(),
-            arguments: past.arguments.clone(),
+            arguments: past.arguments.as_ref(),
             beside: &[],
             definition: past.definition,
             server: past.server,

@@ -1,7 +1,7 @@
 use model::{Capabilities, Digest, KindRef, OperationId, ParticipantId};
 
 use super::*;
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, ArgumentsError};
 use crate::fit::Fit;
 use crate::rule::{TERM_MS_MAX, TERM_MS_MIN, TermError};
 use crate::spent::SpentEvent;
@@ -47,7 +47,7 @@ struct Given {
     proposer: ParticipantId,
     to: ParticipantId,
     kind: String,
-    arguments: String,
+    arguments: Result<Arguments, ArgumentsError>,
     beside: Vec<&'static str>,
     definition: Option<Digest>,
     at_ms: u64,
@@ -59,7 +59,7 @@ fn given(arguments: &str) -> Given {
         proposer: ParticipantId::new("scout").unwrap(),
         to: ParticipantId::new("bank").unwrap(),
         kind: "mcp/request:tools/call:pay".to_owned(),
-        arguments: arguments.to_owned(),
+        arguments: Arguments::read(arguments.as_bytes()),
         beside: Vec::new(),
         definition: Some(DIGEST),
         at_ms: NOON_MS,
@@ -74,7 +74,7 @@ impl Given {
             proposer: &self.proposer,
             to: &self.to,
             kind: KindRef::parse(&self.kind).unwrap(),
-            arguments: Arguments::read(self.arguments.as_bytes()),
+            arguments: self.arguments.as_ref(),
             beside: &self.beside,
             definition: self.definition,
             server: Some(DIGEST),

@@ -43,12 +43,13 @@ impl OwnedCall {
 
     pub(crate) fn with<T>(&self, use_it: impl FnOnce(&RuledCall<'_>) -> T) -> T {
         let beside: Vec<&str> = self.beside.iter().map(String::as_str).collect();
+        let arguments = Arguments::read(self.arguments.as_bytes());
         use_it(&RuledCall {
             operation: OperationId(self.operation),
             proposer: &self.proposer,
             to: &self.to,
             kind: KindRef::parse(&self.kind).unwrap(),
-            arguments: Arguments::read(self.arguments.as_bytes()),
+            arguments: arguments.as_ref(),
             beside: &beside,
             definition: self.definition,
             server: self.server,

@@ -91,7 +91,7 @@ impl<'o> CallFacts<'o> {
             proposer: &self.proposer,
             to: &self.to,
             kind: self.kind,
-            arguments: self.arguments.clone(),
+            arguments: self.arguments.as_ref(),
             beside,
             definition: self.definition,
             server: self.server,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use model::{ParticipantId, Refusal, RefusalCode, Target};
 use platform::MutexGuard;
-use rules::{CallRule, CallStage, RuleCharge, RuleDecision, RuleSet};
+use rules::{CallRule, CallStage, RuleDecision, RuleSet, RuledCall};
 use topic::{Intent, Requested, Tightening, Verdict};
 use wire::mcpx::Envelope;
 
@@ -274,16 +274,21 @@ fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readin
         let Some(request) = readings.of(topic, at) else {
             return Look::Unread(destinations);
         };
+        let beside = request.beside_names();
+        let Some(call) = asked.ruled(request, &beside, &state.book.spent) else {
+            continue;
+        };
         let taken = if is_paused {
-            case.first_match(sets, request).map(Taken::ask)
+            case.first_match(sets, &call).map(Taken::ask)
         } else {
-            match case.taken(request) {
+            match case.taken(&call, request) {
                 Ok(taken) => taken,
                 Err(AuthorUnread) => return Look::AuthorsUnread(at.own.clone()),
             }
         };
         let taken = taken.or_else(|| {
-            let twice = counted.add(dispatch, case.charges(request), &state)?;
+            let charges = state.set.charges(&call, &state.book.spent, None);
+            let twice = counted.add(dispatch, charges, &state)?;
             Some(Taken::ask(twice))
         });
         whole = Taken::or(whole, taken);
@@ -303,28 +308,21 @@ struct DirectCase<'a> {
 
 impl<'a> DirectCase<'a> {
     /// The first rule of these sets that rejects the request for a destination or asks.
-    fn first_match(&self, sets: &[&'a RuleSet], request: &ReadRequest) -> Option<&'a CallRule> {
-        let spent = &self.state.book.spent;
-        let beside = request.beside_names();
-        let call = self.asked.ruled(request, &beside, spent)?;
+    fn first_match(&self, sets: &[&'a RuleSet], call: &RuledCall<'_>) -> Option<&'a CallRule> {
         sets.iter().find_map(|set| {
-            let answer = set.decide(&call, spent, CallStage::Direct)?;
+            let answer = set.decide(call, &self.state.book.spent, CallStage::Direct)?;
             Some(answer.rule)
         })
     }
 
-    /// The charges of rules that count the request for a destination.
-    fn charges(&self, request: &ReadRequest) -> Vec<RuleCharge> {
-        let spent = &self.state.book.spent;
-        let beside = request.beside_names();
-        let call = self.asked.ruled(request, &beside, spent);
-        call.map_or_else(Vec::new, |call| self.state.set.charges(&call, spent, None))
-    }
-
     /// The decision about the request for a destination: a rule that may not reject it leaves it to
     /// people.
-    fn taken(&self, request: &ReadRequest) -> Result<Option<Taken>, AuthorUnread> {
-        let Some(rule) = self.first_match(&[&self.state.set], request) else {
+    fn taken(
+        &self,
+        call: &RuledCall<'_>,
+        request: &ReadRequest,
+    ) -> Result<Option<Taken>, AuthorUnread> {
+        let Some(rule) = self.first_match(&[&self.state.set], call) else {
             return Ok(None);
         };
         // Nor does a rule decide a proposal to no participant in particular.

@@ -125,7 +125,7 @@ impl Asked<'_> {
             proposer: self.by(),
             to: &destination.to,
             kind: kind_of(self.method(), destination.own.as_deref())?,
-            arguments: request.arguments.clone(),
+            arguments: request.arguments.as_ref(),
             beside,
             // Rules that reject or ask do not look at these.
             definition: None,

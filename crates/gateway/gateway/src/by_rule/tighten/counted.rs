@@ -121,7 +121,7 @@ fn approved(
             proposer: &proposer,
             to: &to,
             kind,
-            arguments: arguments.clone(),
+            arguments: arguments.as_ref(),
             beside: &beside,
             definition: None,
             server: None,
