@@ -166,6 +166,14 @@ impl Arguments {
         self.leaves.get(at).map(|(_, span)| span.of(&self.text))
     }
 
+    /// Whether another member is there that some reader may take for the one at a pointer: under a
+    /// name that looks like its own, inside of it, or around it.
+    #[must_use]
+    pub fn has_another_like(&self, pointer: &Pointer) -> bool {
+        let mut leaves = self.leaves.iter().map(|(leaf, _)| leaf);
+        leaves.any(|leaf| leaf != pointer && leaf.is_like(pointer))
+    }
+
     /// All leaves in the order of their pointers, each with its value as canonical text.
     pub fn leaves(&self) -> impl Iterator<Item = (&Pointer, &[u8])> {
         self.leaves

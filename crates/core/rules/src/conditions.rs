@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::arguments::{ARGUMENTS_LEAVES_MAX, Arguments};
 use crate::fit::Fit;
-use crate::pointer::{Pointer, is_within};
-use crate::spelling;
+use crate::pointer::Pointer;
 use crate::value_test::ValueTest;
 
 /// The most members that a rule names.
@@ -73,9 +72,20 @@ impl Conditions {
     pub fn fit_of(pointer: &Pointer, test: &ValueTest, arguments: &Arguments) -> Fit {
         match arguments.get(pointer) {
             Some(value) => test.fit(value),
-            None if has_lookalike(pointer, arguments) => Fit::Unclear,
+            None if arguments.has_another_like(pointer) => Fit::Unclear,
             None => Fit::of(*test == ValueTest::Absent),
         }
+    }
+
+    /// Fit of the arguments to the test of one member in an open world. A member that does not fit is
+    /// unclear beside one whose name looks like its own: a server may read that one.
+    #[must_use]
+    pub(crate) fn fit_of_open(pointer: &Pointer, test: &ValueTest, arguments: &Arguments) -> Fit {
+        let fit = Self::fit_of(pointer, test, arguments);
+        if fit == Fit::Failed && arguments.has_another_like(pointer) {
+            return Fit::Unclear;
+        }
+        fit
     }
 
     /// Fit of arguments to all conditions in a closed world: a member that is not named fails.
@@ -123,14 +133,6 @@ impl Conditions {
         }
         whole
     }
-}
-
-fn has_lookalike(pointer: &Pointer, arguments: &Arguments) -> bool {
-    let own = spelling::likeness(pointer.as_str());
-    arguments.leaves().any(|(leaf, _)| {
-        let leaf = spelling::likeness(leaf.as_str());
-        is_within(&leaf, &own) || is_within(&own, &leaf)
-    })
 }
 
 #[cfg(test)]

@@ -162,12 +162,14 @@ impl<'a> Judge<'a> {
             Check::Closed => {
                 self.on_arguments(|arguments| Fit::of(rule.when.first_unnamed(arguments).is_none()))
             }
+            Check::Member(pointer, test) if rule.decision.tightens() => {
+                self.on_arguments(|arguments| Conditions::fit_of_open(pointer, test, arguments))
+            }
             Check::Member(pointer, test) => {
                 self.on_arguments(|arguments| Conditions::fit_of(pointer, test, arguments))
             }
             Check::Rate(rate) => {
-                let counted = self.counted(rate.per).count();
-                Fit::of(!self.is_full() && fits_in(counted, rate.max))
+                Fit::of(!self.is_full() && has_room(rate.max, self.counted(rate.per)))
             }
             Check::Sum(sum) => self.fit_sum(sum),
             Check::Count(count) => self.fit_count(count),
@@ -198,6 +200,9 @@ impl<'a> Judge<'a> {
         let Some(own) = self.amount(&guard.of) else {
             return Fit::Unclear;
         };
+        if self.is_read_otherwise(&guard.of) {
+            return Fit::Unclear;
+        }
         let before = self
             .counted(guard.within)
             .flat_map(|charge| &charge.amounts);
@@ -210,12 +215,15 @@ impl<'a> Judge<'a> {
         let Some(own) = self.value(&guard.same) else {
             return Fit::Unclear;
         };
+        if self.is_read_otherwise(&guard.same) {
+            return Fit::Unclear;
+        }
         let has_value = |charge: &&RuleCharge| {
             let mut values = charge.values.iter();
             values.any(|(pointer, value)| *pointer == guard.same && *value == own)
         };
-        let counted = self.counted(guard.within).filter(has_value).count();
-        Fit::of(!self.is_full() && fits_in(counted, guard.max))
+        let counted = self.counted(guard.within).filter(has_value);
+        Fit::of(!self.is_full() && has_room(guard.max, counted))
     }
 
     fn fit_after(self, guard: &AfterGuard) -> Fit {
@@ -227,6 +235,9 @@ impl<'a> Judge<'a> {
             let Some(value) = arguments.get(here) else {
                 return Fit::Failed;
             };
+            if self.is_read_otherwise(here) {
+                return Fit::Unclear;
+            }
             same.push((there, value));
         }
         let proposer = self.call.proposer;
@@ -234,6 +245,12 @@ impl<'a> Judge<'a> {
             self.spent
                 .has_answered(guard, proposer, &same, self.now_ms()),
         )
+    }
+
+    /// Whether some reader may read another member than the one at a pointer.
+    fn is_read_otherwise(self, pointer: &Pointer) -> bool {
+        let arguments = self.call.arguments;
+        arguments.is_ok_and(|arguments| arguments.has_another_like(pointer))
     }
 
     /// The number at a member, if it can be summed: exact and not negative.
@@ -380,9 +397,11 @@ fn found_digest(is_equal: bool) -> String {
     if is_equal { "it is" } else { "it changed" }.to_owned()
 }
 
-/// Whether one more than so many is at most `max`.
-fn fits_in(counted: usize, max: u32) -> bool {
-    u32::try_from(counted).is_ok_and(|counted| counted < max)
+/// Whether one more than these calls is at most `max`. Looks at no more of them.
+fn has_room<'c>(max: u32, mut counted: impl Iterator<Item = &'c RuleCharge>) -> bool {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    max.checked_sub(1)
+        .is_some_and(|last| counted.nth(last).is_none())
 }
 
 /// The value at a member as a constant, if it can be one.

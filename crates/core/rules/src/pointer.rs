@@ -34,7 +34,11 @@ pub enum PointerError {
 
 /// The place of a member in a call's arguments, such as `/repo` or `/filter/state`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Pointer(Box<str>);
+pub struct Pointer {
+    text: Box<str>,
+    /// The text as a careless reader takes it, if that is another one.
+    likeness: Option<Box<str>>,
+}
 
 impl Pointer {
     /// Reads a pointer.
@@ -58,7 +62,11 @@ impl Pointer {
         if text.chars().any(is_hidden) || !is_nfc(text) {
             return Err(PointerError::Character);
         }
-        Ok(Self(text.into()))
+        let likeness = spelling::likeness(text);
+        Ok(Self {
+            text: text.into(),
+            likeness: (likeness != text).then(|| likeness.into()),
+        })
     }
 
     /// The pointer to a member of the object at this text of a pointer; `""` is the arguments.
@@ -69,19 +77,29 @@ impl Pointer {
     /// Whether another pointer is this one, or leads to a member inside of it.
     #[must_use]
     pub fn holds(&self, other: &Self) -> bool {
-        is_within(&other.0, &self.0)
+        is_within(&other.text, &self.text)
+    }
+
+    /// Whether a careless reader may take one pointer for the other, or for one that leads inside of it.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let (own, other) = (self.likeness(), other.likeness());
+        is_within(own, other) || is_within(other, own)
+    }
+
+    fn likeness(&self) -> &str {
+        self.likeness.as_deref().unwrap_or(&self.text)
     }
 
     /// The names on the way, without escapes.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
-        let names = self.0.split('/').skip(1);
+        let names = self.text.split('/').skip(1);
         names.map(|name| name.replace("~1", "/").replace("~0", "~"))
     }
 
     /// The pointer as it is written.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The member as a sentence names it: `repo`, or the whole pointer in quotes if that would not
@@ -91,7 +109,7 @@ impl Pointer {
         let mut names = self.names();
         match (names.next(), names.next()) {
             (Some(name), None) if spelling::is_plain_name(&name) => name,
-            _ => spelling::quoted(&self.0),
+            _ => spelling::quoted(&self.text),
         }
     }
 }
@@ -104,7 +122,7 @@ pub(crate) fn is_within(pointer: &str, outer: &str) -> bool {
 
 impl fmt::Display for Pointer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.text)
     }
 }
 

@@ -308,6 +308,7 @@ impl RuleSet {
             .collect();
         let values = members
             .into_iter()
+            .filter(|member| !arguments.has_another_like(member))
             .filter_map(|member| Some((member.clone(), kept_value(arguments, member)?)));
         Some(AnsweredCall {
             operation: call.operation,

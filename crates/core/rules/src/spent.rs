@@ -127,6 +127,7 @@ struct RuleSpent {
     /// Uses of all versions, and decided spot checks.
     draws: u32,
     last_use_ms: Option<u64>,
+    /// In the order of their times.
     charges: VecDeque<RuleCharge>,
     /// The operations of the charges.
     charged: BTreeSet<OperationId>,
@@ -288,11 +289,10 @@ impl Spent {
         without: OperationId,
     ) -> impl Iterator<Item = &RuleCharge> {
         let charges = self.rules.get(rule).map(|spent| &spent.charges);
-        charges
-            .into_iter()
-            .flatten()
-            .rev()
-            .filter(move |charge| charge.operation != without && window.has(charge.at_ms, now_ms))
+        let latest = charges.into_iter().flat_map(|charges| charges.iter().rev());
+        latest
+            .take_while(move |charge| window.has(charge.at_ms, now_ms))
+            .filter(move |charge| charge.operation != without)
     }
 
     /// Whether a proposer made the call that a guard asks for, and had its answer in time.
@@ -310,18 +310,24 @@ impl Spent {
             })
         };
         self.answered.iter().rev().any(|call| {
-            call.proposer == *proposer
+            guard.within.has(call.at_ms, now_ms)
+                && call.proposer == *proposer
                 && call.to == guard.to
                 && call.method == guard.method
                 && call.target == guard.target
-                && guard.within.has(call.at_ms, now_ms)
                 && same.iter().all(|one| has_value(call, one))
         })
     }
 
+    /// Whether this answer was taken already, as a journal may have it twice.
+    fn was_remembered(&self, call: &AnsweredCall) -> bool {
+        let latest = self.answered.iter().rev();
+        let mut since = latest.take_while(|known| known.at_ms >= call.at_ms);
+        since.any(|known| known.operation == call.operation)
+    }
+
     fn remember(&mut self, call: AnsweredCall) {
-        let is_known = |known: &AnsweredCall| known.operation == call.operation;
-        if self.answered.iter().rev().any(is_known) {
+        if self.was_remembered(&call) {
             return;
         }
         let now_ms = call.at_ms;
@@ -347,7 +353,9 @@ impl RuleSpent {
             self.last_use_ms = self.last_use_ms.max(Some(charge.at_ms));
         }
         let now_ms = charge.at_ms;
-        self.charges.push_back(charge);
+        // In the order of their times: windows end at the first charge before them.
+        let at = self.charges.partition_point(|one| one.at_ms <= now_ms);
+        self.charges.insert(at, charge);
         self.drop_old(now_ms);
         if self.charges.len() > RULE_CHARGES_MAX
             && let Some(first) = self.drop_first()

@@ -23,6 +23,8 @@ pub struct Effects<H: Handles> {
     pub verdict: Option<Verdict>,
     /// The refusal of an envelope or of a link that may not join, for a sender that waits for it.
     pub refusal: Option<Box<Refusal>>,
+    /// The fate of the requests of an envelope that was admitted.
+    pub requests: RequestsFate,
     /// Effects for the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
     /// All other effects, in order. Each has one addressee (see [`Effect::addressee`]).
@@ -34,6 +36,7 @@ impl<H: Handles> Default for Effects<H> {
         Self {
             verdict: None,
             refusal: None,
+            requests: RequestsFate::default(),
             room: SmallVec::new(),
             all: SmallVec::new(),
         }
@@ -62,6 +65,30 @@ impl<H: Handles> Effects<H> {
 
     pub(crate) fn publish(&mut self, effect: RoomEffect<H>) {
         self.room.push(effect);
+    }
+}
+
+/// The fate of the requests of an envelope that was admitted: it may name several participants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestsFate {
+    begun: bool,
+    turned_away: bool,
+}
+
+impl RequestsFate {
+    /// Whether they were turned away, all of them: they repeat what was sent, fulfil what is decided, or
+    /// are to participants that are not there or do not offer it.
+    #[must_use]
+    pub fn are_turned_away(self) -> bool {
+        self.turned_away && !self.begun
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.begun = true;
+    }
+
+    pub(crate) fn turn_away(&mut self) {
+        self.turned_away = true;
     }
 }
 

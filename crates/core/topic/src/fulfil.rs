@@ -295,6 +295,7 @@ impl<H: Handles> Topic<H> {
         if let Some(proposal) = proposal.and_then(|id| self.proposals.get_mut(id)) {
             proposal.call = Some(operation);
         }
+        self.effects.requests.begin();
         let state = State::Delivered { proposal };
         let method = requests.method.clone();
         let opened = Operation::new(state, link, seat, method, Handle::Call(call));
@@ -318,6 +319,7 @@ impl<H: Handles> Topic<H> {
         refusal: Box<Refusal>,
         cause: Cause,
     ) {
+        self.effects.requests.turn_away();
         self.refuse(call, refusal, cause);
         if let Some(proposal) = proposal {
             self.not_carried_out(proposal, cause);

@@ -117,7 +117,8 @@ pub use departures::DEPARTURES_MAX;
 pub use direct::RequestDestination;
 pub use effect::{
     Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor, Ignored, Mirrored,
-    ProposalChange, ProposalView, Receiver, RefusedDecision, RoomEffect, Rule, Verdict,
+    ProposalChange, ProposalView, Receiver, RefusedDecision, RequestsFate, RoomEffect, Rule,
+    Verdict,
 };
 pub use event::{
     About, Ask, Brake, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join,

@@ -629,6 +629,7 @@ impl<H: Handles> Topic<H> {
     /// Refuses a request in the room that names a proposal. Its sender gets the refusal with the
     /// calls; if there are none, about the envelope.
     pub(crate) fn refuse_room(&mut self, requests: RoomRequests<H>, cause: Cause) {
+        self.effects.requests.turn_away();
         if requests.calls.is_empty()
             && let Some(envelope) = requests.unpublished
             && let Some(handle) = self.handle(requests.link)

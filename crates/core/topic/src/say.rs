@@ -526,6 +526,7 @@ impl<H: Handles> Topic<H> {
     fn ignore(&mut self, envelope: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
         let from = envelope.from.clone();
         let message = envelope.say.message.clone();
+        self.effects.requests.turn_away();
         self.effects.push(Effect::Ignore {
             from,
             message,

@@ -13,7 +13,7 @@ use platform::{Mutex, MutexGuard, RwLock, Shares, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use topic::{Ended, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict};
+use topic::{Ended, RequestsFate, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict};
 
 use crate::brakes::places::braking_places;
 use crate::by_rule::desk::RuleDesk;
@@ -246,6 +246,7 @@ impl Dispatch {
             dispatch: self,
             verdict: effects.verdict,
             refusal,
+            requests: effects.requests,
             rest: effects.all.into_iter(),
             busy,
         }
@@ -444,6 +445,8 @@ pub(crate) struct Step<'d> {
     pub(crate) verdict: Option<Verdict>,
     /// The refusal of an envelope or of a link that may not join.
     pub(crate) refusal: Option<Box<Refusal>>,
+    /// The fate of the requests of an envelope that was admitted.
+    pub(crate) requests: RequestsFate,
     /// Effects that are still to be carried out. They are kept here so that a fault in one of them
     /// costs none of the others.
     rest: <Effects as IntoIterator>::IntoIter,
@@ -498,6 +501,7 @@ impl Drop for Step<'_> {
         let rest = std::mem::replace(&mut self.rest, Effects::new().into_iter());
         self.dispatch.runtime.spawn(async move {
             let step = Step {
+                requests: RequestsFate::default(),
                 dispatch: &dispatch,
                 verdict: None,
                 refusal: None,

@@ -349,6 +349,7 @@ fn up_to_a_hundred_directly_and_above_as_a_proposal() {
         )
     };
     assert_eq!(direct(r#"{"amount":100}"#), None);
+    assert_eq!(direct(r#"{"amount":100,"amounts":101}"#), None);
     for above in [
         r#"{"amount":101}"#,
         r#"{"amount":101,"x":1}"#,
@@ -356,6 +357,9 @@ fn up_to_a_hundred_directly_and_above_as_a_proposal() {
         r#"{"amount":"101"}"#,
         r#"{"amount":1000000000000000000}"#,
         r#"{"Amount":101}"#,
+        r#"{"amount":1,"Amount":101}"#,
+        r#"{"amount":1,"amount ":101}"#,
+        r#"{"amount":1,"AMOUNT":{"value":101}}"#,
         r#"{"amount":101.0}"#,
     ] {
         assert_eq!(direct(above), ASK, "{above}");
@@ -409,6 +413,32 @@ fn a_number_in_a_text_is_counted_as_the_number() {
         assert_eq!(with(2, again), ASK, "{again}");
     }
     assert_eq!(with(3, "8"), None);
+}
+
+#[test]
+fn a_member_that_looks_like_the_counted_one_is_asked_about() {
+    for (guard, own) in [
+        ("sum = [{ of = \"/n\", max = 9, within = \"1d\" }]", "1"),
+        (
+            "count = [{ same = \"/n\", max = 9, within = \"1d\" }]",
+            "\"a\"",
+        ),
+        (
+            "after = [{ kind = \"mcp/request:tools/call:get\", to = \"bank\", same = { \"/n\" = \"/n\" }, within = \"1h\" }]",
+            "1",
+        ),
+    ] {
+        let set = rules(&[&format!("decision = \"ask\"\n{guard}")]);
+        let mut spent = Spent::default();
+        let mut get = given(&format!("{{\"n\":{own}}}"));
+        get.kind = "mcp/request:tools/call:get".to_owned();
+        if let Some(answered) = set.remembers(&get.call()) {
+            spent.apply(SpentEvent::Answered(answered));
+        }
+        let direct = |arguments: &str| decision(&set, &given(arguments), &spent, CallStage::Direct);
+        assert_eq!(direct(&format!("{{\"n\":{own}}}")), None, "{guard}");
+        assert_eq!(direct(&format!("{{\"n\":{own},\"N\":5}}")), ASK, "{guard}");
+    }
 }
 
 #[test]
@@ -531,6 +561,11 @@ fn a_call_must_come_after_its_earlier_call() {
     assert_eq!(pay(asking, &spent, 8, 59, "scout"), ASK);
     assert_eq!(pay(approving, &spent, 7, 60, "scout"), None);
     assert!(approving.remembers(&given("{}").call()).is_none());
+    let mut either = given(r#"{"id":9,"ID":10}"#);
+    either.kind = get.kind;
+    let answered = approving.remembers(&either.call()).unwrap();
+    spent.apply(SpentEvent::Answered(answered));
+    assert_eq!(pay(approving, &spent, 9, 0, "scout"), None);
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn step_judged<'d>(
             counted.begin(dispatch);
             let step = dispatch.step_locked(topic, event, refused);
             let is_admitted = matches!(step.verdict, Some(Verdict::Admitted { .. }));
-            counted.end(dispatch, is_admitted);
+            counted.end(dispatch, is_admitted && !step.requests.are_turned_away());
             (step, None)
         }
     }

@@ -40,6 +40,9 @@ pub(crate) fn store(
     content: Arc<Proposed>,
     change: ProposalChange<Live>,
 ) {
+    let at_ms = unix_ms();
+    let opened = &content.opened;
+    let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
     let Some(TopicLedgers { proposals, .. }) = &dispatch.ledgers else {
         dispatch.take(Event::Written {
             proposal,
@@ -47,8 +50,6 @@ pub(crate) fn store(
         });
         return;
     };
-    let at_ms = unix_ms();
-    let opened = &content.opened;
     let record = record_of(proposal, opened, &change, at_ms);
     // On the proposer's account until it is durable: see [`waiting::has_room`].
     let waits = matches!(change, ProposalChange::Opened)
@@ -63,15 +64,14 @@ pub(crate) fn store(
         }
         of_rules.push(RuleRecord::Decided(decided));
     }
-    let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
-    let is_counted = !counts.is_empty();
+    let counted = counted::operations_of(&counts);
     of_rules.extend(counts);
     let topic = Arc::downgrade(dispatch);
     submit(proposals, record, &of_rules, move |durable| {
         drop(waits);
         if let Some(dispatch) = topic.upgrade() {
-            if is_counted && !durable {
-                dispatch.rules.give_back(proposal);
+            if !durable {
+                counted::give_back(&dispatch, counted);
             }
             if is_warning {
                 dispatch.rules.rejection_written();

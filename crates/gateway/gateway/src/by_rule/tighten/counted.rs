@@ -49,18 +49,32 @@ impl CountedRequest {
         }
     }
 
-    /// Writes the counts down, or takes them back if the topic has not admitted it.
-    pub(super) fn end(self, dispatch: &Dispatch, is_admitted: bool) {
-        if is_admitted {
+    /// Writes the counts down, or takes them back if the topic has begun nothing of it.
+    pub(super) fn end(self, dispatch: &Dispatch, is_begun: bool) {
+        if is_begun {
             if !self.records.is_empty() {
                 judge::write(dispatch, self.records);
             }
             return;
         }
-        for operation in self.operations {
-            dispatch.rules.give_back(operation);
-        }
+        give_back(dispatch, self.operations);
     }
+}
+
+/// Takes back the counts of operations that have not begun and of which the journal has nothing.
+pub(crate) fn give_back(dispatch: &Dispatch, operations: Vec<OperationId>) {
+    for operation in operations {
+        dispatch.rules.give_back(operation);
+    }
+}
+
+/// The operations that these records count.
+pub(crate) fn operations_of(records: &[RuleRecord]) -> Vec<OperationId> {
+    let operations = records.iter().filter_map(|record| match record {
+        RuleRecord::Charged(charged) => Some(charged.charge.operation),
+        _ => None,
+    });
+    operations.collect()
 }
 
 /// The charges of a proposal that a person has approved, at the time of the approval in Unix

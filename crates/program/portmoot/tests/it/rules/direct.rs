@@ -136,6 +136,7 @@ fn what_some_reader_could_take_for_more_is_asked_about() {
         r#"{"amount":1e3}"#,
         r#"{"amount":"101"}"#,
         r#"{"Amount":101}"#,
+        r#"{"amount":1,"Amount":101}"#,
         r#"{"amount":[101]}"#,
         r#"{"amount":101,"note":"x"}"#,
     ] {
@@ -154,7 +155,7 @@ fn what_some_reader_could_take_for_more_is_asked_about() {
     let refused = payer.post_text(twice).json();
     assert_eq!(refused["error"]["data"]["code"], "malformed", "{refused}");
     assert_eq!(bank.server.calls("pay"), 0);
-    pays_directly(&bank, 1);
+    pays_directly(&bank, 2);
 }
 
 #[test]
