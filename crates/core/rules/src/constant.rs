@@ -39,7 +39,12 @@ impl ValueType {
     /// The type of a value in canonical form.
     #[must_use]
     pub fn of(raw: &[u8]) -> Self {
-        match ArgumentValue::of(raw) {
+        Self::of_value(&ArgumentValue::of(raw))
+    }
+
+    /// The type of a value.
+    pub(crate) fn of_value(value: &ArgumentValue<'_>) -> Self {
+        match value {
             ArgumentValue::Null => Self::Null,
             ArgumentValue::Bool(_) => Self::Boolean,
             ArgumentValue::Number(_) => Self::Number,

@@ -1,5 +1,7 @@
 //! Test of one value: the kinds of conditions that a rule has for a member.
 
+use std::borrow::Cow;
+
 use crate::arguments::ArgumentValue;
 use crate::characters::{CharSet, Shape};
 use crate::constant::{Constant, ValueType};
@@ -182,7 +184,8 @@ fn fit_constants(constants: &[Constant], raw: &[u8]) -> Fit {
     if constants.iter().any(|one| one.as_str().as_bytes() == raw) {
         return Fit::Held;
     }
-    let is_like = |one: &Constant| reads_alike(one.as_str().as_bytes(), raw);
+    let value = ReadValue::of(raw);
+    let is_like = |one: &Constant| ReadValue::of(one.as_str().as_bytes()).reads_like(&value);
     if constants.iter().any(is_like) {
         Fit::Unclear
     } else {
@@ -190,33 +193,81 @@ fn fit_constants(constants: &[Constant], raw: &[u8]) -> Fit {
     }
 }
 
-/// Whether some reader could take a value for another one: after a conversion of its type, with
-/// another spelling of a number, or because a text looks like the other.
-fn reads_alike(constant: &[u8], raw: &[u8]) -> bool {
-    if let (Some(own), Some(other)) = (read_as_number(constant), read_as_number(raw)) {
-        let is_text = |raw: &[u8]| ValueType::of(raw) == ValueType::Text;
-        return match (own.exact(), other.exact()) {
-            (Some(own), Some(other)) => own == other,
-            (None, _) | (_, None) => {
-                !(is_text(constant) && is_text(raw)) || are_like(constant, raw)
-            }
-        };
-    }
-    let (own, other) = (ValueType::of(constant), ValueType::of(raw));
-    let is_whole = |one: ValueType| matches!(one, ValueType::Array | ValueType::Object);
-    if is_whole(own) || is_whole(other) {
-        // A list of one, an object in a text: readers differ.
-        return own != other || own == ValueType::Object;
-    }
-    are_like(constant, raw)
+/// A value, read once for all that it is compared with.
+struct ReadValue<'a> {
+    raw: &'a [u8],
+    value: ArgumentValue<'a>,
+    /// The number that it spells, or that a text of it may be converted to.
+    number: Option<SpelledNumber>,
 }
 
-/// The number that a value spells, or that a text of it may be converted to.
-fn read_as_number(raw: &[u8]) -> Option<SpelledNumber> {
-    let text = match ArgumentValue::of(raw) {
-        ArgumentValue::Number(spelled) => return Some(SpelledNumber::read(spelled)),
-        value => value.into_text()?,
-    };
+impl<'a> ReadValue<'a> {
+    fn of(raw: &'a [u8]) -> Self {
+        let value = ArgumentValue::of(raw);
+        let number = match &value {
+            ArgumentValue::Number(spelled) => Some(SpelledNumber::read(spelled)),
+            ArgumentValue::Text(text) => number_in(text),
+            ArgumentValue::Null
+            | ArgumentValue::Bool(_)
+            | ArgumentValue::Array(_)
+            | ArgumentValue::Object => None,
+        };
+        Self { raw, value, number }
+    }
+
+    /// Whether some reader could take it for another value: after a conversion of its type, with
+    /// another spelling of a number, or because a text looks like the other.
+    fn reads_like(&self, other: &Self) -> bool {
+        if let (Some(own), Some(others)) = (self.number, other.number) {
+            return match (own.exact(), others.exact()) {
+                (Some(own), Some(others)) => own == others,
+                (None, _) | (_, None) => {
+                    !(self.is_text() && other.is_text()) || self.looks_like(other)
+                }
+            };
+        }
+        let (own, others) = (
+            ValueType::of_value(&self.value),
+            ValueType::of_value(&other.value),
+        );
+        let is_whole = |one: ValueType| matches!(one, ValueType::Array | ValueType::Object);
+        if is_whole(own) || is_whole(others) {
+            // A list of one, an object in a text: readers differ.
+            return own != others || own == ValueType::Object;
+        }
+        self.looks_like(other)
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.value, ArgumentValue::Text(_))
+    }
+
+    /// Whether a careless reader sees it as another value.
+    fn looks_like(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (ArgumentValue::Text(own), ArgumentValue::Text(others)) => {
+                spelling::are_like(own, others)
+            }
+            _ => self.likeness() == other.likeness(),
+        }
+    }
+
+    /// The value as a careless reader sees it.
+    fn likeness(&self) -> Cow<'a, str> {
+        match &self.value {
+            ArgumentValue::Text(text) => spelling::likeness(text).into(),
+            ArgumentValue::Number(spelled) => Cow::Borrowed(*spelled),
+            ArgumentValue::Bool(_) | ArgumentValue::Array(_) | ArgumentValue::Object => {
+                String::from_utf8_lossy(self.raw)
+            }
+            // A missing value is an empty text for some.
+            ArgumentValue::Null => Cow::Borrowed(""),
+        }
+    }
+}
+
+/// The number that a text may be converted to.
+fn number_in(text: &str) -> Option<SpelledNumber> {
     let text = text.trim();
     let begins = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     begins.then(|| SpelledNumber::read(text))
@@ -224,31 +275,10 @@ fn read_as_number(raw: &[u8]) -> Option<SpelledNumber> {
 
 /// A value as calls are counted by it: equal for all that some reader takes for each other.
 pub(crate) fn counted_as(value: &Constant) -> String {
-    let raw = value.as_str().as_bytes();
-    match read_as_number(raw).and_then(SpelledNumber::exact) {
+    let read = ReadValue::of(value.as_str().as_bytes());
+    match read.number.and_then(SpelledNumber::exact) {
         Some(number) => number.to_string(),
-        None => like(raw),
-    }
-}
-
-/// Whether a careless reader sees one value as the other.
-fn are_like(one: &[u8], other: &[u8]) -> bool {
-    match (ArgumentValue::of(one), ArgumentValue::of(other)) {
-        (ArgumentValue::Text(one), ArgumentValue::Text(other)) => spelling::are_like(&one, &other),
-        _ => like(one) == like(other),
-    }
-}
-
-/// A value as a careless reader sees it.
-fn like(raw: &[u8]) -> String {
-    match ArgumentValue::of(raw) {
-        ArgumentValue::Text(text) => spelling::likeness(&text),
-        ArgumentValue::Number(text) => text.to_owned(),
-        ArgumentValue::Bool(_) | ArgumentValue::Array(_) | ArgumentValue::Object => {
-            String::from_utf8_lossy(raw).into_owned()
-        }
-        // A missing value is an empty text for some.
-        ArgumentValue::Null => String::new(),
+        None => read.likeness().into_owned(),
     }
 }
 
