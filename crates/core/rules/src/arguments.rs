@@ -137,12 +137,22 @@ impl Arguments {
             json::check(raw)?;
             return Err(ArgumentsError::NotAnObject);
         }
-        let text = json::canonical(raw)?;
+        Self::of_canonical(&json::canonical(raw)?)
+    }
+
+    /// The arguments of this canonical text, such as a part of what a digest covers.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn of_canonical(text: &[u8]) -> Result<Self, ArgumentsError> {
+        if !json::is_object(text) {
+            return Err(ArgumentsError::NotAnObject);
+        }
         if text.len() > ARGUMENTS_BYTES_MAX {
             return Err(ArgumentsError::TooLong);
         }
         let mut leaves = Vec::new();
-        collect(&text, Span::all(&text), "", 0, &mut leaves)?;
+        collect(text, Span::all(text), "", 0, &mut leaves)?;
         leaves.sort();
         Ok(Self {
             text: text.into(),
@@ -265,6 +275,16 @@ mod tests {
             let error = names(raw).unwrap_err().to_string();
             assert!(error.contains(expect), "{raw}: {error}");
         }
+    }
+
+    #[test]
+    fn canonical_text_is_read_as_it_is() {
+        for raw in [r#"{ "b": {"y": [1]}, "a" : "\u00e9" }"#, "{}"] {
+            let read = Arguments::read(raw.as_bytes()).unwrap();
+            assert_eq!(Arguments::of_canonical(read.text().as_bytes()), Ok(read));
+        }
+        let list = Arguments::of_canonical(b"[1]");
+        assert_eq!(list, Err(ArgumentsError::NotAnObject));
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub(crate) fn parts_of(
     let beside = beside.map(|name| name.to_string()).collect();
     let arguments = json::at(&canonical, &[ARGUMENTS]);
     let arguments = arguments.map_or(&b"{}"[..], |raw| raw);
-    (Arguments::read(arguments), beside)
+    (Arguments::of_canonical(arguments), beside)
 }
 
 /// The server of this name in a topic, if it is one that is configured.
