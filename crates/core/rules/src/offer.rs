@@ -60,7 +60,8 @@ pub struct NearRejection {
     /// The rejected call.
     pub operation: OperationId,
     /// The conditions that keep it outside of the rule, in words: `amount is 250, and not: is a whole
-    /// number from 1 to 200`.
+    /// number from 1 to 200`. Without any it lies inside: then it is one that does not count, as no
+    /// person made it.
     pub excluded_by: Vec<String>,
 }
 

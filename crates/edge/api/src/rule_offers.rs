@@ -230,7 +230,8 @@ pub(crate) struct OfferRow {
 pub(crate) struct NearestRejection {
     /// The proposal.
     proposal: String,
-    /// The conditions that keep it outside of the rule.
+    /// The conditions that keep it outside of the rule. Without any it lies inside: a rule or an agent
+    /// rejected it, which does not count.
     excluded_by: Vec<String>,
 }
 

@@ -145,11 +145,7 @@ fn offer(offer: &Value) -> String {
     ));
     lines.extend(bound(offer));
     lines.extend(differing(offer));
-    for near in items(offer, "nearest") {
-        let why: Vec<String> = strings(near, "excluded_by");
-        let id = beginning(near, "proposal", ID_DIGITS);
-        lines.push(format!("  rejected and outside  {id}: {}", why.join("; ")));
-    }
+    lines.extend(items(offer, "nearest").iter().map(rejected));
     for made in strings(offer, "made_up") {
         lines.push(format!("  inside and never seen  {made}"));
     }
@@ -159,6 +155,16 @@ fn offer(offer: &Value) -> String {
         beginning(offer, "digest", DIGEST_DIGITS)
     ));
     lines.join("\n")
+}
+
+/// A rejection near the offer. Only one that does not count lies inside: a rule or an agent rejected it.
+fn rejected(near: &Value) -> String {
+    let id = beginning(near, "proposal", ID_DIGITS);
+    let why: Vec<String> = strings(near, "excluded_by");
+    if why.is_empty() {
+        return format!("  rejected and inside  {id}: not by a person, so it does not count");
+    }
+    format!("  rejected and outside  {id}: {}", why.join("; "))
 }
 
 /// The line about the share of calls that would be approved, if there is something to go by.
@@ -214,4 +220,28 @@ fn steps(steps: &Value) -> String {
         step("tighter").unwrap_or_default(),
         step("wider").unwrap_or_default()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rejection_inside_of_an_offer_says_why_it_does_not_count() {
+        let near =
+            |why: &[&str]| rejected(&json!({ "proposal": "0123456789abcdef", "excluded_by": why }));
+        let outside = near(&["amount is 250", "to is absent"]);
+        assert!(outside.contains("rejected and outside"), "{outside}");
+        assert!(
+            outside.ends_with(": amount is 250; to is absent"),
+            "{outside}"
+        );
+        let inside = near(&[]);
+        assert!(
+            inside.ends_with("not by a person, so it does not count"),
+            "{inside}"
+        );
+    }
 }
