@@ -10,8 +10,8 @@ use crate::window::DAY_MS;
 
 /// The time for which decisions are evidence: 90 days, in milliseconds.
 pub const EVIDENCE_MS: u64 = 90 * DAY_MS;
-/// The most decisions that are kept. Rejections make way last: no flood of other calls drives
-/// them out.
+/// The most decisions that are kept. Rejections make way last: no flood of other calls drives out more
+/// than what they have beyond half of the places and bytes.
 pub const EVIDENCE_MAX: usize = 10_000;
 /// The most bytes of the decisions that are kept, as [`RuleEvidence::bytes`] counts them: 16 MiB.
 pub const EVIDENCE_BYTES_MAX: usize = 16 << 20;
@@ -59,9 +59,10 @@ impl EvidenceLog {
         kept.push(proposer.account(), bytes, Numbered { number, decision });
         self.next += 1;
         let (warnings, others) = (&mut self.warnings, &mut self.others);
+        // Half is for all others: rejections about one proposer drive out no approvals about another.
         let mut dropped = others.shrink(
-            EVIDENCE_MAX.saturating_sub(warnings.len()),
-            EVIDENCE_BYTES_MAX.saturating_sub(warnings.weight()),
+            (EVIDENCE_MAX.saturating_sub(warnings.len())).max(EVIDENCE_MAX / 2),
+            (EVIDENCE_BYTES_MAX.saturating_sub(warnings.weight())).max(EVIDENCE_BYTES_MAX / 2),
         );
         dropped.extend(warnings.shrink(
             EVIDENCE_MAX.saturating_sub(others.len()),
@@ -240,6 +241,42 @@ mod tests {
         }
         assert!(log.bytes() <= EVIDENCE_BYTES_MAX);
         assert_eq!(numbers(&log)[0], 0);
+    }
+
+    #[test]
+    fn rejections_about_one_proposer_push_out_no_approvals_about_another() {
+        let mut log = EvidenceLog::default();
+        log.take(Arc::new(decision(0, "dave", PastVerdict::Approved)));
+        log.take(Arc::new(decision(1, "dave", REJECTED)));
+        for number in 0..2 * EVIDENCE_BYTES_MAX / ARGUMENTS_BYTES_MAX {
+            let rejected = long(2 + number, "greedy");
+            log.take(Arc::new(RuleEvidence {
+                verdict: REJECTED,
+                ..(*rejected).clone()
+            }));
+        }
+        for number in 1_000..1_000 + EVIDENCE_MAX {
+            log.take(Arc::new(decision(number, "greedy", REJECTED)));
+        }
+        assert!(log.bytes() <= EVIDENCE_BYTES_MAX && log.len() <= EVIDENCE_MAX);
+        assert_eq!(numbers(&log)[..2], [0, 1]);
+    }
+
+    #[test]
+    fn rejections_keep_half_of_the_places_beside_a_flood() {
+        let mut log = EvidenceLog::default();
+        for number in 0..EVIDENCE_MAX {
+            log.take(Arc::new(decision(number, "scout", REJECTED)));
+        }
+        for number in 0..EVIDENCE_MAX {
+            let one = decision(EVIDENCE_MAX + number, "scout", PastVerdict::Expired);
+            log.take(Arc::new(one));
+        }
+        let rejected = log.iter().filter(|one| one.warns());
+        assert_eq!(
+            (rejected.count(), log.len()),
+            (EVIDENCE_MAX / 2, EVIDENCE_MAX)
+        );
     }
 
     #[test]
