@@ -1,7 +1,7 @@
 //! Rules tried on the past: what they would have decided of the proposals that a participant may
 //! see. Nothing is decided by it, and nothing spent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -126,17 +126,18 @@ impl Dispatch {
         let topic = self.name().as_str();
         let mut past = ledgers.rules.state(|kept| kept.decisions_of(topic));
         past.retain(|decision| decision.at_ms >= since_ms);
-        self.with(|topic| {
-            let mut covered = BTreeMap::new();
-            past.retain(|decision| {
-                let tool = &decision.tool;
-                let is_covered = *covered
-                    .entry(tool.clone())
-                    .or_insert_with(|| reader.covers(topic, tool));
-                is_covered || reader.sees_own(topic, decision)
-            });
-        });
-        Ok(past)
+        // The topic answers for each tool and for each of the reader's own proposals, and no longer: no
+        // call steps meanwhile.
+        let mut tools: BTreeSet<&RuledTool> = past.iter().map(|one| &one.tool).collect();
+        self.with(|topic| tools.retain(|tool| reader.covers(topic, tool)));
+        let may_be_own =
+            |one: &&Arc<RuleEvidence>| one.proposer == *reader.id && !tools.contains(&one.tool);
+        let own = past.iter().filter(may_be_own).map(|one| one.operation);
+        let mut own: BTreeSet<OperationId> = own.collect();
+        self.with(|topic| own.retain(|proposal| reader.sees_own(topic, *proposal)));
+        let is_seen =
+            |one: &&Arc<RuleEvidence>| tools.contains(&one.tool) || own.contains(&one.operation);
+        Ok(past.iter().filter(is_seen).cloned().collect())
     }
 }
 
@@ -190,11 +191,10 @@ impl PastReader<'_> {
         topic.covers_request(self.capabilities, &tool.method, &tool.target, &tool.to)
     }
 
-    /// Whether a decision is about a proposal of its own that the topic still shows it. The name
-    /// alone does not say so: it may have had another bearer.
-    fn sees_own(self, topic: &Topic, decision: &RuleEvidence) -> bool {
-        decision.proposer == *self.id
-            && topic.may_see_proposal(decision.operation, self.id, self.capabilities)
+    /// Whether the topic still shows it a proposal by a participant of its name. The name alone does
+    /// not say that it is its own: it may have had another bearer.
+    fn sees_own(self, topic: &Topic, proposal: OperationId) -> bool {
+        topic.may_see_proposal(proposal, self.id, self.capabilities)
     }
 }
 
