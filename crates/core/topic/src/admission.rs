@@ -122,6 +122,39 @@ fn is_about_own_proposal(capabilities: &Capabilities, kind: KindRef<'_>, to: &[&
         .is_some_and(|tool| tool.serves_own() && tool.is_for(capabilities))
 }
 
+/// The way of a request as capabilities alone decide it: without rules, pauses, and what a topic does
+/// not offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum RequestWay {
+    /// It is made.
+    Made,
+    /// It waits for a decision.
+    Held,
+    /// It is refused.
+    Refused,
+}
+
+impl RequestWay {
+    /// The way of a request `METHOD[:CONTEXT]` to a server. Over MCP the context is a public name, in
+    /// rooms it is the server's own.
+    #[must_use]
+    pub fn of(
+        capabilities: &Capabilities,
+        method: &str,
+        context: Option<&str>,
+        server: &str,
+    ) -> Self {
+        if judge(capabilities, method, context, server).is_ok() {
+            Self::Made
+        } else if proposes(capabilities, method, context, server) {
+            Self::Held
+        } else {
+            Self::Refused
+        }
+    }
+}
+
 /// Whether a request in the room, or a server's question, is admitted: by its kind alone.
 pub(crate) fn admits_kind(
     capabilities: &Capabilities,
@@ -288,6 +321,16 @@ impl BuiltinTool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn capabilities_alone_make_hold_or_refuse_a_request() {
+        let texts = ["mcp/request:tools/call:read_*", "mcp/proposal:*"];
+        let granted = Capabilities::parse(texts).unwrap();
+        let way = |method, name| RequestWay::of(&granted, method, Some(name), "files");
+        assert_eq!(way("tools/call", "read_file"), RequestWay::Made);
+        assert_eq!(way("tools/call", "write_file"), RequestWay::Held);
+        assert_eq!(way("resources/subscribe", "file:///a"), RequestWay::Refused);
+    }
 
     #[test]
     fn verdicts() {

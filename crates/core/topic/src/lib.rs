@@ -105,7 +105,7 @@ mod template;
 mod topic;
 mod view;
 
-pub use admission::BuiltinTool;
+pub use admission::{BuiltinTool, RequestWay};
 pub use audience::{Audience, Listener, Reach};
 pub use brakes::BRAKES_MAX;
 pub use catalog::{Route, UpstreamIndex};

@@ -445,6 +445,14 @@ pub(crate) enum ParticipantsCommand {
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
+        /// Configuration file to try on the past: what its capabilities for the participant would
+        /// have decided otherwise, by the audit log in the data directory
+        #[arg(long, value_name = "FILE", conflicts_with = "act")]
+        with: Option<PathBuf>,
+        /// Only what was recorded at or after this time: 30d (ago), 2026-07-28 or
+        /// 2026-07-28T12:30:00Z
+        #[arg(long, value_name = "TIME", requires = "with")]
+        since: Option<String>,
         #[command(flatten)]
         gateway: RunningArgs,
     },

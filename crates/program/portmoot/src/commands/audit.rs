@@ -87,7 +87,7 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
 }
 
 /// The data directory, also of a configuration that is not valid.
-fn directory(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
+pub(super) fn directory(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
     let sources = sources(config);
     match sources.data_dir(&env) {
         Some(dir) => Ok(dir),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::ParticipantsCommand;
 use crate::commands::config::note_unmatched;
-use crate::commands::rights;
+use crate::commands::rights::{self, past};
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
 use crate::remote::{Remote, api};
@@ -39,8 +39,19 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             id,
             act,
             topic,
+            with,
+            since,
             gateway,
         } => {
+            if let Some(file) = with {
+                let trial = past::Trial {
+                    id: &id,
+                    file,
+                    topic,
+                    since: since.as_deref(),
+                };
+                return past::run(trial, &gateway.config, output);
+            }
             return rights::run(&id, act.as_deref(), topic.as_deref(), &gateway, output).await;
         }
         ParticipantsCommand::Grant {

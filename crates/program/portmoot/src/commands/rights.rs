@@ -1,6 +1,8 @@
 //! Command `participants can`: what a participant may do on each wire, tool by tool, with the
 //! capability that says so.
 
+pub(crate) mod past;
+
 use serde_json::Value;
 
 use model::KindRef;
