@@ -63,8 +63,9 @@ pub(crate) fn are_like(one: &str, other: &str) -> bool {
 
 /// Whether a text has characters of ASCII alone that are seen, and so one form but for case and blanks.
 fn is_plain_ascii(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-    text.bytes().all(is_plain)
+    // Without an early end, so that the compiler looks at many bytes at once.
+    let plain = text.bytes().map(|byte| (b' '..=b'~').contains(&byte));
+    plain.fold(true, |all, is_plain| all & is_plain)
 }
 
 /// [`likeness`] of a text in ASCII, which has one form only: most arguments are such texts, and each rule
