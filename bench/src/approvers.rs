@@ -6,6 +6,7 @@
 
 pub mod airline;
 pub mod bfcl;
+pub mod in_life;
 pub mod learned;
 pub mod literal;
 pub mod plain;
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::flags::Flags;
+use in_life::LearnedInLife;
 use learned::LearnedAtOnce;
 use plain::{ExactRepeat, PrefixRule, ToolButton};
 use trace::{EvaluatedTrace, TracedCall};
@@ -115,7 +117,7 @@ fn varied(trace: &EvaluatedTrace) -> Vec<TracedCall> {
 pub fn approvers() -> Vec<Box<dyn Approver>> {
     vec![
         Box::new(LearnedAtOnce::default()),
-        Box::new(LearnedAtOnce::with_budgets()),
+        Box::new(LearnedInLife::default()),
         Box::new(ToolButton::default()),
         Box::new(PrefixRule::default()),
         Box::new(ExactRepeat::after(1)),

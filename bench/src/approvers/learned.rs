@@ -137,8 +137,8 @@ impl LearnedAtOnce {
             rule.uses = Some(USES_MAX);
             rule.guards.rate = None;
         }
-        self.offers += 1;
         if let Some(rules) = with_wider(&self.rules, rule) {
+            self.offers += 1;
             self.rules = rules;
             self.learner.accept(candidate);
         }
