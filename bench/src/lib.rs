@@ -2,6 +2,7 @@
 //! and envelopes that are sent, the crowd that hears them, and the stage on which servers and load
 //! are started.
 
+pub mod approvers;
 pub mod call;
 pub mod callgrind;
 pub mod calls;

@@ -35,12 +35,12 @@ pub struct GroupKey {
 }
 
 /// The making of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CandidateSort {
-    /// The repetition of one call.
-    Exact,
     /// The generalisation of several calls.
     General,
+    /// The repetition of one call, or of several that differ in one member.
+    Exact,
 }
 
 /// The conditions of a rule that is not offered yet. They are frozen: any change makes another

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::candidate::{CandidateSort, GroupKey, RuleCandidate};
+use crate::conditions::Conditions;
 use crate::evidence::{PastVerdict, RejectReason, RuleEvidence, RuledTool};
 use crate::evidence_log::EvidenceLog;
 use crate::name::RuleName;
 use crate::rule::{CallRule, RuleDecision};
 use crate::rule_set::RuleSet;
 use crate::window::DAY_MS;
-use group::Group;
+use group::{Group, TriedBeside};
 pub use thresholds::{
     APPROVALS_MIN, GROUP_CANDIDATES_MAX, LearnerThresholds, REPEATS_MIN, SHADOW_DAYS_MIN,
     SHADOW_MIN,
@@ -114,13 +115,20 @@ impl Learner {
         for ready in group.shadow(&decision, &self.thresholds) {
             news.push(LearnerNews::Ready(ready));
         }
-        let is_known = |candidate: &RuleCandidate| {
-            let is_declined = |one: &RuleCandidate| {
-                one.group == candidate.group && one.when.includes(&candidate.when)
-            };
-            self.declined.iter().any(is_declined) || is_covered(candidate, known)
+        let declined = self.declined.iter().filter(|one| one.group == key);
+        let declined: Vec<&Conditions> = declined.map(|one| &one.when).collect();
+        let known = known_of(&key, known);
+        let beside = TriedBeside {
+            warnings,
+            declined: &declined,
+            known: &known,
+            thresholds: &self.thresholds,
         };
-        for candidate in group.candidates_of(&key, warnings, &self.thresholds, now_ms) {
+        let is_known = |candidate: &RuleCandidate| {
+            let mut covering = declined.iter().chain(&known);
+            covering.any(|when| when.includes(&candidate.when))
+        };
+        for candidate in group.candidates_of(&key, &beside, now_ms) {
             if !is_known(&candidate) && group.freeze(candidate.clone()) {
                 let is_ready = candidate.sort == CandidateSort::Exact;
                 news.push(LearnerNews::Frozen(candidate.clone()));
@@ -263,18 +271,18 @@ fn key_of(decision: &RuleEvidence) -> Option<GroupKey> {
     })
 }
 
-/// Whether an approving rule in force includes all that a candidate would approve.
-fn is_covered(candidate: &RuleCandidate, known: &RuleSet) -> bool {
-    let group = &candidate.group;
-    known.rules().iter().any(|rule| {
+/// The conditions of the known approving rules about the calls of a group.
+fn known_of<'k>(key: &GroupKey, known: &'k RuleSet) -> Vec<&'k Conditions> {
+    let is_about = |rule: &&CallRule| {
         let scope = &rule.scope;
         rule.decision == RuleDecision::Approve
-            && scope.is_of_tool(&group.tool)
-            && scope.definition == Some(group.definition)
-            && scope.server == Some(group.server)
-            && scope.has_proposer(&group.proposer)
-            && rule.when.includes(&candidate.when)
-    })
+            && scope.is_of_tool(&key.tool)
+            && scope.definition == Some(key.definition)
+            && scope.server == Some(key.server)
+            && scope.has_proposer(&key.proposer)
+    };
+    let about = known.rules().iter().filter(is_about);
+    about.map(|rule| &rule.when).collect()
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ pub(crate) fn may_be_wider(member: &Pointer, test: &ValueTest) -> bool {
 }
 
 /// Whether a member's name says that its value is executed or interpreted.
-fn is_executed(member: &Pointer) -> bool {
+pub(crate) fn is_executed(member: &Pointer) -> bool {
     member
         .names()
         .last()

@@ -9,8 +9,8 @@ use crate::conditions::Conditions;
 use crate::constant::Constant;
 use crate::evidence::RuleEvidence;
 use crate::fit::Fit;
-use crate::lattice::steps;
-use crate::licence::licensed;
+use crate::lattice::{is_of_one_type, steps};
+use crate::licence::{is_executed, licensed};
 use crate::pointer::Pointer;
 use crate::value_test::{CONSTANTS_MAX, ValueTest};
 
@@ -41,6 +41,25 @@ pub(super) fn is_ready(candidate: &RuleCandidate, thresholds: &LearnerThresholds
             candidate.shadow >= thresholds.shadow
                 && candidate.shadow_days.len() >= thresholds.shadow_days
         }
+    }
+}
+
+/// The knowledge beside its approvals that a group needs to make candidates.
+#[derive(Clone, Copy)]
+pub(super) struct TriedBeside<'l> {
+    /// The rejections of its tool.
+    pub(super) warnings: &'l [Arc<RuleEvidence>],
+    /// The conditions that a person does not want of it.
+    pub(super) declined: &'l [&'l Conditions],
+    /// Those of known rules about it.
+    pub(super) known: &'l [&'l Conditions],
+    pub(super) thresholds: &'l LearnerThresholds,
+}
+
+impl TriedBeside<'_> {
+    fn is_declined(&self, arguments: &Arguments) -> bool {
+        let mut declined = self.declined.iter();
+        declined.any(|when| when.fit_closed(arguments) == Fit::Held)
     }
 }
 
@@ -98,9 +117,11 @@ impl Group {
         ready
     }
 
-    /// Takes a candidate, unless there is one as wide. It replaces those that it includes.
+    /// Takes a candidate, unless there is one as wide. It replaces those that it includes, also
+    /// repetitions that cover as much.
     pub(super) fn freeze(&mut self, candidate: RuleCandidate) -> bool {
-        let is_there = |one: &RuleCandidate| one.when.includes(&candidate.when);
+        let is_there =
+            |one: &RuleCandidate| one.sort <= candidate.sort && one.when.includes(&candidate.when);
         if self.candidates.iter().any(is_there) {
             return false;
         }
@@ -117,10 +138,14 @@ impl Group {
     pub(super) fn candidates_of(
         &mut self,
         key: &GroupKey,
-        warnings: &[Arc<RuleEvidence>],
-        thresholds: &LearnerThresholds,
+        beside: &TriedBeside<'_>,
         now_ms: u64,
     ) -> Vec<RuleCandidate> {
+        let TriedBeside {
+            warnings,
+            thresholds,
+            ..
+        } = *beside;
         let Some(latest) = self.approved.last().map(Arc::clone) else {
             return Vec::new();
         };
@@ -148,14 +173,7 @@ impl Group {
             }
         };
         let mut found = Vec::new();
-        let repeated = self
-            .approved
-            .iter()
-            .filter(|one| one.arguments == latest.arguments);
-        if repeated.count() >= thresholds.repeats
-            && let Some(when) = Conditions::exactly(&latest.arguments)
-            && excludes_all(&when, warnings)
-        {
+        if let Some(when) = self.repetition(key, &latest, beside) {
             found.push(candidate(CandidateSort::Exact, when));
         }
         if is_due {
@@ -167,6 +185,62 @@ impl Group {
             );
         }
         found
+    }
+
+    /// The repetition of the latest call, if it was approved often enough, with others that were and
+    /// that differ from it in one member: as many rules in one, which cover not a call more.
+    fn repetition(
+        &self,
+        key: &GroupKey,
+        latest: &RuleEvidence,
+        beside: &TriedBeside<'_>,
+    ) -> Option<Conditions> {
+        let own = &latest.arguments;
+        let covered = || self.approved.iter().filter(|one| one.arguments == *own);
+        let of_candidates = self.candidates.iter().map(|one| &one.when);
+        let taken: Vec<&Conditions> = beside.known.iter().copied().chain(of_candidates).collect();
+        let mut covering = taken.iter();
+        if covered().count() < beside.thresholds.repeats
+            || covering.any(|when| when.fit_closed(own) == Fit::Held)
+        {
+            return None;
+        }
+        let alone = Conditions::exactly(own)?;
+        let is_allowed = |when: &Conditions| excludes_all(when, beside.warnings);
+        if !is_allowed(&alone) {
+            return None;
+        }
+        let repeated = self.repeated(beside);
+        let lists = key.members.iter().filter_map(|member| {
+            let values = listed(member, own, &repeated, &taken)?;
+            let tests = alone.iter().map(|(pointer, test)| {
+                let list = || ValueTest::one_of(values.iter().cloned());
+                let test = if pointer == member {
+                    list()
+                } else {
+                    test.clone()
+                };
+                (pointer.clone(), test)
+            });
+            Some((values.len(), Conditions::new(tests)?))
+        });
+        let allowed = lists.filter(|(_, when)| is_allowed(when));
+        let longest = allowed.max_by_key(|(count, _)| *count);
+        Some(longest.map_or(alone, |(_, when)| when))
+    }
+
+    /// The calls that were approved often enough and that no person has declined, the latest first.
+    fn repeated(&self, beside: &TriedBeside<'_>) -> Vec<&Arguments> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut repeated = Vec::new();
+        for one in self.approved.iter().rev() {
+            let count = counts.entry(one.arguments.text()).or_default();
+            *count += 1;
+            if *count == beside.thresholds.repeats && !beside.is_declined(&one.arguments) {
+                repeated.push(&one.arguments);
+            }
+        }
+        repeated
     }
 
     /// The least general generalisation of the approvals, or of the parts into which one member
@@ -196,6 +270,64 @@ impl Group {
             .max_by_key(|conditions| kept(conditions))
             .unwrap_or_default()
     }
+}
+
+/// The values of a member for which a call and other repeated ones, equal to it in all else, make one
+/// list; at most as many as a list has. What other conditions cover is taken with all that they
+/// cover or not at all, so that the list stands in their place. `None` if there is no other value.
+fn listed(
+    member: &Pointer,
+    of: &Arguments,
+    repeated: &[&Arguments],
+    taken: &[&Conditions],
+) -> Option<Vec<Constant>> {
+    if is_executed(member) {
+        return None;
+    }
+    let differs_here_alone = |one: &&&Arguments| {
+        let mut others = of.leaves().filter(|(pointer, _)| *pointer != member);
+        *one != &of && others.all(|(pointer, raw)| one.get(pointer) == Some(raw))
+    };
+    let alike: Vec<&Arguments> = repeated
+        .iter()
+        .filter(differs_here_alone)
+        .copied()
+        .collect();
+    let covers = |when: &Conditions, one: &Arguments| when.fit_closed(one) == Fit::Held;
+    let mut listed = vec![of];
+    for when in taken {
+        let inside = || alike.iter().filter(|one| covers(when, one)).copied();
+        let is_whole = calls_of(when) == Some(inside().count());
+        if is_whole && listed.len() + inside().count() <= CONSTANTS_MAX {
+            listed.extend(inside());
+        }
+    }
+    let is_free = |one: &&&Arguments| !taken.iter().any(|when| covers(when, one));
+    let room = CONSTANTS_MAX - listed.len();
+    listed.extend(alike.iter().filter(is_free).take(room).copied());
+    let value = |one: &&Arguments| Constant::of_canonical(one.get(member)?);
+    let values: Vec<Constant> = listed.iter().map(value).collect::<Option<_>>()?;
+    (values.len() > 1 && is_of_one_type(&values)).then_some(values)
+}
+
+/// The number of calls that conditions cover, if all of them are lists.
+fn calls_of(when: &Conditions) -> Option<usize> {
+    let values = |test: &ValueTest| match test {
+        ValueTest::OneOf(constants) => Some(constants.len()),
+        ValueTest::Integer(..)
+        | ValueTest::Fraction(..)
+        | ValueTest::Under(_)
+        | ValueTest::Url(_)
+        | ValueTest::Chars(..)
+        | ValueTest::Shape(..)
+        | ValueTest::Each(..)
+        | ValueTest::Absent
+        | ValueTest::Type(_)
+        | ValueTest::Length(_)
+        | ValueTest::Some(_) => None,
+    };
+    let mut counts = when.iter().map(|(_, test)| values(test));
+    counts.try_fold(1_usize, |all, one| all.checked_mul(one?))
 }
 
 fn values(member: &Pointer, approved: &[&RuleEvidence]) -> Option<Vec<Constant>> {
