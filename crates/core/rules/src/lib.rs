@@ -157,7 +157,10 @@ pub use spent::{
     ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals,
     Spent, SpentEvent,
 };
-pub use spot::{OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, is_spot_check};
+pub use spot::{
+    CHECKS_KEPT, NoSpotEnd, OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, SpotEnd, SpotTally,
+    SpotTotals, is_spot_check,
+};
 pub use url::{QUERY_MEMBERS_MAX, QUERY_VALUE_BYTES_MAX, UrlError, UrlRoot};
 pub use value_test::{CONSTANTS_MAX, SHAPES_MAX, ValueTest};
 pub use window::{RuleWindow, WINDOW_MS_MAX, WeekHours, WindowError};
