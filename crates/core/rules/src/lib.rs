@@ -89,6 +89,7 @@ mod path;
 mod pointer;
 mod print;
 mod range;
+mod renewal;
 mod replay;
 mod rule;
 mod rule_set;
@@ -148,6 +149,10 @@ pub use parse::{
 pub use path::{ABSOLUTE_ROOT_SEGMENTS_MIN, PathError, PathRoot, ROOT_SEGMENTS_MAX};
 pub use pointer::{POINTER_BYTES_MAX, POINTER_DEPTH_MAX, Pointer, PointerError};
 pub use range::CountRange;
+pub use renewal::{
+    ChangedTest, RENEWAL_DAYS, RENEWAL_PART, RenewalBreadth, RenewalChanges, RenewalOffer,
+    RenewalTimes, RuleUse, candidate_of, renewal,
+};
 pub use replay::{PastCall, ReplayStanding, ReplayedCall, RuleReplay, replay};
 pub use rule::{
     CallRule, PROPOSERS_MAX, RuleDecision, RuleScope, TERM_MS_MAX, TERM_MS_MIN, TermError,
