@@ -146,6 +146,9 @@ impl RuleDesk {
             // Its suspension is written already.
             self.suspend(&mut state, vec![(rule.name.clone(), cause)], at_ms);
         }
+        drop(state);
+        // What found the queue full before, such as the secret of the spot checks.
+        self.write(ledgers, Vec::new());
         Ok(())
     }
 

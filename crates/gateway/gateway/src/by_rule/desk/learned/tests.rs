@@ -45,11 +45,14 @@ impl Stage {
             .accept(&self.ledgers, accepted(next, Some(before.clone()), seen))
     }
 
-    /// Takes all places in the journal's queue.
+    /// Takes all places in the journal's queue, also those that writes of before give back.
     fn full_queue(&self) -> Vec<store::JournalPermit<KeptRules>> {
         let mut permits = Vec::new();
-        while let Ok(permit) = self.ledgers.rules.reserve() {
-            permits.push(permit);
+        for _ in 0..1_000 {
+            while let Ok(permit) = self.ledgers.rules.reserve() {
+                permits.push(permit);
+            }
+            std::thread::yield_now();
         }
         permits
     }
