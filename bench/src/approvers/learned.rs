@@ -54,12 +54,13 @@ pub fn with_ruled<T>(call: &TracedCall, at: usize, use_it: impl FnOnce(&RuledCal
     let (proposer, to) = (participant(&call.agent), participant(&call.server));
     let kind = format!("mcp/request:tools/call:{}", call.tool);
     let beside: Vec<&str> = call.beside.iter().map(String::as_str).collect();
+    let arguments = rules::Arguments::read(call.arguments.as_bytes());
     use_it(&RuledCall {
         operation: operation_of(at),
         proposer: &proposer,
         to: &to,
         kind: model::KindRef::parse(&kind).expect("a kind"),
-        arguments: rules::Arguments::read(call.arguments.as_bytes()),
+        arguments: arguments.as_ref(),
         beside: &beside,
         definition: Some(call.definition),
         server: Some(DEFINITION),

@@ -89,6 +89,7 @@ mod path;
 mod pointer;
 mod print;
 mod range;
+mod renewal;
 mod replay;
 mod rule;
 mod rule_set;
@@ -148,6 +149,10 @@ pub use parse::{
 pub use path::{ABSOLUTE_ROOT_SEGMENTS_MIN, PathError, PathRoot, ROOT_SEGMENTS_MAX};
 pub use pointer::{POINTER_BYTES_MAX, POINTER_DEPTH_MAX, Pointer, PointerError};
 pub use range::CountRange;
+pub use renewal::{
+    ChangedTest, RENEWAL_DAYS, RENEWAL_PART, RenewalBreadth, RenewalChanges, RenewalOffer,
+    RenewalTimes, RuleUse, candidate_of, renewal,
+};
 pub use replay::{PastCall, ReplayStanding, ReplayedCall, RuleReplay, replay};
 pub use rule::{
     CallRule, PROPOSERS_MAX, RuleDecision, RuleScope, TERM_MS_MAX, TERM_MS_MIN, TermError,
@@ -157,7 +162,10 @@ pub use spent::{
     ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals,
     Spent, SpentEvent,
 };
-pub use spot::{OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, is_spot_check};
+pub use spot::{
+    CHECKS_KEPT, NoSpotEnd, OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, SpotEnd, SpotTally,
+    SpotTotals, is_spot_check,
+};
 pub use url::{QUERY_MEMBERS_MAX, QUERY_VALUE_BYTES_MAX, UrlError, UrlRoot};
 pub use value_test::{CONSTANTS_MAX, SHAPES_MAX, ValueTest};
 pub use window::{RuleWindow, WINDOW_MS_MAX, WeekHours, WindowError};

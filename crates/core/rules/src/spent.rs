@@ -15,6 +15,7 @@ use crate::decimal::Decimal;
 use crate::guards::AfterGuard;
 use crate::name::{RuleId, RuleName};
 use crate::pointer::Pointer;
+use crate::spot::{SpotCause, SpotChecks, SpotEnd, SpotTally, SpotTotals, is_spot_check};
 use crate::window::{DAY_MS, RuleWindow};
 
 /// The most calls that are kept for one rule. One that has as many in its windows counts as full:
@@ -25,8 +26,6 @@ pub const RULE_CHARGES_MAX: usize = 10_000;
 pub const ANSWERED_CALLS_MAX: usize = 10_000;
 /// The last uses that are looked at for failures.
 pub const OUTCOMES_KEPT: usize = 10;
-/// The last decided spot checks of a rule that are remembered, so that none counts twice.
-const CHECKS_KEPT: usize = 64;
 /// The least time that an answered call is kept.
 const ANSWERED_MS: u64 = crate::window::WINDOW_MS_MAX;
 
@@ -86,12 +85,19 @@ pub enum SpentEvent {
     },
     /// A call was answered without an error.
     Answered(AnsweredCall),
-    /// A person decided a proposal that a spot check kept from a rule.
-    Checked {
+    /// A rule leaves a proposal to people that it would have approved.
+    Spotted {
         /// The rule.
         rule: RuleName,
         /// The proposal.
         operation: OperationId,
+    },
+    /// Such a proposal is decided, or over without a decision.
+    Checked {
+        /// The proposal.
+        operation: OperationId,
+        /// Its end.
+        end: SpotEnd,
     },
     /// A rule's totals, after its charges, in a journal that dropped older events.
     Carried(RuleTotals),
@@ -110,8 +116,8 @@ pub struct RuleTotals {
     pub last_use_ms: Option<u64>,
     /// The last uses that are over, the latest last, each with whether it failed.
     pub outcomes: Vec<(OperationId, bool)>,
-    /// The last spot checks that were decided, the latest last.
-    pub checks: Vec<OperationId>,
+    /// Its spot checks.
+    pub checks: SpotTotals,
     /// As [`Spent::is_full`]: the end of that, in milliseconds since 1970.
     pub full_until_ms: u64,
     /// The latest time that was seen, in milliseconds since 1970.
@@ -124,7 +130,7 @@ struct RuleSpent {
     /// The version whose uses are counted.
     version: u32,
     uses: u32,
-    /// Uses of all versions, and decided spot checks.
+    /// Uses of all versions, and spot checks.
     draws: u32,
     last_use_ms: Option<u64>,
     /// In the order of their times.
@@ -133,8 +139,7 @@ struct RuleSpent {
     charged: BTreeSet<OperationId>,
     /// Outcomes of the last uses, the latest last: true if it failed.
     outcomes: VecDeque<(OperationId, bool)>,
-    /// The last decided spot checks, the latest last.
-    checks: VecDeque<OperationId>,
+    checks: SpotChecks,
     /// Until when a charge that made way counts, in milliseconds since 1970.
     full_until_ms: u64,
 }
@@ -171,8 +176,16 @@ impl Spent {
                 self.latest_ms = self.latest_ms.max(call.at_ms);
                 self.remember(call);
             }
-            SpentEvent::Checked { rule, operation } => {
-                self.rules.entry(rule.id).or_default().check(operation);
+            SpentEvent::Spotted { rule, operation } => {
+                self.rules
+                    .entry(rule.id)
+                    .or_default()
+                    .spot(rule.version, operation);
+            }
+            SpentEvent::Checked { operation, end } => {
+                for spent in self.rules.values_mut() {
+                    spent.checks.end(operation, end, spent.version);
+                }
             }
             SpentEvent::Carried(totals) => {
                 self.latest_ms = self.latest_ms.max(totals.latest_ms);
@@ -197,7 +210,7 @@ impl Spent {
                 draws: spent.draws,
                 last_use_ms: spent.last_use_ms,
                 outcomes: spent.outcomes.iter().copied().collect(),
-                checks: spent.checks.iter().copied().collect(),
+                checks: spent.checks.totals(),
                 full_until_ms: spent.full_until_ms,
                 latest_ms: self.latest_ms,
             }));
@@ -248,12 +261,42 @@ impl Spent {
         }
     }
 
-    /// The number of a rule's next draw for a spot check: uses of all its versions, and spot checks
-    /// that a person has decided. One that was withdrawn or has expired does not count, so that the
-    /// next proposal is checked in its place.
+    /// The number of a rule's next draw for a spot check: uses of all its versions, and its spot
+    /// checks. One in place of another does not count.
     #[must_use]
     pub fn draws(&self, rule: &RuleId) -> u32 {
         self.rules.get(rule).map_or(0, |spent| spent.draws)
+    }
+
+    /// Whether a rule leaves its next use to people: by its next draw with this secret seed, or in
+    /// place of a spot check that was withdrawn or has expired.
+    #[must_use]
+    pub fn leaves_next(&self, seed: &[u8; 32], rule: &RuleId) -> bool {
+        let is_owed = |spent: &RuleSpent| spent.checks.is_owed();
+        self.rules.get(rule).is_some_and(is_owed) || is_spot_check(seed, rule, self.draws(rule))
+    }
+
+    /// Whether a rule has left this proposal to people, and it is not over.
+    #[must_use]
+    pub fn is_left(&self, operation: OperationId) -> bool {
+        let mut rules = self.rules.values();
+        rules.any(|spent| spent.checks.is_open(operation))
+    }
+
+    /// Whether this proposal was one of the last spot checks of a rule, and is over.
+    #[must_use]
+    pub fn was_checked(&self, rule: &RuleId, operation: OperationId) -> bool {
+        let spent = self.rules.get(rule);
+        spent.is_some_and(|spent| spent.checks.has_ended(operation))
+    }
+
+    /// The spot checks of one version of a rule that were decided: none of one that has not been used
+    /// yet, or is not the latest.
+    #[must_use]
+    pub fn spot_tally(&self, rule: &RuleName) -> SpotTally {
+        let spent = self.rules.get(&rule.id);
+        let spent = spent.filter(|spent| spent.version == rule.version);
+        spent.map_or_else(SpotTally::default, |spent| spent.checks.tally())
     }
 
     /// When a rule was last used, in milliseconds since 1970.
@@ -371,17 +414,14 @@ impl RuleSpent {
             self.version = version;
             self.uses = 0;
             self.outcomes.clear();
+            self.checks.begin();
         }
     }
 
-    fn check(&mut self, operation: OperationId) {
-        if self.checks.contains(&operation) {
-            return;
-        }
-        self.draws = self.draws.saturating_add(1);
-        self.checks.push_back(operation);
-        if self.checks.len() > CHECKS_KEPT {
-            self.checks.pop_front();
+    fn spot(&mut self, version: u32, operation: OperationId) {
+        self.begin(version);
+        if self.checks.open(operation, version) == Some(SpotCause::Drawn) {
+            self.draws = self.draws.saturating_add(1);
         }
     }
 
@@ -395,7 +435,7 @@ impl RuleSpent {
         self.last_use_ms = self.last_use_ms.max(totals.last_use_ms);
         self.full_until_ms = self.full_until_ms.max(totals.full_until_ms);
         self.outcomes = totals.outcomes.into();
-        self.checks = totals.checks.into();
+        self.checks = SpotChecks::carried(totals.checks);
     }
 
     /// Drops the first charges that no guard needs any more. Returns whether there were any.
@@ -529,25 +569,70 @@ mod tests {
         assert!(!is_full(most + 1, DAY_MS + 1));
     }
 
-    #[test]
-    fn a_spot_check_that_a_person_decided_takes_a_draw() {
-        let checked = |operation: u128| SpentEvent::Checked {
-            rule: charge(1, 1, 1).rule,
+    fn spotted(version: u32, operation: u128) -> SpentEvent {
+        SpentEvent::Spotted {
+            rule: charge(version, 1, 1).rule,
             operation: OperationId(operation),
+        }
+    }
+
+    fn checked(operation: u128, end: SpotEnd) -> SpentEvent {
+        SpentEvent::Checked {
+            operation: OperationId(operation),
+            end,
+        }
+    }
+
+    #[test]
+    fn a_spot_check_takes_a_draw_and_no_use() {
+        let name = charge(1, 1, 1).rule;
+        let use_of = SpentEvent::Charged(charge(1, 1, 5));
+        let mut drawn = spent([use_of, spotted(1, 2), spotted(1, 2)]);
+        assert_eq!((drawn.draws(&name.id), drawn.uses(&name)), (2, 1));
+        assert!(drawn.is_left(OperationId(2)) && !drawn.is_left(OperationId(1)));
+        assert_eq!(drawn.spot_tally(&name), SpotTally::default());
+        drawn.apply(checked(2, SpotEnd::Agreed));
+        for late in [
+            checked(2, SpotEnd::Disagreed),
+            spotted(1, 2),
+            checked(1, SpotEnd::Agreed),
+        ] {
+            drawn.apply(late);
+        }
+        assert!(!drawn.is_left(OperationId(2)) && drawn.was_checked(&name.id, OperationId(2)));
+        let one = SpotTally {
+            decided: 1,
+            agreed: 1,
         };
-        let id = charge(1, 1, 1).rule.id;
-        let events = [
-            SpentEvent::Charged(charge(1, 1, 5)),
-            checked(2),
-            checked(2),
-            SpentEvent::Charged(charge(2, 3, 6)),
-        ];
-        let drawn = spent(events);
-        assert_eq!(drawn.draws(&id), 3);
-        assert_eq!(drawn.uses(&charge(2, 1, 1).rule), 1);
-        let last = u128::try_from(CHECKS_KEPT).unwrap();
-        let many = spent((0..=last).map(checked));
-        assert_eq!(many.rules[&id].checks.len(), CHECKS_KEPT);
+        assert_eq!(drawn.spot_tally(&name), one);
+        // The next version has a tally of its own, and the draws go on.
+        drawn.apply(spotted(1, 3));
+        drawn.apply(SpentEvent::Charged(charge(2, 4, 6)));
+        drawn.apply(checked(3, SpotEnd::Disagreed));
+        let next = charge(2, 1, 1).rule;
+        assert_eq!(
+            (drawn.spot_tally(&next), drawn.draws(&name.id)),
+            (SpotTally::default(), 4)
+        );
+    }
+
+    #[test]
+    fn a_spot_check_without_a_decision_is_owed() {
+        let name = charge(1, 1, 1).rule;
+        let seed = (0..)
+            .map(|seed| [seed; 32])
+            .find(|seed| !(0..4).any(|draw| is_spot_check(seed, &name.id, draw)))
+            .unwrap();
+        let mut drawn = spent([spotted(1, 2), checked(2, SpotEnd::Undecided)]);
+        for operation in 3..9 {
+            assert!(drawn.leaves_next(&seed, &name.id));
+            drawn.apply(spotted(1, operation));
+            // While it waits, others are used.
+            assert!(!drawn.leaves_next(&seed, &name.id));
+            assert_eq!(drawn.draws(&name.id), 1);
+            drawn.apply(checked(operation, SpotEnd::Undecided));
+        }
+        assert_eq!(drawn.spot_tally(&name), SpotTally::default());
     }
 
     #[test]
@@ -560,10 +645,13 @@ mod tests {
         });
         let more = [
             SpentEvent::Charged(charge(2, 20, 30 * DAY_MS)),
-            SpentEvent::Checked {
-                rule: charge(2, 1, 1).rule,
-                operation: OperationId(21),
-            },
+            spotted(2, 21),
+            checked(21, SpotEnd::Disagreed),
+            spotted(2, 22),
+            checked(22, SpotEnd::Undecided),
+            spotted(2, 23),
+            spotted(2, 24),
+            checked(24, SpotEnd::Undecided),
             SpentEvent::Returned(OperationId(20)),
         ];
         let whole = spent(uses.chain(ends).chain(more));

@@ -5,11 +5,11 @@ use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
 use gateway::Dispatch;
-use gateway::by_rule::offers::{OfferedRule, RuleOffers, WithheldOffer};
+use gateway::by_rule::offers::{OfferedRule, RenewedRule, RuleOffers, WithheldOffer};
 use gateway::by_rule::shown::RuleView;
 use gateway::proposals::decide::digest;
 use model::{Refusal, RefusalCode};
-use rules::{DifferingRow, MemberSteps, NearRejection};
+use rules::{ChangedTest, DifferingRow, MemberSteps, NearRejection, RuleUse};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::time::rfc3339;
@@ -19,7 +19,8 @@ use crate::rules::{Rule, RuleTrial, may_see, reader_of};
 use crate::state::{Api, Caller, blocking};
 
 /// The rules that the gateway has learned from what the caller approved by hand, for the caller to
-/// accept. None of them decides anything.
+/// accept, those first that renew a rule of the caller's which is near its end. None of them decides
+/// anything.
 #[utoipa::path(
     get,
     path = "/api/v1/topics/{topic}/rules/offers",
@@ -159,7 +160,7 @@ fn no_rule() -> Refusal {
 /// Rules that are offered to the caller.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OfferList {
-    /// The offers, those that rest on most approvals first.
+    /// The offers: renewals, then those that rest on most approvals.
     offers: Vec<Offer>,
     /// Tools for which no rule is offered, although the caller approves their calls.
     withheld: Vec<Withheld>,
@@ -212,6 +213,61 @@ pub(crate) struct Offer {
     approved_share_permille: u16,
     /// Decisions that it would have saved a day, in tenths.
     saved_a_day_tenths: u32,
+    /// The present version, and what differs, if this is the next version of a rule that is near its
+    /// end.
+    renews: Option<Renewal>,
+}
+
+/// The present version of a rule whose next one is offered, and what differs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Renewal {
+    /// The id and version of the present one.
+    rule: String,
+    /// Why it decides nothing, if it is suspended.
+    why: Option<String>,
+    /// Calls that it has approved.
+    used: u32,
+    /// Calls that it may approve yet.
+    left: Option<u32>,
+    /// Its end, RFC 3339.
+    expires: Option<String>,
+    /// Calls that it has left to people as spot checks, and that they have decided.
+    spot_checks: u32,
+    /// Those of them that were approved as they were proposed.
+    spot_checks_agreed: u32,
+    /// Calls of the tool that were rejected since it came into force. It covers none of them.
+    rejected: u32,
+    /// Whether the next version covers the `same`, is `wider`, or `narrower`.
+    breadth: String,
+    /// The conditions that differ.
+    conditions: Vec<RenewedCondition>,
+    /// What it has approved and is kept, those calls first that are least like the approvals; at most
+    /// 20.
+    uses: Vec<RenewedUse>,
+    /// The number of different calls.
+    different: usize,
+}
+
+/// A condition of a rule, and of its next version.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RenewedCondition {
+    /// The member, in words.
+    member: String,
+    /// The present condition.
+    before: String,
+    /// That of the next version.
+    after: String,
+}
+
+/// Calls with the same arguments that a rule has approved.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RenewedUse {
+    /// The latest proposal with these arguments.
+    proposal: String,
+    /// Their number.
+    times: u32,
+    /// The arguments, as JSON.
+    arguments: String,
 }
 
 /// An approved call.
@@ -290,6 +346,47 @@ impl Offer {
             steps: offer.steps.iter().map(OfferSteps::of).collect(),
             approved_share_permille: offer.approved_share_permille,
             saved_a_day_tenths: offer.saved_a_day_tenths,
+            renews: offered.renews.as_ref().map(Renewal::of),
+        }
+    }
+}
+
+impl Renewal {
+    fn of(renewed: &RenewedRule) -> Self {
+        let changes = &renewed.changes;
+        Self {
+            rule: renewed.name.to_string(),
+            why: renewed.why.clone(),
+            used: renewed.used,
+            left: renewed.left,
+            expires: renewed.expires_ms.map(rfc3339),
+            spot_checks: renewed.spots.decided,
+            spot_checks_agreed: renewed.spots.agreed,
+            rejected: changes.rejections,
+            breadth: changes.breadth.as_str().to_owned(),
+            conditions: changes.tests.iter().map(RenewedCondition::of).collect(),
+            uses: changes.uses.iter().map(RenewedUse::of).collect(),
+            different: changes.different,
+        }
+    }
+}
+
+impl RenewedCondition {
+    fn of(changed: &ChangedTest) -> Self {
+        Self {
+            member: changed.member.words(),
+            before: changed.before.words(),
+            after: changed.after.words(),
+        }
+    }
+}
+
+impl RenewedUse {
+    fn of(one: &RuleUse) -> Self {
+        Self {
+            proposal: one.operation.to_string(),
+            times: one.times,
+            arguments: one.arguments.text().to_owned(),
         }
     }
 }

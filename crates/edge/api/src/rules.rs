@@ -173,6 +173,10 @@ pub(crate) struct Rule {
     expires: Option<String>,
     /// When its author accepted it, RFC 3339, if it was learned and is not of the topic's file.
     accepted: Option<String>,
+    /// Calls that this version has left to people as spot checks, and that they have decided.
+    spot_checks: u32,
+    /// Those of them that were approved as they were proposed.
+    spot_checks_agreed: u32,
 }
 
 /// Rules.
@@ -299,6 +303,8 @@ impl Rule {
             left: view.left,
             expires: rule.expires_ms.map(rfc3339),
             accepted: view.accepted_ms.map(rfc3339),
+            spot_checks: view.spots.decided,
+            spot_checks_agreed: view.spots.agreed,
         }
     }
 }

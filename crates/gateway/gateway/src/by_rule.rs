@@ -10,6 +10,7 @@ pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod locked_case;
 pub mod offers;
+pub(crate) mod recorded;
 pub mod shown;
 pub(crate) mod tighten;
 pub mod tried;

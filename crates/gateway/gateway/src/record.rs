@@ -22,7 +22,7 @@ const MALFORMED: &str = "portmoot/malformed";
 pub(crate) struct Record<'d>(pub(crate) &'d Dispatch);
 
 impl<'d> Record<'d> {
-    fn entry<'e>(
+    pub(crate) fn entry<'e>(
         self,
         from: &'e str,
         kind: impl Into<EntryKind<'e>>,
@@ -36,7 +36,7 @@ impl<'d> Record<'d> {
 
     /// A refusal costs its sender little: of a flood only the first entries are written, then a
     /// count.
-    fn write(self, permit: RecordPermit, entry: &AuditEntry<'_>) {
+    pub(crate) fn write(self, permit: RecordPermit, entry: &AuditEntry<'_>) {
         if entry.verdict == Word::Refused {
             self.0.audit.write_counted(permit, entry);
         } else {

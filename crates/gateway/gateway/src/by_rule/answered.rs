@@ -65,11 +65,10 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, call: &Call, delivered: &Delivered,
         server: None,
         at_ms: state.book.spent.not_before(unix_ms()),
     });
-    let answered = answered.map(SpentEvent::Answered);
-    let topic = dispatch.name().as_str();
-    let Some(record) = answered.and_then(|answered| RuleRecord::of_spent(topic, answered)) else {
+    let Some(answered) = answered.map(SpentEvent::Answered) else {
         return;
     };
+    let record = RuleRecord::of_spent(dispatch.name().as_str(), answered);
     state.book.apply(&record);
     drop(state);
     judge::write(dispatch, vec![record]);

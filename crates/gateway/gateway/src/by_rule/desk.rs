@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use auth::Incarnations;
-use model::OperationId;
+use model::{OperationId, ParticipantId};
 use platform::{Mutex, MutexGuard};
-use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet, SuspendCause};
+use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet, SpotEnd, SuspendCause};
 use store::{StoreError, not_written};
 
-use super::kept::{AcceptedRule, ReturnedUse, RuleBook, RuleLife, RuleRecord, SuspendedRule};
+use super::kept::{
+    AcceptedRule, CheckedSpot, ReturnedUse, RuleBook, RuleLife, RuleRecord, SpotSeed, SpottedCall,
+    SuspendedRule,
+};
 use crate::ledgers::TopicLedgers;
 
 /// Why no rule is in force where nothing is kept.
@@ -33,6 +36,8 @@ pub(crate) struct RuleDesk {
     is_paused: AtomicBool,
     /// Whether a rule has decided something since the start.
     has_ever_decided: AtomicBool,
+    /// Whether a rule may have left a proposal to people that is not over: without, no end is looked at.
+    leaves: AtomicBool,
     /// Rejections that count as evidence since the start.
     rejections: AtomicU64,
     /// Those of them about which the journal has answered.
@@ -90,8 +95,10 @@ impl RuleDesk {
     /// A desk without rules, which knows what the journal has of those before.
     pub(crate) fn open(topic: &str, ledgers: Option<&TopicLedgers>) -> Self {
         let book = ledgers.map(|ledgers| ledgers.rules.state(|kept| kept.of_topic(topic)));
+        let book = book.unwrap_or_default();
+        let leaves = AtomicBool::new(book.has_seed());
         let state = DeskState {
-            book: book.unwrap_or_default(),
+            book,
             ..DeskState::default()
         };
         Self {
@@ -101,6 +108,7 @@ impl RuleDesk {
             awaits_answers: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             has_ever_decided: AtomicBool::new(false),
+            leaves,
             rejections: AtomicU64::new(0),
             written_rejections: AtomicU64::new(0),
             state: Mutex::new(state),
@@ -145,6 +153,37 @@ impl RuleDesk {
         charges.iter().for_each(|charge| state.book.apply(charge));
         self.has_ever_decided.store(true, Ordering::Relaxed);
         state.decided.insert(proposal);
+    }
+
+    /// Takes that a rule leaves a proposal to people. Returns what the journal must have of it.
+    pub(crate) fn leave(
+        &self,
+        state: &mut DeskState,
+        rule: RuleName,
+        proposal: OperationId,
+    ) -> RuleRecord {
+        self.leaves.store(true, Ordering::Relaxed);
+        let record = RuleRecord::Spotted(SpottedCall {
+            topic: self.topic.clone(),
+            rule,
+            operation: proposal,
+        });
+        state.book.apply(&record);
+        record
+    }
+
+    /// The end of a proposal that a rule has left to people; `None` of any other one. The journal gets
+    /// it with the end itself, and [`Self::apply`] once it has both.
+    pub(crate) fn end_of_check(&self, proposal: OperationId, end: SpotEnd) -> Option<RuleRecord> {
+        let is_left =
+            self.leaves.load(Ordering::Relaxed) && self.lock().book.spent.is_left(proposal);
+        is_left.then(|| {
+            RuleRecord::Checked(CheckedSpot {
+                topic: self.topic.clone(),
+                operation: proposal,
+                end,
+            })
+        })
     }
 
     /// Counts calls that are no uses of rules: of those that reject or ask.
@@ -199,6 +238,10 @@ impl RuleDesk {
         } else {
             Vec::new()
         };
+        if !learned.is_empty() {
+            // Rules that were accepted before there were spot checks.
+            records.extend(self.seed(&mut state));
+        }
         for rule in rules {
             let taken = if keeps {
                 self.admit(&state.book, rule, incarnations, now_ms)
@@ -243,6 +286,16 @@ impl RuleDesk {
         self.note_rules(&state);
         self.is_paused.store(false, Ordering::Relaxed);
         records
+    }
+
+    /// The secret by which spot checks are drawn, if there is none yet, for the journal.
+    fn seed(&self, state: &mut DeskState) -> Option<RuleRecord> {
+        if state.book.has_seed() {
+            return None;
+        }
+        let record = RuleRecord::Seeded(SpotSeed::random(&self.topic));
+        state.book.apply(&record);
+        Some(record)
     }
 
     /// Notes whether there are rules.
@@ -309,6 +362,11 @@ impl RuleDesk {
         state.book.apply(&record);
         state.decided.remove(&operation);
         record
+    }
+
+    /// This time, or the latest one that the rules have seen, where a clock was set back.
+    pub(crate) fn not_before(&self, now_ms: u64) -> u64 {
+        self.lock().book.spent.not_before(now_ms)
     }
 
     /// Takes a change that the journal gets.
@@ -403,6 +461,24 @@ impl DeskState {
         let learned = self.learned.iter().map(AsRef::as_ref);
         let all = self.written.iter().chain(learned);
         all.map(|rule| (rule, self.standing(rule)))
+    }
+
+    /// The learned rules of an author that have not ended, and whose renewals are not being written.
+    pub(crate) fn learned_of(
+        &self,
+        author: &ParticipantId,
+    ) -> impl Iterator<Item = &Arc<CallRule>> {
+        let own = self
+            .learned
+            .iter()
+            .filter(move |rule| rule.author == *author);
+        own.filter(|rule| !self.is_accepting(&rule.name.id))
+    }
+
+    /// Whether a version of a learned rule is being written.
+    fn is_accepting(&self, id: &RuleId) -> bool {
+        let mut accepting = self.accepting.iter();
+        accepting.any(|one| one.rule.name.id == *id)
     }
 
     /// When its author accepted a rule that was learned, in Unix milliseconds; `None` of a rule of

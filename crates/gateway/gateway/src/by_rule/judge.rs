@@ -12,7 +12,7 @@ use super::decided_by::AuthoredRule;
 use super::facts::CallFacts;
 use super::kept::RuleRecord;
 use super::locked_case::{
-    ChosenRule, LockedAuthors, LockedCase, RuleAuthor, RuleVerdict, authors_of,
+    ChosenRule, LockedAuthors, LockedCase, RuleAuthor, RuleChoice, RuleVerdict, authors_of,
 };
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::live::{Event, Topic};
@@ -174,11 +174,17 @@ impl<'c> RuleCase<'c> {
             return;
         }
         let causes = case.suspensions(&state);
-        let suspended = dispatch.rules.suspend(&mut state, causes, at_ms);
-        let Some(chosen) = case.choose(&state) else {
-            drop(state);
-            drop(topic);
-            return note(dispatch, suspended);
+        let mut noted = dispatch.rules.suspend(&mut state, causes, at_ms);
+        let chosen = match case.choose(&state) {
+            RuleChoice::Decide(chosen) => chosen,
+            choice => {
+                if let RuleChoice::Leave(rule) = choice {
+                    noted.push(dispatch.rules.leave(&mut state, rule, proposal));
+                }
+                drop(state);
+                drop(topic);
+                return note(dispatch, noted);
+            }
         };
         // Before the decision: one that cannot be recorded does not count.
         match dispatch.audit.reserve_of(&chosen.rule.author) {
@@ -190,13 +196,13 @@ impl<'c> RuleCase<'c> {
                 let step = self.step(dispatch, topic, chosen, permit);
                 tracing::debug!(%proposal, rule = %name, "decided by a rule");
                 // Before what follows of the decision.
-                note(dispatch, suspended);
+                note(dispatch, noted);
                 step.carry_out();
             }
             Err(refusal) => {
                 drop(state);
                 drop(topic);
-                note(dispatch, suspended);
+                note(dispatch, noted);
                 self.not_decided(dispatch, &chosen.rule, &refusal);
             }
         }
@@ -251,10 +257,10 @@ impl<'c> RuleCase<'c> {
     }
 }
 
-/// Logs suspensions and writes them down.
-fn note(dispatch: &Dispatch, suspended: Vec<RuleRecord>) {
-    log(dispatch, &suspended);
-    write(dispatch, suspended);
+/// Logs suspensions, and writes down what the rules did beside deciding.
+fn note(dispatch: &Dispatch, noted: Vec<RuleRecord>) {
+    log(dispatch, &noted);
+    write(dispatch, noted);
 }
 
 fn log(dispatch: &Dispatch, suspended: &[RuleRecord]) {

@@ -4,6 +4,7 @@
 mod answered;
 mod decided;
 mod record;
+mod spot;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) use record::{
     AcceptedRule, DismissedOffer, EndedRule, EndedUse, LearnedText, ReturnedUse, RuleRecord,
     SuspendedRule,
 };
+pub(crate) use spot::{CheckedSpot, SpotSeed, SpottedCall};
 
 /// The latest version of a rule that was in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +68,11 @@ impl RuleLife {
         matches!(self.phase, RulePhase::Ended(_))
     }
 
+    /// Whether this is its version, which was learned and has not ended.
+    pub(crate) fn is_now(&self, name: &RuleName) -> bool {
+        self.name == *name && self.learned.is_some() && !self.has_ended()
+    }
+
     /// Whether this cause changes something.
     pub(crate) fn is_suspended_by(&self, cause: &SuspendCause) -> bool {
         self.phase.suspended(cause) != self.phase
@@ -110,6 +117,8 @@ pub(crate) struct RuleBook {
     lives: BTreeMap<RuleId, RuleLife>,
     /// Offers that their authors do not want, in the order of their dismissals.
     dismissed: Vec<DismissedOffer>,
+    /// The secret by which spot checks are drawn, once a rule was learned.
+    seed: Option<SpotSeed>,
 }
 
 /// Approvals that make no rule any more: those of a rule's author which the rule covers.
@@ -145,6 +154,28 @@ impl RuleBook {
             at_ms: offer.at_ms,
         });
         accepted.chain(dismissed).collect()
+    }
+
+    /// When the next version of a rule was dismissed last, in Unix milliseconds.
+    pub(crate) fn renewal_dismissed_ms(&self, rule: &RuleName) -> Option<u64> {
+        let is_next = |offer: &&DismissedOffer| {
+            let name = &offer.rule.0.name;
+            name.id == rule.id && name.version > rule.version
+        };
+        let dismissed = self.dismissed.iter().filter(is_next);
+        dismissed.map(|offer| offer.at_ms).max()
+    }
+
+    /// Whether a rule that was learned leaves its next use to people.
+    pub(crate) fn leaves_next(&self, rule: &RuleId) -> bool {
+        let is_learned = self.life(rule).is_some_and(|life| life.learned.is_some());
+        let seed = self.seed.as_ref().filter(|_| is_learned);
+        seed.is_some_and(|seed| self.spent.leaves_next(&seed.seed.0, rule))
+    }
+
+    /// Whether spot checks can be drawn.
+    pub(crate) fn has_seed(&self) -> bool {
+        self.seed.is_some()
     }
 
     /// Drops what is no use any more: charges, and rules that ended and offers that were dismissed
@@ -206,6 +237,15 @@ impl RuleBook {
                 let call = answered.call.clone();
                 self.spent.apply(SpentEvent::Answered(call));
             }
+            RuleRecord::Seeded(seed) => _ = self.seed.get_or_insert_with(|| seed.clone()),
+            RuleRecord::Spotted(spotted) => self.spent.apply(SpentEvent::Spotted {
+                rule: spotted.rule.clone(),
+                operation: spotted.operation,
+            }),
+            RuleRecord::Checked(checked) => self.spent.apply(SpentEvent::Checked {
+                operation: checked.operation,
+                end: checked.end,
+            }),
             // Decisions belong to no rule: the ledger alone has them.
             RuleRecord::Decided(_) => {}
         }
@@ -232,11 +272,13 @@ impl RuleBook {
     fn live(&self) -> usize {
         let lives = self.lives.values();
         let changed = lives.filter(|life| life.changed_ms.is_some());
-        self.lives.len() + changed.count() + self.dismissed.len() + self.spent.carried_len()
+        let own = self.lives.len() + changed.count() + self.dismissed.len();
+        own + usize::from(self.seed.is_some()) + self.spent.carried_len()
     }
 
     fn records(&self, topic: &str) -> Vec<RuleRecord> {
-        let mut records = Vec::new();
+        let seed = self.seed.iter().cloned();
+        let mut records: Vec<RuleRecord> = seed.map(RuleRecord::Seeded).collect();
         for life in self.lives.values() {
             records.push(RuleRecord::Accepted(AcceptedRule {
                 topic: topic.to_owned(),
@@ -267,7 +309,7 @@ impl RuleBook {
         let dismissed = self.dismissed.iter().cloned();
         records.extend(dismissed.map(RuleRecord::Dismissed));
         let carried = self.spent.carried().into_iter();
-        records.extend(carried.filter_map(|event| RuleRecord::of_spent(topic, event)));
+        records.extend(carried.map(|event| RuleRecord::of_spent(topic, event)));
         records
     }
 }

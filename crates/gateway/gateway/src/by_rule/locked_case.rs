@@ -79,6 +79,17 @@ pub(crate) enum Hindrance {
     Replaced(Box<str>),
 }
 
+/// What the rules do with a call.
+#[derive(Debug)]
+pub(crate) enum RuleChoice {
+    /// One decides it.
+    Decide(ChosenRule),
+    /// This one would approve it, and leaves it to people as a spot check.
+    Leave(RuleName),
+    /// None is about it, or may decide it.
+    Nothing,
+}
+
 /// The rule that decides a call.
 #[derive(Debug)]
 pub(crate) struct ChosenRule {
@@ -169,29 +180,37 @@ impl LockedCase<'_> {
             .collect()
     }
 
-    /// The rule that approves or rejects the call. The first one that matches is the only one that
-    /// may: where it cannot decide, people do, and no rule behind it.
-    pub(crate) fn choose(&self, state: &DeskState) -> Option<ChosenRule> {
+    /// What the rules do with the call. The first one that matches is the only one that may decide it:
+    /// where it cannot, people do, and no rule behind it. What was left to people as a spot check is
+    /// theirs, whatever rules come.
+    pub(crate) fn choose(&self, state: &DeskState) -> RuleChoice {
         let spent = &state.book.spent;
-        let answer = state.set.decide(self.call, spent, CallStage::Proposed)?;
-        if self.hindrance(state, answer.rule).is_some() {
-            return None;
+        if spent.is_left(self.call.operation) {
+            return RuleChoice::Nothing;
         }
+        let answer = state.set.decide(self.call, spent, CallStage::Proposed);
+        let fit = answer.filter(|answer| self.hindrance(state, answer.rule).is_none());
+        let Some(answer) = fit else {
+            return RuleChoice::Nothing;
+        };
         let verdict = match answer.decision() {
-            RuleDecision::Ask => return None,
+            RuleDecision::Ask => return RuleChoice::Nothing,
             RuleDecision::Reject => RuleVerdict::Reject,
+            RuleDecision::Approve if state.book.leaves_next(&answer.name().id) => {
+                return RuleChoice::Leave(answer.name().clone());
+            }
             RuleDecision::Approve => {
                 let charges = state.set.charges(self.call, spent, Some(answer.name()));
                 let topic = self.authors.dispatch.name().as_str();
                 let charged = charges.into_iter().map(SpentEvent::Charged);
                 RuleVerdict::Approve {
                     charges: charged
-                        .filter_map(|charge| RuleRecord::of_spent(topic, charge))
+                        .map(|charge| RuleRecord::of_spent(topic, charge))
                         .collect(),
                 }
             }
         };
-        Some(ChosenRule {
+        RuleChoice::Decide(ChosenRule {
             rule: answer.rule.clone(),
             verdict,
         })

@@ -1,7 +1,10 @@
 //! Offers: rules that are learned from what a participant has approved by hand, for it to accept.
 //!
 //! Nothing of them is kept: they are made of the kept decisions when the participant asks. Only its
-//! own approvals make them, and rejections by anybody keep them narrow.
+//! own approvals make them, and rejections by anybody keep them narrow. Those that renew a rule go
+//! first.
+
+mod renewals;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,9 +14,9 @@ use std::time::{Duration, Instant};
 use model::{Digest, OperationId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use rules::{
-    Acceptance, CallRule, EVIDENCE_MS, EvidenceWeight, LEARNED_ID_PREFIX, Learner, LearnerNews,
-    OPEN_OFFERS_MAX, QuarantineCause, RuleCandidate, RuleEvidence, RuleId, RuleName, RuleOffer,
-    RuleSet, RuledTool, TERM_DAYS, ToolRules, ToolTraits, is_hurried, offer,
+    Acceptance, CallRule, EVIDENCE_MS, EvidenceWeight, GroupKey, LEARNED_ID_PREFIX, Learner,
+    LearnerNews, OPEN_OFFERS_MAX, QuarantineCause, RuleCandidate, RuleEvidence, RuleId, RuleName,
+    RuleOffer, RuleSet, RuledTool, TERM_DAYS, ToolRules, ToolTraits, is_hurried, offer,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -21,10 +24,13 @@ use super::desk::learned::{AcceptedOffer, SeenRejections};
 use super::facts::{definition_digest, is_harmless_tool, rules_of, server_digest, upstream_of};
 use super::judge;
 use super::kept::UsedUp;
+use super::recorded::RuleAct;
 use super::tried::{PastReader, TriedRule, tallied};
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::proposals::open::definition;
+use crate::record::Record;
+pub use renewals::RenewedRule;
 
 /// The longest time in which offers are made.
 pub const OFFERS_TIME_MAX: Duration = Duration::from_secs(10);
@@ -57,6 +63,8 @@ pub struct OfferedRule {
     pub offer: RuleOffer,
     /// The rule, without its limits, tried on the kept decisions.
     pub tried: TriedRule,
+    /// The present version and its differences, if the offer is the next version of a learned rule.
+    pub renews: Option<RenewedRule>,
 }
 
 /// A tool for which no rule is offered, although its calls are approved.
@@ -113,23 +121,56 @@ impl Dispatch {
                 }],
             });
         }
+        let renewals = self.renewals_of(reader, &past, now_ms, deadline)?;
         let lessons = Lessons {
             reader,
-            decisions: self.own_lessons(reader, &past, deadline)?,
+            decisions: self.own_lessons(reader, &past, None, deadline)?,
             known: self.rules.known(),
             now_ms,
             deadline,
         };
         let learned = lessons.learn()?;
-        self.offers_of(&lessons, learned)
+        self.offers_of(&lessons, learned, renewals)
+    }
+
+    /// The offers of the next versions of a participant's rules. Each has lessons of its own: what that
+    /// rule has used up teaches again.
+    fn renewals_of(
+        &self,
+        reader: PastReader<'_>,
+        past: &[Arc<RuleEvidence>],
+        now_ms: u64,
+        deadline: Instant,
+    ) -> Result<RuleOffers, Refusal> {
+        let mut all = RuleOffers::default();
+        for ending in self.ending_rules(reader, now_ms) {
+            if all.offers.len() >= OPEN_OFFERS_MAX {
+                break;
+            }
+            let name = &ending.rule.name;
+            let lessons = Lessons {
+                reader,
+                decisions: self.own_lessons(reader, past, Some(&name.id), deadline)?,
+                known: self.rules.known().without(std::slice::from_ref(name)),
+                now_ms,
+                deadline,
+            };
+            let learned = lessons.learn()?;
+            match self.renewal_of(&lessons, &learned, &ending)? {
+                Ok(offered) => all.offers.extend(offered),
+                Err(withheld) => all.withheld.push(withheld),
+            }
+        }
+        Ok(all)
     }
 
     /// The decisions as they teach one participant: its own approvals alone, of the present bearers
-    /// of the names, and each for one rule only.
+    /// of the names, and each for one rule only: for this one, if it is to be renewed.
     fn own_lessons(
         &self,
         reader: PastReader<'_>,
         past: &[Arc<RuleEvidence>],
+        renewed: Option<&RuleId>,
         deadline: Instant,
     ) -> Result<Vec<RuleEvidence>, Refusal> {
         let incarnations = self.context.sealer.incarnations();
@@ -140,7 +181,8 @@ impl Dispatch {
                 .or_insert_with(|| incarnations.since_ms(name).unwrap_or_default())
         };
         let mut used_up = self.rules.used_up();
-        used_up.retain(|used| used.rule.author == *reader.id);
+        used_up
+            .retain(|used| used.rule.author == *reader.id && Some(&used.rule.name.id) != renewed);
         let mut decisions = Vec::with_capacity(past.len());
         for decision in past {
             in_time(deadline)?;
@@ -158,15 +200,21 @@ impl Dispatch {
         Ok(decisions)
     }
 
-    /// The offers of the candidates that rest on most approvals.
-    fn offers_of(&self, lessons: &Lessons<'_>, learned: Learned) -> Result<RuleOffers, Refusal> {
+    /// These renewals, and the offers of the candidates that rest on most approvals.
+    fn offers_of(
+        &self,
+        lessons: &Lessons<'_>,
+        learned: Learned,
+        renewals: RuleOffers,
+    ) -> Result<RuleOffers, Refusal> {
         let Learned {
             mut ready,
             quarantined: mut withheld,
         } = learned;
         ready.sort_by_key(|candidate| Reverse(candidate.approvals()));
         let mut tools: BTreeMap<(&RuledTool, &ParticipantId), ListedTool> = BTreeMap::new();
-        let mut offers = Vec::new();
+        let mut offers = renewals.offers;
+        withheld.extend(renewals.withheld);
         for candidate in &ready {
             in_time(lessons.deadline)?;
             if offers.len() >= OPEN_OFFERS_MAX {
@@ -176,7 +224,7 @@ impl Dispatch {
             let listed = tools
                 .entry((&group.tool, &group.proposer))
                 .or_insert_with(|| self.listed(lessons.reader, &group.tool, &group.proposer));
-            if !listed.is_that_of(candidate) {
+            if !listed.is_that_of(group) {
                 continue;
             }
             match listed.why_withheld() {
@@ -225,20 +273,29 @@ impl Dispatch {
         reader: PastReader<'_>,
         digest: Digest,
     ) -> Result<RuleName, Refusal> {
+        let act = RuleAct::accepts(digest);
+        let permit = self.audit.reserve_of(reader.id)?;
+        let accepted = self.accepted(reader, digest);
+        Record(self).rule_act(permit, reader.id, &act, accepted.as_ref());
+        let rule = accepted?;
+        tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %rule.name, "accepted");
+        judge::all(self);
+        Ok(rule.name)
+    }
+
+    fn accepted(&self, reader: PastReader<'_>, digest: Digest) -> Result<CallRule, Refusal> {
         let seen = self.seen_rejections()?;
         let offered = self.offered(reader, digest)?;
         let rule = offered.offer.rule;
-        let name = rule.name.clone();
         let accepted = AcceptedOffer {
-            rule,
+            rule: rule.clone(),
+            renews: offered.renews.map(|renews| renews.name),
             seen,
             incarnations: self.context.sealer.incarnations(),
-            at_ms: unix_ms(),
+            at_ms: self.rules.not_before(unix_ms()),
         };
         self.rules.accept(self.kept()?, accepted)?;
-        tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %name, "accepted");
-        judge::all(self);
-        Ok(name)
+        Ok(rule)
     }
 
     /// Takes that a participant does not want the offer with this digest: the approvals that it
@@ -247,9 +304,21 @@ impl Dispatch {
     /// # Errors
     /// There is no such offer now, or that cannot be written.
     pub fn dismiss_offer(&self, reader: PastReader<'_>, digest: Digest) -> Result<(), Refusal> {
+        let permit = self.audit.reserve_of(reader.id)?;
+        let dismissed = self.dismissed(reader, digest);
+        let act = RuleAct::dismisses(digest);
+        Record(self).rule_act(permit, reader.id, &act, dismissed.as_ref());
+        dismissed.map(drop)
+    }
+
+    fn dismissed(&self, reader: PastReader<'_>, digest: Digest) -> Result<CallRule, Refusal> {
         let offered = self.offered(reader, digest)?;
         let rule = offered.offer.rule;
-        self.rules.dismiss(self.kept()?, rule, unix_ms())
+        let renews = offered.renews.map(|renews| renews.name);
+        let at_ms = self.rules.not_before(unix_ms());
+        self.rules
+            .dismiss(self.kept()?, &rule, renews.as_ref(), at_ms)?;
+        Ok(rule)
     }
 
     /// Ends a learned rule. Blocks until that is on disk; it decides nothing from the beginning on.
@@ -257,7 +326,14 @@ impl Dispatch {
     /// # Errors
     /// There is no such learned rule, or its end cannot be written.
     pub fn end_rule(&self, rule: &RuleName, by: &ParticipantId) -> Result<(), Refusal> {
-        self.rules.end(self.kept()?, rule, by, unix_ms())?;
+        // It ends whether or not the log has room.
+        let permit = self.audit.reserve_or_count();
+        let at_ms = self.rules.not_before(unix_ms());
+        let ended = self
+            .kept()
+            .and_then(|kept| self.rules.end(kept, rule, by, at_ms));
+        Record(self).rule_act(permit, by, &RuleAct::ends(rule), ended.as_deref());
+        ended?;
         tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %rule, %by, "ended");
         Ok(())
     }
@@ -308,10 +384,9 @@ impl ListedTool {
         self.traits.is_destructive().then_some(DESTRUCTIVE)
     }
 
-    /// Whether it is the tool whose calls a candidate was learned from, and the participant may
+    /// Whether it is the tool of a group of decisions, and the participant may
     /// decide about it.
-    fn is_that_of(&self, candidate: &RuleCandidate) -> bool {
-        let group = &candidate.group;
+    fn is_that_of(&self, group: &GroupKey) -> bool {
         self.is_covered
             && self.definition == Some(group.definition)
             && self.server == Some(group.server)
@@ -369,8 +444,7 @@ impl Lessons<'_> {
             },
             author: self.reader.id.clone(),
             at_ms: self.now_ms,
-            // The same for all of a day, so that the text that was shown is the one that is accepted.
-            expires_ms: Some((self.now_ms / DAY_MS + TERM_DAYS + 1) * DAY_MS),
+            expires_ms: Some(end_of_term(self.now_ms)),
             destructive: false,
         };
         let mut offer = offer(candidate, &acceptance, &self.decisions).ok()??;
@@ -382,8 +456,18 @@ impl Lessons<'_> {
         offer.rule.name.id = id_of(&offer.rule, offer.approvals.last()?)?;
         offer.digest = offer.rule.digest();
         tried.rule = offer.rule.clone();
-        Some(OfferedRule { offer, tried })
+        Some(OfferedRule {
+            offer,
+            tried,
+            renews: None,
+        })
     }
+}
+
+/// The end of a rule that is accepted now. It is the same for all of a day, so that the text that was
+/// shown is the one that is accepted.
+fn end_of_term(now_ms: u64) -> u64 {
+    (now_ms / DAY_MS + TERM_DAYS + 1) * DAY_MS
 }
 
 /// The id of a rule that rests on approvals up to this one: no other rule has ever had it, as an

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use model::{Digest, OperationId};
 use platform::unix_ms;
-use rules::{CallRule, ExplainedCheck};
+use rules::{CallRule, ExplainedCheck, Fit, SpotTally};
 
-use super::desk::RuleStanding;
+use super::desk::{DeskState, RuleStanding};
 use super::facts::CallFacts;
 use super::locked_case::{LockedAuthors, LockedCase, authors_of};
 use crate::dispatch::Dispatch;
@@ -28,6 +28,8 @@ pub struct RuleView {
     pub left: Option<u32>,
     /// When its author accepted it, in Unix milliseconds, if it was learned.
     pub accepted_ms: Option<u64>,
+    /// Its spot checks that were decided.
+    pub spots: SpotTally,
 }
 
 /// Why a rule decides a proposal, or does not.
@@ -64,6 +66,7 @@ impl Dispatch {
             let used = state.book.spent.uses(&rule.name);
             let left = rule.uses.map(|most| most.saturating_sub(used));
             let accepted_ms = state.accepted_ms(rule);
+            let spots = state.book.spent.spot_tally(&rule.name);
             let (state, why, since_ms) = match standing {
                 RuleStanding::Refused(why) => ("refused", Some(why), None),
                 RuleStanding::Suspended { cause, at_ms } => {
@@ -81,6 +84,7 @@ impl Dispatch {
                 used,
                 left,
                 accepted_ms,
+                spots,
             }
         };
         state.all().map(view).collect()
@@ -109,14 +113,17 @@ impl Dispatch {
             explained
                 .map(|explained| {
                     let hindrance = case.hindrance(&state, explained.rule);
+                    let is_left = spent.is_left(proposal);
+                    let hindered = hindrance.map(|hindrance| hindrance.check(explained.rule));
+                    let spot = spot_check(&state, explained.rule, &case);
                     RuleReason {
                         rule: explained.rule.clone(),
                         accepted_ms: state.accepted_ms(explained.rule),
-                        acts: explained.acts && hindrance.is_none(),
-                        checks: hindrance
-                            .map(|hindrance| hindrance.check(explained.rule))
+                        acts: explained.acts && hindered.is_none() && !is_left,
+                        checks: hindered
                             .into_iter()
                             .chain(explained.checks)
+                            .chain(spot)
                             .collect(),
                     }
                 })
@@ -128,4 +135,25 @@ impl Dispatch {
             rules,
         })
     }
+}
+
+/// The check of a learned rule that a call is no spot check. While it waits, this says nothing: no
+/// reviewer is to know.
+fn spot_check(state: &DeskState, rule: &CallRule, case: &LockedCase<'_>) -> Option<ExplainedCheck> {
+    state.accepted_ms(rule)?;
+    let operation = case.call.operation;
+    let is_pending = case.authors.topic.is_undecided(operation, |_| true);
+    let (found, fit) = if is_pending {
+        ("that is shown when it is decided", Fit::Unclear)
+    } else if state.book.spent.was_checked(&rule.name.id, operation) {
+        ("it was one", Fit::Failed)
+    } else {
+        ("it was none", Fit::Held)
+    };
+    Some(ExplainedCheck {
+        asked: "it is none of the calls that the rule leaves to people as spot checks".to_owned(),
+        found: found.to_owned(),
+        fit,
+        is_guard: false,
+    })
 }

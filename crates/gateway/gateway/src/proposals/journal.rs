@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::{Answer, MethodFacts, OperationId, Outcome, ParticipantId, ProposalState, RULES};
 use platform::unix_ms;
-use rules::{RejectReason, RuleName};
+use rules::{RejectReason, RuleName, SpotEnd};
 use store::{Entry, Ledger, StoreError};
 use topic::{ProposalChange, Restore};
 use wire::mcpx::payload;
@@ -56,14 +56,17 @@ pub(crate) fn store(
         .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
     let mut of_rules = of_rules(dispatch, proposal, &change);
-    let decided = evidence::of_change(dispatch, proposal, opened, &change, at_ms);
+    let ruled_ms = dispatch.rules.not_before(at_ms);
+    let decided = evidence::of_change(dispatch, proposal, opened, &change, ruled_ms);
     let is_warning = decided.as_ref().is_some_and(|one| one.decision.warns());
     if let Some(decided) = decided {
         if is_warning {
-            of_rules.extend(judge::contradicted(dispatch, &decided.decision, at_ms));
+            of_rules.extend(judge::contradicted(dispatch, &decided.decision, ruled_ms));
         }
         of_rules.push(RuleRecord::Decided(decided));
     }
+    let check = spot_end(&change).and_then(|end| dispatch.rules.end_of_check(proposal, end));
+    of_rules.extend(check.clone());
     let counted = counted::operations_of(&counts);
     of_rules.extend(counts);
     let topic = Arc::downgrade(dispatch);
@@ -75,6 +78,9 @@ pub(crate) fn store(
             }
             if is_warning {
                 dispatch.rules.rejection_written();
+            }
+            if let Some(check) = check.filter(|_| durable) {
+                dispatch.rules.apply(&check);
             }
             written(&dispatch, proposal, durable);
         }
@@ -111,6 +117,28 @@ fn of_rules(
             dispatch.rules.apply(&ended);
             vec![ended]
         }
+    }
+}
+
+/// The end of a spot check with a change; `None` of a change that leaves the proposal pending.
+fn spot_end(change: &ProposalChange<Live>) -> Option<SpotEnd> {
+    match change {
+        ProposalChange::Opened => None,
+        ProposalChange::Decided { state, ruling, .. } => Some(match state {
+            ProposalState::Running => {
+                let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_ref());
+                edited.map_or(SpotEnd::Agreed, |_| SpotEnd::Disagreed)
+            }
+            ProposalState::Rejected => SpotEnd::Disagreed,
+            // The topic decides nothing else.
+            ProposalState::Withdrawn
+            | ProposalState::Pending
+            | ProposalState::Completed
+            | ProposalState::Failed
+            | ProposalState::Expired => SpotEnd::Undecided,
+        }),
+        // The end of one that was decided is no end of a check any more.
+        ProposalChange::Ended { .. } => Some(SpotEnd::Undecided),
     }
 }
 
@@ -547,7 +575,7 @@ mod tests {
             values: Vec::new(),
             keep_ms: 0,
         };
-        let charged = RuleRecord::of_spent("main", SpentEvent::Charged(charge)).unwrap();
+        let charged = RuleRecord::of_spent("main", SpentEvent::Charged(charge));
         // The gateway ended while it ran.
         let Stage { dispatch, .. } = &Stage::restarted(&[approved], &[charged]);
         let lost = dispatch.with(|topic| topic.proposal(OPENED)).unwrap();

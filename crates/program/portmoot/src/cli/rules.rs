@@ -29,7 +29,8 @@ pub(crate) enum RulesCommand {
     /// Show the rules that were learned from what you approved by hand, for you to accept
     ///
     /// None of them decides anything. Each shows what it rests on, what it would have decided of the
-    /// past, and calls that it would approve and that were never seen.
+    /// past, and calls that it would approve and that were never seen. A rule of yours that is near its
+    /// end, or near that of its budget, is offered again as its next version, with what differs.
     Offers {
         /// The topic
         #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
@@ -38,6 +39,8 @@ pub(crate) enum RulesCommand {
         gateway: RunningArgs,
     },
     /// Accept a rule that is offered to you: it decides from now on, on your authority
+    ///
+    /// A next version takes the place of the present one, with a budget and an end of its own.
     Accept {
         /// Digest of the offer as you were shown it, or its beginning
         digest: String,

@@ -46,13 +46,13 @@ fn python_as(script: &str, url: &str, who: &str, args: &[&str]) -> Command {
 }
 
 /// A participant that is driven by this test (`tests/programs/agent.py`).
-struct Agent {
+pub(crate) struct Agent {
     program: Program,
     next: u64,
 }
 
 impl Agent {
-    fn enter(gateway: &Gateway, who: &str, backend: &str, mode: &str) -> Agent {
+    pub(crate) fn enter(gateway: &Gateway, who: &str, backend: &str, mode: &str) -> Agent {
         Agent::at(&gateway.url(), who, backend, mode)
     }
 
@@ -109,7 +109,7 @@ impl Agent {
 
     /// Runs an operation.
     #[track_caller]
-    fn run(&mut self, name: &str, arguments: Value) -> Result<Value, (String, String)> {
+    pub(crate) fn run(&mut self, name: &str, arguments: Value) -> Result<Value, (String, String)> {
         let number = self.begin(name, arguments);
         self.answer(number)
     }

@@ -25,6 +25,8 @@ pub(crate) struct SeenRejections(u64);
 /// A rule that its author accepts.
 pub(crate) struct AcceptedOffer<'o> {
     pub(crate) rule: CallRule,
+    /// The version of it that is in force now, if it is renewed.
+    pub(crate) renews: Option<RuleName>,
     /// The rejections beside which it was made.
     pub(crate) seen: SeenRejections,
     pub(crate) incarnations: &'o Incarnations,
@@ -90,6 +92,7 @@ impl RuleDesk {
         offer: AcceptedOffer<'_>,
     ) -> Result<(), Refusal> {
         let (rule, at_ms) = (Arc::new(offer.rule), offer.at_ms);
+        let renews = offer.renews.as_ref();
         let accepted = LifeEvent::Accepted {
             by: rule.author.clone(),
             digest: rule.digest(),
@@ -108,9 +111,12 @@ impl RuleDesk {
             learned: Some(LearnedText(Arc::clone(&rule))),
         });
         let (report, written) = mpsc::sync_channel(1);
-        {
+        let seed = {
             let mut state = self.lock();
-            state.has_room_for(&rule)?;
+            if renews.is_none() {
+                state.has_room_for(&rule.author)?;
+            }
+            state.has_place_for(&rule, renews)?;
             state.accepting.push(AcceptingRule {
                 rule: Arc::clone(&rule),
                 contradicted: None,
@@ -121,63 +127,71 @@ impl RuleDesk {
             }
             // Under the lock: what suspends it from now on follows it in the journal.
             let report = move |result| _ = report.send(result);
-            ledgers.rules.submit(std::slice::from_ref(&record), report);
-        }
+            let seed = self.seed(&mut state);
+            let records: Vec<RuleRecord> = seed.iter().chain([&record]).cloned().collect();
+            ledgers.rules.submit(&records, report);
+            seed
+        };
         let written = written.recv();
         let mut state = self.lock();
         let accepting = state.accepted(&rule.name);
         if !matches!(written, Ok(Ok(()))) {
+            self.unwritten.lock().extend(seed);
             return Err(not_recorded("the rule is not in force"));
         }
         state.book.apply(&record);
-        state.learned.push(Arc::clone(&rule));
+        state.put(&rule, renews);
         self.note_rules(&state);
-        match accepting.and_then(|accepting| accepting.contradicted) {
+        if let Some(cause) = accepting.and_then(|accepting| accepting.contradicted) {
             // Its suspension is written already.
-            Some(cause) => _ = self.suspend(&mut state, vec![(rule.name.clone(), cause)], at_ms),
-            None => state.put(&rule),
+            self.suspend(&mut state, vec![(rule.name.clone(), cause)], at_ms);
         }
+        drop(state);
+        // What found the queue full before, such as the secret of the spot checks.
+        self.write(ledgers, Vec::new());
         Ok(())
     }
 
-    /// Ends a learned rule. Blocks until that is written.
+    /// Ends a learned rule, and returns it. Blocks until that is written. It decides nothing from the
+    /// beginning on, whatever comes of it.
     ///
     /// # Errors
-    /// It is not there, or the journal does not take it.
+    /// It is not there, or its next version is being accepted, or the journal does not take its end:
+    /// then it is suspended.
     pub(crate) fn end(
         &self,
         ledgers: &TopicLedgers,
         rule: &RuleName,
         by: &ParticipantId,
         at_ms: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Arc<CallRule>, Refusal> {
         let record = RuleRecord::Ended(EndedRule {
             topic: self.topic.clone(),
             rule: rule.clone(),
             by: by.to_string(),
             at_ms,
         });
-        {
+        let (ended, suspended) = {
             let mut state = self.lock();
-            if !state.learned.iter().any(|one| one.name == *rule) {
-                return Err(Refusal::new(
-                    RefusalCode::UnknownTarget,
-                    "there is no such learned rule",
-                ));
-            }
-            state.book.apply(&record);
-            state.learned.retain(|one| one.name != *rule);
-            let gone = std::slice::from_ref(rule);
-            state.set = state.set.without(gone);
-            state.whole = state.whole.without(gone);
-            state.refused.remove(&rule.id);
-            self.note_rules(&state);
-        }
+            let ended = state.ending(rule)?;
+            let cause = vec![(rule.clone(), SuspendCause::LogUnavailable)];
+            (ended, self.suspend(&mut state, cause, at_ms))
+        };
         let written = ledgers.rules.append(std::slice::from_ref(&record));
-        written.map_err(|_| {
-            self.unwritten.lock().push(record);
-            not_recorded("the rule decides nothing until the gateway restarts")
-        })
+        if written.is_err() {
+            self.unwritten.lock().extend(suspended);
+            return Err(not_recorded("the rule is suspended, and has not ended")
+                .hint("end it again when the disk takes records"));
+        }
+        let mut state = self.lock();
+        state.book.apply(&record);
+        state.learned.retain(|one| one.name != *rule);
+        let gone = std::slice::from_ref(rule);
+        state.set = state.set.without(gone);
+        state.whole = state.whole.without(gone);
+        state.refused.remove(&rule.id);
+        self.note_rules(&state);
+        Ok(ended)
     }
 
     /// Takes that its author does not want a rule that it was offered. Blocks until that is written.
@@ -187,13 +201,18 @@ impl RuleDesk {
     pub(crate) fn dismiss(
         &self,
         ledgers: &TopicLedgers,
-        rule: CallRule,
+        rule: &CallRule,
+        renews: Option<&RuleName>,
         at_ms: u64,
     ) -> Result<(), Refusal> {
-        self.lock().has_room_for(&rule)?;
+        {
+            let state = self.lock();
+            state.has_room_for(&rule.author)?;
+            state.has_place_for(rule, renews)?;
+        }
         let record = RuleRecord::Dismissed(DismissedOffer {
             topic: self.topic.clone(),
-            rule: LearnedText(Arc::new(rule)),
+            rule: LearnedText(Arc::new(rule.clone())),
             at_ms,
         });
         let written = ledgers.rules.append(std::slice::from_ref(&record));
@@ -204,11 +223,11 @@ impl RuleDesk {
 }
 
 impl DeskState {
-    /// Whether one more rule of an author may be learned.
-    fn has_room_for(&self, rule: &CallRule) -> Result<(), Refusal> {
+    /// Whether one more rule of an author may be learned, or not wanted.
+    fn has_room_for(&self, author: &ParticipantId) -> Result<(), Refusal> {
         let full = |why: String| Err(Refusal::new(RefusalCode::Overloaded, why));
         let used = self.book.used_up();
-        let own = used.iter().filter(|one| one.rule.author == rule.author);
+        let own = used.iter().filter(|one| one.rule.author == *author);
         let of_author = default_share(LEARNED_RULES_MAX);
         if own.count() >= of_author {
             return full(format!(
@@ -220,14 +239,44 @@ impl DeskState {
                 "{LEARNED_RULES_MAX} rules were accepted and dismissed within 90 days: no more may be learned now"
             ));
         }
-        if self.book.life(&rule.name.id).is_some() {
-            let why = "there was a rule of this id";
-            return Err(Refusal::new(RefusalCode::Conflict, why));
+        Ok(())
+    }
+
+    /// Whether a rule may come into force beside the others, in place of this version before.
+    fn has_place_for(&self, rule: &CallRule, renews: Option<&RuleName>) -> Result<(), Refusal> {
+        let conflict = |why: String| Refusal::new(RefusalCode::Conflict, why);
+        if self.is_accepting(&rule.name.id) {
+            return Err(conflict("it is being accepted".to_owned()));
         }
-        match self.whole.with(rule.clone()) {
+        let life = self.book.life(&rule.name.id);
+        match (renews, life) {
+            (None, Some(_)) => return Err(conflict("there was a rule of this id".to_owned())),
+            (Some(before), life) if life.is_none_or(|life| !life.is_now(before)) => {
+                return Err(conflict(format!(
+                    "{before} is not the present version any more"
+                )));
+            }
+            (None, None) | (Some(_), _) => {}
+        }
+        let others = self
+            .whole
+            .without(renews.map_or(&[][..], std::slice::from_ref));
+        match others.with(rule.clone()) {
             Ok(_) => Ok(()),
-            Err(error) => Err(Refusal::new(RefusalCode::Conflict, error.to_string())),
+            Err(error) => Err(conflict(error.to_string())),
         }
+    }
+
+    /// The learned rule that is to end now.
+    fn ending(&self, rule: &RuleName) -> Result<Arc<CallRule>, Refusal> {
+        if self.is_accepting(&rule.id) {
+            let why = "its next version is being accepted";
+            return Err(Refusal::new(RefusalCode::Conflict, why).hint("try again"));
+        }
+        let mut learned = self.learned.iter();
+        let found = learned.find(|one| one.name == *rule).cloned();
+        let why = "there is no such learned rule";
+        found.ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, why))
     }
 
     /// Takes out a rule whose acceptance is written, or is not.
@@ -237,18 +286,23 @@ impl DeskState {
         Some(self.accepting.swap_remove(at))
     }
 
-    /// Has a learned rule match calls.
-    fn put(&mut self, rule: &CallRule) {
-        let sets = self
-            .set
-            .with(rule.clone())
-            .and_then(|set| Ok((set, self.whole.with(rule.clone())?)));
-        match sets {
-            Ok((set, whole)) => {
+    /// Has a learned rule match calls, in place of this version before.
+    fn put(&mut self, rule: &Arc<CallRule>, before: Option<&RuleName>) {
+        let gone = before.map_or(&[][..], std::slice::from_ref);
+        self.learned.retain(|one| !gone.contains(&one.name));
+        self.learned.push(Arc::clone(rule));
+        let whole = self.whole.without(gone).with((**rule).clone());
+        let set = self.set.without(gone).with((**rule).clone());
+        match (set, whole) {
+            (Ok(set), Ok(whole)) => {
                 self.set = set;
                 self.whole = whole;
+                self.refused.remove(&rule.name.id);
             }
-            Err(error) => _ = self.refused.insert(rule.name.id.clone(), error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                self.set = self.set.without(gone);
+                self.refused.insert(rule.name.id.clone(), error.to_string());
+            }
         }
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use model::{Digest, OperationId};
 use rules::{
-    CallRule, Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SuspendCause,
-    parse_rules,
+    CallRule, Decimal, Pointer, RuleCharge, RuleName, RuleTotals, SpentEvent, SpotTally,
+    SpotTotals, SuspendCause, parse_rules,
 };
 use serde::{Deserialize, Serialize};
 
 use super::answered::AnsweredBefore;
 use super::decided::DecidedCall;
+use super::spot::{CheckedSpot, SpotSeed, SpottedCall};
 use crate::as_text;
 
 /// A fact about rules that the gateway needs after a restart. Times are Unix milliseconds.
@@ -36,6 +37,12 @@ pub(crate) enum RuleRecord {
     Carried(CarriedRule),
     /// A call was answered that a rule asks for.
     Answered(AnsweredBefore),
+    /// The secret by which spot checks are drawn.
+    Seeded(SpotSeed),
+    /// It leaves a call to people that it would have approved.
+    Spotted(SpottedCall),
+    /// Such a call is decided, or over: written together with that.
+    Checked(CheckedSpot),
     /// A proposal was decided, expired or was withdrawn: written together with that.
     Decided(DecidedCall),
 }
@@ -193,10 +200,23 @@ struct WrittenTotals {
     last_use_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outcomes: Vec<(String, bool)>,
+    /// Spot checks that are over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     checks: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    open: Vec<(String, u32)>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    owed: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    checked: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    agreed: u32,
     full_until_ms: u64,
     latest_ms: u64,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl RuleRecord {
@@ -212,14 +232,23 @@ impl RuleRecord {
             Self::UseEnded(ended) => &ended.topic,
             Self::Carried(carried) => &carried.topic,
             Self::Answered(answered) => &answered.topic,
+            Self::Seeded(seeded) => &seeded.topic,
+            Self::Spotted(spotted) => &spotted.topic,
+            Self::Checked(checked) => &checked.topic,
             Self::Decided(decided) => &decided.topic,
         }
     }
 
-    /// Whether it changes the life of a rule, and not only its spending.
+    /// Whether it changes the life of a rule, or what it leaves to people, and not only its spending.
     pub(crate) fn is_of_life(&self) -> bool {
         match self {
-            Self::Accepted(_) | Self::Suspended(_) | Self::Ended(_) | Self::Dismissed(_) => true,
+            Self::Accepted(_)
+            | Self::Suspended(_)
+            | Self::Ended(_)
+            | Self::Dismissed(_)
+            | Self::Seeded(_)
+            | Self::Spotted(_)
+            | Self::Checked(_) => true,
             Self::Charged(_)
             | Self::Returned(_)
             | Self::UseEnded(_)
@@ -229,10 +258,10 @@ impl RuleRecord {
         }
     }
 
-    /// The record of an event; `None` of one that no gateway makes yet.
-    pub(crate) fn of_spent(topic: &str, event: SpentEvent) -> Option<Self> {
+    /// The record of an event.
+    pub(crate) fn of_spent(topic: &str, event: SpentEvent) -> Self {
         let topic = topic.to_owned();
-        Some(match event {
+        match event {
             SpentEvent::Charged(charge) => Self::Charged(ChargedRule { topic, charge }),
             SpentEvent::Returned(operation) => Self::Returned(ReturnedUse { topic, operation }),
             SpentEvent::Ended { operation, failed } => Self::UseEnded(EndedUse {
@@ -242,8 +271,17 @@ impl RuleRecord {
             }),
             SpentEvent::Carried(totals) => Self::Carried(CarriedRule { topic, totals }),
             SpentEvent::Answered(call) => Self::Answered(AnsweredBefore { topic, call }),
-            SpentEvent::Checked { .. } => return None,
-        })
+            SpentEvent::Spotted { rule, operation } => Self::Spotted(SpottedCall {
+                topic,
+                rule,
+                operation,
+            }),
+            SpentEvent::Checked { operation, end } => Self::Checked(CheckedSpot {
+                topic,
+                operation,
+                end,
+            }),
+        }
     }
 }
 
@@ -299,6 +337,8 @@ impl TryFrom<WrittenCharge> for ChargedRule {
 impl From<CarriedRule> for WrittenTotals {
     fn from(CarriedRule { topic, totals }: CarriedRule) -> Self {
         let outcomes = totals.outcomes.iter();
+        let spots = totals.checks;
+        let open = spots.open.iter();
         Self {
             topic,
             rule: totals.rule,
@@ -308,7 +348,13 @@ impl From<CarriedRule> for WrittenTotals {
             outcomes: outcomes
                 .map(|(operation, failed)| (operation.to_string(), *failed))
                 .collect(),
-            checks: totals.checks.iter().map(OperationId::to_string).collect(),
+            checks: spots.ended.iter().map(OperationId::to_string).collect(),
+            open: open
+                .map(|(operation, version)| (operation.to_string(), *version))
+                .collect(),
+            owed: spots.owed,
+            checked: spots.tally.decided,
+            agreed: spots.tally.agreed,
             full_until_ms: totals.full_until_ms,
             latest_ms: totals.latest_ms,
         }
@@ -324,9 +370,19 @@ impl TryFrom<WrittenTotals> for CarriedRule {
         for (text, failed) in &written.outcomes {
             outcomes.push((operation(text)?, *failed));
         }
-        let mut checks = Vec::new();
+        let mut spots = SpotTotals {
+            owed: written.owed,
+            tally: SpotTally {
+                decided: written.checked,
+                agreed: written.agreed,
+            },
+            ..SpotTotals::default()
+        };
         for text in &written.checks {
-            checks.push(operation(text)?);
+            spots.ended.push(operation(text)?);
+        }
+        for (text, version) in &written.open {
+            spots.open.push((operation(text)?, *version));
         }
         Ok(Self {
             topic: written.topic,
@@ -336,7 +392,7 @@ impl TryFrom<WrittenTotals> for CarriedRule {
                 draws: written.draws,
                 last_use_ms: written.last_use_ms,
                 outcomes,
-                checks,
+                checks: spots,
                 full_until_ms: written.full_until_ms,
                 latest_ms: written.latest_ms,
             },

@@ -1,7 +1,7 @@
 use model::{OperationId, ParticipantId};
 use rules::{
     Arguments, Decimal, EVIDENCE_MAX, EVIDENCE_MS, EvidenceWeight, PastVerdict, Pointer,
-    RejectReason, RuleCharge, RuleTotals, RuledTool,
+    RejectReason, RuleCharge, RuleTotals, RuledTool, SpotEnd, SpotTally, SpotTotals,
 };
 
 use super::record::{CarriedRule, ChargedRule};
@@ -94,10 +94,33 @@ fn carried() -> RuleRecord {
             draws: 4,
             last_use_ms: Some(7),
             outcomes: vec![(OperationId(9), true)],
-            checks: vec![OperationId(9)],
+            checks: SpotTotals {
+                open: vec![(OperationId(9), 2)],
+                owed: 1,
+                tally: SpotTally {
+                    decided: 2,
+                    agreed: 1,
+                },
+                ended: vec![OperationId(9)],
+            },
             full_until_ms: 8,
             latest_ms: 9,
         },
+    })
+}
+
+fn seeded(byte: u8) -> RuleRecord {
+    RuleRecord::Seeded(SpotSeed {
+        topic: "main".into(),
+        seed: Digest([byte; 32]),
+    })
+}
+
+fn spotted(rule: &str, operation: u128) -> RuleRecord {
+    RuleRecord::Spotted(SpottedCall {
+        topic: "main".into(),
+        rule: rule.parse().unwrap(),
+        operation: OperationId(operation),
     })
 }
 
@@ -179,7 +202,27 @@ fn records_have_their_golden_lines() {
         (
             carried(),
             format!(
-                r#"{{"record":"carried","topic":"main","rule":"r1.2","uses":3,"draws":4,"last_use_ms":7,"outcomes":[["{id}",true]],"checks":["{id}"],"full_until_ms":8,"latest_ms":9}}"#
+                r#"{{"record":"carried","topic":"main","rule":"r1.2","uses":3,"draws":4,"last_use_ms":7,"outcomes":[["{id}",true]],"checks":["{id}"],"open":[["{id}",2]],"owed":1,"checked":2,"agreed":1,"full_until_ms":8,"latest_ms":9}}"#
+            ),
+        ),
+        (
+            seeded(1),
+            format!(r#"{{"record":"seeded","topic":"main","seed":"{digest}"}}"#),
+        ),
+        (
+            spotted("r1.2", 9),
+            format!(
+                r#"{{"record":"spotted","topic":"main","rule":"r1.2","operation":"{id}"}}"#
+            ),
+        ),
+        (
+            RuleRecord::Checked(CheckedSpot {
+                topic: "main".into(),
+                operation: OperationId(9),
+                end: SpotEnd::Agreed,
+            }),
+            format!(
+                r#"{{"record":"checked","topic":"main","operation":"{id}","end":"agreed"}}"#
             ),
         ),
         (
@@ -252,6 +295,10 @@ fn a_compacted_journal_folds_to_the_same_rules() {
         dismissed("learned-3", 8),
         accepted_learned("learned-4", 9),
         suspended("learned-4.1", SuspendCause::Expired, 10),
+        seeded(1),
+        spotted("learned-4.1", 11),
+        // The first one counts.
+        seeded(2),
     ]);
     let records = kept.records(0);
     assert_eq!(records.len(), kept.live());

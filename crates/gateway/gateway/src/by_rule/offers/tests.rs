@@ -67,7 +67,10 @@ fn lessons(stage: &Stage, who: &str) -> (Vec<OperationId>, usize) {
     with_reader(who, |reader| {
         let past = stage.dispatch.past_of(reader, 0).unwrap();
         let deadline = Instant::now() + OFFERS_TIME_MAX;
-        let lessons = stage.dispatch.own_lessons(reader, &past, deadline).unwrap();
+        let lessons = stage
+            .dispatch
+            .own_lessons(reader, &past, None, deadline)
+            .unwrap();
         let teaching = lessons.iter().filter(|one| one.teaches());
         let teaching = teaching.map(|one| one.operation).collect();
         (teaching, lessons.iter().filter(|one| one.warns()).count())
@@ -127,7 +130,7 @@ async fn an_approval_makes_one_rule() {
         stage
             .dispatch
             .rules
-            .dismiss(ledgers, rule, approval(1).at_ms)
+            .dismiss(ledgers, &rule, None, approval(1).at_ms)
             .unwrap();
     });
     assert_eq!(lessons(&stage, "ann").0, [OperationId(2)]);

@@ -150,5 +150,6 @@ fn approved(
 }
 
 fn record_of(dispatch: &Dispatch, charge: RuleCharge) -> Option<RuleRecord> {
-    RuleRecord::of_spent(dispatch.name().as_str(), SpentEvent::Charged(charge))
+    let charged = SpentEvent::Charged(charge);
+    Some(RuleRecord::of_spent(dispatch.name().as_str(), charged))
 }

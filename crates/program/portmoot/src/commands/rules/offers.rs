@@ -3,7 +3,8 @@
 use json::visible;
 use serde_json::Value;
 
-use super::words::{items, shown, text};
+use super::words::{items, shown, spot_checks, text};
+use crate::commands::view::cell;
 use crate::remote::{Remote, api};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -127,13 +128,17 @@ fn beginning(value: &Value, key: &str, digits: usize) -> String {
 fn offer(offer: &Value) -> String {
     let count = items(offer, "approvals").len();
     let approvals = if count == 1 { "approval" } else { "approvals" };
+    let renews = offer.get("renews").filter(|renews| renews.is_object());
+    let renewed = renews.map(|renews| format!("renews {}, ", cell(renews, "rule")));
     let mut lines = vec![
         format!(
-            "{}  rests on {count} {approvals} of yours",
-            beginning(offer, "digest", DIGEST_DIGITS)
+            "{}  {}rests on {count} {approvals} of yours",
+            beginning(offer, "digest", DIGEST_DIGITS),
+            renewed.unwrap_or_default()
         ),
         format!("  {}", text(offer, "sentence").unwrap_or_default()),
     ];
+    lines.extend(renews.into_iter().flat_map(renewal));
     let replay = offer.get("replay").unwrap_or(&Value::Null);
     lines.push(format!(
         "  in 90 days  {}",
@@ -167,6 +172,54 @@ fn rejected(near: &Value) -> String {
     format!("  rejected and outside  {id}: {}", why.join("; "))
 }
 
+/// What a rule did whose next version is offered, and what differs.
+fn renewal(renews: &Value) -> Vec<String> {
+    let count = |key: &str| renews.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let mut state = format!("{} used, {} left", count("used"), count("left"));
+    if let Some(expires) = text(renews, "expires") {
+        state += &format!(", ends {expires}");
+    }
+    if let Some(why) = text(renews, "why") {
+        state += &format!(", suspended: {why}");
+    }
+    if let Some(checks) = spot_checks(renews) {
+        state += &format!(", {checks}");
+    }
+    let breadth = text(renews, "breadth").unwrap_or_default();
+    let mut lines = vec![
+        format!("  so far  {state}"),
+        format!("  rejected beside it  {}", count("rejected")),
+        match breadth.as_str() {
+            "same" => "  it covers what it did".to_owned(),
+            _ => format!("  it is {breadth} now"),
+        },
+    ];
+    for one in items(renews, "conditions") {
+        let [member, before, after] =
+            ["member", "before", "after"].map(|key| text(one, key).unwrap_or_default());
+        lines.push(format!("  differs  {member} {after}; before: {before}"));
+    }
+    let uses = items(renews, "uses");
+    for one in uses {
+        let arguments = text(one, "arguments").unwrap_or_default();
+        lines.push(format!("  used for  {arguments}{}", times(one)));
+    }
+    let shown = u64::try_from(uses.len()).unwrap_or(u64::MAX);
+    match count("different").saturating_sub(shown) {
+        0 => {}
+        more => lines.push(format!("  used for  {more} more different calls")),
+    }
+    lines
+}
+
+/// The number of equal calls behind one that is shown, if there are several.
+fn times(value: &Value) -> String {
+    match value.get("times").and_then(Value::as_u64) {
+        None | Some(1) => String::new(),
+        Some(times) => format!(" ({times} times)"),
+    }
+}
+
 /// The line about the share of calls that would be approved, if there is something to go by.
 fn bound(offer: &Value) -> Option<String> {
     let permille = offer.get("approved_share_permille")?.as_u64()?;
@@ -196,11 +249,8 @@ fn differing(offer: &Value) -> Vec<String> {
     }
     let mut lines = vec![format!("  approved, by {}", members.join(", "))];
     for row in rows {
-        let times = match row.get("times").and_then(Value::as_u64) {
-            None | Some(1) => String::new(),
-            Some(times) => format!(" ({times} times)"),
-        };
-        lines.push(format!("    {}{times}", strings(row, "values").join(", ")));
+        let values = strings(row, "values").join(", ");
+        lines.push(format!("    {values}{}", times(row)));
     }
     let different = offer.get("different").and_then(Value::as_u64);
     let shown = u64::try_from(rows.len()).unwrap_or(u64::MAX);

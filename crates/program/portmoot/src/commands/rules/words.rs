@@ -38,6 +38,17 @@ pub(super) fn shown(rule: &Value) -> String {
         let author = cell(rule, "author");
         head += &format!(", learned, accepted by {author} {accepted}");
     }
+    if let Some(checks) = spot_checks(rule) {
+        head += &format!(", {checks}");
+    }
     let sentence = text(rule, "sentence").unwrap_or_default();
     format!("{head}\n  {sentence}")
+}
+
+/// The spot checks of a rule that were decided, if there are any: `spot checks: 3, agreed: 2`.
+pub(super) fn spot_checks(rule: &Value) -> Option<String> {
+    let count = |key: &str| rule.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let checks = count("spot_checks");
+    let agreed = count("spot_checks_agreed");
+    (checks > 0).then(|| format!("spot checks: {checks}, agreed: {agreed}"))
 }

@@ -1,7 +1,5 @@
 //! Rules that are learned from what people approve: offered, accepted, in force, and ended.
 
-use std::io::Write as _;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -17,7 +15,7 @@ const LOOKED_AT: Duration = Duration::from_millis(1_600);
 
 impl Bank {
     /// A participant asks the API.
-    fn gets(&self, who: &str, path: &str) -> Value {
+    pub(super) fn gets(&self, who: &str, path: &str) -> Value {
         let bearer = format!("Bearer {}", token(who));
         let mut connection = Connection::open(self.gateway.address());
         let path = format!("/api/v1/{path}");
@@ -25,34 +23,42 @@ impl Bank {
         connection.exchange("GET", &path, &headers, "").json()
     }
 
-    fn offers(&self, who: &str) -> Vec<Value> {
+    pub(super) fn offers(&self, who: &str) -> Vec<Value> {
         let answer = self.gets(who, "topics/main/rules/offers");
         let offers = answer["offers"].as_array();
         offers.unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
     /// The reasons for which tools have no offer.
-    fn withheld(&self, who: &str) -> String {
+    pub(super) fn withheld(&self, who: &str) -> String {
         self.gets(who, "topics/main/rules/offers")["withheld"].to_string()
     }
 
     #[track_caller]
-    fn only_offer(&self, who: &str) -> Value {
+    pub(super) fn only_offer(&self, who: &str) -> Value {
         let offers = self.offers(who);
         let [offer] = <[Value; 1]>::try_from(offers).unwrap_or_else(|all| panic!("{all:?}"));
         offer
     }
 
     /// A participant does something with an offer.
-    fn does(&self, who: &str, verb: &str, digest: &str) -> (u16, Value) {
+    pub(super) fn does(&self, who: &str, verb: &str, digest: &str) -> (u16, Value) {
         let path = format!("topics/main/rules/offers/{digest}/{verb}");
         self.asks_api(who, &path, &json!({}))
     }
 
-    /// Ann accepts the only rule that she is offered. Returns its name.
+    /// Ann accepts the only rule that she is offered, which has no spot check. Returns its name.
     #[track_caller]
-    fn accepts(&self) -> String {
+    fn accepts(&mut self) -> String {
+        self.accepts_checked(&[])
+    }
+
+    /// Ann accepts the only rule that she is offered, of which these draws are spot checks. Returns its
+    /// name.
+    #[track_caller]
+    pub(super) fn accepts_checked(&mut self, checked: &[u32]) -> String {
         let offer = self.only_offer("ann");
+        self.draws(offer["rule"].as_str().unwrap(), checked);
         let (status, rule) = self.does("ann", "accept", offer["digest"].as_str().unwrap());
         assert_eq!(status, 200, "{rule}");
         assert_eq!(rule["rule"], offer["rule"], "{rule}");
@@ -60,17 +66,17 @@ impl Bank {
     }
 
     /// Ann ends a rule, and what she is answered.
-    fn ends(&self, who: &str, rule: &str) -> (u16, Value) {
+    pub(super) fn ends(&self, who: &str, rule: &str) -> (u16, Value) {
         self.asks_api(who, &format!("topics/main/rules/{rule}/end"), &json!({}))
     }
 
     /// Scout proposes a payment, ann looks at it for a while, and approves it.
-    fn is_approved_deliberately(&self, amount: u64) {
+    pub(super) fn is_approved_deliberately(&self, amount: u64) {
         self.is_approved_after(amount, |id| format!("proposals/{id}"));
     }
 
     /// Scout proposes a payment, ann asks the API for this path, and approves it a while later.
-    fn is_approved_after(&self, amount: u64, path: impl FnOnce(&str) -> String) {
+    pub(super) fn is_approved_after(&self, amount: u64, path: impl FnOnce(&str) -> String) {
         let (call, proposal) = self.is_proposed(amount);
         let id = proposal["id"].as_str().unwrap();
         let shown = self.gets("ann", &path(id)).to_string();
@@ -88,7 +94,7 @@ impl Bank {
         call.rest();
     }
 
-    fn portmoot_as(&self, who: &str, words: &[&str], code: i32) -> String {
+    pub(super) fn portmoot_as(&self, who: &str, words: &[&str], code: i32) -> String {
         let (url, token) = (self.gateway.url(), token(who));
         let words = [words, &["--url", &url, "--token", &token]].concat();
         self.home.run(&words).expect(code).stdout
@@ -129,6 +135,7 @@ fn what_was_looked_at_and_approved_becomes_a_rule_that_its_author_accepts() {
         let (status, refused) = bank.does(who, "accept", digest);
         assert_eq!((status, &refused["code"]), (404, &json!("unknown_target")));
     }
+    bank.draws(offer["rule"].as_str().unwrap(), &[]);
     let paid = bank.server.calls("pay");
     let waits = bank.propose(5);
     assert_eq!(bank.pending()["params"]["arguments"]["amount"], 5);
@@ -146,7 +153,8 @@ fn what_was_looked_at_and_approved_becomes_a_rule_that_its_author_accepts() {
         [&json!(2), &json!(1)],
         "{rule}"
     );
-    assert_eq!(bank.offers("ann"), [json!(null); 0]);
+    // Nothing but its next version is offered.
+    assert_eq!(bank.renewal_of(name)["uses"], 5);
     let (status, _) = bank.does("ann", "accept", digest);
     assert_eq!(status, 404, "once");
     for signal in ["KILL", "TERM"] {
@@ -426,55 +434,4 @@ fn the_wire_gives_models_no_way_to_accept() {
     let (status, refused) = bank.does("ann", "accept", digest);
     assert_eq!(status, 404, "{refused}");
     assert_eq!(bank.rules().len(), 0);
-}
-
-impl Bank {
-    /// Ann sends an acceptance, whose answer is never read.
-    fn sends_acceptance(&self, digest: &str) -> TcpStream {
-        let path = format!("/api/v1/topics/main/rules/offers/{digest}/accept");
-        let mut stream = TcpStream::connect(self.gateway.address()).unwrap();
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}",
-            self.gateway.address(),
-            token("ann")
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
-    }
-
-    fn journal(&self) -> String {
-        let path = self.home.path().join("data/journal.jsonl");
-        std::fs::read_to_string(path).unwrap()
-    }
-}
-
-#[test]
-fn a_crash_while_a_rule_is_accepted_leaves_it_in_force_or_offered() {
-    for is_written in [false, true] {
-        let mut bank = Bank::new();
-        bank.has_decided(&approvals());
-        let offer = bank.only_offer("ann");
-        let name = offer["rule"].as_str().unwrap();
-        let sent = bank.sends_acceptance(offer["digest"].as_str().unwrap());
-        if is_written {
-            let written = format!("\"record\":\"accepted\",\"topic\":\"main\",\"rule\":\"{name}\"");
-            until("it is written", || {
-                bank.journal().contains(&written).then_some(())
-            });
-        }
-        bank.restart("KILL");
-        drop(sent);
-        let in_force = bank.rules().iter().any(|rule| rule["rule"] == name);
-        assert!(in_force || !is_written);
-        if in_force {
-            assert_eq!(bank.offers("ann"), [json!(null); 0]);
-            bank.is_paid(20);
-        } else {
-            assert_eq!(bank.only_offer("ann"), offer);
-            let call = bank.propose(20);
-            assert_eq!(bank.pending()["params"]["arguments"]["amount"], 20);
-            drop(call);
-        }
-    }
 }

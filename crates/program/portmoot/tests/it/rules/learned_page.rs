@@ -7,6 +7,7 @@ use crate::ws::token;
 
 /// The digits that stand in the page in place of those that differ.
 const DIGEST: &str = "3f9ac01b22d4";
+const NEXT_DIGEST: &str = "9d04b6e7f1a8";
 const ID: &str = "learned-1c2d3e4f";
 const REJECTED: [&str; 2] = ["5e1f0c32", "00000000"];
 
@@ -37,27 +38,42 @@ fn timeless(text: &str) -> Vec<String> {
 #[test]
 fn the_page_shows_how_a_rule_is_learned_as_the_program_prints_it() {
     let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
-    let [_, _, _, offers, accept, _, _] = blocks_of(&page, "console").try_into().unwrap();
+    let [_, _, _, offers, accept, renewal, _, _] = blocks_of(&page, "console").try_into().unwrap();
     let mut bank = Bank::new();
     let showing = bank.proposals()[0]["id"].as_str().unwrap()[..8].to_owned();
     bank.has_decided(&past());
-    let (url, ann) = (bank.gateway.url(), token("ann"));
-    let run = |words: &[&str]| {
+    let run = |bank: &Bank, words: &[&str]| {
+        let (url, ann) = (bank.gateway.url(), token("ann"));
         let words = [words, &["--url", &url, "--token", &ann]].concat();
         bank.home.run(&words).expect(0).stdout
     };
-    let listed = run(&["rules", "offers"]);
+    let listed = run(&bank, &["rules", "offers"]);
     let digest = listed[..DIGEST.len()].to_owned();
-    let accepted = run(&["rules", "accept", &digest]);
+    let offer = bank.only_offer("ann");
+    bank.draws(offer["rule"].as_str().unwrap(), &[1]);
+    let accepted = run(&bank, &["rules", "accept", &digest]);
     let id = accepted.split('.').next().unwrap().to_owned();
+    bank.is_paid(20);
+    let (call, _) = bank.is_left(35);
+    bank.is_approved(call, 35);
+    for amount in [20, 35, 90, 20, 20] {
+        bank.is_paid(amount);
+    }
+    let renewed = run(&bank, &["rules", "offers"]);
+    let next_digest = renewed[..DIGEST.len()].to_owned();
     let plain = |text: &str| {
         let text = text
             .replace(&digest, DIGEST)
+            .replace(&next_digest, NEXT_DIGEST)
             .replace(&id, ID)
             .replace(&showing, REJECTED[0]);
         timeless(&text)
     };
-    for (shown, printed) in [(&offers, &listed), (&accept, &accepted)] {
+    for (shown, printed) in [
+        (&offers, &listed),
+        (&accept, &accepted),
+        (&renewal, &renewed),
+    ] {
         let (_, shown) = shown.split_once('\n').unwrap();
         assert_eq!(timeless(shown), plain(printed), "{printed}");
     }

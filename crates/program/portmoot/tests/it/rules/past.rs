@@ -95,18 +95,28 @@ pub(super) fn approvals() -> Vec<PastPayment> {
 impl Bank {
     /// Stops the gateway, gives it this past, and starts it again.
     pub(super) fn has_decided(&mut self, past: &[PastPayment]) {
-        self.gateway.signal("TERM");
-        self.gateway.wait();
+        self.has_decided_after(past, 0);
+    }
+
+    /// The same, after so many others.
+    pub(super) fn has_decided_after(&mut self, past: &[PastPayment], others: u64) {
         let digests = self.digests.split('"').skip(1).step_by(2);
         let digests: Vec<String> = digests.map(str::to_owned).collect();
         let digests: [String; 2] = digests.try_into().unwrap();
-        let records: Vec<Value> = (1..)
+        let records: Vec<Value> = (others + 1..)
             .zip(past)
             .map(|(number, one)| one.record(number, &digests))
             .collect();
+        self.has_recorded(&records);
+    }
+
+    /// Stops the gateway, gives its journal these records of rules, and starts it again.
+    pub(super) fn has_recorded(&mut self, records: &[Value]) {
+        self.gateway.signal("TERM");
+        self.gateway.wait();
         let journal = JournalWriter::open(&self.home.path().join("data")).unwrap();
         let ledger = journal.ledger::<RawRules>().unwrap();
-        ledger.append(&records).unwrap();
+        ledger.append(records).unwrap();
         drop((ledger, journal));
         self.start();
     }

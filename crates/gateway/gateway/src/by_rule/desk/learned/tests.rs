@@ -7,7 +7,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 use crate::by_rule::desk::RuleStanding;
-use crate::by_rule::kept::RuleBook;
+use crate::by_rule::kept::{KeptRules, RuleBook};
 
 const NOW_MS: u64 = 1_795_780_800_000;
 
@@ -35,13 +35,26 @@ impl Stage {
     }
 
     fn accept_beside(&self, rule: &CallRule, seen: SeenRejections) -> Result<(), Refusal> {
-        let offer = AcceptedOffer {
-            rule: rule.clone(),
-            seen,
-            incarnations: &Incarnations::default(),
-            at_ms: NOW_MS,
-        };
-        self.desk.accept(&self.ledgers, offer)
+        self.desk.accept(&self.ledgers, accepted(rule, None, seen))
+    }
+
+    /// Accepts the next version of a rule.
+    fn renew(&self, next: &CallRule, before: &RuleName) -> Result<(), Refusal> {
+        let seen = self.desk.seen_rejections().unwrap();
+        self.desk
+            .accept(&self.ledgers, accepted(next, Some(before.clone()), seen))
+    }
+
+    /// Takes all places in the journal's queue, also those that writes of before give back.
+    fn full_queue(&self) -> Vec<store::JournalPermit<KeptRules>> {
+        let mut permits = Vec::new();
+        for _ in 0..1_000 {
+            while let Ok(permit) = self.ledgers.rules.reserve() {
+                permits.push(permit);
+            }
+            std::thread::yield_now();
+        }
+        permits
     }
 
     /// The ids of the rules that match calls.
@@ -56,6 +69,30 @@ impl Stage {
         self.ledgers.rules.append(&[]).unwrap();
         self.ledgers.rules.state(|kept| kept.of_topic("main"))
     }
+}
+
+fn accepted<'o>(
+    rule: &CallRule,
+    renews: Option<RuleName>,
+    seen: SeenRejections,
+) -> AcceptedOffer<'o> {
+    static NONE: std::sync::LazyLock<Incarnations> =
+        std::sync::LazyLock::new(Incarnations::default);
+    AcceptedOffer {
+        rule: rule.clone(),
+        renews,
+        seen,
+        incarnations: &NONE,
+        at_ms: NOW_MS,
+    }
+}
+
+/// The next version of a rule.
+fn next_of(rule: &CallRule) -> CallRule {
+    let mut next = rule.clone();
+    next.name.version += 1;
+    next.uses = Some(9);
+    next
 }
 
 /// A rule that approves payments up to 100 by scout.
@@ -98,10 +135,7 @@ fn rejection(tool: &str, amount: u64) -> RuleEvidence {
 fn a_rule_is_in_force_once_the_journal_has_its_acceptance() {
     let stage = Stage::new();
     let one = rule("learned-1", "ann");
-    let mut permits = Vec::new();
-    while let Ok(permit) = stage.ledgers.rules.reserve() {
-        permits.push(permit);
-    }
+    let permits = stage.full_queue();
     let refused = stage.accept(&one).unwrap_err();
     assert_eq!(refused.code, RefusalCode::LogUnavailable);
     assert_eq!(stage.matching(), [""; 0]);
@@ -203,9 +237,10 @@ fn no_more_rules_are_learned_than_the_limit_and_of_one_author_than_its_share() {
         records.iter().for_each(|record| stage.desk.apply(record));
     };
     let is_full = |author: &str| {
-        let dismissed = stage
-            .desk
-            .dismiss(&stage.ledgers, rule("learned-2", author), NOW_MS);
+        let dismissed =
+            stage
+                .desk
+                .dismiss(&stage.ledgers, &rule("learned-2", author), None, NOW_MS);
         dismissed.is_err_and(|refusal| refusal.code == RefusalCode::Overloaded)
     };
     dismiss("ann", share - 1);
@@ -268,4 +303,90 @@ fn an_ended_rule_decides_nothing_any_more() {
         .desk
         .put_in_force(&[], true, &Incarnations::default(), NOW_MS);
     assert_eq!(stage.matching(), [""; 0]);
+}
+
+#[test]
+fn a_next_version_takes_the_place_of_the_present_one() {
+    let stage = Stage::new();
+    let one = rule("learned-1", "ann");
+    let next = next_of(&one);
+    let refused = stage.renew(&next, &one.name).unwrap_err();
+    assert_eq!(refused.code, RefusalCode::Conflict);
+    stage.accept(&one).unwrap();
+    let permits = stage.full_queue();
+    let refused = stage.renew(&next, &one.name).unwrap_err();
+    assert_eq!(refused.code, RefusalCode::LogUnavailable);
+    // The present one goes on.
+    assert_eq!(stage.desk.lock().set.rules(), std::slice::from_ref(&one));
+    drop(permits);
+    let cause = vec![(one.name.clone(), SuspendCause::BudgetSpent)];
+    let suspended = stage.desk.suspend(&mut stage.desk.lock(), cause, NOW_MS);
+    stage.desk.write(&stage.ledgers, suspended);
+    stage.renew(&next, &one.name).unwrap();
+    {
+        let state = stage.desk.lock();
+        assert_eq!(state.set.rules(), std::slice::from_ref(&next));
+        assert_eq!(state.whole.rules(), std::slice::from_ref(&next));
+        assert_eq!(state.standing(&next), RuleStanding::InForce);
+        assert_eq!(state.all().count(), 1);
+    }
+    assert_eq!(stage.journaled(), stage.desk.lock().book);
+    // Once, and the version before does not come back.
+    for (again, before) in [(&next, &one.name), (&one, &next.name)] {
+        let refused = stage.renew(again, before).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Conflict);
+    }
+    stage
+        .desk
+        .put_in_force(&[], true, &Incarnations::default(), NOW_MS);
+    assert_eq!(stage.desk.lock().set.rules(), [next]);
+}
+
+#[test]
+fn a_rule_is_not_ended_while_its_next_version_is_being_accepted() {
+    let stage = Stage::new();
+    let one = rule("learned-1", "ann");
+    stage.accept(&one).unwrap();
+    stage.desk.lock().accepting.push(AcceptingRule {
+        rule: Arc::new(next_of(&one)),
+        contradicted: None,
+    });
+    let boss = ParticipantId::new("boss").unwrap();
+    let ended = stage.desk.end(&stage.ledgers, &one.name, &boss, NOW_MS);
+    assert_eq!(ended.unwrap_err().code, RefusalCode::Conflict);
+    // A rejection suspends both versions.
+    let records = stage.desk.contradict(&rejection("learned-1", 5), NOW_MS);
+    assert_eq!(records.len(), 2, "{records:?}");
+}
+
+#[test]
+fn an_end_that_cannot_be_written_suspends_and_can_be_tried_again() {
+    let stage = Stage::new();
+    let one = rule("learned-1", "ann");
+    stage.accept(&one).unwrap();
+    let boss = ParticipantId::new("boss").unwrap();
+    let end = || stage.desk.end(&stage.ledgers, &one.name, &boss, NOW_MS);
+    let permits = stage.full_queue();
+    let refused = end().unwrap_err();
+    assert_eq!(refused.code, RefusalCode::LogUnavailable);
+    assert_eq!(stage.matching(), [""; 0]);
+    let standing = stage.desk.lock().standing(&one);
+    let suspended = matches!(
+        standing,
+        RuleStanding::Suspended {
+            cause: SuspendCause::LogUnavailable,
+            ..
+        }
+    );
+    assert!(suspended, "{standing:?}");
+    let refused = stage
+        .desk
+        .dismiss(&stage.ledgers, &rule("learned-2", "ann"), None, NOW_MS);
+    assert_eq!(refused.unwrap_err().code, RefusalCode::LogUnavailable);
+    assert_eq!(stage.desk.used_up().len(), 1);
+    drop(permits);
+    end().unwrap();
+    stage.desk.write(&stage.ledgers, Vec::new());
+    assert_eq!(stage.desk.lock().all().count(), 0);
+    assert_eq!(stage.journaled(), stage.desk.lock().book);
 }
