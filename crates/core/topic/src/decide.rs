@@ -12,9 +12,18 @@ use crate::{
     event::{Decision, Terms},
     members::Member,
     operations::State,
-    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, Unpublished},
+    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, RulingForm, Unpublished},
     refusals,
 };
+
+/// The names by which capabilities judge what is proposed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    /// Servers' own, as in envelopes.
+    Servers,
+    /// Public ones, as MCP clients know them.
+    Clients,
+}
 
 impl<H: Handles> Topic<H> {
     /// Takes a participant's decision, or refuses it.
@@ -161,33 +170,54 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::Decided);
         }
         let granted = self.granted_to(&ruling.by, ruling.outside.as_ref(), narrowing);
-        // An envelope names what servers call it; a decision without one, what clients call it.
-        let may_request = if ruling.is_envelope() {
-            proposal.is_asked_for(&granted)
-        } else {
-            self.covers_as_call(&granted, proposal)
+        let has_right = match ruling.form() {
+            // It is the request itself, so the right to approve is not enough.
+            RulingForm::Request => proposal.is_asked_for(&granted),
+            RulingForm::Envelope => self.has_right_to_decide(&granted, proposal, NamedBy::Servers),
+            RulingForm::Plain => self.has_right_to_decide(&granted, proposal, NamedBy::Clients),
         };
-        if may_request {
+        if has_right {
             Ok(())
         } else {
             Err(Cause::NotAdmitted)
         }
     }
 
+    /// Whether a participant with these capabilities may decide about another one's proposal: it
+    /// could make the request itself, or may approve it. An envelope names what servers call it; a
+    /// decision without one (API, command line, built-in tools), what clients call it.
+    pub(crate) fn has_right_to_decide(
+        &self,
+        capabilities: &Capabilities,
+        proposal: &Proposal<H>,
+        by: NamedBy,
+    ) -> bool {
+        let terms = &proposal.terms;
+        if by == NamedBy::Servers || terms.to.is_empty() {
+            return proposal.is_decidable_by(capabilities);
+        }
+        let own = terms.context.as_deref();
+        terms.to.iter().all(|one| {
+            let called = self.as_called(proposal, one);
+            called.is_decidable(capabilities, terms.method.as_str(), own, one)
+        })
+    }
+
+    /// Whether it may decide under one of the names at least.
+    pub(crate) fn could_rule(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+        let mut names = [NamedBy::Servers, NamedBy::Clients].into_iter();
+        names.any(|by| self.has_right_to_decide(capabilities, proposal, by))
+    }
+
     /// Whether a participant with these capabilities could make the proposed request: as an
     /// envelope under the server's own name, or as a call under its public one.
-    pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+    fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         proposal.is_asked_for(capabilities) || self.covers_as_call(capabilities, proposal)
     }
 
     /// Whether it could make the proposed request as MCP clients name it: at each server under the
-    /// public name, at other participants by the kind. Decisions without an envelope (API, command
-    /// line, built-in tools) are judged so.
-    pub(crate) fn covers_as_call(
-        &self,
-        capabilities: &Capabilities,
-        proposal: &Proposal<H>,
-    ) -> bool {
+    /// public name, at other participants by the kind.
+    fn covers_as_call(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         if proposal.terms.to.is_empty() {
             return proposal.is_asked_for(capabilities);
         }
@@ -209,8 +239,8 @@ impl<H: Handles> Topic<H> {
             .is_admitted(capabilities, method, own, to)
     }
 
-    /// Whether a participant with these capabilities could make a request for an entry of one
-    /// addressee, as [`Topic::may_see_proposal`] judges a proposal of it that is no longer kept.
+    /// Whether a participant with these capabilities could decide about a request for an entry of
+    /// one addressee, as [`Topic::may_see_proposal`] judges a proposal of it that is no longer kept.
     pub fn covers_request(
         &self,
         capabilities: &Capabilities,
@@ -218,10 +248,9 @@ impl<H: Handles> Topic<H> {
         target: &str,
         to: &ParticipantId,
     ) -> bool {
-        let is_asked_for = KindRef::request(method, Some(target))
-            .is_ok_and(|kind| capabilities.admits(kind, &[to.as_str()]));
         let called = self.catalog.client_name(to, method, target);
-        is_asked_for || called.is_admitted(capabilities, method, Some(target), to)
+        capabilities.admits_deciding(method, Some(target), &[to.as_str()])
+            || called.is_decidable(capabilities, method, Some(target), to)
     }
 
     /// The public name or URI of what is proposed to a server.

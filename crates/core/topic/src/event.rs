@@ -176,8 +176,8 @@ pub enum Event<'a, H: Handles> {
         /// The digests, in the order of their times.
         closed: Vec<(u64, u128)>,
     },
-    /// A participant decides about a proposal. Any participant that could make the request may
-    /// approve or reject it, except its proposer; only its proposer may withdraw it, with an access
+    /// A participant decides about a proposal. Any participant that could make the request, or may
+    /// approve it, may approve or reject it, except its proposer; only its proposer may withdraw it, with an access
     /// token that is good for it. The first decision counts.
     Decide {
         /// The proposal.

@@ -7,6 +7,7 @@ use model::{Capabilities, Narrowing, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
+    decide::NamedBy,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
     members::Member,
     proposals::Proposal,
@@ -65,8 +66,8 @@ impl<H: Handles> Topic<H> {
         self.proposals.proposers()
     }
 
-    /// Whether `who` may see a proposal: its proposer, and every participant that could make the
-    /// request. `capabilities` are narrowed to the scope of its access token, if that has one: its
+    /// Whether `who` may see a proposal: its proposer, and every participant that could decide
+    /// about it. `capabilities` are narrowed to the scope of its access token, if that has one: its
     /// own proposals must be in that scope too.
     pub fn may_see_proposal(
         &self,
@@ -79,7 +80,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether `who` could approve or reject a proposal that is not over without an envelope: every
-    /// participant that could make the call under its public name, except its proposer. A pause
+    /// participant that could make the call under its public name or may approve it, except its
+    /// proposer. A pause
     /// aside: see [`Topic::is_braked`].
     pub fn could_decide(
         &self,
@@ -92,7 +94,7 @@ impl<H: Handles> Topic<H> {
         };
         proposal.is_open()
             && proposal.terms.by != *who
-            && self.covers_as_call(capabilities, proposal)
+            && self.has_right_to_decide(capabilities, proposal, NamedBy::Clients)
     }
 
     /// The proposed request in full, and whether the proposal is on disk.
@@ -152,7 +154,7 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
     ) -> bool {
         (proposal.is_of(who) && self.is_in_scope(capabilities.scope(), proposal))
-            || self.covers(capabilities, proposal)
+            || self.could_rule(capabilities, proposal)
     }
 
     /// A proposal with the participants that could decide, and those that are missing.
@@ -191,7 +193,7 @@ impl<H: Handles> Topic<H> {
             .callers()
             .filter(|member| member.id != proposal.terms.by && !member.braked);
         others
-            .filter(|member| self.covers(&member.capabilities, proposal))
+            .filter(|member| self.could_rule(&member.capabilities, proposal))
             .map(|member| member.id.clone())
             .take(DECIDERS_SHOWN_MAX)
             .collect()

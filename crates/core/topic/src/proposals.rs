@@ -16,7 +16,8 @@ use crate::{Handles, deadlines::Deadlines, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
 pub(crate) use proposal::{
-    Approval, Decided, LastState, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished,
+    Approval, Decided, LastState, Phase, Proposal, RoomCall, RoomRequests, Ruling, RulingForm,
+    Unpublished,
 };
 pub use rejected::REJECTED_PROPOSALS_MAX;
 use rejected::RejectedIds;

@@ -117,10 +117,27 @@ impl<H: Handles> Ruling<H> {
         ruling
     }
 
-    /// Whether it came as an envelope.
-    pub(crate) fn is_envelope(&self) -> bool {
-        self.requested.is_some() || self.unpublished.is_some()
+    /// The form in which it came.
+    pub(crate) fn form(&self) -> RulingForm {
+        if self.requested.is_some() {
+            RulingForm::Request
+        } else if self.unpublished.is_some() {
+            RulingForm::Envelope
+        } else {
+            RulingForm::Plain
+        }
     }
+}
+
+/// The form of a decision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RulingForm {
+    /// An envelope that is the proposed request.
+    Request,
+    /// Another envelope.
+    Envelope,
+    /// No envelope: it came through the API, the command line or a built-in tool.
+    Plain,
 }
 
 /// A call of a request in the room.
@@ -265,6 +282,12 @@ impl<H: Handles> Proposal<H> {
     pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
         KindRef::request(self.terms.method.as_str(), self.terms.context.as_deref())
             .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
+    }
+
+    /// Whether these capabilities let a participant decide about it by an envelope.
+    pub(crate) fn is_decidable_by(&self, capabilities: &Capabilities) -> bool {
+        let (method, context) = (self.terms.method.as_str(), self.terms.context.as_deref());
+        capabilities.admits_deciding(method, context, &self.addressees())
     }
 
     /// Whether it is open to decisions.

@@ -9,6 +9,7 @@
 
 mod admission;
 mod api_calls;
+mod approvers;
 mod attacks;
 mod audit;
 mod audit_log;
