@@ -39,8 +39,13 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.refuse_ruling(id, ruling, Cause::Decided);
         };
-        if matches!(proposal.phase, Phase::Opening) && proposal.queued.is_none() {
-            // It is judged once the opening is on disk.
+        let is_awaited = match &proposal.phase {
+            Phase::Opening => true,
+            Phase::Deciding(before) => before.is_partial,
+            Phase::Pending | Phase::Running | Phase::Ending(_) => false,
+        };
+        if is_awaited && proposal.queued.is_none() {
+            // It is judged once the opening is on disk, or the approval before it.
             proposal.queued = Some(Box::new(ruling));
             return;
         }
@@ -76,7 +81,7 @@ impl<H: Handles> Topic<H> {
         if self.are_away(terms, &ruling.named) {
             return Err(Cause::Away);
         }
-        Ok(())
+        self.may_count(proposal, ruling)
     }
 
     /// Whether a server has changed what is proposed, and callers do not get it.
@@ -119,13 +124,19 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Gives a decision to the journal. It counts once it is on disk: see [`Topic::written`].
-    fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
+    fn rule(&mut self, id: OperationId, mut ruling: Ruling<H>) {
+        ruling.is_partial = self.is_partial(id, &ruling);
+        if ruling.approves.is_some() && !ruling.is_partial {
+            self.keep_counting(id, &ruling.by);
+        }
         let Ruling {
             by,
             state,
             reason,
             handle,
             fulfilment,
+            amended,
+            is_partial,
             ..
         } = ruling.clone();
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
@@ -133,13 +144,24 @@ impl<H: Handles> Topic<H> {
             return;
         };
         proposal.updated_ms = self.now_ms;
-        let content = proposal.content.clone();
-        let record = ProposalChange::Decided {
-            by,
-            state,
-            reason,
-            fulfilment,
-            ruling: handle,
+        let is_amended = amended.is_some();
+        let content = match amended {
+            Some(amended) => amended.content,
+            None => proposal.content.clone(),
+        };
+        let record = match handle {
+            Some(ruling) if is_partial => ProposalChange::Counted {
+                by,
+                amended: is_amended,
+                ruling,
+            },
+            handle => ProposalChange::Decided {
+                by,
+                state,
+                reason,
+                fulfilment,
+                ruling: handle,
+            },
         };
         self.effects.push(Effect::Store {
             proposal: id,
@@ -277,12 +299,15 @@ impl<H: Handles> Topic<H> {
     /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal
     /// cannot write.
     pub(crate) fn written(&mut self, id: OperationId, stored: bool) {
-        let Some(proposal) = self.proposals.get_mut(id) else {
+        let Some(proposal) = self.proposals.get(id) else {
             return;
         };
         match proposal.phase.clone() {
             Phase::Opening if stored => self.opened(id),
             Phase::Opening => self.not_opened(id),
+            Phase::Deciding(ruling) if stored && ruling.is_partial => {
+                self.count_approval(id, *ruling);
+            }
             Phase::Deciding(ruling) if stored && ruling.state == ProposalState::Running => {
                 self.approved(id, *ruling);
             }
@@ -291,12 +316,9 @@ impl<H: Handles> Topic<H> {
                 self.closed(id, *ruling, stored)
             }
             Phase::Deciding(ruling) => {
-                let recalled = proposal.recalled.take();
                 self.proposals.turn(id, Phase::Pending);
                 self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
-                if let Some(reason) = recalled {
-                    self.recall(id, reason);
-                }
+                self.go_on_undecided(id);
             }
             // The proposal is over even if the journal fails. After a restart it is settled once
             // more, and never runs again.

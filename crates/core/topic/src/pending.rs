@@ -40,7 +40,9 @@ impl<H: Handles> Topic<H> {
                 && (all || proposal.over.is_none())
                 && self.may_see(proposal, who, capabilities)
         });
-        found.map(|(id, proposal)| glance(id, proposal)).collect()
+        found
+            .map(|(id, proposal)| self.glance(id, proposal))
+            .collect()
     }
 
     /// Proposals that are open to decisions, with their contents, in no order.
@@ -159,7 +161,7 @@ impl<H: Handles> Topic<H> {
 
     /// A proposal with the participants that could decide, and those that are missing.
     pub(crate) fn view(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
-        let mut view = glance(id, proposal);
+        let mut view = self.glance(id, proposal);
         if view.state == ProposalState::Pending {
             view.deciders = self.deciders(proposal);
             view.absent = self.absent(&proposal.terms.to);
@@ -198,27 +200,37 @@ impl<H: Handles> Topic<H> {
             .take(DECIDERS_SHOWN_MAX)
             .collect()
     }
-}
 
-/// A proposal alone, as lists of proposals show it.
-fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
-    let decided = proposal.decided.as_ref();
-    let over = proposal.over.as_ref();
-    ProposalView {
-        id,
-        by: proposal.terms.by.clone(),
-        envelope: Arc::clone(&proposal.terms.envelope),
-        content: proposal.content.clone(),
-        held: proposal.held,
-        state: proposal.state(),
-        reason: over.and_then(|over| over.reason.clone()),
-        decided_by: decided.map(|decided| decided.by.clone()),
-        ruling: decided.and_then(|decided| decided.ruling.clone()),
-        fulfilment: proposal.fulfilment.clone(),
-        in_room: proposal.run_until_ms.is_some(),
-        answer: proposal.answer.clone(),
-        updated_ms: proposal.updated_ms,
-        deciders: Vec::new(),
-        absent: Vec::new(),
+    /// A proposal alone, as lists of proposals show it.
+    fn glance(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
+        let decided = proposal.decided.as_ref();
+        let over = proposal.over.as_ref();
+        let approvals: Vec<_> = if proposal.is_pending() {
+            self.counting(proposal).collect()
+        } else {
+            proposal.approved_by.iter().collect()
+        };
+        let approved_by = approvals.into_iter();
+        ProposalView {
+            id,
+            by: proposal.terms.by.clone(),
+            envelope: Arc::clone(&proposal.terms.envelope),
+            content: proposal.content.clone(),
+            held: proposal.held,
+            state: proposal.state(),
+            reason: over.and_then(|over| over.reason.clone()),
+            approvals: proposal.terms.approvals.max(1),
+            approved_by: approved_by
+                .map(|one| (one.by.clone(), one.ruling.clone()))
+                .collect(),
+            decided_by: decided.map(|decided| decided.by.clone()),
+            ruling: decided.and_then(|decided| decided.ruling.clone()),
+            fulfilment: proposal.fulfilment.clone(),
+            in_room: proposal.run_until_ms.is_some(),
+            answer: proposal.answer.clone(),
+            updated_ms: proposal.updated_ms,
+            deciders: Vec::new(),
+            absent: Vec::new(),
+        }
     }
 }

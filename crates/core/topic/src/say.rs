@@ -423,7 +423,9 @@ impl<H: Handles> Topic<H> {
         };
         let never_runs = match &proposal.phase {
             Phase::Opening | Phase::Pending => true,
-            Phase::Deciding(ruling) => ruling.state == ProposalState::Withdrawn,
+            Phase::Deciding(ruling) => {
+                ruling.is_partial || ruling.state == ProposalState::Withdrawn
+            }
             Phase::Ending(last) => {
                 matches!(
                     last.state,

@@ -175,7 +175,7 @@ fn an_envelope_of_who_may_approve_rejects_and_fulfils_nothing() {
         about(),
         &payload,
     );
-    reviewer.refused("f2", "reserved_namespace");
+    reviewer.refused("f2", "capability_violation");
     reviewer.send(
         "portmoot/reject",
         "r1",
@@ -199,7 +199,7 @@ fn an_approval_for_an_hour_is_given_by_who_may_approve() {
         let path = format!("participants/{whom}/grants?topic=main");
         api(&gateway, by, "POST", &path, &body).status
     };
-    // Not for longer, not for ever, not to itself, and to nobody who may not propose it.
+    // Not for longer, not for ever, not to itself, and to none that may not propose it.
     assert_eq!(grant("reviewer", "scout", json!(3_601)), 403);
     assert_eq!(grant("reviewer", "scout", Value::Null), 403);
     assert_eq!(grant("both", "both", json!(60)), 403);

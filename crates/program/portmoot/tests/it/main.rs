@@ -124,6 +124,7 @@ mod public_names;
 mod python_client;
 mod questions_between_eras;
 mod questions_on_pipes;
+mod quorum;
 mod real;
 mod registry;
 mod reload;
