@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{Capability, CapabilityError, KindRef};
+use crate::{APPROVE, Capability, CapabilityError, KindRef, REQUEST};
 
 /// The most capabilities in one set that configuration should accept.
 pub const CAPABILITIES_MAX: usize = 1024;
@@ -155,6 +155,38 @@ impl Capabilities {
     pub fn covers(&self, other: &Capability) -> bool {
         self.all.iter().any(|own| own.includes(other))
             && self.scope_admits(|scope| scope.covers(other))
+    }
+
+    /// Whether these capabilities let a participant decide about a proposed request: they admit the
+    /// request itself, or its approval. A scope may have either of the two.
+    pub fn admits_deciding(
+        &self,
+        method: &str,
+        context: Option<&str>,
+        addressees: &[&str],
+    ) -> bool {
+        let kinds = [
+            KindRef::request(method, context),
+            KindRef::approval(method, context),
+        ];
+        let mut kinds = kinds.iter().flatten();
+        kinds.any(|kind| self.own_position(*kind, addressees).is_some())
+            && self.scope_admits(|scope| scope.admits_deciding(method, context, addressees))
+    }
+
+    /// Whether one of these capabilities admits every act that one of `others` admits, and so does
+    /// the scope.
+    pub fn covers_one_of(&self, others: &[Capability]) -> bool {
+        let mut own = self.all.iter();
+        own.any(|own| others.iter().any(|other| own.includes(other)))
+            && self.scope_admits(|scope| scope.covers_one_of(others))
+    }
+
+    /// Whether they let a participant decide about some proposal.
+    pub fn admits_some_deciding(&self) -> bool {
+        let mut own = self.all.iter();
+        own.any(|own| own.admits_head(REQUEST) || own.admits_head(APPROVE))
+            && self.scope_admits(Capabilities::admits_some_deciding)
     }
 
     /// Whether some act with this head is admitted, towards some addressee.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     context::is_unambiguous,
-    kind::{KindRef, reserved},
+    kind::{KindRef, REQUEST, reserved},
     pattern::Pattern,
 };
 
@@ -219,6 +219,18 @@ impl Capability {
                 .as_ref()
                 .is_none_or(|context| context.overlaps(shape))
             && self.reaches(addressees)
+    }
+
+    /// The capability to propose or approve the requests that this one admits, if it is for
+    /// requests alone: its own parts and addressees behind another head.
+    #[must_use]
+    pub fn of_requests_under(&self, head: &str) -> Option<Self> {
+        let rest = self.text.strip_prefix(REQUEST)?;
+        let other = Self::parse(&format!("{head}{rest}")).ok()?;
+        (rest.is_empty() || rest.starts_with(':')).then(|| Self {
+            to: self.to.clone(),
+            ..other
+        })
     }
 
     /// Whether this capability admits every act that `other` admits: a participant may not grant

@@ -6,6 +6,9 @@ use std::fmt;
 pub const REQUEST: &str = "mcp/request";
 /// The head of a proposal: a request for another participant to make.
 pub const PROPOSAL: &str = "mcp/proposal";
+/// The head of capabilities to decide about proposals of requests without the right to make them.
+/// No envelope has it.
+pub const APPROVE: &str = "mcp/approve";
 /// The kind of an envelope that rejects a proposal, and the capability to send it.
 pub const REJECT: &str = "portmoot/reject";
 /// The kind under which a participant is paused, and the capability to pause and resume others.
@@ -38,8 +41,8 @@ pub enum KindError {
 
 /// A kind in borrowed parts, so that admission allocates nothing.
 ///
-/// Always well formed: it can only be made by [`KindRef::parse`], [`KindRef::request`] and
-/// [`KindRef::proposal`].
+/// Always well formed: it can only be made by [`KindRef::parse`], [`KindRef::request`],
+/// [`KindRef::proposal`] and [`KindRef::approval`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KindRef<'a> {
     head: &'a str,
@@ -79,6 +82,14 @@ impl<'a> KindRef<'a> {
     /// As [`KindRef::request`].
     pub fn proposal(method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
         Self::promised(PROPOSAL, method, context)
+    }
+
+    /// The act of deciding about a proposed request: `mcp/approve:METHOD[:CONTEXT]`.
+    ///
+    /// # Errors
+    /// As [`KindRef::request`].
+    pub fn approval(method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
+        Self::promised(APPROVE, method, context)
     }
 
     fn plain(text: &'a str) -> Result<Self, KindError> {

@@ -45,7 +45,7 @@ pub use ids::{
     ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId,
     RULES, SYSTEM, TopicName, account,
 };
-pub use kind::{KindError, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST, RESUME};
+pub use kind::{APPROVE, KindError, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST, RESUME};
 pub use latest::Latest;
 pub use list::{ListKind, ListenFilter};
 pub use log_level::LogLevel;

@@ -1,7 +1,8 @@
 //! Rule on the arguments of calls: scope, conditions, guards and limits.
 
 use model::{
-    Capabilities, Capability, CapabilityError, Digest, KindRef, NamePattern, ParticipantId, REQUEST,
+    APPROVE, Capabilities, Capability, CapabilityError, Digest, KindRef, NamePattern,
+    ParticipantId, REQUEST,
 };
 
 use crate::conditions::Conditions;
@@ -77,9 +78,14 @@ impl RuleScope {
     /// The kind of the calls, as rules write it.
     #[must_use]
     pub fn kind(&self) -> String {
+        self.act(REQUEST)
+    }
+
+    /// An act with this head on what the calls name.
+    fn act(&self, head: &str) -> String {
         match &self.target {
-            Some(target) => format!("{REQUEST}:{}:{target}", self.method),
-            None => format!("{REQUEST}:{}", self.method),
+            Some(target) => format!("{head}:{}:{target}", self.method),
+            None => format!("{head}:{}", self.method),
         }
     }
 
@@ -130,13 +136,18 @@ pub enum TermError {
 }
 
 impl CallRule {
-    /// The right that its author must have, at its creation and at each use: to make the call, or
-    /// all calls of its method if it names none, at the participant that runs it.
+    /// The rights of which its author must have one, at its creation and at each use: to make the
+    /// call, or to approve it; all calls of its method if it names none, at the participant that
+    /// runs it.
     ///
     /// # Errors
     /// The scope has a name with `*` or one that is too long: no capability can name it alone.
-    pub fn capability(&self) -> Result<Capability, CapabilityError> {
-        let kind = self.scope.kind();
+    fn rights(&self) -> Result<[Capability; 2], CapabilityError> {
+        Ok([self.right(REQUEST)?, self.right(APPROVE)?])
+    }
+
+    fn right(&self, head: &str) -> Result<Capability, CapabilityError> {
+        let kind = self.scope.act(head);
         let to = self.scope.to.as_ref().map(ParticipantId::as_str);
         if kind.contains('*') || to.is_some_and(|to| to.contains('*')) {
             return Err(CapabilityError::WideWildcard);
@@ -151,7 +162,8 @@ impl CallRule {
     /// Whether these capabilities of its author cover all that the rule decides.
     #[must_use]
     pub fn is_within(&self, author: &Capabilities) -> bool {
-        self.capability().is_ok_and(|needed| author.covers(&needed))
+        self.rights()
+            .is_ok_and(|rights| author.covers_one_of(&rights))
     }
 
     /// Checks that the rule, accepted now, lasts neither too short nor too long. Nothing is

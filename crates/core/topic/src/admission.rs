@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, GATEWAY, KindRef, MethodFacts, Narrowing, PROPOSAL, REQUEST};
+use model::{APPROVE, Capabilities, GATEWAY, KindRef, MethodFacts, Narrowing, PROPOSAL, REQUEST};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::Cause;
@@ -225,12 +225,13 @@ impl Looker<'_> {
     }
 }
 
-/// Whether some of these capabilities, whatever their scope leaves of them, is for another envelope
-/// than a request.
+/// Whether some of these capabilities, whatever their scope leaves of them, is for an envelope that
+/// is no request.
 fn sends(capabilities: &Capabilities) -> bool {
-    capabilities
+    let mut heads = capabilities
         .iter()
-        .any(|one| one.as_str().split(':').next() != Some(REQUEST))
+        .filter_map(|one| one.as_str().split(':').next());
+    heads.any(|head| head != REQUEST && head != APPROVE)
 }
 
 /// The built-in tool that a request calls: its effects decide which callers may use it.
@@ -298,7 +299,8 @@ impl BuiltinTool {
     /// Whether the tool is of use to a caller with these capabilities. Each decision, message or
     /// request by the tool is judged again.
     ///
-    /// - Deciding: callers that may make some request, because a participant may propose it.
+    /// - Deciding: callers that may make or approve some request, because a participant may propose
+    ///   it.
     /// - Looking: callers that may decide, or propose.
     /// - Waiting and withdrawing: callers that may propose.
     /// - Sending: callers that may send some envelope other than requests, which are calls.
@@ -307,10 +309,13 @@ impl BuiltinTool {
     ///   the room.
     pub fn is_for(self, capabilities: &Capabilities) -> bool {
         match self {
-            Self::ListProposals | Self::ShowProposal | Self::Proxy | Self::SearchTools => {
+            Self::ListProposals | Self::ShowProposal => {
+                capabilities.admits_some_deciding() || capabilities.admits_head(PROPOSAL)
+            }
+            Self::Proxy | Self::SearchTools => {
                 capabilities.admits_head(REQUEST) || capabilities.admits_head(PROPOSAL)
             }
-            Self::ApproveProposal | Self::RejectProposal => capabilities.admits_head(REQUEST),
+            Self::ApproveProposal | Self::RejectProposal => capabilities.admits_some_deciding(),
             Self::WithdrawProposal | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
             Self::Say => sends(capabilities) && capabilities.scope().is_none_or(sends),
             Self::ReadMessages | Self::ListParticipants => true,
@@ -476,6 +481,10 @@ mod builtin_tests {
         check(
             &["mcp/request:tools/call:a*"],
             &[look, decide, read, find].concat(),
+        );
+        check(
+            &["mcp/approve:tools/call:a*"],
+            &[look, decide, read].concat(),
         );
         check(
             &["mcp/proposal:tools/call:a*"],

@@ -44,6 +44,24 @@ impl ClientName {
             Self::None => admits_kind(capabilities, method, own, to.as_str()),
         }
     }
+
+    /// Whether these capabilities let a participant decide about a proposal of a request to a
+    /// participant for what has this name, and that name there.
+    pub(crate) fn is_decidable(
+        &self,
+        capabilities: &Capabilities,
+        method: &str,
+        own: Option<&str>,
+        to: &ParticipantId,
+    ) -> bool {
+        let named = match self {
+            Self::Public(public) => Some(public.as_str()),
+            Self::Hidden => return false,
+            Self::None => own,
+        };
+        self.is_admitted(capabilities, method, own, to)
+            || capabilities.admits_deciding(method, named, &[to.as_str()])
+    }
 }
 
 /// A server's place in the configured order. It changes only with

@@ -12,9 +12,18 @@ use crate::{
     event::{Decision, Terms},
     members::Member,
     operations::State,
-    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, Unpublished},
+    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, RulingForm, Unpublished},
     refusals,
 };
+
+/// The names by which capabilities judge what is proposed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    /// Servers' own, as in envelopes.
+    Servers,
+    /// Public ones, as MCP clients know them.
+    Clients,
+}
 
 impl<H: Handles> Topic<H> {
     /// Takes a participant's decision, or refuses it.
@@ -30,8 +39,13 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.refuse_ruling(id, ruling, Cause::Decided);
         };
-        if matches!(proposal.phase, Phase::Opening) && proposal.queued.is_none() {
-            // It is judged once the opening is on disk.
+        let is_awaited = match &proposal.phase {
+            Phase::Opening => true,
+            Phase::Deciding(before) => before.is_partial,
+            Phase::Pending | Phase::Running | Phase::Ending(_) => false,
+        };
+        if is_awaited && proposal.queued.is_none() {
+            // It is judged once the opening is on disk, or the approval before it.
             proposal.queued = Some(Box::new(ruling));
             return;
         }
@@ -67,7 +81,7 @@ impl<H: Handles> Topic<H> {
         if self.are_away(terms, &ruling.named) {
             return Err(Cause::Away);
         }
-        Ok(())
+        self.may_count(proposal, ruling)
     }
 
     /// Whether a server has changed what is proposed, and callers do not get it.
@@ -110,13 +124,19 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Gives a decision to the journal. It counts once it is on disk: see [`Topic::written`].
-    fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
+    fn rule(&mut self, id: OperationId, mut ruling: Ruling<H>) {
+        ruling.is_partial = self.is_partial(id, &ruling);
+        if ruling.approves.is_some() && !ruling.is_partial {
+            self.keep_counting(id, &ruling.by);
+        }
         let Ruling {
             by,
             state,
             reason,
             handle,
             fulfilment,
+            amended,
+            is_partial,
             ..
         } = ruling.clone();
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
@@ -124,13 +144,24 @@ impl<H: Handles> Topic<H> {
             return;
         };
         proposal.updated_ms = self.now_ms;
-        let content = proposal.content.clone();
-        let record = ProposalChange::Decided {
-            by,
-            state,
-            reason,
-            fulfilment,
-            ruling: handle,
+        let is_amended = amended.is_some();
+        let content = match amended {
+            Some(amended) => amended.content,
+            None => proposal.content.clone(),
+        };
+        let record = match handle {
+            Some(ruling) if is_partial => ProposalChange::Counted {
+                by,
+                amended: is_amended,
+                ruling,
+            },
+            handle => ProposalChange::Decided {
+                by,
+                state,
+                reason,
+                fulfilment,
+                ruling: handle,
+            },
         };
         self.effects.push(Effect::Store {
             proposal: id,
@@ -161,33 +192,54 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::Decided);
         }
         let granted = self.granted_to(&ruling.by, ruling.outside.as_ref(), narrowing);
-        // An envelope names what servers call it; a decision without one, what clients call it.
-        let may_request = if ruling.is_envelope() {
-            proposal.is_asked_for(&granted)
-        } else {
-            self.covers_as_call(&granted, proposal)
+        let has_right = match ruling.form() {
+            // It is the request itself, so the right to approve is not enough.
+            RulingForm::Request => proposal.is_asked_for(&granted),
+            RulingForm::Envelope => self.has_right_to_decide(&granted, proposal, NamedBy::Servers),
+            RulingForm::Plain => self.has_right_to_decide(&granted, proposal, NamedBy::Clients),
         };
-        if may_request {
+        if has_right {
             Ok(())
         } else {
             Err(Cause::NotAdmitted)
         }
     }
 
+    /// Whether a participant with these capabilities may decide about another one's proposal: it
+    /// could make the request itself, or may approve it. An envelope names what servers call it; a
+    /// decision without one (API, command line, built-in tools), what clients call it.
+    pub(crate) fn has_right_to_decide(
+        &self,
+        capabilities: &Capabilities,
+        proposal: &Proposal<H>,
+        by: NamedBy,
+    ) -> bool {
+        let terms = &proposal.terms;
+        if by == NamedBy::Servers || terms.to.is_empty() {
+            return proposal.is_decidable_by(capabilities);
+        }
+        let own = terms.context.as_deref();
+        terms.to.iter().all(|one| {
+            let called = self.as_called(proposal, one);
+            called.is_decidable(capabilities, terms.method.as_str(), own, one)
+        })
+    }
+
+    /// Whether it may decide under one of the names at least.
+    pub(crate) fn could_rule(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+        let mut names = [NamedBy::Servers, NamedBy::Clients].into_iter();
+        names.any(|by| self.has_right_to_decide(capabilities, proposal, by))
+    }
+
     /// Whether a participant with these capabilities could make the proposed request: as an
     /// envelope under the server's own name, or as a call under its public one.
-    pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+    fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         proposal.is_asked_for(capabilities) || self.covers_as_call(capabilities, proposal)
     }
 
     /// Whether it could make the proposed request as MCP clients name it: at each server under the
-    /// public name, at other participants by the kind. Decisions without an envelope (API, command
-    /// line, built-in tools) are judged so.
-    pub(crate) fn covers_as_call(
-        &self,
-        capabilities: &Capabilities,
-        proposal: &Proposal<H>,
-    ) -> bool {
+    /// public name, at other participants by the kind.
+    fn covers_as_call(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         if proposal.terms.to.is_empty() {
             return proposal.is_asked_for(capabilities);
         }
@@ -209,8 +261,8 @@ impl<H: Handles> Topic<H> {
             .is_admitted(capabilities, method, own, to)
     }
 
-    /// Whether a participant with these capabilities could make a request for an entry of one
-    /// addressee, as [`Topic::may_see_proposal`] judges a proposal of it that is no longer kept.
+    /// Whether a participant with these capabilities could decide about a request for an entry of
+    /// one addressee, as [`Topic::may_see_proposal`] judges a proposal of it that is no longer kept.
     pub fn covers_request(
         &self,
         capabilities: &Capabilities,
@@ -218,10 +270,9 @@ impl<H: Handles> Topic<H> {
         target: &str,
         to: &ParticipantId,
     ) -> bool {
-        let is_asked_for = KindRef::request(method, Some(target))
-            .is_ok_and(|kind| capabilities.admits(kind, &[to.as_str()]));
         let called = self.catalog.client_name(to, method, target);
-        is_asked_for || called.is_admitted(capabilities, method, Some(target), to)
+        capabilities.admits_deciding(method, Some(target), &[to.as_str()])
+            || called.is_decidable(capabilities, method, Some(target), to)
     }
 
     /// The public name or URI of what is proposed to a server.
@@ -248,12 +299,15 @@ impl<H: Handles> Topic<H> {
     /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal
     /// cannot write.
     pub(crate) fn written(&mut self, id: OperationId, stored: bool) {
-        let Some(proposal) = self.proposals.get_mut(id) else {
+        let Some(proposal) = self.proposals.get(id) else {
             return;
         };
         match proposal.phase.clone() {
             Phase::Opening if stored => self.opened(id),
             Phase::Opening => self.not_opened(id),
+            Phase::Deciding(ruling) if stored && ruling.is_partial => {
+                self.count_approval(id, *ruling);
+            }
             Phase::Deciding(ruling) if stored && ruling.state == ProposalState::Running => {
                 self.approved(id, *ruling);
             }
@@ -262,12 +316,9 @@ impl<H: Handles> Topic<H> {
                 self.closed(id, *ruling, stored)
             }
             Phase::Deciding(ruling) => {
-                let recalled = proposal.recalled.take();
                 self.proposals.turn(id, Phase::Pending);
                 self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
-                if let Some(reason) = recalled {
-                    self.recall(id, reason);
-                }
+                self.go_on_undecided(id);
             }
             // The proposal is over even if the journal fails. After a restart it is settled once
             // more, and never runs again.

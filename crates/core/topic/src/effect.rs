@@ -371,6 +371,13 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
+    /// An approval counts, and others must come before the proposal runs.
+    Counted {
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+        /// The shell's part of the approval.
+        ruling: H::Ruling,
+    },
     /// A proposal runs now, once: in this step with a held call, else with
     /// [`Event::Execute`](crate::Event::Execute) at the servers named here, else by a participant
     /// that answers in the room.

@@ -20,7 +20,9 @@ pub use caller::{
     Tightening,
 };
 pub use configure::{Configure, Seating, SharedLists};
-pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
+pub use envelope::{
+    Amended, CountedApproval, Decision, EndedProposal, Intent, Requested, Restore, Say, Terms,
+};
 pub use task::{NamedTask, NewTask, TaskOrigin, TaskRight};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless
@@ -176,8 +178,8 @@ pub enum Event<'a, H: Handles> {
         /// The digests, in the order of their times.
         closed: Vec<(u64, u128)>,
     },
-    /// A participant decides about a proposal. Any participant that could make the request may
-    /// approve or reject it, except its proposer; only its proposer may withdraw it, with an access
+    /// A participant decides about a proposal. Any participant that could make the request, or may
+    /// approve it, may approve or reject it, except its proposer; only its proposer may withdraw it, with an access
     /// token that is good for it. The first decision counts.
     Decide {
         /// The proposal.
@@ -192,6 +194,9 @@ pub enum Event<'a, H: Handles> {
         decision: Decision<'a>,
         /// The id of the envelope that announces an approval in the room.
         fulfilment: Option<&'a str>,
+        /// The proposal with other arguments, of an approval that is about those. Only where several
+        /// participants must approve: the next ones see these, and approvals of before count no more.
+        amended: Option<Amended<H>>,
         /// The shell's part of the decision.
         ruling: H::Ruling,
     },

@@ -83,7 +83,7 @@ impl<H: Handles> Topic<H> {
         self.fail_unanswerable(id, "not in the topic: it was not carried out");
     }
 
-    fn drop_calls(&mut self, requests: RoomRequests<H>) {
+    pub(crate) fn drop_calls(&mut self, requests: RoomRequests<H>) {
         for RoomCall { call, .. } in requests.calls {
             self.effects.push(Effect::Drop { call });
         }

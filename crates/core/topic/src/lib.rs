@@ -91,6 +91,7 @@ mod prefixes;
 mod proceeding;
 mod proposals;
 mod propose;
+mod quorum;
 mod refusals;
 mod replay;
 mod request_log;
@@ -121,10 +122,10 @@ pub use effect::{
     Verdict,
 };
 pub use event::{
-    About, Ask, Brake, Configure, Decision, End, EndedProposal, Event, Intent, Interest, Join,
-    Joining, ListScope, Logs, NamedTask, NewTask, OperationRef, Parked, PublicTarget, RequestEvent,
-    Requested, Restore, Resume, Say, Seating, SharedLists, Subject, TaskOrigin, TaskRight, Terms,
-    Tightening,
+    About, Amended, Ask, Brake, Configure, CountedApproval, Decision, End, EndedProposal, Event,
+    Intent, Interest, Join, Joining, ListScope, Logs, NamedTask, NewTask, OperationRef, Parked,
+    PublicTarget, RequestEvent, Requested, Restore, Resume, Say, Seating, SharedLists, Subject,
+    TaskOrigin, TaskRight, Terms, Tightening,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
@@ -140,6 +141,7 @@ pub use prefixes::{PrefixError, check_prefixes};
 pub use proposals::{
     CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, REJECTED_PROPOSALS_MAX,
 };
+pub use quorum::APPROVALS_MAX;
 pub use refusals::of_request as request_refusal;
 pub use replay::{
     Cursor, DISOWNED_MAX, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits,

@@ -7,6 +7,7 @@ use model::{Capabilities, Narrowing, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
+    decide::NamedBy,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
     members::Member,
     proposals::Proposal,
@@ -39,7 +40,9 @@ impl<H: Handles> Topic<H> {
                 && (all || proposal.over.is_none())
                 && self.may_see(proposal, who, capabilities)
         });
-        found.map(|(id, proposal)| glance(id, proposal)).collect()
+        found
+            .map(|(id, proposal)| self.glance(id, proposal))
+            .collect()
     }
 
     /// Proposals that are open to decisions, with their contents, in no order.
@@ -65,8 +68,8 @@ impl<H: Handles> Topic<H> {
         self.proposals.proposers()
     }
 
-    /// Whether `who` may see a proposal: its proposer, and every participant that could make the
-    /// request. `capabilities` are narrowed to the scope of its access token, if that has one: its
+    /// Whether `who` may see a proposal: its proposer, and every participant that could decide
+    /// about it. `capabilities` are narrowed to the scope of its access token, if that has one: its
     /// own proposals must be in that scope too.
     pub fn may_see_proposal(
         &self,
@@ -79,7 +82,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether `who` could approve or reject a proposal that is not over without an envelope: every
-    /// participant that could make the call under its public name, except its proposer. A pause
+    /// participant that could make the call under its public name or may approve it, except its
+    /// proposer. A pause
     /// aside: see [`Topic::is_braked`].
     pub fn could_decide(
         &self,
@@ -92,7 +96,7 @@ impl<H: Handles> Topic<H> {
         };
         proposal.is_open()
             && proposal.terms.by != *who
-            && self.covers_as_call(capabilities, proposal)
+            && self.has_right_to_decide(capabilities, proposal, NamedBy::Clients)
     }
 
     /// The proposed request in full, and whether the proposal is on disk.
@@ -152,12 +156,12 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
     ) -> bool {
         (proposal.is_of(who) && self.is_in_scope(capabilities.scope(), proposal))
-            || self.covers(capabilities, proposal)
+            || self.could_rule(capabilities, proposal)
     }
 
     /// A proposal with the participants that could decide, and those that are missing.
     pub(crate) fn view(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
-        let mut view = glance(id, proposal);
+        let mut view = self.glance(id, proposal);
         if view.state == ProposalState::Pending {
             view.deciders = self.deciders(proposal);
             view.absent = self.absent(&proposal.terms.to);
@@ -191,32 +195,42 @@ impl<H: Handles> Topic<H> {
             .callers()
             .filter(|member| member.id != proposal.terms.by && !member.braked);
         others
-            .filter(|member| self.covers(&member.capabilities, proposal))
+            .filter(|member| self.could_rule(&member.capabilities, proposal))
             .map(|member| member.id.clone())
             .take(DECIDERS_SHOWN_MAX)
             .collect()
     }
-}
 
-/// A proposal alone, as lists of proposals show it.
-fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
-    let decided = proposal.decided.as_ref();
-    let over = proposal.over.as_ref();
-    ProposalView {
-        id,
-        by: proposal.terms.by.clone(),
-        envelope: Arc::clone(&proposal.terms.envelope),
-        content: proposal.content.clone(),
-        held: proposal.held,
-        state: proposal.state(),
-        reason: over.and_then(|over| over.reason.clone()),
-        decided_by: decided.map(|decided| decided.by.clone()),
-        ruling: decided.and_then(|decided| decided.ruling.clone()),
-        fulfilment: proposal.fulfilment.clone(),
-        in_room: proposal.run_until_ms.is_some(),
-        answer: proposal.answer.clone(),
-        updated_ms: proposal.updated_ms,
-        deciders: Vec::new(),
-        absent: Vec::new(),
+    /// A proposal alone, as lists of proposals show it.
+    fn glance(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
+        let decided = proposal.decided.as_ref();
+        let over = proposal.over.as_ref();
+        let approvals: Vec<_> = if proposal.is_pending() {
+            self.counting(proposal).collect()
+        } else {
+            proposal.approved_by.iter().collect()
+        };
+        let approved_by = approvals.into_iter();
+        ProposalView {
+            id,
+            by: proposal.terms.by.clone(),
+            envelope: Arc::clone(&proposal.terms.envelope),
+            content: proposal.content.clone(),
+            held: proposal.held,
+            state: proposal.state(),
+            reason: over.and_then(|over| over.reason.clone()),
+            approvals: proposal.terms.approvals.max(1),
+            approved_by: approved_by
+                .map(|one| (one.by.clone(), one.ruling.clone()))
+                .collect(),
+            decided_by: decided.map(|decided| decided.by.clone()),
+            ruling: decided.and_then(|decided| decided.ruling.clone()),
+            fulfilment: proposal.fulfilment.clone(),
+            in_room: proposal.run_until_ms.is_some(),
+            answer: proposal.answer.clone(),
+            updated_ms: proposal.updated_ms,
+            deciders: Vec::new(),
+            absent: Vec::new(),
+        }
     }
 }

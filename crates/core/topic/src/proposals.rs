@@ -12,11 +12,17 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 use model::{Digest, Latest, OperationId, ParticipantId};
 
-use crate::{Handles, deadlines::Deadlines, event::Terms, members::account};
+use crate::{
+    Handles,
+    deadlines::Deadlines,
+    event::{CountedApproval, Terms},
+    members::account,
+};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
 pub(crate) use proposal::{
-    Approval, Decided, LastState, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished,
+    Approval, Decided, LastState, Phase, Proposal, RoomCall, RoomRequests, Ruling, RulingForm,
+    Unpublished,
 };
 pub use rejected::REJECTED_PROPOSALS_MAX;
 use rejected::RejectedIds;
@@ -70,6 +76,8 @@ pub(crate) struct Proposals<H: Handles> {
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
     /// Proposals that participants carry out in the room, by the number of their opening.
     in_room: BTreeSet<(u64, OperationId)>,
+    /// Open proposals that have approvals and need others.
+    approved: BTreeSet<OperationId>,
     ended: Latest<OperationId>,
     /// Digests of the envelopes of those that are over, kept or not.
     pub(crate) closed: ClosedDigests,
@@ -93,6 +101,7 @@ impl<H: Handles> Proposals<H> {
             by_envelope: Map::new(),
             by_fulfilment: Map::new(),
             in_room: BTreeSet::new(),
+            approved: BTreeSet::new(),
             ended: Latest::default(),
             closed: ClosedDigests::default(),
             rejected: RejectedIds::new(guests),
@@ -165,6 +174,9 @@ impl<H: Handles> Proposals<H> {
         let is_over = proposal.over.is_some();
         if !is_over {
             self.count_in(&proposal);
+            if !proposal.approved_by.is_empty() {
+                self.approved.insert(id);
+            }
         }
         self.all.insert(id, proposal);
         self.schedule(id);
@@ -347,6 +359,7 @@ impl<H: Handles> Proposals<H> {
         proposal.queued = None;
         let terms = proposal.terms.clone();
         self.in_room.remove(&place);
+        self.approved.remove(&id);
         self.count_out(&terms);
         self.keep_ended(id);
     }
@@ -421,14 +434,40 @@ impl<H: Handles> Proposals<H> {
             .collect()
     }
 
-    /// Notes that a name has another bearer from now on: the proposals of the former one are none
-    /// of the next one's.
+    /// Notes that a name has another bearer from now on: the proposals and approvals of the former
+    /// one are none of the next one's.
     pub(crate) fn disown(&mut self, by: &ParticipantId) {
         for proposal in self.all.values_mut() {
             if proposal.terms.by == *by {
                 proposal.is_disowned = true;
             }
         }
+        for id in self.approved().collect::<Vec<_>>() {
+            if let Some(proposal) = self.get_mut(id) {
+                proposal.approved_by.retain(|one| one.by != *by);
+            }
+        }
+    }
+
+    /// Adds an approval to one that needs others, in place of the ones that are void.
+    pub(crate) fn count_approval(&mut self, id: OperationId, approval: CountedApproval<H>) {
+        let Some(proposal) = self.get_mut(id) else {
+            return;
+        };
+        let kept = &mut proposal.approved_by;
+        kept.retain(|one| one.shown == approval.shown && one.by != approval.by);
+        kept.push(approval);
+        self.approved.insert(id);
+    }
+
+    /// Open proposals that have approvals and need others, in the order of their ids.
+    pub(crate) fn approved(&self) -> impl Iterator<Item = OperationId> {
+        self.approved.iter().copied()
+    }
+
+    /// The account of a participant: its own name, or the one of all guests.
+    pub(crate) fn account<'a>(&'a self, who: &'a ParticipantId) -> &'a str {
+        account(who, self.guests)
     }
 
     /// The proposals for which `fits` holds, in the order of opening.

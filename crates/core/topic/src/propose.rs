@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Digest, OperationId, ParticipantId, Refusal};
 
 use crate::{
-    Handles, Limits, Topic,
+    Handles, Topic,
     effect::{Cause, Effect, ProposalChange},
     event::{End, Restore, Terms},
     operations::{Operation, State},
@@ -256,17 +256,7 @@ impl<H: Handles> Topic<H> {
         if !matches!(proposal.phase, Phase::Pending) {
             return;
         }
-        let older = proposal.terms.bytes;
-        let all = self.proposals.open();
-        let on_account = self.proposals.on_account(&proposal.terms.by);
-        let Limits {
-            proposal_bytes_max,
-            proposal_bytes_per_participant_max,
-            ..
-        } = self.limits;
-        if all.has_room_instead(older, bytes, proposal_bytes_max)
-            && on_account.has_room_instead(older, bytes, proposal_bytes_per_participant_max)
-        {
+        if self.has_room_instead(proposal, bytes) {
             self.proposals.describe(id, digest, content, bytes);
         }
     }
@@ -279,6 +269,7 @@ impl<H: Handles> Topic<H> {
             content,
             held,
             public,
+            approved_by,
             end,
         } = restore;
         if self.proposals.known(id).is_some() {
@@ -288,6 +279,7 @@ impl<H: Handles> Topic<H> {
         proposal.held = held;
         proposal.public = public.map(Arc::from);
         proposal.updated_ms = self.now_ms;
+        proposal.approved_by = approved_by;
         if let Some(end) = end {
             proposal.over = Some(LastState {
                 state: end.state,

@@ -124,13 +124,18 @@ fn words(cause: Cause) -> Refusal {
         ),
         Cause::Reserved => (
             Code::CapabilityViolation,
-            "kinds under `system`, `presence` and `portmoot` are the gateway's own",
+            "kinds under `system`, `presence` and `portmoot` are the gateway's own, and `mcp/approve` is a right alone",
             None,
         ),
         Cause::Own => (
             Code::Conflict,
             "no participant decides about a proposal of its own",
             Some("wait for the decision of another participant, or withdraw it"),
+        ),
+        Cause::Counted => (
+            Code::Conflict,
+            "you have approved this proposal already",
+            Some("wait until another participant approves it, or reject it"),
         ),
         Cause::Decided => (Code::Conflict, "this proposal is decided already", None),
         Cause::Differs => (

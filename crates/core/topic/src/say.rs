@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, PAUSE, ParticipantId, ProposalState,
-    REJECT, RESUME, Refusal,
+    APPROVE, Digest, KindRef, LinkId, Narrowing, OperationId, Outcome, PAUSE, ParticipantId,
+    ProposalState, REJECT, RESUME, Refusal,
 };
 
 use crate::{
@@ -202,7 +202,8 @@ impl<H: Handles> Topic<H> {
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
         // A state of a proposal that others could report would be believed.
         let is_gateways = parsed.head() == model::GATEWAY || parsed.head().starts_with(GATEWAYS);
-        let is_reserved = parsed.is_reserved() || is_gateways;
+        // The right to approve is no right to say so.
+        let is_reserved = parsed.is_reserved() || is_gateways || parsed.head() == APPROVE;
         if is_reserved && !ACTS.contains(&kind) {
             return Err(Cause::Reserved.into());
         }
@@ -422,7 +423,9 @@ impl<H: Handles> Topic<H> {
         };
         let never_runs = match &proposal.phase {
             Phase::Opening | Phase::Pending => true,
-            Phase::Deciding(ruling) => ruling.state == ProposalState::Withdrawn,
+            Phase::Deciding(ruling) => {
+                ruling.is_partial || ruling.state == ProposalState::Withdrawn
+            }
             Phase::Ending(last) => {
                 matches!(
                     last.state,

@@ -40,6 +40,9 @@ pub struct TopicSection {
     pub list_wait: Duration,
     /// Time that a proposal waits for a decision.
     pub proposal_ttl: Duration,
+    /// The number of participants that must approve a proposed call of a tool that does not say of
+    /// itself that it destroys nothing, unless the server's configuration says another.
+    pub destructive_approvals: usize,
     /// Most bytes of a tool's result that a participant without a limit of its own gets at once;
     /// `None` limits none.
     pub result_bytes_max: Option<usize>,

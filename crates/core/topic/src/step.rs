@@ -101,12 +101,14 @@ impl<H: Handles> Topic<H> {
                 narrowing,
                 decision,
                 fulfilment,
+                amended,
                 ruling,
             } => {
                 let mut decided = Ruling::new(by.clone(), decision, Some(ruling));
                 decided.outside = outside.cloned();
                 decided.narrowing = narrowing.cloned();
                 decided.fulfilment = fulfilment.map(Arc::from);
+                decided.amended = amended;
                 self.decide(proposal, decided);
             }
             Event::Describe {

@@ -202,7 +202,7 @@ pub(crate) struct Proposal {
     /// The id of the envelope that proposed it. A request that fulfils the proposal has it as its
     /// `correlation_id`.
     envelope: String,
-    /// The params, as the proposer wrote them.
+    /// The params, as the proposer wrote them, unless they are `amended`.
     #[schema(value_type = Option<Object>)]
     params: Option<Box<RawValue>>,
     /// The tool's definition, as its server lists it.
@@ -216,6 +216,13 @@ pub(crate) struct Proposal {
     at: String,
     /// When it expires without a decision, RFC 3339.
     expires: String,
+    /// Whether a reviewer has changed the params, of one that needs several approvals: these are what
+    /// others approve.
+    amended: bool,
+    /// The number of different participants that must approve it before it runs.
+    approvals: usize,
+    /// The participants whose approvals count so far, before the last one; for a rule its author.
+    approved_by: Vec<String>,
     /// The participant that decided, or `rules`.
     decided_by: Option<String>,
     /// The rule that decided, with its version.
@@ -300,6 +307,13 @@ impl Proposal {
             held: opened.held,
             at: rfc3339(opened.at_ms),
             expires: rfc3339(opened.expires_ms),
+            amended: view.content.is_amended,
+            approvals: view.approvals,
+            approved_by: view
+                .approved_by
+                .iter()
+                .map(|(by, _)| by.to_string())
+                .collect(),
             decided_by: decider(view).map(str::to_owned),
             rule: rule.map(|one| one.rule.to_string()),
             rule_author: rule.map(|one| one.author.to_string()),

@@ -6,8 +6,8 @@ use axum::extract::{Path, State};
 use gateway::Dispatch;
 use identity::GRANTS;
 use model::{
-    Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST, Refusal,
-    RefusalCode,
+    APPROVE, Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST,
+    Refusal, RefusalCode,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -132,7 +132,11 @@ fn admitted(
     name: &str,
     server: &ParticipantId,
 ) -> Option<Admitted> {
-    for (head, verdict) in [(REQUEST, "may"), (PROPOSAL, "may propose")] {
+    for (head, verdict) in [
+        (REQUEST, "may"),
+        (PROPOSAL, "may propose"),
+        (APPROVE, "may approve"),
+    ] {
         let kind = format!("{head}:{method}:{name}");
         if let Some(capability) = allowing(held, &kind, server) {
             return Some(Admitted {
@@ -202,7 +206,7 @@ pub(crate) struct Right {
 /// An act that is admitted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Admitted {
-    /// `may` or `may propose`.
+    /// `may`, `may propose` or `may approve`.
     pub verdict: String,
     /// The capability that says so.
     pub capability: String,

@@ -29,6 +29,7 @@ pub(crate) fn config(limits: GatewayLimits) -> Config {
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(60),
+        destructive_approvals: 1,
         result_bytes_max: None,
     };
     let doors = DoorsConfig {

@@ -31,6 +31,7 @@ pub(crate) fn opened() -> OpenedProposal {
         digest: Digest([1; 32]).to_string(),
         held: false,
         door: None,
+        approvals: None,
         at_ms: 1,
         expires_ms: 300_001,
     }
@@ -51,6 +52,7 @@ pub(crate) fn settings() -> Settings {
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(600),
+        destructive_approvals: 1,
         result_bytes_max: None,
     };
     let limits = TopicLimits {

@@ -3,6 +3,7 @@
 
 pub(crate) mod announce;
 pub(crate) mod answer;
+pub(crate) mod approvals;
 pub(crate) mod content;
 pub mod decide;
 pub(crate) mod describe;

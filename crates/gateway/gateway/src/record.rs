@@ -1,12 +1,14 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
-use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request};
+use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
 use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, HeldFor, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::decided_by::{code_of, decider, rule_of};
+use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of};
+use crate::proposals::content::Ruling;
 use crate::proposals::kept::OpenedProposal;
+use crate::proposals::view::words_of_approvals;
 use crate::violations::Violation;
 use crate::{
     call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed,
@@ -252,6 +254,46 @@ impl<'d> Record<'d> {
         self.proposal(permit, id, &content.opened, AuditEntry { why, ..entry });
     }
 
+    /// A participant approved a proposal that others must approve too.
+    pub(crate) fn counted(self, proposal: &ProposalView, ruling: &Ruling) {
+        let Some((by, _)) = proposal.approved_by.last() else {
+            return;
+        };
+        let permit = ruling.permit();
+        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
+        let opened = &proposal.content.opened;
+        let edited = if ruling.params.is_some() {
+            ", arguments edited"
+        } else {
+            ""
+        };
+        let why = format!(
+            "{}, proposed by {}{edited}",
+            words_of_approvals(proposal),
+            opened.by
+        );
+        let rule = ruling.rule.as_ref().map(|rule| AuthoredRule {
+            rule: &rule.name,
+            author: by,
+        });
+        let (from, why) = match rule {
+            Some(rule) => (RULES, format!("by {rule}, {why}")),
+            None => (by.as_str(), why),
+        };
+        let payload = opened.params.as_deref().map(str::as_bytes);
+        let entry = self.entry(from, PROPOSAL, Word::Approved);
+        self.proposal(
+            permit,
+            proposal.id,
+            opened,
+            AuditEntry {
+                why: Some(&why),
+                payload,
+                ..entry
+            },
+        );
+    }
+
     /// A proposal was approved.
     pub(crate) fn approved(self, proposal: &ProposalView, params: Option<&str>) {
         let permit = proposal.ruling.as_ref().and_then(|ruling| ruling.permit());
@@ -269,6 +311,11 @@ impl<'d> Record<'d> {
         let why = match rule_of(proposal) {
             Some(rule) => format!("by {rule}, {why}"),
             None => why,
+        };
+        let why = if proposal.approved_by.is_empty() {
+            why
+        } else {
+            format!("{why}; before: {}", words_of_approvals(proposal))
         };
         let by = decider(proposal).unwrap_or_default();
         let payload = params.map(str::as_bytes);

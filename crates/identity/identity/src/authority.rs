@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use auth::Participant;
-use model::{Capabilities, Capability, Refusal, RefusalCode, TopicName};
+use model::{APPROVE, Capabilities, Capability, PROPOSAL, Refusal, RefusalCode, TopicName};
 use topic::section::{Access, TopicSection};
 use wire::time::rfc3339;
 
@@ -29,6 +29,10 @@ pub const ACCOUNTS: &str = "portmoot/accounts";
 /// The kind under which changes of the servers of the configuration file are recorded. No
 /// capability is enough for them: a server may be a command, which runs as the gateway's user.
 pub const CONFIGURE: &str = "portmoot/configure";
+
+/// The longest time for which a participant that may approve calls, and may not make them, lets
+/// another one make them, milliseconds.
+pub const STANDING_APPROVAL_MS_MAX: u64 = 3_600_000;
 
 const ASK: &str = "ask a participant that may do all of it, or the operator";
 const SHORTER: &str = "ask for a shorter time, or a participant that holds it for longer";
@@ -149,10 +153,41 @@ impl Authority<'_> {
             .try_for_each(|one| self.lasts(one.given_until_ms, WHAT))?;
         for topic in self.places(config, whose, topic, WHAT)? {
             for one in changed {
+                if self.is_standing_approval(whose, topic, one, now_ms) {
+                    continue;
+                }
                 self.holds(&one.capability, topic, one.given_until_ms, now_ms, WHAT)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a change lets another participant make calls for an hour at most
+    /// ([`STANDING_APPROVAL_MS_MAX`]) that it may propose anyway, and that the author may approve
+    /// then: it approves in advance what it could approve one by one.
+    fn is_standing_approval(
+        &self,
+        whose: &Participant,
+        topic: Option<&TopicName>,
+        changed: &Changed,
+        now_ms: u64,
+    ) -> bool {
+        let Self::Participant(author, grants) = *self else {
+            return false;
+        };
+        let until_ms = changed.given_until_ms;
+        let is_short = now_ms < until_ms && until_ms - now_ms <= STANDING_APPROVAL_MS_MAX;
+        let under = |head| changed.capability.of_requests_under(head);
+        let (Some(approval), Some(proposal)) = (under(APPROVE), under(PROPOSAL)) else {
+            return false;
+        };
+        let theirs = grants.over(&whose.id, &whose.capabilities, topic, now_ms);
+        is_short
+            && author.id != whose.id
+            && theirs.covers(&proposal)
+            && self
+                .holds(&approval, topic, until_ms, now_ms, "this change")
+                .is_ok()
     }
 
     /// Whether the author of the change may know that a topic exists.

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::{fmt, sync::Arc};
 
 use model::{
-    CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName,
+    APPROVE, CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode,
+    TopicName,
 };
 
 use crate::config::IdentityConfig;
@@ -195,7 +196,8 @@ impl Grants {
 
     /// The records of a change, made by a participant with these capabilities. `before` are the
     /// capabilities of the participant whose are changed, in the topic of the change or outside of
-    /// topics.
+    /// topics. For how long an author may give what it could only approve, is for
+    /// [`Authority::may_change`](crate::Authority::may_change) to say.
     ///
     /// # Errors
     /// Why no part of the change is made.
@@ -226,7 +228,10 @@ impl Grants {
                 return Err(refusal.hint(format!("it holds: {}", held.join(", "))));
             }
         }
-        for capability in add.iter().chain(&remove) {
+        for capability in &remove {
+            may_change(capability, by.1)?;
+        }
+        for capability in add.iter().filter(|one| !may_approve(one, by.1)) {
             may_change(capability, by.1)?;
         }
         // A change for all topics retopics earlier changes for single ones.
@@ -374,6 +379,12 @@ fn may_change(capability: &Capability, authority: &Capabilities) -> Result<(), R
     let message = format!("you do not hold `{capability}`, so you cannot grant or revoke it");
     Err(Refusal::new(RefusalCode::CapabilityViolation, message)
         .hint("ask a participant that holds it"))
+}
+
+/// Whether its author may approve the requests that a capability admits.
+fn may_approve(capability: &Capability, authority: &Capabilities) -> bool {
+    let approval = capability.of_requests_under(APPROVE);
+    approval.is_some_and(|approval| authority.covers(&approval))
 }
 
 /// Adds a capability after the last one of its namespace. One that is held already keeps its place.

@@ -30,7 +30,10 @@ pub mod sign_ins;
 mod state;
 pub mod tokens;
 
-pub use authority::{ACCOUNTS, Authority, CONFIGURE, GRANTS, PINS, RESTART, SERVERS, TOKENS};
+pub use authority::{
+    ACCOUNTS, Authority, CONFIGURE, GRANTS, PINS, RESTART, SERVERS, STANDING_APPROVAL_MS_MAX,
+    TOKENS,
+};
 pub use guests::{Guests, TOPIC_GUESTS_MAX, is_gateways_name};
 pub use journal::{AccessJournal, Standing};
 pub use record::{AccessRecord, Consent, Family, GrantChange, IssuedToken, RenewedFamily};

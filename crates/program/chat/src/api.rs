@@ -74,6 +74,15 @@ pub struct ProposalDetails {
     pub at: String,
     /// When it expires without a decision, RFC 3339.
     pub expires: String,
+    /// Whether a reviewer has changed the params, which others are to approve.
+    #[serde(default)]
+    pub amended: bool,
+    /// The number of participants that must approve it.
+    #[serde(default)]
+    pub approvals: usize,
+    /// The participants whose approvals count so far.
+    #[serde(default)]
+    pub approved_by: Vec<String>,
     /// The participant that decided, or `rules`.
     pub decided_by: Option<String>,
     /// The rule that decided, with its version.

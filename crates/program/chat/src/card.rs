@@ -65,6 +65,9 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
         decision(proposal)
     };
     card.line(CardPart::Fact, state);
+    if let Some(approvals) = approvals(proposal) {
+        card.line(CardPart::Fact, approvals);
+    }
     card.line(CardPart::Mark, ToolEffects::of(proposal).words());
     let marks = marks(proposal, around.is_here);
     if !marks.is_empty() {
@@ -188,6 +191,33 @@ fn times(proposal: &ProposalDetails, around: Around<'_>) -> String {
         relative(expires_ms, now_ms),
         zone.near(expires_ms, now_ms)
     )
+}
+
+/// The approvals of a proposal that needs several, so far.
+#[must_use]
+pub fn approvals(proposal: &ProposalDetails) -> Option<String> {
+    if proposal.approvals < 2 {
+        return None;
+    }
+    let by = proposal.approved_by.iter();
+    let by: Vec<String> = by.map(|name| visible::line(name)).collect();
+    let by = if by.is_empty() {
+        String::new()
+    } else {
+        format!("approved by {}, ", by.join(", "))
+    };
+    let was_approved = matches!(&*proposal.state, "running" | "completed" | "failed");
+    let last = usize::from(was_approved);
+    let count = proposal.approved_by.len() + last;
+    let edited = if proposal.amended {
+        "; a reviewer has changed the arguments"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{by}{count} of {} approvals{edited}",
+        proposal.approvals
+    ))
 }
 
 /// How a proposal has ended, by whom, and why.

@@ -37,6 +37,7 @@ mod update;
 mod view;
 
 pub use api::{Api, ApiRefusal, ApiReply, ProposalDetails};
+pub use card::approvals;
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{ChatEntry, Tone};

@@ -103,6 +103,12 @@ impl Curation {
             .unwrap_or_default()
     }
 
+    /// The number of participants that must approve a proposed call of this tool, if it says so.
+    #[must_use]
+    pub fn approvals_of(&self, own: &str) -> Option<usize> {
+        self.tools.get(own)?.approvals
+    }
+
     /// The presets of a tool: names of arguments, and their values in JSON.
     #[must_use]
     pub fn presets(&self, own: &str) -> &[(String, String)] {

@@ -5,7 +5,7 @@
 //! calls `gh_...`.
 
 use identity::config::ParticipantConfig;
-use model::{Capabilities, Capability, PROPOSAL, REQUEST, overlap};
+use model::{APPROVE, Capabilities, Capability, PROPOSAL, REQUEST, overlap};
 
 use crate::checked::{Config, may_enter};
 use crate::node::Node;
@@ -78,7 +78,7 @@ fn named_entries(capability: &Capability) -> Option<Vec<Option<char>>> {
         return None;
     }
     let alone: Capabilities = std::iter::once(capability.clone()).collect();
-    let admits_named = [REQUEST, PROPOSAL].iter().any(|head| {
+    let admits_named = [REQUEST, PROPOSAL, APPROVE].iter().any(|head| {
         ["tools/call", "prompts/get"]
             .iter()
             .any(|method| alone.admits_some(head, method, &[None], &[]))

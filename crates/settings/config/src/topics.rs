@@ -8,7 +8,7 @@ use crate::profiles::{Profiles, profile};
 use crate::reader::{ListedText, Table, ValueForm};
 use crate::rule_files::{self, TopicRules};
 use crate::sets::name_filter;
-use crate::values::{Env, rate, result_bytes_max, topic_name};
+use crate::values::{Env, approvals, rate, result_bytes_max, topic_name};
 use model::{ParticipantId, TopicName};
 use topic::section::GUEST_RATE;
 use topic::section::{Access, BuiltIn, McpCalls, ToolsList, TopicSection};
@@ -86,6 +86,7 @@ fn topic(
     let tools_list = tools_list(&table, &builtin);
     let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
     let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
+    let destructive_approvals = approvals(&table, "destructive_approvals").unwrap_or(1);
     let result_bytes_max = result_bytes_max(&table).filter(|limit| *limit > 0);
     table.finish();
     let history = usize::try_from(history).unwrap_or(usize::MAX);
@@ -102,6 +103,7 @@ fn topic(
         tools_list,
         list_wait,
         proposal_ttl,
+        destructive_approvals,
         result_bytes_max,
     })
 }

@@ -3,7 +3,7 @@
 
 use crate::checked::Config;
 use identity::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
-use model::{Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST};
+use model::{APPROVE, Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST};
 use wire::mcp::method::{self, TargetKind};
 
 use crate::node::{Node, Value};
@@ -13,7 +13,7 @@ use crate::sets;
 /// Acts of the gateway itself.
 const ACTS: [&str; 7] = [GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS, REJECT, PAUSE];
 const ACTS_BEGIN: &str = "portmoot/";
-const HEADS: [&str; 3] = [REQUEST, PROPOSAL, "mcp/response"];
+const HEADS: [&str; 4] = [REQUEST, PROPOSAL, APPROVE, "mcp/response"];
 
 /// Tables whose entries have `capabilities`.
 const TABLES: [&str; 3] = ["servers", "profiles", "participants"];
@@ -223,6 +223,15 @@ mod tests {
                 "mcp/request:x*y",
                 Some("methods are named as in `tools/call`"),
             ),
+            (
+                "mcp/approves:tools/call:x",
+                Some("did you mean `mcp/approve`?"),
+            ),
+            (
+                "mcp/approve:tools/cal:x",
+                Some("did you mean `tools/call`?"),
+            ),
+            ("mcp/approve:tools/call:x", None),
             ("mcp/requests", Some("did you mean `mcp/request`?")),
             (
                 "mcp/requests:tools/call:x",

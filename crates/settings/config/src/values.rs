@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
+use topic::APPROVALS_MAX;
 use topic::section::Sets;
 use upstream::config::SecretText;
 use wire::mcp::large::LIMIT_BYTES_MIN;
@@ -499,4 +500,15 @@ fn noted<T>(
             None
         }
     }
+}
+
+/// A number of participants that must approve.
+pub(crate) fn approvals(table: &Table<'_>, key: &'static str) -> Option<usize> {
+    let count = usize::try_from(table.count(key)?).unwrap_or(usize::MAX);
+    if !(1..=APPROVALS_MAX).contains(&count) {
+        let message = format!("`{}` is not from 1 to {APPROVALS_MAX}", table.full(key));
+        table.note_value(key, message, "so many different participants must approve");
+        return None;
+    }
+    Some(count)
 }

@@ -611,6 +611,8 @@ fn a_rule_needs_its_authors_right() {
     assert!(may(&["mcp/request:tools/call:pay"], approving));
     assert!(may(&["mcp/request:tools/*"], approving));
     assert!(!may(&["mcp/request:tools/call:get"], approving));
+    assert!(may(&["mcp/approve:tools/call:pay"], approving));
+    assert!(!may(&["mcp/approve:tools/call:get"], approving));
     assert!(!may(&["mcp/proposal:*"], approving));
     assert!(!may(&["mcp/request:tools/call:pay"], asking));
     assert!(may(&["mcp/*"], asking));

@@ -73,6 +73,7 @@ impl<H: Handles> Effect<H> {
             | Self::Proposed { .. }
             | Self::NotProposed { .. }
             | Self::Rejected { .. }
+            | Self::Counted { .. }
             | Self::Approved { .. }
             | Self::Concluded { .. }
             | Self::Relay { .. }

@@ -11,6 +11,15 @@ use crate::Handles;
 pub enum ProposalChange<H: Handles> {
     /// A participant opened it.
     Opened,
+    /// A participant approved it, and others must before it runs.
+    Counted {
+        /// The participant that approved.
+        by: ParticipantId,
+        /// Whether the approval is about other arguments than those of before: the content has them.
+        amended: bool,
+        /// The shell's part of the decision.
+        ruling: H::Ruling,
+    },
     /// A participant decided about it. A rejected or withdrawn proposal is over; no
     /// [`ProposalChange::Ended`] follows.
     Decided {
@@ -57,6 +66,11 @@ pub struct ProposalView<H: Handles> {
     pub state: ProposalState,
     /// The reason for its end, in words for the proposer.
     pub reason: Option<Arc<str>>,
+    /// The number of participants that must approve it.
+    pub approvals: usize,
+    /// While it is pending, the participants whose approvals count so far, in their order, each with
+    /// the shell's part of its decision.
+    pub approved_by: Vec<(ParticipantId, H::Ruling)>,
     /// The participant that decided.
     pub decided_by: Option<ParticipantId>,
     /// The shell's part of the decision.

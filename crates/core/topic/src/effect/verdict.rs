@@ -101,6 +101,8 @@ pub enum Cause {
     Own,
     /// The proposal is already decided, or its decision is being written.
     Decided,
+    /// The participant has approved the proposal already: another one must.
+    Counted,
     /// The reviewer saw another request than the proposed one.
     Differs,
     /// The request is not the proposed one.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Digest, LinkId, Method, Narrowing, OperationId, Outcome, ParticipantId, ProposalState, Refusal,
+    Capabilities, Digest, LinkId, Method, Narrowing, OperationId, Outcome, ParticipantId,
+    ProposalState, Refusal,
 };
 
 use crate::{Handles, event::Tightening};
@@ -129,9 +130,16 @@ pub struct Terms {
     pub expires_wall_ms: u64,
     /// The bytes of its content.
     pub bytes: usize,
+    /// The number of participants that must approve it before it runs; at least one must.
+    pub approvals: usize,
 }
 
 impl Terms {
+    /// Whether more than one participant must approve it.
+    pub(crate) fn needs_several(&self) -> bool {
+        self.approvals > 1
+    }
+
     /// Whether the proposal's time has run out, on one of the clocks.
     pub(crate) fn is_over(&self, now_ms: u64, wall_ms: u64) -> bool {
         self.expires_ms <= now_ms || self.expires_wall_ms <= wall_ms
@@ -174,8 +182,34 @@ pub struct Restore<'a, H: Handles> {
     pub held: bool,
     /// The public name or URI under which the call was held.
     pub public: Option<&'a str>,
+    /// The approvals of a proposal that needs several, in their order.
+    pub approved_by: Vec<CountedApproval<H>>,
     /// Its end: it is kept for queries. Without an end it is pending.
     pub end: Option<EndedProposal<H>>,
+}
+
+/// One of several approvals that a proposal needs.
+#[derive(Debug, Clone)]
+pub struct CountedApproval<H: Handles> {
+    /// The participant that approved.
+    pub by: ParticipantId,
+    /// Its capabilities while it is not in the topic: as they are, as far as the topic has learned.
+    pub outside: Option<Arc<Capabilities>>,
+    /// The digest of the request that it approved.
+    pub shown: Digest,
+    /// The shell's part of its decision.
+    pub ruling: H::Ruling,
+}
+
+/// A proposal with other arguments: the version that an approval is about.
+#[derive(Debug, Clone)]
+pub struct Amended<H: Handles> {
+    /// The digest of the request as reviewers see it from now on.
+    pub digest: Digest,
+    /// The proposal in full, as reviewers see it from now on.
+    pub content: H::Content,
+    /// The bytes of this content.
+    pub bytes: usize,
 }
 
 /// The end of a proposal from before a restart.

@@ -10,7 +10,7 @@ use model::{
 use crate::{
     Audience, Handles,
     admission::judge_kind,
-    event::{Decision, Terms},
+    event::{Amended, CountedApproval, Decision, Terms},
 };
 
 /// The phase of a proposal. A change that must be on disk first takes two steps, so three phases
@@ -77,6 +77,10 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) requested: Option<RoomRequests<H>>,
     /// The participants that such a request names.
     pub(crate) named: Box<[ParticipantId]>,
+    /// The other arguments that it is about, of an approval among several.
+    pub(crate) amended: Option<Amended<H>>,
+    /// Whether other approvals must follow, of an approval that is being written.
+    pub(crate) is_partial: bool,
     /// The envelope that rejects: participants get it once that counts.
     pub(crate) unpublished: Option<Box<Unpublished<H>>>,
 }
@@ -99,6 +103,8 @@ impl<H: Handles> Ruling<H> {
             fulfilment: None,
             requested: None,
             named: Box::default(),
+            amended: None,
+            is_partial: false,
             unpublished: None,
         };
         match decision {
@@ -117,10 +123,27 @@ impl<H: Handles> Ruling<H> {
         ruling
     }
 
-    /// Whether it came as an envelope.
-    pub(crate) fn is_envelope(&self) -> bool {
-        self.requested.is_some() || self.unpublished.is_some()
+    /// The form in which it came.
+    pub(crate) fn form(&self) -> RulingForm {
+        if self.requested.is_some() {
+            RulingForm::Request
+        } else if self.unpublished.is_some() {
+            RulingForm::Envelope
+        } else {
+            RulingForm::Plain
+        }
     }
+}
+
+/// The form of a decision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RulingForm {
+    /// An envelope that is the proposed request.
+    Request,
+    /// Another envelope.
+    Envelope,
+    /// No envelope: it came through the API, the command line or a built-in tool.
+    Plain,
 }
 
 /// A call of a request in the room.
@@ -202,6 +225,9 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
     pub(crate) deferred: Vec<RoomRequests<H>>,
+    /// The approvals of one that needs several, in their order. Whether one counts is judged whenever
+    /// that matters.
+    pub(crate) approved_by: Vec<CountedApproval<H>>,
     pub(crate) decided: Option<Decided<H>>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
@@ -238,6 +264,7 @@ impl<H: Handles> Proposal<H> {
             unpublished: None,
             queued: None,
             deferred: Vec::new(),
+            approved_by: Vec::new(),
             decided: None,
             fulfilment: None,
             run_until_ms: None,
@@ -265,6 +292,12 @@ impl<H: Handles> Proposal<H> {
     pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
         KindRef::request(self.terms.method.as_str(), self.terms.context.as_deref())
             .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
+    }
+
+    /// Whether these capabilities let a participant decide about it by an envelope.
+    pub(crate) fn is_decidable_by(&self, capabilities: &Capabilities) -> bool {
+        let (method, context) = (self.terms.method.as_str(), self.terms.context.as_deref());
+        capabilities.admits_deciding(method, context, &self.addressees())
     }
 
     /// Whether it is open to decisions.

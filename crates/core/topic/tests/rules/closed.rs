@@ -92,6 +92,7 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
             content: number,
             held: false,
             public: None,
+            approved_by: Vec::new(),
             end,
         }));
     }

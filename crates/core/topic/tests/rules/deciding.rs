@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Capability, Digest, LinkId, Narrowing};
+use model::{Capabilities, Capability, Digest, LinkId, ListKind, Narrowing, ProposalState};
 use topic::{Cause, Decision, ListScope};
 
 use crate::{
@@ -353,4 +353,57 @@ fn a_name_that_another_has_in_public_gives_no_right_to_decide() {
     // tool.
     assert!(may(&["a"]) && may(&[]));
     assert!(!may(&["a", "one_a"]) && !may(&["one_a"]));
+}
+
+#[test]
+fn a_participant_that_may_approve_decides_and_may_do_no_more() {
+    let approves = caps(&["mcp/approve:tools/call:one_a"]);
+    let decide =
+        |by: &str, outside: &Arc<Capabilities>| pending().decide_as(1, by, Some(outside), APPROVE);
+    assert_eq!(
+        shown(&decide("dee", &approves)),
+        ["store p1 decided running by dee"]
+    );
+    for other in [
+        "mcp/approve:tools/call:one_b",
+        "mcp/approve:tools/call:a",
+        "mcp/approve:prompts/*",
+    ] {
+        let effects = decide("dee", &caps(&[other]));
+        assert_eq!(refused(&effects), Cause::NotAdmitted, "{other}");
+    }
+    assert_eq!(refused(&decide("bob", &approves)), Cause::Own);
+    let mut stage = pending();
+    stage.caller(LinkId(4), "dee", &["mcp/approve:*"]);
+    assert_eq!(
+        stage.topic.proposal(op(1)).unwrap().deciders,
+        [id("ann"), id("dee")]
+    );
+    assert!(stage.sees(LinkId(4), ListKind::Tools).is_empty());
+    assert_eq!(
+        refused(&stage.call(LinkId(4), 9, "one_a")),
+        Cause::NotAdmitted
+    );
+    // It keeps no proposal of its own, once it may not propose.
+    stage.regrant("bob", &["mcp/approve:*"]);
+    stage.stored(1);
+    let state = stage.topic.proposal(op(1)).unwrap().state;
+    assert_eq!(state, ProposalState::Withdrawn);
+}
+
+#[test]
+fn a_token_is_good_for_decisions_with_either_right() {
+    let may = |own: &str, scope: &str| {
+        let narrowed = caps(&[own]).within(&caps(&[scope]));
+        pending().topic.could_decide(op(1), &id("dee"), &narrowed)
+    };
+    let (request, approve) = (
+        "mcp/request:tools/call:one_a",
+        "mcp/approve:tools/call:one_a",
+    );
+    for own in [request, approve] {
+        assert!(may(own, request) && may(own, approve), "{own}");
+        assert!(!may(own, "mcp/approve:tools/call:one_b"), "{own}");
+        assert!(!may(own, "chat"), "{own}");
+    }
 }

@@ -104,6 +104,7 @@ fn proposals_from_before_are_not_the_next_bearers() {
             content,
             held: false,
             public: None,
+            approved_by: Vec::new(),
             end,
         }));
     };

@@ -42,6 +42,7 @@ mod pausing;
 mod private;
 mod proceeding;
 mod proposals;
+mod quorum;
 mod recall;
 mod rejections;
 mod replay;

@@ -75,6 +75,7 @@ fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
             content: 1,
             held,
             public: None,
+            approved_by: Vec::new(),
             end: None,
         }));
         let servers = if held { "worker" } else { "" };
@@ -111,6 +112,7 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
             content: number,
             held: false,
             public: None,
+            approved_by: Vec::new(),
             end: Some(end),
         }));
     };
@@ -150,6 +152,7 @@ fn ended_proposals_of_one_participant_push_out_no_others() {
             content,
             held: false,
             public: None,
+            approved_by: Vec::new(),
             end: Some(end),
         };
         stage.step(Event::Restore(restore));
@@ -215,6 +218,7 @@ fn a_held_call_is_judged_under_its_public_name_as_before() {
             content: 1,
             held: true,
             public,
+            approved_by: Vec::new(),
             end: None,
         }));
         shown(&stage.regrant("bob", &["mcp/proposal:resources/read:portmoot:*"]))
@@ -253,6 +257,7 @@ fn a_participant_that_serves_is_not_asked_again_for_a_proposal_that_is_over() {
             content: 1,
             held,
             public: None,
+            approved_by: Vec::new(),
             end: Some(end),
         }));
         assert_eq!(

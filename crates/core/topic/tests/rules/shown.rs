@@ -330,6 +330,15 @@ fn effect(effect: &Effect) -> String {
         Effect::Remind { handle, proposal } => {
             format!("remind {handle} of p{} {}", proposal.id.0, proposal.state)
         }
+        Effect::Counted { proposal, .. } => {
+            let by: Vec<_> = proposal
+                .approved_by
+                .iter()
+                .map(|(by, _)| by.clone())
+                .collect();
+            let count = format!("{} of {}", by.len(), proposal.approvals);
+            format!("counted p{} by {}: {count}", proposal.id.0, names(&by))
+        }
         Effect::Approved { proposal, servers } => {
             format!("approved p{} at {}", proposal.id.0, names(servers))
         }
@@ -360,6 +369,14 @@ fn effect(effect: &Effect) -> String {
 fn record(record: &ProposalChange<Numbers>) -> String {
     match record {
         ProposalChange::Opened => "opened".into(),
+        ProposalChange::Counted { by, amended, .. } => {
+            let how = if *amended {
+                "amended and approved"
+            } else {
+                "approved"
+            };
+            format!("{how} by {by}")
+        }
         ProposalChange::Decided {
             by,
             state,

@@ -94,6 +94,7 @@ pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) ->
         expires_ms: EXPIRES_MS,
         expires_wall_ms: WALL_EXPIRES_MS,
         bytes: 10,
+        approvals: 1,
     }
 }
 
@@ -302,6 +303,7 @@ impl Stage {
             content,
             held,
             public: None,
+            approved_by: Vec::new(),
             end: None,
         }))
     }
@@ -360,6 +362,7 @@ impl Stage {
             narrowing,
             decision,
             fulfilment: None,
+            amended: None,
             ruling: RULING,
         })
     }

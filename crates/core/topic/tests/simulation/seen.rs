@@ -113,6 +113,7 @@ pub(crate) const SEEN: &[&str] = &[
     // Proposals.
     "stored: opened",
     "stored: decided",
+    "stored: approved by one of several",
     "stored: withdrawn by the topic",
     "stored: ended",
     "proposed",
@@ -125,6 +126,8 @@ pub(crate) const SEEN: &[&str] = &[
     "proposal published",
     "not proposed: moot",
     "not proposed: log unavailable",
+    "counted",
+    "approved by several",
     "approved",
     "completed",
     "failed",
@@ -138,6 +141,7 @@ pub(crate) const SEEN: &[&str] = &[
     "decision refused: differs",
     "decision refused: redefined",
     "decision refused: decided",
+    "decision refused: counted",
     "decision refused: moot",
     "decision refused: not admitted",
     "decision refused: log unavailable",
@@ -325,6 +329,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::LoseTask { .. } => "task lost",
         Effect::Store { record, .. } => match **record {
             Record::Opened => "stored: opened",
+            Record::Counted { .. } => "stored: approved by one of several",
             Record::Decided {
                 ruling: Some(_), ..
             } => "stored: decided",
@@ -340,6 +345,8 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         },
         Effect::Rejected { .. } => "rejected on arrival",
         Effect::Remind { .. } => "reminded",
+        Effect::Counted { .. } => "counted",
+        Effect::Approved { proposal, .. } if proposal.approvals > 1 => "approved by several",
         Effect::Approved { .. } => "approved",
         Effect::Concluded { proposal } => match proposal.state {
             ProposalState::Completed => "completed",
@@ -356,6 +363,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Differs => "decision refused: differs",
             Cause::Redefined => "decision refused: redefined",
             Cause::Decided => "decision refused: decided",
+            Cause::Counted => "decision refused: counted",
             Cause::Moot => "decision refused: moot",
             Cause::NotAdmitted => "decision refused: not admitted",
             Cause::LogUnavailable => "decision refused: log unavailable",

@@ -256,6 +256,10 @@ impl Shell {
                 assert!(!seen.is_proposed && !seen.is_approved && !seen.is_concluded);
                 seen.is_proposed = true;
             }
+            Effect::Counted { proposal, .. } => {
+                let seen = self.proposals.entry(proposal.id).or_default();
+                assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");
+            }
             Effect::Approved { proposal, .. } => {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");

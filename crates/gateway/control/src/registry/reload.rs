@@ -338,6 +338,7 @@ fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
             .filter(|one| !one.serves)
             .map(|one| one.person.id);
         let left_behind = topic.proposers().chain(topic.task_holders());
+        let left_behind = left_behind.chain(topic.approvers());
         let mut all: Vec<ParticipantId> = present.chain(left_behind.cloned()).collect();
         all.sort_unstable();
         all.dedup();

@@ -91,6 +91,12 @@ pub(super) struct ShownProposal {
     digest: Option<String>,
     at: String,
     expires: String,
+    /// The number of participants that must approve it, if it is more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approvals: Option<usize>,
+    /// The participants whose approvals count so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    approved_by: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<String>,
     /// The rule that decided, and its author.
@@ -321,6 +327,7 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         answer => (answer, None),
     };
     let rule = rule_of(proposal);
+    let approved_by = proposal.approved_by.iter();
     ShownProposal {
         id: proposal.id.to_string(),
         envelope: text(&proposal.envelope),
@@ -337,6 +344,8 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         digest: in_full.then(|| opened.digest.clone()),
         at: rfc3339(opened.at_ms),
         expires: rfc3339(opened.expires_ms),
+        approvals: Some(proposal.approvals).filter(|count| *count > 1),
+        approved_by: approved_by.map(|(by, _)| text(by.as_str())).collect(),
         decided_by: decider(proposal).map(text),
         rule: rule.map(|one| one.rule.to_string()),
         rule_author: rule.map(|one| text(one.author.as_str())),

@@ -94,7 +94,10 @@ impl<'c> Conclusion<'c> {
                 ruling: None,
             }),
             // The end of one that was decided is kept already.
-            ProposalChange::Opened | ProposalChange::Ended { .. } => None,
+            // What several participants approve is decided with the last of them.
+            ProposalChange::Opened
+            | ProposalChange::Counted { .. }
+            | ProposalChange::Ended { .. } => None,
         }
     }
 

@@ -154,7 +154,7 @@ fn is_harmless(tool: &[u8]) -> bool {
 }
 
 /// Whether a tool's definition says that it destroys nothing.
-pub(super) fn is_harmless_tool(tool: &str) -> bool {
+pub(crate) fn is_harmless_tool(tool: &str) -> bool {
     canonical_tool(tool).as_deref().is_some_and(is_harmless)
 }
 

@@ -17,7 +17,7 @@ use super::locked_case::{
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::live::{Event, Topic};
 use crate::proposals::content::{DecidingRule, Proposed, Ruling};
-use crate::proposals::{describe, open};
+use crate::proposals::{approvals, describe, open};
 use crate::record::Record;
 
 impl Dispatch {
@@ -229,7 +229,8 @@ impl<'c> RuleCase<'c> {
                 (Decision::Reject { reason }, None)
             }
         };
-        let ruling = Ruling::new(None, permit).by_rule(DecidingRule {
+        let params = approvals::running_params(self.content, None);
+        let ruling = Ruling::new(params, permit).by_rule(DecidingRule {
             name: rule.name,
             charges: verdict.into_charges(),
         });
@@ -241,6 +242,7 @@ impl<'c> RuleCase<'c> {
             narrowing: None,
             decision,
             fulfilment,
+            amended: None,
             ruling: Arc::new(ruling),
         };
         dispatch.step_locked(topic, event, Refused::ByEffect)

@@ -220,7 +220,9 @@ impl LockedCase<'_> {
     pub(crate) fn hindrance(&self, state: &DeskState, rule: &CallRule) -> Option<Hindrance> {
         let operation = self.call.operation;
         let topic = self.authors.topic;
-        if !topic.is_undecided(operation, |_| true) {
+        // A rule approves for its author, who counts once.
+        let has_approved = topic.has_approved(operation, &rule.author);
+        if has_approved || !topic.is_undecided(operation, |_| true) {
             return Some(Hindrance::Closed);
         }
         // What a paused participant does is for people to decide.

@@ -11,7 +11,10 @@ use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
-use super::{content::Proposed, journal};
+use super::{
+    content::{Proposed, Ruling},
+    journal,
+};
 use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
@@ -84,6 +87,13 @@ pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope
         ..State::new(envelope, ProposalState::Rejected)
     };
     send_state_alone(dispatch, by, envelope, &state.payload());
+}
+
+/// A participant has approved a proposal that others must approve too: the proposer and the reviewers
+/// are notified.
+pub(crate) fn counted(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling: &Ruling) {
+    Record(dispatch).counted(proposal, ruling);
+    notify(dispatch, proposal);
 }
 
 /// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that
@@ -329,6 +339,10 @@ struct State<'p> {
     fulfilment: Option<&'p str>,
     /// Whether other params run than the proposed ones.
     edited: bool,
+    /// The number of participants that must approve it.
+    approvals: usize,
+    /// The participants whose approvals count, before the last one.
+    approved_by: Vec<&'p str>,
     /// Participants that the proposal names and that are not here.
     absent: &'p [ParticipantId],
 }
@@ -345,6 +359,8 @@ impl<'p> State<'p> {
             code: None,
             fulfilment: None,
             edited: false,
+            approvals: 1,
+            approved_by: Vec::new(),
             absent: &[],
         }
     }
@@ -366,8 +382,12 @@ impl<'p> State<'p> {
         let edited = proposal
             .ruling
             .as_ref()
-            .is_some_and(|ruling| ruling.params.is_some());
+            .is_some_and(|ruling| ruling.params.is_some())
+            || proposal.content.is_amended;
+        let approved_by = proposal.approved_by.iter();
         Self {
+            approvals: proposal.approvals,
+            approved_by: approved_by.map(|(by, _)| by.as_str()).collect(),
             id: Some(*id),
             by,
             rule,
@@ -398,6 +418,10 @@ impl<'p> State<'p> {
                 .optional_text("fulfilment", self.fulfilment);
             if self.edited {
                 payload.bool("edited", true);
+            }
+            if self.approvals > 1 {
+                payload.number("approvals", self.approvals);
+                payload.texts("approved_by", self.approved_by.iter());
             }
             if !self.absent.is_empty() {
                 payload.texts("absent", self.absent.iter().map(ParticipantId::as_str));

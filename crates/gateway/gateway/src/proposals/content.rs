@@ -19,6 +19,8 @@ use crate::proposals::kept::OpenedProposal;
 pub struct Proposed {
     /// The proposal as the journal keeps it.
     pub opened: OpenedProposal,
+    /// Whether a reviewer has changed its params, of one that needs several approvals.
+    pub is_amended: bool,
     /// The held call behind it, if there was one in this run of the gateway.
     pub(crate) call: Option<OperationId>,
     /// The length of its envelope, which is kept until the journal has the opening; 0 if there is
@@ -48,6 +50,21 @@ impl Proposed {
         let permits = Arc::new(Permits { opening, ending });
         Arc::new(Self {
             opened,
+            is_amended: false,
+            call,
+            envelope_bytes,
+            permits,
+        })
+    }
+
+    /// The proposal with other params, which a reviewer has written.
+    pub(super) fn amended(&self, opened: OpenedProposal) -> Arc<Self> {
+        let call = self.call;
+        let envelope_bytes = self.envelope_bytes;
+        let permits = Arc::clone(&self.permits);
+        Arc::new(Self {
+            opened,
+            is_amended: true,
             call,
             envelope_bytes,
             permits,
@@ -61,6 +78,7 @@ impl Proposed {
         let permits = Arc::clone(&self.permits);
         Arc::new(Self {
             opened,
+            is_amended: self.is_amended,
             call,
             envelope_bytes,
             permits,

@@ -13,6 +13,7 @@ use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
 use wire::{digest::call_params, mcp::relay};
 
+use super::approvals;
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
@@ -115,6 +116,10 @@ impl Dispatch {
             Choice::Approve { .. } => describe::one(self, proposal, content),
             Choice::Reject { .. } | Choice::Withdraw { .. } => Arc::clone(content),
         };
+        let amended = approvals::amended(&content, params.as_deref()).inspect_err(not_decided)?;
+        if matches!(choice, Choice::Approve { .. }) {
+            params = approvals::running_params(&content, params);
+        }
         // Before the decision: one that cannot be recorded does not count.
         let permit = self.audit.reserve_of(id).inspect_err(not_decided)?;
         let mut fulfilment = None;
@@ -148,6 +153,7 @@ impl Dispatch {
             narrowing,
             decision,
             fulfilment: fulfilment.as_deref(),
+            amended,
             ruling: Arc::new(ruling),
         });
         end.await
@@ -206,8 +212,11 @@ impl Dispatch {
     }
 
     /// Has the topic judge a proposer by what it may do now: a proposal ends that its proposer may
-    /// not make any more.
+    /// not make any more. The same of those that have approved it before others do.
     pub(crate) fn refresh_proposer(self: &Arc<Self>, opened: &OpenedProposal) {
+        if let Ok(proposal) = opened.id.parse() {
+            approvals::refresh(self, proposal);
+        }
         if let Ok(proposer) = ParticipantId::new(&opened.by) {
             self.refresh(&proposer);
         }
@@ -254,9 +263,17 @@ pub(crate) fn ruling_of(
         .transpose()?;
     // Another spelling, or another progress token, is no edit.
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
+    if edited && opened.needs_several() {
+        let why = "this is not what was proposed, and others must approve the same";
+        let refusal = Refusal::new(RefusalCode::Conflict, why);
+        return Err(refusal.hint(
+            "send what was proposed, or approve with other arguments by the API or the tool",
+        ));
+    }
+    let params = approvals::running_params(&content, params.filter(|_| edited));
     let permit = dispatch.audit.reserve_on(link.audit())?;
     // The envelope that proposed is no showing: what its receiver does with it is not known.
-    let ruling = Ruling::new(params.filter(|_| edited), permit);
+    let ruling = Ruling::new(params, permit);
     let is_signed_in = link.participant.is_signed_in();
     let mut ruling = ruling.measured(is_signed_in, Deliberation::default());
     ruling.envelope = Some(envelope.id().to_owned());

@@ -11,11 +11,12 @@ use store::{Entry, Ledger, StoreError};
 use topic::{ProposalChange, Restore};
 use wire::mcpx::payload;
 
+use super::approvals;
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::kept::{
-    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord, EndRecord, KeptProposal,
-    KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
+    ApprovalRecord, CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord, EndRecord,
+    KeptProposal, KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
 };
 use super::open::Opening;
 use super::waiting;
@@ -95,6 +96,10 @@ fn of_rules(
 ) -> Vec<RuleRecord> {
     match change {
         ProposalChange::Opened => Vec::new(),
+        ProposalChange::Counted { ruling, .. } => {
+            let rule = ruling.rule.as_ref();
+            rule.map_or_else(Vec::new, |rule| rule.charges.clone())
+        }
         ProposalChange::Decided { ruling, .. } => {
             let rule = ruling.as_ref().and_then(|ruling| ruling.rule.as_ref());
             rule.map_or_else(Vec::new, |rule| rule.charges.clone())
@@ -186,6 +191,18 @@ fn record_of(
     let id = proposal.to_string();
     match change {
         ProposalChange::Opened => ProposalRecord::ProposalOpened(opened.clone()),
+        ProposalChange::Counted {
+            by,
+            amended,
+            ruling,
+        } => ProposalRecord::ProposalApproved(ApprovalRecord {
+            id,
+            by: by.to_string(),
+            rule: rule_in(Some(ruling.as_ref())).cloned(),
+            digest: opened.digest.clone(),
+            params: opened.params.clone().filter(|_| *amended),
+            at_ms,
+        }),
         ProposalChange::Decided {
             by,
             state,
@@ -301,6 +318,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let ended = proposals.iter().filter(|proposal| proposal.has_ended());
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
+    let mut approved = Vec::new();
     let mut bearers = FormerBearers::default();
     for proposal in &proposals {
         bearers.pass(dispatch, &proposal.opened);
@@ -321,6 +339,9 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         }
         if is_pending {
             proposers.push(opening.terms.by.clone());
+            if proposal.opened.needs_several() {
+                approved.push(opening.id);
+            }
         }
         restore_one(dispatch, opening, proposal);
     }
@@ -331,6 +352,9 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     proposers
         .iter()
         .for_each(|proposer| dispatch.refresh(proposer));
+    approved
+        .into_iter()
+        .for_each(|proposal| approvals::refresh(dispatch, proposal));
     dispatch
         .servers()
         .iter()
@@ -382,6 +406,11 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
 
 fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptProposal) {
     let Opening { id, content, terms } = opening;
+    let content = if proposal.is_amended() {
+        content.amended(proposal.opened.clone())
+    } else {
+        content
+    };
     let held = proposal.opened.held;
     let public = public_name(dispatch, &proposal.opened);
     dispatch.take(Event::Restore(Restore {
@@ -390,6 +419,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropos
         content,
         held,
         public: public.as_deref(),
+        approved_by: approvals::restored(dispatch, proposal),
         end: end_of(proposal),
     }));
 }

@@ -13,7 +13,8 @@ use topic::{ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, closed_digest};
 pub use record::{
-    ClosedProposals, DecidedProposal, DecisionRecord, EndRecord, OpenedProposal, ProposalRecord,
+    ApprovalRecord, ClosedProposals, DecidedProposal, DecisionRecord, EndRecord, OpenedProposal,
+    ProposalRecord,
 };
 
 use closed::ClosedSet;
@@ -23,6 +24,9 @@ use closed::ClosedSet;
 pub struct KeptProposal {
     /// The proposal.
     pub opened: OpenedProposal,
+    /// The approvals before the decision, of one that needs several, in their order. Whether each
+    /// still counts is for the topic to judge.
+    pub approvals: Vec<ApprovalRecord>,
     /// The decision. The outcome of a proposal that is approved and not ended after a restart is
     /// unknown.
     pub decided: Option<DecidedProposal>,
@@ -31,6 +35,11 @@ pub struct KeptProposal {
 }
 
 impl KeptProposal {
+    /// Whether a reviewer has changed its params, of one that needs several approvals.
+    pub(crate) fn is_amended(&self) -> bool {
+        self.approvals.iter().any(|one| one.params.is_some())
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -51,7 +60,9 @@ impl KeptProposal {
 
     fn records(&self) -> impl Iterator<Item = ProposalRecord> + '_ {
         let opened = std::iter::once(ProposalRecord::ProposalOpened(self.opened.clone()));
+        let approvals = self.approvals.iter().cloned();
         opened
+            .chain(approvals.map(ProposalRecord::ProposalApproved))
             .chain(
                 self.decided
                     .iter()
@@ -67,7 +78,9 @@ impl KeptProposal {
     }
 
     fn records_count(&self) -> usize {
-        1 + usize::from(self.decided.is_some()) + usize::from(self.ended.is_some())
+        1 + self.approvals.len()
+            + usize::from(self.decided.is_some())
+            + usize::from(self.ended.is_some())
     }
 
     fn text_bytes(&self) -> usize {
@@ -80,7 +93,13 @@ impl KeptProposal {
             .ended
             .as_ref()
             .map_or(0, |ended| of(&ended.answer) + of(&ended.reason));
-        of(&self.opened.params) + of(&self.opened.tool) + of(&self.opened.door) + decided + ended
+        let approvals = self.approvals.iter().map(|one| of(&one.params));
+        approvals.sum::<usize>()
+            + of(&self.opened.params)
+            + of(&self.opened.tool)
+            + of(&self.opened.door)
+            + decided
+            + ended
     }
 }
 
@@ -140,12 +159,31 @@ impl KeptProposals {
         if !self.is_known(&opened.id) {
             let proposal = KeptProposal {
                 opened: opened.clone(),
+                approvals: Vec::new(),
                 decided: None,
                 ended: None,
             };
             self.open.insert(opened.id.clone(), proposal);
             self.open_records += 1;
         }
+    }
+
+    fn approved(&mut self, approval: &ApprovalRecord) {
+        let Some(open) = self.open.get_mut(&approval.id) else {
+            return;
+        };
+        if open.decided.is_some() {
+            return;
+        }
+        self.open_records -= open.approvals.len();
+        if let Some(params) = &approval.params {
+            open.opened.params = Some(params.clone());
+            open.opened.digest.clone_from(&approval.digest);
+            open.approvals.clear();
+        }
+        open.approvals.retain(|one| one.by != approval.by);
+        open.approvals.push(approval.clone());
+        self.open_records += open.approvals.len();
     }
 
     fn decided(&mut self, decided: &DecidedProposal) {
@@ -203,6 +241,7 @@ impl Fold for KeptProposals {
     fn apply(&mut self, record: &ProposalRecord) {
         match record {
             ProposalRecord::ProposalOpened(opened) => self.opened(opened),
+            ProposalRecord::ProposalApproved(approval) => self.approved(approval),
             ProposalRecord::ProposalDecided(decided) => self.decided(decided),
             ProposalRecord::ProposalEnded(ended) => self.ended_as(ended),
             ProposalRecord::ProposalsClosed(closed) => self.closed.add_all(closed),

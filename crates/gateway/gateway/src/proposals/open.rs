@@ -13,6 +13,7 @@ use wire::digest::ReviewedCall;
 use wire::mcp::{relay, task};
 use wire::mcpx::{Envelope, NESTING_MAX, check};
 
+use super::approvals;
 use super::content::{self, Proposed};
 use super::waiting;
 use crate::live::{ConfiguredServer, Event, Server};
@@ -84,6 +85,7 @@ fn terms_of(
         expires_ms,
         expires_wall_ms,
         bytes,
+        approvals: opened.approvals.unwrap_or(1),
     }
 }
 
@@ -359,6 +361,7 @@ fn try_open(
     let reserve = || dispatch.audit.reserve_on(account.as_ref());
     // For its opening and its end: once it is open, neither entry may find the log full.
     let permits = [Some(reserve()?), Some(reserve()?)];
+    let approvals = approvals::needed(dispatch, &to, (method, context), tool.as_deref());
     let id = Dispatch::secret_id();
     let at_ms = unix_ms();
     let ttl_ms = millis(dispatch.settings().topic.proposal_ttl);
@@ -376,6 +379,7 @@ fn try_open(
         digest: digest.to_string(),
         held: call.is_some(),
         door: None,
+        approvals: (approvals > 1).then_some(approvals),
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };
@@ -426,7 +430,7 @@ pub(super) fn described(
     Some((digest, proposed.described(opened)))
 }
 
-fn digest(
+pub(super) fn digest(
     to: &[ParticipantId],
     method: &str,
     params: Option<&str>,

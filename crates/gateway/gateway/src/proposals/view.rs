@@ -12,6 +12,17 @@ use wire::mcp::task::{self, OperationState, TaskView};
 use crate::by_rule::decided_by::{code_of, decider, rule_of};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
+/// The approvals of a proposal so far, in words: "approved by ann, 1 of 2".
+pub(crate) fn words_of_approvals(proposal: &ProposalView) -> String {
+    let approved = proposal.approved_by.iter();
+    let names: Vec<&str> = approved.map(|(by, _)| by.as_str()).collect();
+    let count = format!("{} of {}", names.len(), proposal.approvals);
+    if names.is_empty() {
+        return format!("approved by no participant yet, {count}");
+    }
+    format!("approved by {}, {count}", names.join(", "))
+}
+
 /// Interval at which a client should ask about a task, in milliseconds.
 const POLL_MS: u64 = 1000;
 /// The key of `_meta` that has the proposal's id.
@@ -79,6 +90,10 @@ impl<'v> View<'v> {
                 let names: Vec<&str> = some.iter().map(ParticipantId::as_str).collect();
                 format!("any of {} can approve it", names.join(", "))
             }
+        };
+        let deciders = match self.proposal.approvals {
+            1 => deciders,
+            _ => format!("{}; {deciders}", words_of_approvals(self.proposal)),
         };
         let act = self.act();
         let id = self.proposal.id;

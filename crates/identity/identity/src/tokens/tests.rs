@@ -30,6 +30,7 @@ fn config(participants: Vec<ParticipantConfig>) -> IdentityConfig {
         tools_list: <_>::default(),
         list_wait: std::time::Duration::from_secs(1),
         proposal_ttl: std::time::Duration::from_secs(300),
+        destructive_approvals: 1,
         result_bytes_max: None,
     };
     IdentityConfig {

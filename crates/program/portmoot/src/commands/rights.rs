@@ -5,7 +5,7 @@ pub(crate) mod past;
 
 use serde_json::Value;
 
-use model::KindRef;
+use model::{APPROVE, KindRef};
 
 use crate::cli::RunningArgs;
 use crate::commands::target::running_endpoint;
@@ -48,10 +48,15 @@ pub(crate) async fn run(
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
+    // The right to approve is none to make the call.
+    let approves = act.is_some_and(|act| act.starts_with(APPROVE));
     let allowed = plain.is_some()
-        || entries
-            .iter()
-            .any(|entry| may(entry, "mcp") || may(entry, "ws"));
+        || entries.iter().any(|entry| {
+            ["mcp", "ws"].iter().any(|wire| {
+                let is_right = approves || !has_verdict(entry, wire, "may approve");
+                may(entry, wire) && is_right
+            })
+        });
     if output.json {
         output.result_json(&answer);
     } else {
@@ -101,6 +106,11 @@ fn verdict(entry: &Value, wire: &str) -> String {
         }
         _ => "-".to_owned(),
     }
+}
+
+fn has_verdict(entry: &Value, wire: &str, verdict: &str) -> bool {
+    let said = entry.get(wire).and_then(|way| way.get("verdict"));
+    said.and_then(Value::as_str) == Some(verdict)
 }
 
 fn may(entry: &Value, wire: &str) -> bool {

@@ -9,6 +9,7 @@
 
 mod admission;
 mod api_calls;
+mod approvers;
 mod attacks;
 mod audit;
 mod audit_log;
@@ -123,6 +124,7 @@ mod public_names;
 mod python_client;
 mod questions_between_eras;
 mod questions_on_pipes;
+mod quorum;
 mod real;
 mod registry;
 mod reload;

@@ -22,6 +22,9 @@ pub struct CuratedTool {
     pub hidden_arguments: Vec<String>,
     /// Whether rules may approve its calls.
     pub rules: ToolRules,
+    /// The number of participants that must approve a proposed call of it; the topic's, if it does
+    /// not say.
+    pub approvals: Option<usize>,
 }
 
 impl CuratedTool {

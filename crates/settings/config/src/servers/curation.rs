@@ -10,6 +10,7 @@ use crate::node::{Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::sets::name_filter;
+use crate::values::approvals;
 
 /// Curation of a server's tools by its table; `None` if the table says nothing about them.
 pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
@@ -70,6 +71,7 @@ fn tool(table: &Table<'_>) -> CuratedTool {
         preset: values(table, "preset"),
         hidden_arguments: table.plain_texts("hide_arguments"),
         rules: table.choice("rules", &RULES).unwrap_or_default(),
+        approvals: approvals(table, "approvals"),
     };
     if let Some((name, _)) = tool
         .preset

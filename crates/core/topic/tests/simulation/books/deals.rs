@@ -1,6 +1,8 @@
 //! Proposals: the record on disk, the number of runs, and the waiting envelopes of each.
 
-use model::{OperationId, ParticipantId, ProposalState};
+use std::sync::Arc;
+
+use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 
 use super::{
     Books,
@@ -16,6 +18,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Written {
     Opened,
+    /// An approval after which others must follow. The journal's are in `counted`.
+    Counted(Counted),
     Decided {
         by: ParticipantId,
         state: ProposalState,
@@ -25,6 +29,23 @@ pub(crate) enum Written {
         state: ProposalState,
         answer: Option<u64>,
     },
+}
+
+/// An approval of a proposal that needs several.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    pub(crate) by: ParticipantId,
+    pub(crate) ruling: u64,
+    /// The capabilities of the participant while it is not in the topic, as far as the topic knows.
+    pub(crate) outside: Option<Arc<Capabilities>>,
+    /// It came as a request in the room.
+    pub(crate) requested: bool,
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.by, self.ruling) == (&other.by, other.ruling)
+    }
 }
 
 /// The envelope that fulfils a proposal.
@@ -54,6 +75,10 @@ pub(crate) struct Deal {
     pub(crate) writing: Option<Written>,
     /// The record in the journal.
     pub(crate) durable: Vec<Written>,
+    /// The number of participants that must approve it, and the approvals in the journal that came
+    /// before the decision.
+    pub(crate) approvals: usize,
+    pub(crate) counted: Vec<Counted>,
     pub(crate) proposed: bool,
     pub(crate) approved: u32,
     /// The number of runs on an approval, and by its proposer's own request.
@@ -158,9 +183,27 @@ impl Books {
                 assert!(turn.proposing == Some(id) && last.is_none());
                 Written::Opened
             }
+            Record::Counted { by, ruling, .. } => {
+                assert_eq!(last, Some(&Written::Opened), "it is decided");
+                let decided = self.decision(id, turn).expect("no participant decided");
+                self.check_decision(id, &deal, (by, ProposalState::Running, *ruling), turn);
+                let before = self.counting(&deal, by);
+                assert!(before + 1 < deal.approvals, "{id} has all its approvals");
+                Written::Counted(Counted {
+                    by: by.clone(),
+                    ruling: *ruling,
+                    outside: decided.outside,
+                    requested: decided.requested,
+                })
+            }
             Record::Decided {
                 by, state, ruling, ..
             } => {
+                if *state == ProposalState::Running {
+                    let before = self.counting(&deal, by);
+                    assert!(before + 1 >= deal.approvals, "{id} needs more approvals");
+                    self.count("decided by several");
+                }
                 assert_eq!(
                     last,
                     Some(&Written::Opened),
@@ -199,10 +242,19 @@ impl Books {
             );
         }
         let deal = self.deals.get_mut(&id).unwrap();
-        if let Written::Decided {
-            ruling: Some(_), ..
-        } = written
-        {
+        let is_decision = match &written {
+            Written::Counted(_) => true,
+            Written::Decided { ruling, .. } => ruling.is_some(),
+            Written::Opened | Written::Ended { .. } => false,
+        };
+        // Another one may wait for the approval that is written.
+        let is_queued = |own: u64| deal.queued.as_ref().is_some_and(|one| one.ruling == own);
+        let ruling = match &written {
+            Written::Counted(counted) => Some(counted.ruling),
+            Written::Decided { ruling, .. } => *ruling,
+            Written::Opened | Written::Ended { .. } => None,
+        };
+        if is_decision && ruling.is_some_and(is_queued) {
             deal.queued = None;
         }
         deal.writing = Some(written);
@@ -272,6 +324,36 @@ impl Books {
             assert_eq!(view.state, state);
         }
         assert!(view.state != ProposalState::Rejected || deal.approved == 0);
+    }
+
+    /// The participants beside this one whose approvals count at this moment.
+    pub(crate) fn counting(&self, deal: &Deal, last: &ParticipantId) -> usize {
+        let others = deal.counted.iter().filter(|one| one.by != *last);
+        others.filter(|one| self.still_counts(deal, one)).count()
+    }
+
+    pub(crate) fn still_counts(&self, deal: &Deal, counted: &Counted) -> bool {
+        let inside = self
+            .is_here(&counted.by)
+            .then(|| self.granted(&counted.by))
+            .flatten();
+        let granted = inside.or(counted.outside.as_ref());
+        !self.braked.contains(&counted.by)
+            && granted.is_some_and(|granted| self.could_decide(granted, deal))
+    }
+
+    /// An approval counts, is on disk, and others must follow.
+    pub(crate) fn counted(&mut self, view: &ProposalView, ruling: u64, turn: &Turn) {
+        let deal = self.written(view.id, turn).clone();
+        assert_eq!(deal.counted.last().map(|one| one.ruling), Some(ruling));
+        assert_eq!(deal.approved, 0, "{} runs already", view.id);
+        let counts = deal
+            .counted
+            .iter()
+            .filter(|one| self.still_counts(&deal, one));
+        let by: Vec<_> = counts.map(|one| (one.by.clone(), one.ruling)).collect();
+        assert_eq!(view.approved_by, by);
+        self.count("counted");
     }
 
     pub(crate) fn approved(&mut self, view: &ProposalView, servers: &[ParticipantId], turn: &Turn) {

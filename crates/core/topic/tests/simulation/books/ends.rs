@@ -81,7 +81,7 @@ impl Books {
             (&deal.by, deal.content, deal.answer)
         );
         let end = |written: &Written| match written {
-            Written::Opened => None,
+            Written::Opened | Written::Counted(_) => None,
             Written::Decided { state, .. } | Written::Ended { state, .. } => Some(*state),
         };
         let (about, stored) = turn.journal.expect("an end is on disk, or cannot be");
@@ -121,6 +121,21 @@ impl Books {
     pub(crate) fn journal(&mut self, id: OperationId, stored: bool) {
         let deal = self.deals.get_mut(&id).unwrap();
         let written = deal.writing.take();
+        if let Some(Written::Counted(mut counted)) = written {
+            if counted.requested {
+                self.forget_fulfilment(id);
+            }
+            if stored {
+                let inside = self.is_here(&counted.by).then(|| self.granted(&counted.by));
+                if let Some(Some(granted)) = inside {
+                    counted.outside = Some(granted.clone());
+                }
+                let deal = self.deals.get_mut(&id).unwrap();
+                deal.counted.retain(|one| one.by != counted.by);
+                deal.counted.push(counted);
+            }
+            return;
+        }
         deal.durable.extend(written.filter(|_| stored));
     }
 

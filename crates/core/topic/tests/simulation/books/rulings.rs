@@ -12,7 +12,7 @@ use crate::turn::{Decided, Turn};
 
 impl Books {
     /// The decision that a step brings, or one that waited for the opening.
-    fn decision(&self, id: OperationId, turn: &Turn) -> Option<Decided> {
+    pub(crate) fn decision(&self, id: OperationId, turn: &Turn) -> Option<Decided> {
         let brought = turn
             .decision
             .as_ref()
@@ -23,7 +23,7 @@ impl Books {
                 .get(&id)?
                 .queued
                 .clone()
-                .filter(|_| turn.journal == Some((id, true)))
+                .filter(|_| turn.journal.is_some_and(|(about, _)| about == id))
         };
         brought.or_else(queued)
     }
@@ -86,10 +86,12 @@ impl Books {
             Some((id, true)),
             "a decision counts once it is on disk"
         );
-        let Some(Written::Decided { ruling: own, .. }) = self.deals[&id].durable.last() else {
-            panic!("{id} was not decided");
+        let deal = &self.deals[&id];
+        let own = match deal.durable.last() {
+            Some(Written::Decided { ruling, .. }) => *ruling,
+            _ => deal.counted.last().map(|one| one.ruling),
         };
-        assert_eq!(*own, Some(ruling));
+        assert_eq!(own, Some(ruling), "{id} was not decided");
     }
 
     pub(crate) fn refused_decision(&mut self, refused: &RefusedDecision, turn: &Turn) {
@@ -109,6 +111,8 @@ impl Books {
             "a decision is refused once"
         );
         let decided = self.decision(id, turn);
+        // The ruling that was written, or the one that waited for it.
+        let decided = decided.filter(|decided| decided.ruling == *ruling);
         let calls = turn.calls.keys().any(|call| self.returned.contains(call));
         assert!(
             !answered || calls || turn.journal.is_some(),
@@ -140,7 +144,11 @@ impl Books {
             }
         }
         let deal = self.deals.get_mut(&id).unwrap();
-        if turn.journal.is_some_and(|(about, _)| about == id) {
+        let is_queued = deal
+            .queued
+            .as_ref()
+            .is_some_and(|one| one.ruling == *ruling);
+        if turn.journal.is_some_and(|(about, _)| about == id) && is_queued {
             deal.queued = None;
         }
     }
@@ -158,6 +166,13 @@ impl Books {
             Cause::Expired => assert!(deal.is_late(self.now_ms, self.wall_ms) && pending),
             Cause::Away => assert!(pending && decided.same && self.are_away(deal, &decided.named)),
             Cause::Differs | Cause::Redefined => assert!(!decided.same && pending),
+            Cause::Counted => {
+                let own = deal.counted.iter().find(|one| one.by == decided.by);
+                assert!(
+                    own.is_some_and(|own| self.still_counts(deal, own)),
+                    "it is new"
+                );
+            }
             Cause::Mismatch => assert!(decided.fulfilment.is_some()),
             Cause::Decided => assert!(!pending, "it is open: {deal:?}"),
             other => panic!("refused because of {other:?}"),

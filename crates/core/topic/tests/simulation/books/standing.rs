@@ -155,6 +155,21 @@ impl Books {
         }
     }
 
+    /// Whether a participant with these capabilities could decide in one of the ways.
+    pub(crate) fn could_decide(&self, granted: &Capabilities, deal: &Deal) -> bool {
+        Self::covers_as_envelope(granted, deal, false) || self.covers_as_call(granted, deal, false)
+    }
+
+    /// What the topic learns of a participant's capabilities, for approvals of it.
+    pub(crate) fn note_approver(&mut self, participant: &ParticipantId) {
+        let granted = self.granted(participant).cloned();
+        for deal in self.deals.values_mut().filter(|deal| deal.over.is_none()) {
+            for one in deal.counted.iter_mut().filter(|one| one.by == *participant) {
+                one.outside.clone_from(&granted);
+            }
+        }
+    }
+
     /// Whether a token is good for a proposal of its bearer's own.
     pub(crate) fn is_in_scope(&self, token: Option<&Narrowing>, deal: &Deal) -> bool {
         token.is_none_or(|token| self.may_still(&token.to, deal))

@@ -56,6 +56,18 @@ impl Books {
         self.unpublished = waits;
     }
 
+    /// The envelope of an approval after which others must follow is not published: the first that
+    /// waits, as the others wait for it.
+    pub(crate) fn forget_fulfilment(&mut self, id: OperationId) {
+        let is_it = |kept: &Unpublished| {
+            kept.proposal == id && !kept.own && !kept.proposes && !kept.rejects
+        };
+        if let Some(at) = self.unpublished.iter().position(is_it) {
+            self.unpublished.remove(at);
+            self.count("not published");
+        }
+    }
+
     fn is_due(&self, kept: &Unpublished, turn: &Turn) -> bool {
         let deal = &self.deals[&kept.proposal];
         let approved = !kept.own && deal.approved > 0;

@@ -186,6 +186,7 @@ pub(crate) fn terms(deal: &Deal) -> Terms {
         expires_ms: deal.expires_ms,
         expires_wall_ms: deal.expires_wall_ms,
         bytes: deal.bytes(),
+        approvals: deal.approvals,
     }
 }
 
@@ -203,6 +204,9 @@ pub(crate) fn blank(
     let envelope = envelope.to_owned();
     let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
     let approved = 0;
+    // A third needs two, some need three.
+    let approvals = [1, 1, 2, 1, 3, 2][usize::try_from(content % 6).unwrap()];
+    let counted = Vec::new();
     let runs = 0;
     let runs_own = 0;
     Deal {
@@ -218,6 +222,8 @@ pub(crate) fn blank(
         held,
         writing,
         durable,
+        approvals,
+        counted,
         proposed,
         approved,
         runs,

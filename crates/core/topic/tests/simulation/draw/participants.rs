@@ -134,6 +134,9 @@ impl World {
         if differs {
             self.books.judge_deals(participant);
         }
+        if stays {
+            self.books.note_approver(participant);
+        }
         turn.regrants = (stays && differs).then(|| participant.clone());
         turn.changes = turn.regrants.iter().cloned().collect();
         let renews = self
@@ -295,6 +298,7 @@ impl World {
             standing.granted = None;
         }
         self.books.judge_deals(participant);
+        self.books.note_approver(participant);
         self.live(
             Event::Revoke { participant },
             Turn {
@@ -366,6 +370,7 @@ impl World {
         if differs || !here {
             self.books.judge_deals(participant);
         }
+        self.books.note_approver(participant);
         let regrants = (here && differs).then(|| participant.clone());
         let changes = regrants.iter().filter(|own| self.books.is_seen(own));
         let changes = changes.cloned().collect();

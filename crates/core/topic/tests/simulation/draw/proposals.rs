@@ -274,7 +274,10 @@ impl World {
     }
 
     pub(crate) fn decide(&mut self) {
-        let proposal = self.any_deal(|deal| deal.writing.is_none() || deal.durable.is_empty());
+        let proposal = self.any_deal(|deal| {
+            let counted = matches!(deal.writing, Some(Written::Counted(_)));
+            deal.writing.is_none() || deal.durable.is_empty() || counted
+        });
         self.decides(proposal);
     }
 
@@ -386,6 +389,7 @@ impl World {
                 narrowing: token.as_ref(),
                 decision,
                 fulfilment,
+                amended: None,
                 ruling,
             },
             turn,
@@ -402,8 +406,8 @@ impl World {
         let deal = &self.books.deals[&proposal];
         assert!(
             deal.queued.is_none()
-                && deal.durable.is_empty()
-                && deal.writing == Some(Written::Opened)
+                && (deal.durable.is_empty() && deal.writing == Some(Written::Opened)
+                    || matches!(deal.writing, Some(Written::Counted(_))))
         );
         let may = if decided.withdraws {
             decided.by == deal.by && self.books.is_in_scope(decided.token.as_ref(), deal)

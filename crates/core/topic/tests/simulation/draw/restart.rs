@@ -1,7 +1,7 @@
 //! Crashes, restarts from the journal alone, and the end of a run.
 
 use model::{LinkId, OperationId, ProposalState};
-use topic::{EndedProposal, Restore, RingLimits};
+use topic::{CountedApproval, EndedProposal, Restore, RingLimits};
 
 use crate::{
     books::{
@@ -10,7 +10,7 @@ use crate::{
         envelopes::digest,
         tasks::{Stage, Task},
     },
-    draw::held::terms,
+    draw::held::{SHOWN, terms},
     numbers::{Event, Numbers},
     turn::Turn,
     world::World,
@@ -38,6 +38,7 @@ impl Books {
         assert!(!deal.proposed || !deal.durable.is_empty(), "{id} is lost");
         match deal.durable.last() {
             None => deal.gone = true,
+            Some(Written::Counted(_)) => panic!("{id}: an approval is no decision"),
             Some(Written::Opened) => {
                 assert!(
                     deal.approved == 0 && deal.runs_own == 0,
@@ -134,6 +135,18 @@ impl World {
             if known {
                 let held = deal.held;
                 let public = deal.public.as_deref();
+                let approved_by = deal.counted.iter();
+                let approved_by = approved_by
+                    .map(|one| CountedApproval {
+                        by: one.by.clone(),
+                        outside: None,
+                        shown: SHOWN,
+                        ruling: one.ruling,
+                    })
+                    .collect();
+                for one in &mut self.books.deals.get_mut(&proposal).unwrap().counted {
+                    one.outside = None;
+                }
                 let end = deal.over.map(|state| ended(deal, state));
                 self.books.count(if end.is_some() {
                     "ended again"
@@ -146,6 +159,7 @@ impl World {
                     content,
                     held,
                     public,
+                    approved_by,
                     end,
                 };
                 self.live(Event::Restore(restore), Turn::default());
@@ -271,7 +285,9 @@ fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
             ruling: Some(ruling),
             ..
         } => Some((by.clone(), *ruling)),
-        Written::Opened | Written::Decided { .. } | Written::Ended { .. } => None,
+        Written::Opened | Written::Counted(_) | Written::Decided { .. } | Written::Ended { .. } => {
+            None
+        }
     });
     EndedProposal {
         state,

@@ -11,6 +11,8 @@ use crate::as_text;
 pub enum ProposalRecord {
     /// A participant opened a proposal.
     ProposalOpened(OpenedProposal),
+    /// A reviewer approved a proposal that needs the approvals of others too.
+    ProposalApproved(ApprovalRecord),
     /// A reviewer approved or rejected a proposal, or its proposer withdrew it.
     ProposalDecided(DecidedProposal),
     /// A proposal expired, or its operation completed or failed.
@@ -57,10 +59,44 @@ pub struct OpenedProposal {
     /// State that the proposer's door needs to run it after a restart, in the format of that door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub door: Option<String>,
+    /// The number of participants that must approve it, if it is more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<usize>,
     /// Time of opening in Unix milliseconds.
     pub at_ms: u64,
     /// Time of expiry in Unix milliseconds.
     pub expires_ms: u64,
+}
+
+impl OpenedProposal {
+    /// Whether more than one participant must approve it.
+    pub(crate) fn needs_several(&self) -> bool {
+        self.approvals.is_some_and(|approvals| approvals > 1)
+    }
+}
+
+/// One of several approvals that a proposal needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRecord {
+    /// Id of the proposal.
+    pub id: String,
+    /// The reviewer: of a rule, its author.
+    pub by: String,
+    /// The rule that approved, with its version.
+    #[serde(
+        with = "as_text::optional",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rule: Option<RuleName>,
+    /// Digest of what was approved.
+    pub digest: String,
+    /// The params that the proposal has from now on, as JSON text, if the reviewer changed them:
+    /// approvals of before are void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// Decision about a proposal.

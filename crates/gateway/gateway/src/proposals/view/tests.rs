@@ -18,6 +18,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         method: method.into(),
         context: Some("echo".into()),
         held: true,
+        approvals: None,
         at_ms: 5,
         expires_ms: 9,
         ..opened()
@@ -31,6 +32,8 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         held: true,
         state,
         reason: None,
+        approvals: 1,
+        approved_by: Vec::new(),
         decided_by: (state != ProposalState::Pending).then(|| id("boss")),
         ruling: None,
         fulfilment: None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, content};
+use ::chat::{ProposalDetails, approvals, content};
 use json::visible;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -40,6 +40,9 @@ pub(super) async fn ended(
     let (end, [mut wait, longest]) = (Instant::now() + OUTCOME_TIMEOUT, LOOKS);
     let mut proposal: ProposalDetails = answer.read()?;
     while !proposal.is_over() {
+        if proposal.is_pending() && proposal.approvals > 1 {
+            return decided(&answer, output);
+        }
         if Instant::now() >= end {
             let text = format!(
                 "it still runs; to see the answer later: portmoot proposals show {}",
@@ -100,6 +103,10 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
         .as_deref()
         .map(|reason| format!(": {}", visible::line(reason)));
     match proposal.state.as_str() {
+        "pending" => match approvals(proposal) {
+            Some(approvals) => format!("{act} is pending: {approvals}"),
+            None => format!("{act} is pending"),
+        },
         "running" => format!("{act} is approved and running"),
         "completed" => format!("{act} was approved and has completed"),
         "failed" => format!(

@@ -1,6 +1,8 @@
 //! Authors of rules: a rule decides by what its author may do at that moment, and nothing of its
 //! author's own.
 
+use crate::support::until;
+
 use super::bank::{AUTHOR, Bank, UP_TO_100};
 
 #[test]
@@ -52,6 +54,23 @@ fn a_rule_is_never_used_for_its_authors_own_proposal() {
         .expect(2);
     let why = "a rule never decides its author's own proposals";
     assert!(check.stderr.contains(why), "{}", check.stderr);
+}
+
+#[test]
+fn a_rule_of_who_may_approve_decides_until_that_right_is_lost() {
+    let mut bank = Bank::new();
+    let approves = "capabilities = [\"mcp/approve:*\"]";
+    bank.change(AUTHOR, approves);
+    bank.ann_may(false);
+    bank.put(&bank.approving("r1", "uses = 9", UP_TO_100));
+    bank.is_paid(1);
+    bank.change(approves, "capabilities = [\"chat\"]");
+    until("what ann may do", || {
+        let can = bank.api("GET", "participants/ann/can", "").to_string();
+        (!can.contains("mcp/approve")).then_some(())
+    });
+    bank.asks(2);
+    bank.comes_to("r1.1", "suspended");
 }
 
 #[test]
