@@ -189,7 +189,7 @@ impl<H: Handles> Topic<H> {
         let others = self
             .members
             .callers()
-            .filter(|member| member.id != proposal.terms.by && !member.braked);
+            .filter(|member| member.id != proposal.terms.by && !self.is_braked(&member.id));
         others
             .filter(|member| self.covers(&member.capabilities, proposal))
             .map(|member| member.id.clone())
