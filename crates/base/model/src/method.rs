@@ -28,6 +28,8 @@ pub struct MethodFacts {
     pub is_free: bool,
     /// Whether it begins or ends a subscription to a resource.
     pub is_of_subscription: bool,
+    /// Whether it only ends what its caller has begun.
+    pub is_ending: bool,
     /// Whether it reads what may belong to a skill.
     pub reads_skills: bool,
     /// The methods of which a caller must have the right to one as well.
@@ -47,6 +49,7 @@ impl MethodFacts {
         is_for_rooms: false,
         is_free: false,
         is_of_subscription: false,
+        is_ending: false,
         reads_skills: false,
         also_needs: &[],
         implied_by: None,
@@ -117,6 +120,7 @@ pub const SUBSCRIBE: MethodFacts = MethodFacts {
 /// Ends a subscription to updates of a resource (2025-11-25).
 pub const UNSUBSCRIBE: MethodFacts = MethodFacts {
     is_of_subscription: true,
+    is_ending: true,
     implied_by: Some(SUBSCRIBE.name),
     ..row("resources/unsubscribe")
 };
@@ -216,6 +220,7 @@ mod tests {
             names(|row| row.is_of_subscription),
             ["resources/subscribe", "resources/unsubscribe"]
         );
+        assert_eq!(names(|row| row.is_ending), ["resources/unsubscribe"]);
         assert_eq!(
             names(|row| row.reads_skills),
             ["resources/read", "skills/get", "resources/directory/read"]

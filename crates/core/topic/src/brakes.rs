@@ -18,34 +18,22 @@ pub const BRAKES_MAX: usize = 1000;
 impl<H: Handles> Topic<H> {
     /// Pauses a participant, or resumes it without a brake. What it has begun goes on.
     pub(crate) fn brake(&mut self, participant: &ParticipantId, brake: Option<Brake>) {
-        let is_braked = brake.is_some();
-        match brake {
-            Some(brake) => {
-                if !self.has_room_for_brake(participant) {
-                    self.effects.verdict = Some(Verdict::Refused(Cause::Limit));
-                    return;
-                }
-                self.brakes.insert(participant.clone(), brake);
-            }
-            None => _ = self.brakes.remove(participant),
+        if brake.is_some() && !self.has_room_for_brake(participant) {
+            self.effects.verdict = Some(Verdict::Refused(Cause::Limit));
+            return;
+        }
+        if !self.members.set_brake(participant, brake) {
+            return;
         }
         let Some(seat) = self.members.seat(participant) else {
             return;
         };
-        let Some(member) = self.members.get(seat) else {
-            return;
-        };
-        if member.braked == is_braked {
-            return;
-        }
-        let listener = member.listener;
-        self.members.set_braked(seat, is_braked);
-        if let Some(link) = listener
-            && let Some(member) = self.members.get(seat)
+        if let Some(member) = self.members.get(seat)
+            && let Some(link) = member.listener
         {
             self.effects.publish(RoomEffect::Renew {
                 link,
-                person: member.person(),
+                person: self.members.person(member),
                 roster: self.members.roster(),
             });
         }
@@ -54,28 +42,28 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a participant may be paused: not too many others are.
     pub fn has_room_for_brake(&self, participant: &ParticipantId) -> bool {
-        self.brakes.contains_key(participant) || self.brakes.len() < BRAKES_MAX
+        self.is_braked(participant) || self.members.brakes().len() < BRAKES_MAX
     }
 
     /// The pause of a participant, if it is paused. It need not be in the topic.
     pub fn brake_of(&self, participant: &ParticipantId) -> Option<&Brake> {
-        self.brakes.get(participant)
+        self.members.brakes().get(participant)
     }
 
     /// All participants that are paused, by name.
     pub fn brakes(&self) -> impl Iterator<Item = (&ParticipantId, &Brake)> {
-        self.brakes.iter()
+        self.members.brakes().iter()
     }
 
     /// Whether a participant is paused.
     pub fn is_braked(&self, participant: &ParticipantId) -> bool {
-        !self.brakes.is_empty() && self.brakes.contains_key(participant)
+        self.members.is_braked(participant)
     }
 }
 
 /// Whether an envelope does something directly that a paused participant may not: it decides, pauses
-/// or resumes, or requests something of others. Notifications, lists and the gateway's own tools pass: what these
-/// do is judged again.
+/// or resumes, or requests something of others. Notifications, lists, the ends of subscriptions and
+/// the gateway's own tools pass: what these do is judged again.
 pub(crate) fn is_braked_envelope(kind: KindRef<'_>, to: &[&str]) -> bool {
     if kind.head() == REJECT || kind.head() == PAUSE {
         return true;
@@ -83,10 +71,16 @@ pub(crate) fn is_braked_envelope(kind: KindRef<'_>, to: &[&str]) -> bool {
     let Some(method) = kind.method().filter(|_| kind.head() == REQUEST) else {
         return false;
     };
-    if is_notification(method) || to == [GATEWAY] {
+    !is_notification(method) && is_braked_request(method, kind.context(), to)
+}
+
+/// Whether a paused participant may not request this in the room directly.
+pub(crate) fn is_braked_request(method: &str, context: Option<&str>, to: &[&str]) -> bool {
+    if to == [GATEWAY] {
         return false;
     }
-    !MethodFacts::of(method).is_free || kind.context().is_some()
+    let facts = MethodFacts::of(method);
+    !facts.is_ending && (!facts.is_free || context.is_some())
 }
 
 /// The request that a proposal is about, which a paused participant may propose if it may make it.

@@ -5,6 +5,7 @@ use model::{DeliveryMode, LinkId, OperationId, Outcome, ParticipantId, ProposalS
 use crate::{
     Handles, Topic,
     admission::admits_kind,
+    brakes::is_braked_request,
     catalog::Overrides,
     effect::{Cause, Effect},
     event::PublicTarget,
@@ -185,6 +186,9 @@ impl<H: Handles> Topic<H> {
     /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal,
     /// if it still may make them.
     pub(crate) fn run_deferred(&mut self, mut requests: RoomRequests<H>) {
+        if self.is_braked_since(&requests) {
+            return self.refuse_room(requests, Cause::Paused);
+        }
         let granted = self
             .members
             .linked(requests.link)
@@ -217,6 +221,23 @@ impl<H: Handles> Topic<H> {
         }
         self.refuse_room(refused, Cause::Withdrawn);
         self.run_requests(requests, None);
+    }
+
+    /// Whether the sender of a request that waited may not make it now, as it is paused.
+    fn is_braked_since(&self, requests: &RoomRequests<H>) -> bool {
+        let sender = self.participant(requests.link);
+        if !sender.is_some_and(|sender| self.is_braked(sender)) {
+            return false;
+        }
+        let to = match &requests.unpublished {
+            Some(envelope) => envelope.addressees(),
+            None => requests
+                .calls
+                .iter()
+                .map(|call| call.server.as_str())
+                .collect(),
+        };
+        is_braked_request(requests.method.as_str(), requests.context.as_deref(), &to)
     }
 
     /// Carries out an approved proposal at a server, in the gateway's own name.

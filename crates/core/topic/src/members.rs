@@ -1,6 +1,7 @@
 //! Members of a topic: participants in numbered seats, and their links.
 
-use std::{collections::HashMap as Map, sync::Arc};
+use std::collections::{BTreeMap, HashMap as Map};
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 use model::{
@@ -11,6 +12,7 @@ use crate::{
     Cursor, Handles, Listener,
     bucket::Bucket,
     catalog::{Overrides, UpstreamIndex},
+    event::Brake,
     interests::OwnResource,
     refusals::{self, Refused},
     roster::{Person, Roster},
@@ -32,8 +34,6 @@ pub(crate) struct Member<H: Handles> {
     pub(crate) hidden: bool,
     /// A server that does not run, which other participants do not see either.
     pub(crate) away: bool,
-    /// Whether it is paused.
-    pub(crate) braked: bool,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) bucket: Option<Bucket>,
     /// Unordered: no effect may depend on the order.
@@ -58,7 +58,6 @@ impl<H: Handles> Member<H> {
             server,
             hidden: false,
             away: false,
-            braked: false,
             capabilities,
             bucket: None,
             links: Vec::new(),
@@ -92,15 +91,6 @@ impl<H: Handles> Member<H> {
     /// Whether other participants see it in the topic.
     pub(crate) fn is_seen(&self) -> bool {
         !self.hidden && !self.away
-    }
-
-    /// The participant as others see it.
-    pub(crate) fn person(&self) -> Person {
-        Person {
-            id: self.id.clone(),
-            capabilities: Arc::clone(&self.capabilities),
-            paused: self.braked,
-        }
     }
 }
 
@@ -295,6 +285,8 @@ pub(crate) struct Members<H: Handles> {
     worn_max: usize,
     /// All members that others see.
     roster: Roster,
+    /// The participants that are paused, present or not.
+    brakes: BTreeMap<ParticipantId, Brake>,
     /// The beginning of guests' ids, and the numbers of their open operations and links.
     guests: &'static str,
     guests_open: usize,
@@ -314,6 +306,7 @@ impl<H: Handles> Members<H> {
             worn: Map::new(),
             worn_max: WORN_MIN,
             roster: Roster::default(),
+            brakes: BTreeMap::new(),
             guests,
             guests_open: 0,
             guests_links: 0,
@@ -381,7 +374,7 @@ impl<H: Handles> Members<H> {
     }
 
     /// Mutable access, for all but what the roster depends on: see [`Members::set_capabilities`],
-    /// [`Members::set_away`] and [`Members::set_braked`].
+    /// [`Members::set_away`] and [`Members::set_brake`].
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
         self.seats.get_mut(seat.0)?.as_mut()
     }
@@ -418,11 +411,38 @@ impl<H: Handles> Members<H> {
         self.show(seat);
     }
 
-    pub(crate) fn set_braked(&mut self, seat: Seat, braked: bool) {
-        if let Some(member) = self.get_mut(seat) {
-            member.braked = braked;
+    /// Pauses a participant, in place of an earlier pause, or resumes it without a brake; it need not
+    /// have a seat. Returns whether it was the other way before.
+    pub(crate) fn set_brake(&mut self, participant: &ParticipantId, brake: Option<Brake>) -> bool {
+        let is_braked = brake.is_some();
+        let before = match brake {
+            Some(brake) => self.brakes.insert(participant.clone(), brake),
+            None => self.brakes.remove(participant),
+        };
+        let changes = before.is_some() != is_braked;
+        if changes && let Some(seat) = self.seat(participant) {
+            self.show(seat);
         }
-        self.show(seat);
+        changes
+    }
+
+    /// The participants that are paused.
+    pub(crate) fn brakes(&self) -> &BTreeMap<ParticipantId, Brake> {
+        &self.brakes
+    }
+
+    /// Whether a participant is paused.
+    pub(crate) fn is_braked(&self, participant: &ParticipantId) -> bool {
+        !self.brakes.is_empty() && self.brakes.contains_key(participant)
+    }
+
+    /// A member as others see it.
+    pub(crate) fn person(&self, member: &Member<H>) -> Person {
+        Person {
+            id: member.id.clone(),
+            capabilities: Arc::clone(&member.capabilities),
+            paused: self.is_braked(&member.id),
+        }
     }
 
     /// Takes a member into the roster as others see it now, or out of it.
@@ -436,7 +456,7 @@ impl<H: Handles> Members<H> {
         if member.away {
             self.roster.remove(&member.id)
         } else {
-            self.roster.add(member.person())
+            self.roster.add(self.person(member))
         }
     }
 

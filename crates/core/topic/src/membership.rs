@@ -79,7 +79,8 @@ impl<H: Handles> Topic<H> {
         }
         if seated.is_none() {
             if let Some(member) = self.members.get(seat) {
-                self.effects.publish(RoomEffect::Joined(member.person()));
+                self.effects
+                    .publish(RoomEffect::Joined(self.members.person(member)));
             }
             // Its capabilities may be fewer than when it made its proposals.
             self.recall_of(participant, Some(&capabilities));
@@ -97,7 +98,6 @@ impl<H: Handles> Topic<H> {
         if let Some(rate) = rate {
             member.bucket = Some(self.members.bucket(participant, rate, self.now_ms));
         }
-        member.braked = self.is_braked(participant);
         self.members.sit(member)
     }
 
@@ -122,7 +122,7 @@ impl<H: Handles> Topic<H> {
                 audience.includes(link, id, listener)
             }));
         }
-        let person = member.person();
+        let person = self.members.person(member);
         self.effects.publish(RoomEffect::Enter {
             link,
             handle,
@@ -192,11 +192,9 @@ impl<H: Handles> Topic<H> {
         }
         let member = Member {
             hidden,
-            // As its name is, which had another bearer before.
-            braked: self.is_braked(server),
             ..Member::new(server.clone(), Some(handle), capabilities)
         };
-        let person = member.person();
+        let person = self.members.person(&member);
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));
         self.seat_in(index, Some(seat));
@@ -233,7 +231,7 @@ impl<H: Handles> Topic<H> {
         if member.hidden || is_known_already {
             return;
         }
-        let person = member.person();
+        let person = self.members.person(member);
         self.members.set_away(seat, !runs);
         self.effects.publish(if runs {
             RoomEffect::Joined(person)
@@ -247,7 +245,8 @@ impl<H: Handles> Topic<H> {
         if let Some(member) = self.members.get(seat)
             && member.is_seen()
         {
-            self.effects.publish(RoomEffect::Changed(member.person()));
+            self.effects
+                .publish(RoomEffect::Changed(self.members.person(member)));
         }
     }
 
@@ -447,7 +446,7 @@ impl<H: Handles> Topic<H> {
         {
             self.effects.publish(RoomEffect::Renew {
                 link,
-                person: member.person(),
+                person: self.members.person(member),
                 roster: self.members.roster(),
             });
         }

@@ -287,6 +287,10 @@ impl<H: Handles> Topic<H> {
         mut filter: ListenFilter,
         narrowing: Option<&Narrowing>,
     ) {
+        // What needs a capability waits while its caller is paused, and this cannot wait.
+        if self.participant(link).is_some_and(|by| self.is_braked(by)) {
+            filter.resources.clear();
+        }
         // A caller gets no updates of resources to which it may not subscribe, and does not learn
         // whether they exist.
         filter.resources.retain(|uri| {

@@ -193,7 +193,7 @@ impl<H: Handles> Topic<H> {
         let others = self
             .members
             .callers()
-            .filter(|member| member.id != proposal.terms.by && !member.braked);
+            .filter(|member| member.id != proposal.terms.by && !self.is_braked(&member.id));
         others
             .filter(|member| self.could_rule(&member.capabilities, proposal))
             .map(|member| member.id.clone())

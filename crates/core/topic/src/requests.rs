@@ -263,7 +263,7 @@ impl<H: Handles> Topic<H> {
         let server = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
         let can_be_held = promotes && MethodFacts::of(method).is_proposable;
         let mut judgement = judgement.tightened(tightening, can_be_held)?;
-        if member.braked {
+        if self.is_braked(&member.id) && !MethodFacts::of(method).is_ending {
             judgement = judgement.braked(can_be_held)?;
         }
         Ok(Accepted {

@@ -43,7 +43,13 @@ impl<H: Handles> Topic<H> {
         let link = say.link;
         let kind = say.kind;
         let intent = std::mem::replace(&mut say.intent, Intent::None);
-        let rule = match self.admit_envelope(link, say.narrowing, kind, say.to) {
+        // A pause is about the participant that it names, wherever it is sent.
+        let aimed = match &intent {
+            Intent::Brake { participant } => Some([participant.as_str()]),
+            _ => None,
+        };
+        let to = aimed.as_ref().map_or(say.to, |aimed| &aimed[..]);
+        let rule = match self.admit_envelope(link, say.narrowing, kind, to) {
             Ok(rule) => rule,
             Err(refused) => {
                 let cause = refused.cause;
@@ -209,6 +215,7 @@ impl<H: Handles> Topic<H> {
         }
         let (at_link, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let granted = at_link.granted(member, narrowing);
+        let is_braked = self.is_braked(&member.id);
         let parsed = if kind == RESUME {
             // The right to pause is the right to resume.
             KindRef::parse(PAUSE).map_err(|_| Cause::Malformed)?
@@ -217,7 +224,7 @@ impl<H: Handles> Topic<H> {
         };
         let judged = match judge_kind(&granted, parsed, to) {
             // What it could request it may propose, while it is paused.
-            Err(cause) if member.braked => {
+            Err(cause) if is_braked => {
                 let request = proposed_request(parsed).ok_or(cause);
                 request.and_then(|request| judge_kind(&granted, request, to))
             }
@@ -227,7 +234,7 @@ impl<H: Handles> Topic<H> {
             cause,
             refusal: self.lacking_kind(link, narrowing, parsed, to),
         })?;
-        if member.braked && is_braked_envelope(parsed, to) {
+        if is_braked && is_braked_envelope(parsed, to) {
             return Err(Cause::Paused.into());
         }
         Ok(Rule {
@@ -274,6 +281,8 @@ impl<H: Handles> Topic<H> {
     /// Does what an envelope asks the gateway for.
     fn act(&mut self, envelope: Said<'_, H>, intent: Intent<H>) {
         match intent {
+            // The shell carries out a pause that was admitted.
+            Intent::Brake { .. } => {}
             Intent::None => self.nothing(envelope),
             Intent::Mismatch => self.mismatch(envelope),
             Intent::Request(requested) => {

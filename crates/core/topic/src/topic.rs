@@ -1,6 +1,6 @@
 //! A topic's state, and the queries about members, names and lists.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use model::method::CALL_TOOL;
 use model::{
@@ -15,7 +15,7 @@ use crate::{
     deadlines::Deadlines,
     departures::Departures,
     effect::Effects,
-    event::{Brake, PublicTarget, TaskRight},
+    event::{PublicTarget, TaskRight},
     interests::Interests,
     members::{Members, Seat},
     operations::Operations,
@@ -52,8 +52,6 @@ pub struct Topic<H: Handles> {
     pub(crate) stopping: bool,
     /// The participants that have left lately.
     pub(crate) departures: Departures,
-    /// The participants that are paused, present or not.
-    pub(crate) brakes: BTreeMap<ParticipantId, Brake>,
     /// The time of the step on the steady clock, milliseconds.
     pub(crate) now_ms: u64,
     /// The time of the step on the wall clock, milliseconds.
@@ -117,7 +115,6 @@ impl<H: Handles> Topic<H> {
             deadlines: Deadlines::default(),
             stopping: false,
             departures: Departures::new(guests),
-            brakes: BTreeMap::new(),
             now_ms: 0,
             wall_ms: 0,
             effects: Effects::default(),
@@ -288,7 +285,7 @@ impl<H: Handles> Topic<H> {
     pub fn participants(&self) -> Vec<Present> {
         let seen = self.members.seen();
         seen.map(|member| Present {
-            person: member.person(),
+            person: self.members.person(member),
             serves: !member.is_caller(),
             links: member.links.len(),
         })

@@ -91,7 +91,7 @@ pub(crate) async fn begin(
     body: ApiResult<Body<LoginRequest>>,
 ) -> ApiResult<(StatusCode, Json<LoginBegun>)> {
     let Body(request) = body?;
-    let account = account(&api, &caller, &name, request.participant.as_deref())?;
+    let account = own_or_given(&api, &caller, &name, request.participant.as_deref())?;
     let port = request
         .port
         .map(|port| format!(":{port}"))
@@ -164,7 +164,7 @@ pub(crate) async fn begin_device(
     body: ApiResult<Body<LoginRequest>>,
 ) -> ApiResult<(StatusCode, Json<DeviceLoginBegun>)> {
     let Body(request) = body?;
-    let account = account(&api, &caller, &name, request.participant.as_deref())?;
+    let account = own_or_given(&api, &caller, &name, request.participant.as_deref())?;
     let logins = &api.registry.accounts.logins;
     let begun = logins
         .begin_device(&account, request.scopes, caller.id.as_str())
@@ -264,7 +264,7 @@ pub(crate) async fn enter_key(
     body: ApiResult<Body<KeyEntry>>,
 ) -> ApiResult<Json<AccountView>> {
     let Body(KeyEntry { participant, key }) = body?;
-    let account = account(&api, &caller, &name, participant.as_deref())?;
+    let account = own_or_given(&api, &caller, &name, participant.as_deref())?;
     if account.site.config.kind != AuthorizationKind::Key {
         let message = format!("the server `{name}` wants no key of its callers");
         let refusal = Refusal::new(RefusalCode::Conflict, message);
@@ -322,6 +322,21 @@ fn without_accounts(api: &Api, name: &str) -> Refusal {
         let message = format!("there is no server `{name}`");
         Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot servers ls")
     }
+}
+
+/// The account of [`account`], into which the caller signs in. One that others use too is something
+/// given to them: a paused caller is refused.
+fn own_or_given(
+    api: &Api,
+    caller: &Participant,
+    name: &str,
+    participant: Option<&str>,
+) -> Result<Arc<Account>, Refusal> {
+    let account = account(api, caller, name, participant)?;
+    if account.participant.as_deref() != Some(caller.id.as_str()) {
+        api.registry.refuse_paused(&caller.id, None)?;
+    }
+    Ok(account)
 }
 
 /// The account that a caller may sign in to.

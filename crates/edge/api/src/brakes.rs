@@ -35,7 +35,7 @@ pub(crate) async fn pause(
     Body(PauseReason { reason }): Body<PauseReason>,
 ) -> ApiResult<Json<Pause>> {
     let dispatch = api.registry.enter(&topic, &caller)?;
-    api.authorize(&caller, PAUSE, Some(dispatch.name()))?;
+    api.authorize_about(&caller, PAUSE, Some(dispatch.name()), &[&id])?;
     let participant = ParticipantId::new(&id).map_err(|_| unknown(&id))?;
     let reason = reason.filter(|reason| !reason.is_empty());
     let brake = dispatch
@@ -63,7 +63,7 @@ pub(crate) async fn resume(
     Body(PauseReason { reason }): Body<PauseReason>,
 ) -> ApiResult<Json<Resumed>> {
     let dispatch = api.registry.enter(&topic, &caller)?;
-    api.authorize(&caller, PAUSE, Some(dispatch.name()))?;
+    api.authorize_about(&caller, PAUSE, Some(dispatch.name()), &[&id])?;
     let participant = ParticipantId::new(&id).map_err(|_| unknown(&id))?;
     let braking = Braking {
         by: caller.id.clone(),

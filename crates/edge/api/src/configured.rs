@@ -51,6 +51,7 @@ pub(crate) async fn put(
     let new = headers
         .get(header::IF_NONE_MATCH)
         .is_some_and(|etag| etag == "*");
+    api.registry.refuse_paused(&operator.by.id, None)?;
     // A stranger does not learn what is wrong with the body.
     let body = operator
         .is_operator

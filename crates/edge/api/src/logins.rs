@@ -61,6 +61,9 @@ pub(crate) async fn one_time_code(
     body: ApiResult<Body<NewCode>>,
 ) -> ApiResult<(StatusCode, Json<OneTimeCode>)> {
     let Body(NewCode { name }) = body?;
+    if name != by.id.as_str() {
+        api.registry.refuse_paused(&by.id, None)?;
+    }
     let code = act(&api, by, move |sign_in, asker| {
         sign_in.one_time_code(asker, &name)
     })

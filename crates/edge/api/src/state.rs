@@ -92,7 +92,31 @@ impl Api {
         capability: &str,
         topic: Option<&TopicName>,
     ) -> Result<(), Refusal> {
-        if self.holds(caller, capability, topic) {
+        self.authorize_about(caller, capability, topic, &[])
+    }
+
+    /// As [`Api::authorize`], by which a caller also gives something to others: one that is paused is
+    /// refused.
+    pub(crate) fn authorize_giving(
+        &self,
+        caller: &Participant,
+        capability: &str,
+        topic: Option<&TopicName>,
+    ) -> Result<(), Refusal> {
+        self.authorize(caller, capability, topic)?;
+        self.registry.refuse_paused(&caller.id, topic)
+    }
+
+    /// As [`Api::authorize`], for an act on these participants: a capability may be for some alone.
+    pub(crate) fn authorize_about(
+        &self,
+        caller: &Participant,
+        capability: &str,
+        topic: Option<&TopicName>,
+        about: &[&str],
+    ) -> Result<(), Refusal> {
+        let held = self.registry.in_force(caller, topic);
+        if KindRef::parse(capability).is_ok_and(|kind| held.admits(kind, about)) {
             return Ok(());
         }
         let message = format!("this needs the capability `{capability}`");

@@ -123,6 +123,7 @@ impl Admin {
                 ));
             }
             self.change(Concerned::Everybody, |journal, now| {
+                self.registry.refuse_paused(&by.id, None)?;
                 let authority = right_of(by, &now.grants);
                 let issued =
                     tokens::issue(journal, &now.config.identity, authority, request, &random(), unix_ms())?;
@@ -161,6 +162,7 @@ impl Admin {
     ) -> Result<TokenWithSecret, Refusal> {
         self.recorded((TOKENS, name, None), &by.id, "rotated", || {
             self.change(Concerned::Everybody, |journal, now| {
+                self.registry.refuse_paused(&by.id, None)?;
                 let authority = right_of(by, &now.grants);
                 tokens::rotate(
                     journal,
@@ -199,7 +201,7 @@ impl Admin {
         })
     }
 
-    /// Grants and revokes capabilities.
+    /// Grants and revokes capabilities. A paused participant only revokes.
     ///
     /// # Errors
     /// As [`Grants::change`] and [`Authority::may_change`]; if the participant is not known; if the
@@ -210,6 +212,9 @@ impl Admin {
         let target = (GRANTS, id.as_str(), topic);
         self.recorded(target, &by.id, &request.to_string(), || {
             let made = self.change(Concerned::One(id), |journal, now| {
+                if !request.add.is_empty() {
+                    self.registry.refuse_paused(&by.id, topic)?;
+                }
                 let known = self.known(id)?;
                 let at_ms = unix_ms();
                 let authority = now.capabilities(by, topic);
@@ -237,7 +242,8 @@ impl Admin {
     }
 
     /// Removes every change of a participant, or those made for one topic, so that its configured
-    /// capabilities apply again.
+    /// capabilities apply again: among them may be some that were revoked, so a paused participant does
+    /// not.
     ///
     /// # Errors
     /// As [`Authority::may_change`]; if the participant is not known; if the journal cannot be
@@ -251,6 +257,7 @@ impl Admin {
         let target = (GRANTS, id.as_str(), topic);
         self.recorded(target, &by.id, "cleared", || {
             self.change(Concerned::One(id), |journal, now| {
+                self.registry.refuse_paused(&by.id, topic)?;
                 let known = self.known(id)?;
                 let at_ms = unix_ms();
                 let right = right_of(by, &now.grants);

@@ -3,17 +3,19 @@
 //! Here and in the topic a pause is called a brake: a call is paused too, while its caller is asked
 //! something.
 //!
-//! A pause is in force as soon as the journal has answered, whatever it says: a brake must hold also
-//! where nothing can be written. A resumption counts once it is on disk.
+//! A pause is in force before it is on disk, and holds whatever the journal answers and the audit log
+//! takes: a brake must work also where nothing can be written. A resumption counts once it is on disk,
+//! unless a pause has come since. No lock is held while the disk is waited for.
 
 pub(crate) mod kept;
 pub(crate) mod places;
 
 use std::sync::Arc;
 
-use model::{GATEWAY, PAUSE, ParticipantId, RESUME, Refusal, RefusalCode};
-use platform::unix_ms;
+use model::{GATEWAY, OperationId, PAUSE, ParticipantId, RESUME, Refusal, RefusalCode};
+use platform::{Taken, unix_ms};
 use serde::Deserialize;
+use store::recorder::RecordPermit;
 use store::{StoreError, not_written};
 use tokio::sync::oneshot;
 use topic::Brake;
@@ -25,6 +27,7 @@ use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Event, Server};
 use crate::record::Record;
+use crate::written_act;
 
 /// The longest reason of a pause, in bytes.
 pub const PAUSE_REASON_BYTES_MAX: usize = 1000;
@@ -40,14 +43,47 @@ pub struct Braking {
     pub reason: Option<String>,
 }
 
+/// A pause that is in force, while it is written down.
+struct Pausing {
+    brake: Brake,
+    written: BrakeWrite,
+}
+
+/// A resumption that is being written down.
+struct Resuming {
+    /// Tells it from later ones of the same participant.
+    id: OperationId,
+    permit: RecordPermit,
+    written: BrakeWrite,
+}
+
+/// The end of a record's write, as the journal will report it.
+struct BrakeWrite(oneshot::Receiver<Result<(), StoreError>>);
+
+impl BrakeWrite {
+    async fn end(self) -> Result<(), StoreError> {
+        self.0.await.unwrap_or(Err(StoreError::Stopped))
+    }
+}
+
+impl Pausing {
+    async fn end(self) -> Result<Brake, Refusal> {
+        self.written.end().await.map_err(|error| {
+            let why = "it is paused, and that could not be written down: it ends with a restart";
+            Refusal::new(RefusalCode::LogUnavailable, why).hint(not_written(&error).message)
+        })?;
+        Ok(self.brake)
+    }
+}
+
 impl Dispatch {
     /// Pauses a participant: its calls wait for decisions of others, and it decides nothing, until it
-    /// is resumed.
+    /// is resumed. In force before this waits for anything.
     ///
     /// # Errors
-    /// Why it is not paused; [`RefusalCode::LogUnavailable`] if it is, and that is not on disk.
+    /// Why it is not paused; [`RefusalCode::LogUnavailable`] only if it is, and that is not on disk.
     pub async fn pause(self: &Arc<Self>, braking: Braking) -> Result<Brake, Refusal> {
-        self.spawn_braking(braking, Self::paused).await
+        self.put_in_force(&braking)?.end().await
     }
 
     /// Resumes a participant that is paused.
@@ -55,147 +91,192 @@ impl Dispatch {
     /// # Errors
     /// Why it stays as it is.
     pub async fn resume_paused(self: &Arc<Self>, braking: Braking) -> Result<(), Refusal> {
-        self.spawn_braking(braking, Self::resumed).await
+        let resuming = self.begin_to_resume(&braking)?;
+        // To its end, also if the one that asked for it is gone.
+        let end = tokio::spawn(Arc::clone(self).resumed(braking, resuming));
+        let lost = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
+        end.await.map_err(lost)?
     }
 
-    /// Runs a change to its end, also if the one that asked for it is gone.
-    async fn spawn_braking<T, F>(
-        self: &Arc<Self>,
-        braking: Braking,
-        change: impl FnOnce(Arc<Self>, Braking) -> F,
-    ) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Refusal>> + Send + 'static,
-    {
-        let change = tokio::spawn(change(Arc::clone(self), braking));
-        let lost = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
-        change.await.map_err(lost)?
+    /// Refuses a participant that is paused here: it decides nothing, and gives nothing to others.
+    ///
+    /// # Errors
+    /// If it is paused.
+    pub fn refuse_paused(&self, by: &ParticipantId) -> Result<(), Refusal> {
+        if !self.with(|topic| topic.is_braked(by)) {
+            return Ok(());
+        }
+        let why = "a paused participant decides nothing until it is resumed";
+        let hint = "ask a participant that holds `portmoot/pause`";
+        Err(Refusal::new(RefusalCode::CapabilityViolation, why).hint(hint))
     }
 
     /// Carries out an envelope that pauses or resumes and was admitted. Its sender gets the refusal,
     /// if there is one.
-    pub(crate) fn brake_asked(self: &Arc<Self>, link: &Arc<Link>, envelope: Arc<Envelope>) {
-        let by = &link.participant.id;
-        let Ok(Asked {
-            participant,
-            reason,
-        }) = asked_by(&envelope)
-        else {
-            return;
-        };
-        let Ok(place) = self.braking_places.of(by.account()).take(1) else {
-            let why = "too many pauses wait to be written down";
-            let refusal = Refusal::new(RefusalCode::Overloaded, why);
-            return self.tell_refused(link.id, by, &envelope, &refusal);
-        };
+    pub(crate) fn brake_asked(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        envelope: Arc<Envelope>,
+        asked: BrakeAsk,
+    ) {
         let braking = Braking {
-            by: by.clone(),
-            participant,
-            reason,
+            by: link.participant.id.clone(),
+            participant: asked.participant,
+            reason: asked.reason,
         };
         let (dispatch, link) = (Arc::clone(self), Arc::clone(link));
-        tokio::spawn(async move {
-            let _place = place;
-            if let Err(refusal) = dispatch.brake_by(&envelope, braking).await {
-                dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
-            }
-        });
-    }
-
-    async fn brake_by(
-        self: &Arc<Self>,
-        envelope: &Envelope,
-        braking: Braking,
-    ) -> Result<(), Refusal> {
         if envelope.kind() == PAUSE {
-            Arc::clone(self).paused(braking).await.map(drop)
+            let pausing = self.put_in_force(&braking);
+            tokio::spawn(async move {
+                let end = match pausing {
+                    Ok(pausing) => pausing.end().await.map(drop),
+                    Err(refusal) => Err(refusal),
+                };
+                dispatch.tell_brake(&link, &envelope, end);
+            });
         } else {
-            Arc::clone(self).resumed(braking).await
+            tokio::spawn(async move {
+                let end = dispatch.resume_paused(braking).await;
+                dispatch.tell_brake(&link, &envelope, end);
+            });
         }
     }
 
-    async fn paused(self: Arc<Self>, braking: Braking) -> Result<Brake, Refusal> {
-        let Braking {
-            by,
-            participant,
-            reason,
-        } = braking;
-        // In the journal's order, so that a restart comes to the same state.
-        let _one = self.braking.lock().await;
-        self.may_brake(&by, &participant)
-            .and_then(|()| self.may_pause(&participant, reason.as_deref()))
-            .inspect_err(|refusal| self.record_refused(&by, &participant, PAUSE, refusal))?;
-        let permit = self.audit.reserve_of(&by)?;
-        let brake = Brake {
-            by: by.clone(),
-            reason: reason.as_deref().map(Arc::from),
-            since_ms: unix_ms(),
-        };
-        let kept = KeptBrake::of(self.name(), &participant, &brake);
-        let written = self.write_brake(BrakeRecord::Paused(kept)).await;
-        self.take(Event::Brake {
-            participant: &participant,
-            brake: Some(brake.clone()),
-        });
-        Record(&self).brake(permit, &by, &participant, PAUSE, reason.as_deref());
-        self.announce_brake(&by, &participant, PAUSE, reason.as_deref());
-        written.map_err(|error| {
-            let why = "it is paused, and that could not be written down: it ends with a restart";
-            Refusal::new(RefusalCode::LogUnavailable, why).hint(not_written(&error).message)
-        })?;
-        Ok(brake)
+    /// Gives the sender of an envelope that pauses or resumes the refusal, if there is one.
+    fn tell_brake(&self, link: &Link, envelope: &Envelope, end: Result<(), Refusal>) {
+        if let Err(refusal) = end {
+            self.tell_refused(link.id, &link.participant.id, envelope, &refusal);
+        }
     }
 
-    async fn resumed(self: Arc<Self>, braking: Braking) -> Result<(), Refusal> {
+    /// Pauses a participant at once, while the journal gets it.
+    fn put_in_force(self: &Arc<Self>, braking: &Braking) -> Result<Pausing, Refusal> {
         let Braking {
             by,
             participant,
             reason,
         } = braking;
-        let _one = self.braking.lock().await;
-        self.may_brake(&by, &participant)
-            .and_then(|()| self.may_resume(&participant))
-            .inspect_err(|refusal| self.record_refused(&by, &participant, RESUME, refusal))?;
-        let permit = self.audit.reserve_of(&by)?;
-        let written = self
-            .write_brake(BrakeRecord::Resumed {
-                topic: self.name().to_string(),
-                participant: participant.to_string(),
-                by: by.to_string(),
-                at_ms: unix_ms(),
-            })
-            .await;
-        written.map_err(|error| not_written(&error))?;
+        let reason = reason.as_deref();
+        // In the journal's order, so that a restart comes to the same state.
+        let mut resuming = self.resuming.lock();
+        let place = self
+            .may_brake(by, participant)
+            .and_then(|()| self.may_pause(participant, reason))
+            .and_then(|()| self.braking_places.take(PAUSE, by))
+            .inspect_err(|refusal| self.record_refused(by, participant, PAUSE, refusal))?;
+        let brake = Brake {
+            by: by.clone(),
+            reason: reason.map(Arc::from),
+            since_ms: unix_ms(),
+        };
+        let kept = KeptBrake::of(self.name(), participant, &brake);
+        let written = self.write_brake(BrakeRecord::Paused(kept), place);
+        // The journal has it after a resumption that it is still writing.
+        resuming.remove(participant);
         self.take(Event::Brake {
-            participant: &participant,
-            brake: None,
+            participant,
+            brake: Some(brake.clone()),
         });
-        Record(&self).brake(permit, &by, &participant, RESUME, reason.as_deref());
-        self.announce_brake(&by, &participant, RESUME, reason.as_deref());
+        // An audit log without room stops no brake: the loss is counted.
+        let permit = self.audit.reserve_or_count();
+        Record(self).brake(permit, by, participant, PAUSE, reason);
+        self.announce_brake(by, participant, PAUSE, reason);
+        Ok(Pausing { brake, written })
+    }
+
+    /// Has the journal write that a participant is resumed.
+    fn begin_to_resume(&self, braking: &Braking) -> Result<Resuming, Refusal> {
+        let (by, participant) = (&braking.by, &braking.participant);
+        let mut resuming = self.resuming.lock();
+        let place = self
+            .may_brake(by, participant)
+            .and_then(|()| self.may_resume(participant))
+            .and_then(|()| {
+                if resuming.contains_key(participant) {
+                    return Err(conflict("this participant is being resumed already"));
+                }
+                self.braking_places.take(RESUME, by)
+            })
+            .inspect_err(|refusal| self.record_refused(by, participant, RESUME, refusal))?;
+        let permit = self.audit.reserve_of(by)?;
+        let record = BrakeRecord::Resumed {
+            topic: self.name().to_string(),
+            participant: participant.to_string(),
+            by: by.to_string(),
+            at_ms: unix_ms(),
+        };
+        let written = self.write_brake(record, place);
+        let id = self.context.operation();
+        resuming.insert(participant.clone(), id);
+        Ok(Resuming {
+            id,
+            permit,
+            written,
+        })
+    }
+
+    async fn resumed(self: Arc<Self>, braking: Braking, resuming: Resuming) -> Result<(), Refusal> {
+        let Resuming {
+            id,
+            permit,
+            written,
+        } = resuming;
+        let written = written.end().await;
+        self.end_resumption(&braking, id, permit, written)?;
         // Its own rules decide again, and those that approve what it proposes.
         judge::all(&self);
+        Ok(())
+    }
+
+    /// Resumes a participant, once that is on disk, unless it was paused again meanwhile.
+    fn end_resumption(
+        self: &Arc<Self>,
+        braking: &Braking,
+        id: OperationId,
+        permit: RecordPermit,
+        written: Result<(), StoreError>,
+    ) -> Result<(), Refusal> {
+        let (by, participant) = (&braking.by, &braking.participant);
+        let mut resuming = self.resuming.lock();
+        let is_latest = resuming.get(participant) == Some(&id);
+        if is_latest {
+            resuming.remove(participant);
+        }
+        written.map_err(|error| not_written(&error))?;
+        if !is_latest {
+            let refusal = conflict("this participant was paused again meanwhile");
+            self.record_refused(by, participant, RESUME, &refusal);
+            return Err(refusal);
+        }
+        self.take(Event::Brake {
+            participant,
+            brake: None,
+        });
+        let reason = braking.reason.as_deref();
+        Record(self).brake(permit, by, participant, RESUME, reason);
+        self.announce_brake(by, participant, RESUME, reason);
         Ok(())
     }
 
     /// Whether one participant may pause or resume another one at all.
     fn may_brake(&self, by: &ParticipantId, participant: &ParticipantId) -> Result<(), Refusal> {
         if by == participant {
-            let why = "no participant pauses or resumes itself";
-            return Err(Refusal::new(RefusalCode::Conflict, why)
+            return Err(conflict("no participant pauses or resumes itself")
                 .hint("ask another one that holds `portmoot/pause`"));
         }
-        if self.with(|topic| topic.is_braked(by)) {
-            let why = "a paused participant pauses and resumes no other one";
-            return Err(Refusal::new(RefusalCode::CapabilityViolation, why));
-        }
-        Ok(())
+        self.refuse_paused(by)
     }
 
     fn may_pause(&self, participant: &ParticipantId, reason: Option<&str>) -> Result<(), Refusal> {
         if reason.is_some_and(|reason| reason.len() > PAUSE_REASON_BYTES_MAX) {
             let why = format!("a reason has at most {PAUSE_REASON_BYTES_MAX} bytes");
             return Err(Refusal::new(RefusalCode::TooLarge, why));
+        }
+        if participant.is_guest() {
+            // In its next session it has another name.
+            let why = "a guest cannot be paused: it would come back under another name";
+            return Err(Refusal::new(RefusalCode::Unsupported, why)
+                .hint("close the topic to guests: remove `anonymous` of [topics.TOPIC]"));
         }
         if self.is_plain_server(participant) {
             let why = "a server makes no calls of its own, so it cannot be paused";
@@ -232,23 +313,23 @@ impl Dispatch {
         if self.with(|topic| topic.is_braked(participant)) {
             return Ok(());
         }
-        Err(Refusal::new(
-            RefusalCode::Conflict,
-            "this participant is not paused",
-        ))
+        Err(conflict("this participant is not paused"))
     }
 
-    /// Writes a record down, and waits until it is on disk. Without a journal it is at once.
-    async fn write_brake(&self, record: BrakeRecord) -> Result<(), StoreError> {
-        let Some(ledgers) = &self.ledgers else {
-            return Ok(());
+    /// Has the journal write a record, which keeps its place until then. Without a journal it is
+    /// written at once.
+    fn write_brake(&self, record: BrakeRecord, place: Taken) -> BrakeWrite {
+        let (report, end) = oneshot::channel();
+        let report = move |result| {
+            drop(place);
+            // One that does not wait for it any more needs none.
+            _ = report.send(result);
         };
-        let (written, end) = oneshot::channel();
-        // Its receiver waits below.
-        ledgers
-            .brakes
-            .submit(&[record], move |result| _ = written.send(result));
-        end.await.unwrap_or(Err(StoreError::Stopped))
+        match &self.ledgers {
+            Some(ledgers) => ledgers.brakes.submit(&[record], report),
+            None => report(Ok(())),
+        }
+        BrakeWrite(end)
     }
 
     /// Announces it in the room. Presence shows it, too.
@@ -279,48 +360,50 @@ impl Dispatch {
     }
 }
 
-/// Whether an envelope asks that a participant be paused or resumed.
-pub(crate) fn is_of(envelope: &Envelope) -> bool {
-    envelope.kind() == PAUSE || envelope.kind() == RESUME
+/// A participant that an envelope asks to pause or resume, and why.
+pub(crate) struct BrakeAsk {
+    /// The participant.
+    pub(crate) participant: ParticipantId,
+    reason: Option<String>,
 }
 
-/// The payload of an envelope that pauses or resumes.
+/// The payload of such an envelope.
 #[derive(Deserialize)]
-struct WrittenAsk {
+struct WrittenBrake {
     participant: String,
     reason: Option<String>,
 }
 
-/// A participant that is to be paused or resumed, and why.
-pub(crate) struct Asked {
-    participant: ParticipantId,
-    reason: Option<String>,
+/// What an envelope that pauses or resumes asks for; `None` of all others.
+pub(crate) fn asked_by(envelope: &Envelope) -> Option<Result<BrakeAsk, Refusal>> {
+    let is_brake = envelope.kind() == PAUSE || envelope.kind() == RESUME;
+    is_brake.then(|| read_ask(envelope))
 }
 
-/// The request of an envelope that pauses or resumes.
-///
-/// # Errors
-/// If its payload cannot be read.
-pub(crate) fn asked_by(envelope: &Envelope) -> Result<Asked, Refusal> {
-    let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
-    json::refuse_duplicates(envelope.payload())
-        .map_err(|error| wrong(format!("the payload is no JSON: {error}")))?;
-    let WrittenAsk {
+fn read_ask(envelope: &Envelope) -> Result<BrakeAsk, Refusal> {
+    let WrittenBrake {
         participant,
         reason,
-    } = serde_json::from_slice(envelope.payload()).map_err(|_| {
-        wrong(
-            "the payload is an object with `participant` and perhaps a `reason`, both texts"
-                .to_owned(),
-        )
-    })?;
+    } = written_act::read(
+        envelope.payload(),
+        "an object with `participant` and perhaps a `reason`, both texts",
+    )?;
+    let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
     let participant = ParticipantId::new(&participant)
         .map_err(|error| wrong(format!("`participant` is no name: {error}")))?;
-    let reason = reason.filter(|reason| !reason.is_empty());
-    Ok(Asked {
+    // The right to pause may be for some participants alone, and is judged by this one.
+    if envelope.to().any(|to| to != participant.as_str()) {
+        let why = "`to` names another participant than the payload".to_owned();
+        return Err(wrong(why).hint("leave `to` empty"));
+    }
+    Ok(BrakeAsk {
         participant,
-        reason,
+        reason: reason.filter(|reason| !reason.is_empty()),
     })
+}
+
+fn conflict(why: &str) -> Refusal {
+    Refusal::new(RefusalCode::Conflict, why.to_owned())
 }
 
 /// Takes over the pauses of the journal.
@@ -350,3 +433,6 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,18 +4,19 @@
 //! addressees get their parts before the topic's lock is released, so that each has one order; the
 //! effects are carried out afterwards by the one interpreter, `run`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, Refusal, TopicName};
-use platform::{Mutex, MutexGuard, RwLock, Shares, millis};
+use platform::{Mutex, MutexGuard, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use topic::{Ended, RequestsFate, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict};
 
-use crate::brakes::places::braking_places;
+use crate::brakes::places::BrakingPlaces;
 use crate::by_rule::desk::RuleDesk;
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
@@ -95,10 +96,12 @@ pub struct Dispatch {
     /// Showings of proposals to those who can decide about them.
     pub(crate) showings: Showings,
     pub(crate) standing: StandingOf,
-    /// Locked while a participant is paused or resumed, so that journal and topic have one order.
-    pub(crate) braking: tokio::sync::Mutex<()>,
-    /// Envelopes that pause or resume and wait for it.
-    pub(crate) braking_places: Arc<Shares>,
+    /// The latest resumption of each participant while the journal writes it, unless a pause came
+    /// since. Locked while a participant is paused or resumed, and never for the disk, so that journal
+    /// and topic have one order.
+    pub(crate) resuming: Mutex<BTreeMap<ParticipantId, OperationId>>,
+    /// Pauses and resumptions that wait for the journal.
+    pub(crate) braking_places: BrakingPlaces,
     topic: Mutex<Topic>,
     mailboxes: Mailboxes,
     /// Its room.
@@ -166,8 +169,8 @@ impl Dispatch {
             rules,
             showings: Showings::default(),
             standing,
-            braking: tokio::sync::Mutex::default(),
-            braking_places: braking_places(),
+            resuming: Mutex::default(),
+            braking_places: BrakingPlaces::new(),
             topic: Mutex::new(Topic::new(config)),
             mailboxes: Mailboxes::default(),
             room,

@@ -10,19 +10,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use json::quote;
-use model::{KindRef, LinkId, ParticipantId, Refusal, RefusalCode};
+use model::{KindRef, LinkId, PAUSE, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
 use topic::{Audience, Cause, Ignored, Reach, Say, Verdict};
-use wire::mcpx::system::{self, ErrorDraft, PersonView, Stamp};
+use wire::mcpx::system::{self, ErrorDraft, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
+use crate::brakes::{self, BrakeAsk};
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{brakes, by_rule::tighten, record::Record, record::why_of, violations::Violation};
+use crate::{by_rule::tighten, record::Record, record::why_of, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -33,11 +34,14 @@ impl Dispatch {
     /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         let envelope = Arc::new(envelope);
-        match self.step_envelope(link.opener(), &envelope, Refused::ByEffect) {
+        let brake = brakes::asked_by(&envelope);
+        match self.step_envelope(link.opener(), &envelope, Refused::ByEffect, brake.as_ref()) {
             Ok(step) => {
                 let verdict = step.carry_out();
-                if matches!(verdict, Some(Verdict::Admitted { .. })) && brakes::is_of(&envelope) {
-                    self.brake_asked(link, envelope);
+                if let Some(Ok(asked)) = brake
+                    && matches!(verdict, Some(Verdict::Admitted { .. }))
+                {
+                    self.brake_asked(link, envelope, asked);
                 }
             }
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
@@ -53,7 +57,7 @@ impl Dispatch {
         by: Requester<'_>,
         envelope: Envelope,
     ) -> Result<(), Box<Refusal>> {
-        let mut step = self.step_envelope(by, &Arc::new(envelope), Refused::InStep)?;
+        let mut step = self.step_envelope(by, &Arc::new(envelope), Refused::InStep, None)?;
         let refusal = step.refusal.take();
         step.carry_out();
         refusal.map_or(Ok(()), Err)
@@ -65,10 +69,15 @@ impl Dispatch {
         by: Requester<'_>,
         envelope: &Arc<Envelope>,
         refused: Refused,
+        brake: Option<&Result<BrakeAsk, Refusal>>,
     ) -> Result<Step<'_>, Box<Refusal>> {
         let link = by.link;
-        // First: an envelope whose verdict cannot be recorded is not judged.
-        let permit = self.audit.reserve_on(link.audit())?;
+        // First: an envelope whose verdict cannot be recorded is not judged, unless it pauses.
+        let permit = if envelope.kind() == PAUSE {
+            self.audit.reserve_or_count()
+        } else {
+            self.audit.reserve_on(link.audit())?
+        };
         let id = &link.participant.id;
         let from = link.participant.id.as_str();
         if envelope.from() != from {
@@ -82,7 +91,7 @@ impl Dispatch {
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
-        let intent = match ask::read(self, by, envelope, &to) {
+        let intent = match ask::read(self, by, envelope, &to, brake) {
             Ok(ask) => ask,
             Err(refusal) => {
                 Record(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
@@ -126,8 +135,11 @@ impl Dispatch {
             Some(Verdict::Refused(Cause::Malformed)) => self.violations.count(Violation::Malformed),
             _ => {}
         }
-        let why = by_rule.as_deref().or(why);
-        Record(self).envelope(permit, envelope, from, admitted, why);
+        // What becomes of an admitted pause is recorded when it is known.
+        if brake.is_none() || !admitted {
+            let why = by_rule.as_deref().or(why);
+            Record(self).envelope(permit, envelope, from, admitted, why);
+        }
         Ok(step)
     }
 
@@ -254,11 +266,7 @@ impl Dispatch {
         refusal: &Refusal,
     ) {
         let capabilities = self.capabilities_of(participant);
-        let sender = PersonView {
-            id: participant.as_str(),
-            capabilities: &capabilities,
-            paused: false,
-        };
+        let sender = (participant.as_str(), &*capabilities);
         self.tell(link, |stamp| {
             system::refused(stamp, refusal, envelope, sender)
         });

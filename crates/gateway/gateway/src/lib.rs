@@ -54,6 +54,7 @@ mod tasks;
 mod unfit;
 mod violations;
 mod work;
+mod written_act;
 
 pub use awaited::AwaitedCall;
 pub use builtin::manifest as built_in_manifest;

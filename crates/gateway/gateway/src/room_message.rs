@@ -4,23 +4,26 @@
 use std::sync::Arc;
 
 use model::{KindRef, PAUSE, ParticipantId, REJECT, REQUEST, RESUME, Refusal, RefusalCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use topic::section::BuiltIn;
+use utoipa::ToSchema;
 use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
 use wire::rpc::one_line;
 
 use crate::dispatch::Dispatch;
 use crate::link::Requester;
 
-/// A message, as its sender writes it: a `text`, or a `kind` with its `payload`.
-#[derive(Debug, Deserialize)]
+/// A message, as its sender writes it: a `text`, or a `payload` with its `kind`.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoomMessage {
     /// The text of a chat message.
     pub text: Option<String>,
-    /// The kind.
+    /// The kind; without it `chat`.
     pub kind: Option<String>,
     /// The payload, an object; without it an empty one.
+    #[schema(value_type = Option<Object>)]
     pub payload: Option<Box<RawValue>>,
     /// The addressees; without any it is for all participants.
     #[serde(default)]
@@ -29,8 +32,8 @@ pub struct RoomMessage {
     pub correlation_id: Option<String>,
 }
 
-/// A message that was published.
-#[derive(Debug)]
+/// A message that was sent.
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SentMessage {
     /// The id of its envelope.
     pub id: String,
@@ -38,7 +41,7 @@ pub struct SentMessage {
     pub kind: String,
     /// Its addressees.
     pub to: Vec<String>,
-    /// The addressees that are not in the topic.
+    /// The addressees that are not in the topic: they do not get it.
     pub absent: Vec<String>,
 }
 
@@ -109,6 +112,11 @@ impl Dispatch {
             to,
             absent,
         })
+    }
+
+    /// Whether the topic offers the tools of its room.
+    pub fn has_room_tools(&self) -> bool {
+        self.settings().topic.builtin.contains(&BuiltIn::Room)
     }
 
     /// Those of these names that are of no participant in the topic.

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 
+use model::RefusalCode;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -12,6 +13,8 @@ use wire::time::read_rfc3339;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
 pub struct ApiRefusal {
+    /// Portmoot's code, if the gateway gave one.
+    pub code: Option<String>,
     /// The cause.
     pub message: String,
     /// Advice that may help.
@@ -19,8 +22,14 @@ pub struct ApiRefusal {
 }
 
 impl ApiRefusal {
+    /// Whether the gateway could not write down what was asked for.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.code.as_deref() == Some(RefusalCode::LogUnavailable.as_str())
+    }
+
     fn unreadable() -> Self {
         Self {
+            code: None,
             message: "the gateway's answer cannot be read".to_owned(),
             hint: None,
         }

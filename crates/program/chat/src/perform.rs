@@ -155,6 +155,9 @@ impl Performer {
                     };
                     let entry = match api::brake(&*api, &topic, &participant, verb, &reason).await {
                         Ok(()) => note(&format!("* {who} is {done}")),
+                        Err(refused) if !resumes && refused.is_unwritten() => trouble(format!(
+                            "! {who} is paused until the gateway ends: {refused}"
+                        )),
                         Err(refused) => trouble(format!("! {who} is not {done}: {refused}")),
                     };
                     vec![ChatEvent::Outcome(vec![entry])]

@@ -28,6 +28,8 @@ pub(crate) struct EventContext<'k> {
     pub(crate) number: &'k dyn Fn(&str, &str) -> Option<usize>,
     /// Whether others' calls are shown.
     pub(crate) calls: bool,
+    /// Whether a change of a participant is the end of its pause.
+    pub(crate) resumed: bool,
 }
 
 /// The entry of an event, if it has one. A proposal has one for those who may not decide about it;
@@ -43,6 +45,10 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<ChatEntry
         Event::Joined(seen) => note(format!("* {} has joined", visible::line(&seen.id))),
         Event::Changed(seen) if seen.paused => note(format!(
             "* {} is paused: its calls wait for decisions, and it decides nothing",
+            visible::line(&seen.id)
+        )),
+        Event::Changed(seen) if known.resumed => note(format!(
+            "* {} is resumed: its calls run again without decisions, as far as it may make them",
             visible::line(&seen.id)
         )),
         Event::Changed(seen) => {
@@ -430,6 +436,7 @@ mod tests {
             me: "boss",
             number: &|_, id| (id == "known").then_some(7),
             calls: true,
+            resumed: false,
         };
         let entry = entry(event, &known)?;
         let rows = match &entry.speaker {

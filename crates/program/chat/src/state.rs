@@ -251,6 +251,8 @@ pub struct ChatState {
     pub topic: String,
     /// The person.
     pub me: ParticipantInfo,
+    /// Whether the person was paused before the latest welcome, until the change is shown.
+    pub was_paused: bool,
     /// The others, by id.
     pub others: BTreeMap<String, ParticipantInfo>,
     /// The connection.
@@ -309,6 +311,7 @@ impl ChatState {
             mode,
             topic: topic.to_owned(),
             me: ParticipantInfo::default(),
+            was_paused: false,
             others: BTreeMap::new(),
             connection: Connection::Lost,
             zone,

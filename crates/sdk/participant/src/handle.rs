@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use model::GATEWAY;
+use model::{GATEWAY, MethodFacts};
 use platform::Mutex;
 use serde::Serialize;
 use serde_json::json;
@@ -279,7 +279,8 @@ impl Participant {
         Ok(proposal)
     }
 
-    /// How the latest welcome allows to make a call; `None` if it does not.
+    /// How the latest welcome allows to make a call; `None` if it does not. A paused participant
+    /// proposes what it could request.
     ///
     /// # Errors
     /// [`CallError::Invalid`] when the call cannot be written as an envelope.
@@ -293,13 +294,16 @@ impl Participant {
         let shared = &self.0.shared;
         let (call, _) = shared.call(method, params.as_deref())?;
         let protocol = shared.protocol.lock();
-        if protocol.roster.allows(&kind(&call, Head::Request)?, &[to]) {
-            return Ok(Some(CallMode::Request));
-        }
-        if protocol.roster.allows(&kind(&call, Head::Proposal)?, &[to]) {
-            return Ok(Some(CallMode::Propose));
-        }
-        Ok(None)
+        let requests = protocol.roster.allows(&kind(&call, Head::Request)?, &[to]);
+        let proposes = protocol.roster.allows(&kind(&call, Head::Proposal)?, &[to]);
+        // While it is paused, it may propose what it could request, and the request is refused.
+        let waits =
+            protocol.roster.is_paused() && to != GATEWAY && MethodFacts::of(method).is_proposable;
+        Ok(match (requests, proposes) {
+            (true, _) if !waits => Some(CallMode::Request),
+            (false, false) => None,
+            (true, _) | (false, true) => Some(CallMode::Propose),
+        })
     }
 
     /// Makes a call in the way that [`Participant::call_mode`] returns: as a request, or as a

@@ -64,6 +64,11 @@ impl Roster {
         self.you.as_ref().is_some_and(|you| you.id == id)
     }
 
+    /// Whether this participant is paused, by the latest welcome.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.you.as_ref().is_some_and(|you| you.paused)
+    }
+
     /// Whether the latest welcome allows this.
     pub(crate) fn allows(&self, kind: &str, to: &[&str]) -> bool {
         KindRef::parse(kind).is_ok_and(|kind| self.allowed.admits(kind, to))

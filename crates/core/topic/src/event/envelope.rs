@@ -70,6 +70,11 @@ pub enum Intent<H: Handles> {
         /// The shell's part of the decision; `None` if the shell knows no such proposal.
         ruling: Option<H::Ruling>,
     },
+    /// `portmoot/pause` or `portmoot/resume`: judged as if it were addressed to the participant.
+    Brake {
+        /// The participant that is to be paused or resumed.
+        participant: ParticipantId,
+    },
     /// A kind of the gateway's own whose payload says nothing that the gateway can do.
     Unreadable {
         /// The refusal that the sender gets.

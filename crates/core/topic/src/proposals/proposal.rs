@@ -188,8 +188,12 @@ impl<H: Handles> Unpublished<H> {
         let Ok(kind) = KindRef::request(method, context) else {
             return false;
         };
-        let to: Vec<&str> = self.audience.to.iter().map(|to| &**to).collect();
-        judge_kind(capabilities, kind, &to).is_ok()
+        judge_kind(capabilities, kind, &self.addressees()).is_ok()
+    }
+
+    /// Its addressees.
+    pub(crate) fn addressees(&self) -> Vec<&str> {
+        self.audience.to.iter().map(|to| &**to).collect()
     }
 }
 

@@ -1,9 +1,12 @@
 //! Participants that are paused: what they could do directly waits for others, and they decide
 //! nothing.
 
-use model::{DeliveryMode, LinkId};
+use std::sync::Arc;
+
+use model::{Capabilities, Capability, DeliveryMode, LinkId, ListenFilter};
 use topic::{
-    BRAKES_MAX, Brake, Cause, HeldFor, Interest, ListScope, PublicTarget, Tightening, Verdict,
+    BRAKES_MAX, Brake, Cause, HeldFor, Interest, Limits, ListScope, PublicTarget, Tightening,
+    Verdict,
 };
 
 use crate::{
@@ -251,15 +254,26 @@ fn a_topic_has_so_many_paused_participants() {
     assert!(stage.topic.is_braked(&id("bob")));
 }
 
+/// An envelope that asks to pause or resume a participant.
+fn braking<'a>(kind: &'a str, participant: &str) -> Envelope<'a> {
+    Envelope {
+        intent: Intent::Brake {
+            participant: id(participant),
+        },
+        ..Envelope::new(CID, "m", kind, &[])
+    }
+}
+
 #[test]
 fn envelopes_that_pause_are_admitted_by_one_right_and_are_for_the_gateway_alone() {
     let mut stage = stage();
     for kind in ["portmoot/pause", "portmoot/resume"] {
-        assert_eq!(refused(&stage.say(CID, kind, &[])), Cause::NotAdmitted);
+        let refusal = refused(&stage.send(braking(kind, "bob")));
+        assert_eq!(refusal, Cause::NotAdmitted);
     }
     stage.regrant("cid", &["portmoot/pause", "chat"]);
     for kind in ["portmoot/pause", "portmoot/resume"] {
-        let effects = stage.say(CID, kind, &[]);
+        let effects = stage.send(braking(kind, "bob"));
         assert!(
             matches!(effects.verdict, Some(Verdict::Admitted { .. })),
             "{effects:?}"
@@ -268,6 +282,91 @@ fn envelopes_that_pause_are_admitted_by_one_right_and_are_for_the_gateway_alone(
     }
     stage.brake("cid");
     for kind in ["portmoot/pause", "portmoot/resume"] {
-        assert_eq!(refused(&stage.say(CID, kind, &[])), Cause::Paused);
+        assert_eq!(refused(&stage.send(braking(kind, "bob"))), Cause::Paused);
+    }
+}
+
+#[test]
+fn a_right_to_pause_some_is_judged_by_the_participant_that_is_named() {
+    let mut stage = stage();
+    let only_bob = Capability::parse("portmoot/pause").unwrap();
+    let only_bob = only_bob.to(["bob"]).unwrap();
+    stage.step(Event::Regrant {
+        participant: &id("cid"),
+        capabilities: Arc::new([only_bob].into_iter().collect::<Capabilities>()),
+    });
+    for kind in ["portmoot/pause", "portmoot/resume"] {
+        let effects = stage.send(braking(kind, "bob"));
+        assert!(
+            matches!(effects.verdict, Some(Verdict::Admitted { .. })),
+            "{effects:?}"
+        );
+        // Wherever the envelope is sent.
+        let elsewhere = Envelope {
+            to: &["bob"],
+            ..braking(kind, "ann")
+        };
+        assert_eq!(refused(&stage.send(elsewhere)), Cause::NotAdmitted);
+    }
+}
+
+#[test]
+fn a_paused_caller_ends_subscriptions_and_begins_none() {
+    let mut stage = stage();
+    let subscribes = |request: &mut topic::RequestEvent<'_, _>| {
+        request.interest = Interest::Subscribe;
+    };
+    let uri = Some(PublicTarget::Uri("r:x"));
+    delivered(&stage.request_with(BOB, 11, "resources/subscribe", uri, subscribes));
+    stage.answer(ONE, 11, 5);
+    stage.brake("bob");
+    let listens = |stage: &mut Stage, operation: u128| {
+        let filter = ListenFilter {
+            resources: vec!["r:x".into()],
+            ..ListenFilter::default()
+        };
+        let method = "subscriptions/listen";
+        delivered(
+            &stage.request_with(BOB, operation, method, None, |request| {
+                request.interest = Interest::Listen(Box::new(filter));
+            }),
+        );
+        let granted = stage.topic.listening(op(operation)).unwrap();
+        granted.resources.len()
+    };
+    assert_eq!(listens(&mut stage, 12), 0);
+    let ended = stage.request_with(BOB, 13, "resources/unsubscribe", uri, |request| {
+        request.interest = Interest::Unsubscribe;
+    });
+    delivered(&ended);
+    let in_room = stage.say(CID, "mcp/request:resources/unsubscribe:r:x", &["one"]);
+    assert!(matches!(in_room.verdict, Some(Verdict::Admitted { .. })));
+    stage.brake("cid");
+    let in_room = stage.say(CID, "mcp/request:resources/unsubscribe:r:x", &["one"]);
+    assert!(
+        matches!(in_room.verdict, Some(Verdict::Admitted { .. })),
+        "{in_room:?}"
+    );
+    stage.release("bob");
+    assert_eq!(listens(&mut stage, 14), 1);
+}
+
+#[test]
+fn a_proposers_own_request_does_not_run_if_it_was_paused_while_that_waited() {
+    for is_paused in [false, true] {
+        let mut stage = crate::proposals::stage_with(Limits::default());
+        stage.proposes(BOB, "bob", 1);
+        stage.regrant("bob", &["mcp/*"]);
+        stage.stored(1);
+        let own = Envelope::request(BOB, "r1", &["one"], &[11]).about("p1");
+        stage.send(own);
+        if is_paused {
+            stage.brake("bob");
+        }
+        let lines = shown(&stage.stored(1));
+        let has = |line: &str| lines.iter().any(|one| one == line);
+        assert_eq!(has("deliver 11 to one"), !is_paused, "{lines:?}");
+        assert_eq!(has("publish r1"), !is_paused, "{lines:?}");
+        assert_eq!(has("refuse 11: paused"), is_paused, "{lines:?}");
     }
 }

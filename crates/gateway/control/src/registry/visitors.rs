@@ -301,6 +301,22 @@ impl Registry {
         self.now().capabilities(participant, topic)
     }
 
+    /// Refuses a participant that is paused and would give something to others: in a topic, or,
+    /// outside of topics, in any of them.
+    ///
+    /// # Errors
+    /// If it is paused.
+    pub fn refuse_paused(
+        &self,
+        by: &ParticipantId,
+        topic: Option<&TopicName>,
+    ) -> Result<(), Refusal> {
+        let mut concerned = self.topics();
+        concerned.retain(|dispatch| topic.is_none_or(|topic| topic == dispatch.name()));
+        let mut all = concerned.iter();
+        all.try_for_each(|dispatch| dispatch.refuse_paused(by))
+    }
+
     /// A participant with its capabilities in a topic now.
     pub fn there(&self, participant: &Participant, topic: &TopicName) -> Arc<Participant> {
         Arc::new(Participant {

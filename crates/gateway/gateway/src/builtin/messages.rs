@@ -34,31 +34,10 @@ const CURSOR: Purpose = Purpose {
     valid_ms: CURSOR_SECS * 1000,
 };
 
-/// A message that was sent.
-#[derive(Serialize)]
-pub(super) struct Sent {
-    id: String,
-    kind: String,
-    to: Vec<String>,
-    /// The addressees that are not in the topic.
-    absent: Vec<String>,
-}
-
 /// Sends a message in the caller's name.
-pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent, Refusal> {
+pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<SentMessage, Refusal> {
     let message = arguments::read(&call.request)?;
-    let SentMessage {
-        id,
-        kind,
-        to,
-        absent,
-    } = dispatch.send_message(call.requester(), message).await?;
-    Ok(Sent {
-        id,
-        kind,
-        to,
-        absent,
-    })
+    dispatch.send_message(call.requester(), message).await
 }
 
 #[derive(Deserialize)]

@@ -267,7 +267,7 @@ impl Dispatch {
     /// it judge what waits. Blocks until the acceptance is on disk. Returns the rule's name.
     ///
     /// # Errors
-    /// There is no such offer now, or the rule cannot come into force.
+    /// The participant is paused; there is no such offer now, or the rule cannot come into force.
     pub fn accept_offer(
         self: &Arc<Self>,
         reader: PastReader<'_>,
@@ -284,8 +284,11 @@ impl Dispatch {
     }
 
     fn accepted(&self, reader: PastReader<'_>, digest: Digest) -> Result<CallRule, Refusal> {
+        self.refuse_paused(reader.id)?;
         let seen = self.seen_rejections()?;
         let offered = self.offered(reader, digest)?;
+        // Making the offers takes its time. A pause that comes later still keeps the rule from deciding.
+        self.refuse_paused(reader.id)?;
         let rule = offered.offer.rule;
         let accepted = AcceptedOffer {
             rule: rule.clone(),

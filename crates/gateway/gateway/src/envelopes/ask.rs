@@ -13,7 +13,7 @@ use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::check::{self, EnvelopeCall, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
-use crate::brakes;
+use crate::brakes::BrakeAsk;
 use crate::incoming::{Incoming, Names, Tag};
 use crate::link::{Link, Requester};
 use crate::live::{Live, Server};
@@ -22,7 +22,7 @@ use crate::proposals::{decide, open};
 use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
 
 /// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not
-/// opened.
+/// opened. `brake` is what one that pauses or resumes asks for.
 ///
 /// # Errors
 /// If the decision about a proposal that the envelope makes cannot be recorded.
@@ -31,6 +31,7 @@ pub(super) fn read(
     by: Requester<'_>,
     envelope: &Arc<Envelope>,
     to: &[&str],
+    brake: Option<&Result<BrakeAsk, Refusal>>,
 ) -> Result<Intent<Live>, Refusal> {
     // The topic refuses what is no kind.
     let Ok(kind) = KindRef::parse(envelope.kind()) else {
@@ -38,18 +39,23 @@ pub(super) fn read(
     };
     Ok(match Head::of(kind) {
         None if envelope.kind() == REJECT => rejection(dispatch, by.link, envelope),
-        // A pause is carried out once the topic has admitted it.
-        None if brakes::is_of(envelope) => match brakes::asked_by(envelope) {
-            Ok(_) => Intent::None,
-            Err(refusal) => Intent::Unreadable {
-                refusal: Box::new(refusal),
-            },
-        },
-        None => Intent::None,
+        None => brake.map_or(Intent::None, braking),
         Some(Head::Response) => answer(dispatch, envelope),
         Some(Head::Proposal) => proposal(dispatch, by.link, envelope),
         Some(Head::Request) => request(dispatch, by, envelope, kind, to)?,
     })
+}
+
+/// The intent of an envelope that pauses or resumes: it is carried out once the topic has admitted it.
+fn braking(asked: &Result<BrakeAsk, Refusal>) -> Intent<Live> {
+    match asked {
+        Ok(BrakeAsk { participant, .. }) => Intent::Brake {
+            participant: participant.clone(),
+        },
+        Err(refusal) => Intent::Unreadable {
+            refusal: Box::new(refusal.clone()),
+        },
+    }
 }
 
 fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {

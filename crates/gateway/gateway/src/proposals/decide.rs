@@ -22,7 +22,7 @@ use crate::by_rule::decided_by::AuthoredRule;
 use crate::by_rule::judge;
 use crate::live::{Event, Live, ProposalView, Topic};
 use crate::proposals::kept::OpenedProposal;
-use crate::{curation, dispatch::Dispatch, link::Link, record::Record};
+use crate::{curation, dispatch::Dispatch, link::Link, record::Record, written_act};
 
 /// A participant's decision.
 #[derive(Debug, Clone)]
@@ -291,7 +291,11 @@ pub(crate) fn rejection_of(
     link: &Arc<Link>,
     envelope: &Arc<Envelope>,
 ) -> Result<RoomRejection, Refusal> {
-    let WrittenRejection { code, reason } = WrittenRejection::read(envelope.payload())?;
+    let WrittenRejection { code, reason } = written_act::read(
+        envelope.payload(),
+        "an object with `code` and `reason`, both texts",
+    )?;
+    let reason = reason.filter(|reason: &String| !reason.is_empty());
     let code = chosen_reason(code.as_deref())?;
     let named = envelope.correlation_id();
     let is_known =
@@ -321,22 +325,6 @@ pub(crate) struct RoomRejection {
 struct WrittenRejection {
     code: Option<String>,
     reason: Option<String>,
-}
-
-impl WrittenRejection {
-    fn read(payload: &[u8]) -> Result<Self, Refusal> {
-        let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
-        json::refuse_duplicates(payload)
-            .map_err(|error| wrong(format!("the payload is no JSON: {error}")))?;
-        let read: Self = serde_json::from_slice(payload).map_err(|_| {
-            wrong(
-                "the payload of a rejection is an object with `code` and `reason`, both texts"
-                    .to_owned(),
-            )
-        })?;
-        let reason = read.reason.filter(|reason| !reason.is_empty());
-        Ok(Self { reason, ..read })
-    }
 }
 
 /// The reason of a list that a reviewer chose by its code.

@@ -128,7 +128,7 @@ fn of_rules(
 /// The end of a spot check with a change; `None` of a change that leaves the proposal pending.
 fn spot_end(change: &ProposalChange<Live>) -> Option<SpotEnd> {
     match change {
-        ProposalChange::Opened => None,
+        ProposalChange::Opened | ProposalChange::Counted { .. } => None,
         ProposalChange::Decided { state, ruling, .. } => Some(match state {
             ProposalState::Running => {
                 let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_ref());

@@ -1,4 +1,4 @@
-use participant::{Event as TopicEvent, ProposalState};
+use participant::{Event as TopicEvent, ParticipantInfo, ProposalState};
 use serde_json::{Value, json};
 
 use crate::api::{ApiRefusal, ProposalDetails};
@@ -260,6 +260,7 @@ fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
     assert_eq!(names(&stage.press(&["h", "4"])), NONE);
     stage.press(&["h", "1"]);
     let refused = ApiRefusal {
+        code: None,
         message: "you need portmoot/grants".into(),
         hint: None,
     };
@@ -429,6 +430,7 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
     assert_eq!(left, [2]);
     let refused = || {
         Err(ApiRefusal {
+            code: None,
             message: "no".into(),
             hint: Some("ask".into()),
         })
@@ -523,6 +525,38 @@ fn presence_connection_and_history_are_shown() {
         is_final: true,
     });
     assert_eq!(stage.state.connection, Connection::Over("replaced".into()));
+}
+
+#[test]
+fn the_end_of_a_pause_is_shown_as_that() {
+    let mut stage = Stage::screen(80, 24);
+    let paused = |id: &str| ParticipantInfo {
+        paused: true,
+        ..seen(id)
+    };
+    for id in ["worker", "boss"] {
+        if id == "boss" {
+            let you = paused("boss");
+            let others = vec![seen("worker")];
+            stage.topic(TopicEvent::Welcomed { you, others });
+        }
+        stage.topic(TopicEvent::Changed(paused(id)));
+        assert!(stage.last().contains(&format!("{id} is paused")));
+        if id == "boss" {
+            let you = seen("boss");
+            let others = vec![seen("worker")];
+            stage.topic(TopicEvent::Welcomed { you, others });
+        }
+        stage.topic(TopicEvent::Changed(seen(id)));
+        assert!(
+            stage.last().contains(&format!("{id} is resumed")),
+            "{}",
+            stage.last()
+        );
+        // Another change is one of capabilities.
+        stage.topic(TopicEvent::Changed(seen(id)));
+        assert!(stage.last().contains("capabilities"), "{}", stage.last());
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub const REFRESH_MS: u64 = 10_000;
 /// Something happened in the topic.
 pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> {
     let mut actions = Vec::new();
+    let resumed = is_resumed(state, &event);
     let was_lost = state.welcomed && state.connection == Connection::Lost;
     match &event {
         TopicEvent::Welcomed { you, others } => {
@@ -67,7 +68,7 @@ pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> 
                 ..
             }
         );
-    if !fails_again && let Some(entry) = entry_of(state, &event) {
+    if !fails_again && let Some(entry) = entry_of(state, &event, resumed) {
         if calls_person(state, &entry, &event) {
             actions.push(Action::Bell);
         }
@@ -93,7 +94,7 @@ fn welcomed(state: &mut ChatState, you: &ParticipantInfo, others: &[ParticipantI
         .iter()
         .map(|seen| (seen.id.clone(), seen.clone()))
         .collect();
-    state.me = you.clone();
+    state.was_paused = std::mem::replace(&mut state.me, you.clone()).paused;
     let was = std::mem::replace(&mut state.connection, Connection::Connected);
     if !state.welcomed {
         enter(state);
@@ -155,7 +156,7 @@ fn is_to_me(state: &ChatState, event: &TopicEvent) -> bool {
     }
 }
 
-fn entry_of(state: &ChatState, event: &TopicEvent) -> Option<ChatEntry> {
+fn entry_of(state: &ChatState, event: &TopicEvent, resumed: bool) -> Option<ChatEntry> {
     let number = |by: &str, envelope: &str| state.inbox.number(by, envelope);
     show::entry(
         event,
@@ -163,8 +164,23 @@ fn entry_of(state: &ChatState, event: &TopicEvent) -> Option<ChatEntry> {
             me: &state.me.id,
             number: &number,
             calls: state.calls,
+            resumed,
         },
     )
+}
+
+/// Whether an event ends the pause of a participant.
+fn is_resumed(state: &mut ChatState, event: &TopicEvent) -> bool {
+    let TopicEvent::Changed(seen) = event else {
+        return false;
+    };
+    let was_paused = if seen.id == state.me.id {
+        // The welcome before has replaced what was known.
+        std::mem::take(&mut state.was_paused)
+    } else {
+        state.others.get(&seen.id).is_some_and(|one| one.paused)
+    };
+    was_paused && !seen.paused
 }
 
 /// The first welcome: the topic, and who is here.
@@ -205,7 +221,7 @@ fn recall(state: &mut ChatState, past: &[TopicEvent], is_cut: bool) {
     }
     let mut entries = Vec::new();
     for event in past {
-        let Some(entry) = entry_of(state, event) else {
+        let Some(entry) = entry_of(state, event, false) else {
             continue;
         };
         if entry.speaker.is_none() && entry.tone != Tone::Call {

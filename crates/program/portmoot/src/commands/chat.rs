@@ -32,6 +32,7 @@ fn borrowed<'q>(
 
 fn refused(failure: Failure) -> ::chat::ApiRefusal {
     ::chat::ApiRefusal {
+        code: Some(failure.code),
         message: failure.message,
         hint: failure.hint,
     }

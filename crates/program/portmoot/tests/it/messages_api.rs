@@ -201,3 +201,21 @@ fn hostile_bodies_are_refused() {
         "the first that came"
     );
 }
+
+#[test]
+fn a_message_needs_the_way_into_the_room() {
+    let (home, config) = people(&[("plain", &["chat"])]);
+    let table = "[participants.plain]\n";
+    let config = config.replace(
+        table,
+        &format!("{table}wires = [\"mcp\"]\ntopics = [\"main\", \"open\"]\n"),
+    );
+    let topics = "[topics.main]\n[topics.open]\nbuiltin = [\"room\"]\n";
+    let gateway = Gateway::start(&home, &(config + topics));
+    let text = json!({ "text": "hello" }).to_string();
+    let reply = post(&gateway, "plain", "main", &text);
+    assert_eq!(reply.status, 403, "{reply:?}");
+    assert!(reply.json().to_string().contains("wires"), "{reply:?}");
+    // Where it has the tool `say` it speaks anyway.
+    assert_eq!(post(&gateway, "plain", "open", &text).status, 200);
+}

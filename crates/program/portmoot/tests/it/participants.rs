@@ -248,6 +248,41 @@ async fn a_participant_calls_a_tool_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_paused_participant_proposes_what_it_could_request() {
+    let home = home();
+    let mutes = "capabilities = [\"mcp/response:*\"]";
+    let config = config(&home).replace(mutes, "capabilities = [\"portmoot/pause\"]");
+    let gateway = Gateway::start(&home, &config);
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let (boss, mut events) = join(&gateway, "boss").await;
+    let mut mute = Socket::enter(&gateway, "mute", "");
+    for (kind, is_paused, call) in [
+        ("portmoot/pause", true, CallMode::Propose),
+        ("portmoot/resume", false, CallMode::Request),
+    ] {
+        mute.send(
+            kind,
+            kind,
+            &[],
+            json!({}),
+            &json!({ "participant": "boss" }),
+        );
+        receive(&mut events, "a welcome", |event| match event {
+            Event::Welcomed { you, .. } => (you.paused == is_paused).then_some(()),
+            _ => None,
+        })
+        .await;
+        for (method, expect) in [("tools/call", call), ("tools/list", CallMode::Request)] {
+            assert_eq!(
+                boss.call_mode("worker", method, &echo("")).unwrap(),
+                Some(expect),
+                "{kind} {method}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn messages_without_a_capability_are_not_sent() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));

@@ -164,14 +164,14 @@ pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
     error(stamp, to, &notice)
 }
 
-/// Writes the answer to a refused envelope, for its sender alone. A `capability_violation` names
+/// Writes the answer to a refused envelope, for its sender alone, with its capabilities. A `capability_violation` names
 /// the kind and the sender's capabilities (3.5.2).
 #[must_use]
 pub fn refused(
     stamp: Stamp<'_>,
     refusal: &Refusal,
     cause: &Envelope,
-    sender: PersonView<'_>,
+    (sender, capabilities): (&str, &Capabilities),
 ) -> Bytes {
     let tells = refusal.code == RefusalCode::CapabilityViolation;
     let notice = ErrorDraft {
@@ -179,11 +179,11 @@ pub fn refused(
         message: &refusal.to_string(),
         correlation_id: Some(cause.id()),
         attempted_kind: tells.then(|| cause.kind()),
-        your_capabilities: tells.then_some(sender.capabilities),
+        your_capabilities: tells.then_some(capabilities),
         retry_after_ms: refusal.retry_after_ms,
         scope: refusal.scope.as_deref(),
     };
-    error(stamp, sender.id, &notice)
+    error(stamp, sender, &notice)
 }
 
 /// The code as receivers see it (3.5.2; reference 2.3). A refusal that the protocol does not define

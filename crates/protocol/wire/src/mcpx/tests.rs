@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::{Capabilities, Refusal, RefusalCode};
 
 use super::envelope::{ID_BYTES_MAX, TO_MAX};
-use super::system::{PersonView, Stamp};
+use super::system::Stamp;
 use super::*;
 
 fn read(text: &str) -> Result<Envelope, Breach> {
@@ -269,11 +269,7 @@ fn refusals_carry_hints_and_capabilities() {
         ts: Some("T"),
     };
     let able = Capabilities::parse(["chat"]).unwrap();
-    let sender = PersonView {
-        id: "a",
-        capabilities: &able,
-        paused: false,
-    };
+    let sender = ("a", &able);
     let cause = read(&with(&[("kind", "\"mcp/request:x\"")])).unwrap();
     for (refusal, payload) in [
         (

@@ -92,10 +92,11 @@ fn is_direct(correlation: Option<&str>) -> bool {
 }
 
 /// Whether an envelope decides, or requests something of others.
-fn is_direct_act(kind: KindRef<'_>, to: &[&str]) -> bool {
+pub(crate) fn is_direct_act(kind: KindRef<'_>, to: &[&str]) -> bool {
     let method = kind.method().unwrap_or_default();
     let requests = kind.head() == REQUEST && !method.is_empty() && to != ["portmoot"];
-    kind.head() == "portmoot/reject" || requests && !method.starts_with("notifications/")
+    let passes = method.starts_with("notifications/") || method == "resources/unsubscribe";
+    kind.head() == "portmoot/reject" || requests && !passes
 }
 
 impl Books {

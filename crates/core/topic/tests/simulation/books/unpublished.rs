@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{KindRef, LinkId, Narrowing, OperationId, ProposalState};
 
-use super::{Books, deals::Written, room::Message};
+use super::{Books, deals::Written, envelopes::is_direct_act, room::Message};
 use crate::turn::Turn;
 
 /// An envelope that was admitted and waits.
@@ -98,9 +98,12 @@ impl Books {
             && self.links.get(&kept.link).is_some_and(|own| {
                 let by = &own.participant;
                 let token = kept.token.as_ref();
-                self.granted_with(by, token)
-                    .is_some_and(|granted| granted.admits(kind, &to))
-                    || self.is_about_own(by, token, &kept.kind, &to)
+                let waits = self.braked.contains(by) && is_direct_act(kind, &to);
+                !waits
+                    && (self
+                        .granted_with(by, token)
+                        .is_some_and(|granted| granted.admits(kind, &to))
+                        || self.is_about_own(by, token, &kept.kind, &to))
             })
     }
 }

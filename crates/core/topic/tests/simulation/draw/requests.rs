@@ -501,7 +501,8 @@ impl World {
         let is_free = MethodFacts::of(method).is_free && !is_named;
         let by = self.books.owner(link);
         let is_braked = by.is_some_and(|by| self.books.braked.contains(&by));
-        if !is_braked || is_free || at_gateway && method == "tools/call" && is_named {
+        let is_ending = method == "resources/unsubscribe";
+        if !is_braked || is_free || is_ending || at_gateway && method == "tools/call" && is_named {
             return Must::Deliver;
         }
         let is_held = matches!(method, "tools/call" | "prompts/get" | "resources/read")
@@ -550,7 +551,8 @@ impl World {
             let method = "resources/subscribe";
             let at = server.as_str();
             let may = self.books.admits(&by, token, method, Some(uri), at);
-            may.then(|| Subscription {
+            let waits = self.books.braked.contains(&by);
+            (may && !waits).then(|| Subscription {
                 server,
                 own,
                 public: uri.to_string(),

@@ -135,6 +135,12 @@ fn what_was_looked_at_and_approved_becomes_a_rule_that_its_author_accepts() {
         let (status, refused) = bank.does(who, "accept", digest);
         assert_eq!((status, &refused["code"]), (404, &json!("unknown_target")));
     }
+    // While ann is paused she accepts nothing.
+    bank.brakes("ann", "pause");
+    let (status, refused) = bank.does("ann", "accept", digest);
+    assert_eq!(status, 403, "{refused}");
+    assert!(refused.to_string().contains("decides nothing"), "{refused}");
+    bank.brakes("ann", "resume");
     bank.draws(offer["rule"].as_str().unwrap(), &[]);
     let paid = bank.server.calls("pay");
     let waits = bank.propose(5);

@@ -27,7 +27,7 @@ impl Bank {
 
     /// Boss pauses or resumes a participant.
     #[track_caller]
-    fn brakes(&self, who: &str, verb: &str) {
+    pub(super) fn brakes(&self, who: &str, verb: &str) {
         let path = format!("topics/main/participants/{who}/{verb}");
         let (status, answer) = self.posts("boss", &path, &json!({ "reason": "too fast" }));
         assert_eq!(status, 200, "{answer}");
@@ -268,5 +268,99 @@ fn an_overseer_pauses_and_resumes_by_envelopes() {
     let log = AuditLog(&bank.home);
     log.has("boss", "portmoot/pause", "admitted", "look first");
     log.has("dave", "portmoot/pause", "refused", "not_admitted");
+    // One entry for each, however it was asked for.
+    assert_eq!(log.count("boss", "portmoot/pause", "admitted", ""), 1);
+    assert_eq!(log.count("boss", "portmoot/resume", "admitted", ""), 1);
+    assert_eq!(
+        log.count("boss", "portmoot/pause", "refused", "conflict"),
+        1
+    );
     log.is_whole();
+}
+
+/// The beginning of payer's capabilities in the configuration.
+const PAYERS: &str = "[participants.payer]\ntoken_env = \"TOKEN_PAYER\"\ncapabilities = [";
+
+#[test]
+fn a_paused_participant_gives_nothing_to_others() {
+    let mut bank = Bank::new();
+    bank.change(PAYERS, &format!("{PAYERS}\"portmoot/*\", "));
+    let add = json!({ "add": ["mcp/request:tools/call:other"] });
+    let here = "participants/dave/grants?topic=main";
+    until("payer may grant", || {
+        (bank.posts("payer", here, &add).0 == 200).then_some(())
+    });
+    bank.brakes("payer", "pause");
+    let none = json!({});
+    let fresh = json!({ "name": "fresh", "capabilities": ["chat"] });
+    for (path, body) in [
+        (here, &add),
+        ("participants/dave/grants", &add),
+        ("tokens", &fresh),
+        ("tokens/fresh/rotate", &json!({ "overlap_ms": 0 })),
+        ("logins", &json!({ "name": "dave" })),
+        ("pins/bank/approve", &json!({ "digests": ["00"] })),
+        ("servers/bank/enable", &none),
+    ] {
+        let (status, answer) = bank.posts("payer", path, body);
+        assert_eq!(status, 403, "{path}: {answer}");
+        assert!(
+            answer.to_string().contains("paused participant"),
+            "{path}: {answer}"
+        );
+    }
+    let log = AuditLog(&bank.home);
+    log.has(
+        "payer",
+        "portmoot/grants",
+        "refused",
+        "capability_violation",
+    );
+    // What only takes passes.
+    let remove = json!({ "remove": ["mcp/request:tools/call:other"] });
+    let (status, answer) = bank.posts("payer", here, &remove);
+    assert_eq!(status, 200, "{answer}");
+    let (status, answer) = bank.posts("payer", "servers/bank/disable", &none);
+    assert_eq!(status, 200, "{answer}");
+    bank.brakes("payer", "resume");
+    let (status, answer) = bank.posts("payer", here, &add);
+    assert_eq!(status, 200, "{answer}");
+    let (status, answer) = bank.posts("payer", "servers/bank/enable", &none);
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[test]
+fn a_right_to_pause_one_participant_pauses_no_other_one() {
+    let mut bank = Bank::new();
+    let only_scout = "{ kind = \"portmoot/pause\", to = [\"scout\"] }, ";
+    bank.change(PAYERS, &format!("{PAYERS}{only_scout}"));
+    let none = json!({});
+    let path = |who: &str, verb: &str| format!("topics/main/participants/{who}/{verb}");
+    until("payer may pause scout", || {
+        (bank.posts("payer", &path("scout", "pause"), &none).0 == 200).then_some(())
+    });
+    for who in ["boss", "dave"] {
+        let (status, answer) = bank.posts("payer", &path(who, "pause"), &none);
+        assert_eq!(status, 403, "{answer}");
+    }
+    let (status, answer) = bank.posts("payer", &path("scout", "resume"), &none);
+    assert_eq!(status, 200, "{answer}");
+    let mut payer = Socket::enter(&bank.gateway, "payer", "?echo=false");
+    let mut asks = |id: &str, to: &[&str], who: &str| {
+        let payload = json!({ "participant": who });
+        payer.send("portmoot/pause", id, to, json!({}), &payload);
+        payer.receive_until(|one| one["correlation_id"] == id || one["kind"] == "portmoot/pause")
+    };
+    let refused = asks("n1", &["scout"], "boss");
+    assert_eq!(
+        refused["payload"]["error"], "malformed_envelope",
+        "{refused}"
+    );
+    let refused = asks("n2", &[], "boss");
+    assert_eq!(
+        refused["payload"]["error"], "capability_violation",
+        "{refused}"
+    );
+    let notice = asks("n3", &["scout"], "scout");
+    assert_eq!(notice["payload"]["participant"], "scout", "{notice}");
 }
