@@ -13,6 +13,7 @@ pub mod offers;
 pub(crate) mod recorded;
 pub mod shown;
 pub(crate) mod tighten;
+pub(crate) mod tool_facts;
 pub mod tried;
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, HeldFor, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of};
+use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of, words_of_approvals};
 use crate::proposals::content::Ruling;
 use crate::proposals::kept::OpenedProposal;
-use crate::proposals::view::words_of_approvals;
 use crate::violations::Violation;
 use crate::{
     call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed,

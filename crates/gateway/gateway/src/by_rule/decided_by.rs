@@ -53,3 +53,14 @@ pub fn rule_of(proposal: &ProposalView) -> Option<AuthoredRule<'_>> {
 pub fn code_of(proposal: &ProposalView) -> Option<&'static str> {
     proposal.ruling.as_ref()?.code.code()
 }
+
+/// The approvals of a proposal so far, in words: "approved by ann, 1 of 2".
+pub(crate) fn words_of_approvals(proposal: &ProposalView) -> String {
+    let approved = proposal.approved_by.iter();
+    let names: Vec<&str> = approved.map(|(by, _)| by.as_str()).collect();
+    let count = format!("{} of {}", names.len(), proposal.approvals);
+    if names.is_empty() {
+        return format!("approved by no participant yet, {count}");
+    }
+    format!("approved by {}, {count}", names.join(", "))
+}

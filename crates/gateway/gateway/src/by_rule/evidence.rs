@@ -10,8 +10,9 @@ use rules::{
 use store::audit::Redaction;
 use topic::ProposalChange;
 
-use super::facts::{definition_digest, parts_of, server_digest, upstream_of};
+use super::facts::parts_of;
 use super::kept::DecidedCall;
+use super::tool_facts::{definition_digest, server_digest, upstream_of};
 use crate::dispatch::Dispatch;
 use crate::live::Live;
 use crate::proposals::content::Ruling;

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use model::{Digest, KindRef, MethodFacts, OperationId, ParticipantId};
-use rules::{Arguments, ArgumentsError, RuledCall, ToolRules, ToolTraits};
-use sha2::{Digest as _, Sha256};
+use rules::{Arguments, ArgumentsError, RuledCall, ToolTraits};
 use wire::digest::call_params;
 
+use super::tool_facts::{
+    canonical_tool, is_harmless, rules_of, server_digest, sha256, upstream_of,
+};
 use crate::dispatch::Dispatch;
 use crate::live::Topic;
 use crate::proposals::kept::OpenedProposal;
 use crate::proposals::open::definition;
-use upstream::{Upstream, config::Transport};
+use upstream::Upstream;
 
 /// The member of params that has a call's arguments.
 const ARGUMENTS: &str = "arguments";
@@ -125,53 +127,6 @@ pub(crate) fn parts_of(
     (Arguments::of_canonical(arguments), beside)
 }
 
-/// The server of this name in a topic, if it is one that is configured.
-pub(crate) fn upstream_of(topic: &Topic, name: &ParticipantId) -> Option<Arc<Upstream>> {
-    let server = topic.server(name)?;
-    Some(Arc::clone(&server.handle.upstream()?.upstream))
-}
-
-/// The digest of a server's configured command or URL. A participant that serves has neither.
-pub(super) fn server_digest(upstream: &Upstream) -> Option<Digest> {
-    let config = &upstream.spec().config;
-    if matches!(config.transport, Transport::Participant) {
-        return None;
-    }
-    Some(config.identity_digest())
-}
-
-/// The operator's setting for rules about a tool.
-pub(super) fn rules_of(upstream: Option<&Upstream>, own: Option<&str>) -> ToolRules {
-    let curation = upstream.and_then(|upstream| upstream.spec().config.curation.as_ref());
-    let named = curation.zip(own);
-    named.map_or_else(ToolRules::default, |(curation, own)| curation.rules_of(own))
-}
-
-/// Whether the annotations of a tool say that it destroys nothing.
-fn is_harmless(tool: &[u8]) -> bool {
-    let says = |hint: &str, word: &[u8]| json::at(tool, &["annotations", hint]) == Some(word);
-    says("readOnlyHint", b"true") || says("destructiveHint", b"false")
-}
-
-/// Whether a tool's definition says that it destroys nothing.
-pub(crate) fn is_harmless_tool(tool: &str) -> bool {
-    canonical_tool(tool).as_deref().is_some_and(is_harmless)
-}
-
-/// A tool's definition in canonical form.
-fn canonical_tool(tool: &str) -> Option<Vec<u8>> {
-    json::canonical(tool.as_bytes()).ok()
-}
-
-/// The digest of a tool's definition, as rules name it.
-pub(super) fn definition_digest(tool: &str) -> Option<Digest> {
-    canonical_tool(tool).as_deref().map(sha256)
-}
-
-fn sha256(bytes: &[u8]) -> Digest {
-    Digest(Sha256::digest(bytes).into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,18 +153,5 @@ mod tests {
             (arguments.as_deref(), beside.as_slice()),
             (Ok("{}"), &["name".to_owned()][..])
         );
-    }
-
-    #[test]
-    fn only_plain_annotations_make_a_tool_harmless() {
-        assert!(is_harmless(br#"{"annotations":{"readOnlyHint":true}}"#));
-        assert!(is_harmless(br#"{"annotations":{"destructiveHint":false}}"#));
-        for tool in [
-            &br#"{"name":"x"}"#[..],
-            br#"{"annotations":{"readOnlyHint":"true"}}"#,
-            br#"{"annotations":{"destructiveHint":true}}"#,
-        ] {
-            assert!(!is_harmless(tool));
-        }
     }
 }

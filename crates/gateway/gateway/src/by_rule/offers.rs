@@ -15,22 +15,24 @@ use model::{Digest, OperationId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use rules::{
     Acceptance, CallRule, EVIDENCE_MS, EvidenceWeight, GroupKey, LEARNED_ID_PREFIX, Learner,
-    LearnerNews, OPEN_OFFERS_MAX, QuarantineCause, RuleCandidate, RuleEvidence, RuleId, RuleName,
-    RuleOffer, RuleSet, RuledTool, TERM_DAYS, ToolRules, ToolTraits, is_hurried, offer,
+    LearnerNews, OPEN_OFFERS_MAX, QuarantineCause, RenewalChanges, RuleCandidate, RuleEvidence,
+    RuleId, RuleName, RuleOffer, RuleSet, RuledTool, SpotTally, TERM_DAYS, ToolRules, ToolTraits,
+    is_hurried, offer,
 };
 use sha2::{Digest as _, Sha256};
 
 use super::desk::learned::{AcceptedOffer, SeenRejections};
-use super::facts::{definition_digest, is_harmless_tool, rules_of, server_digest, upstream_of};
 use super::judge;
 use super::kept::UsedUp;
 use super::recorded::RuleAct;
+use super::tool_facts::{
+    definition_digest, is_harmless_tool, rules_of, server_digest, upstream_of,
+};
 use super::tried::{PastReader, TriedRule, tallied};
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
 use crate::proposals::open::definition;
 use crate::record::Record;
-pub use renewals::RenewedRule;
 
 /// The longest time in which offers are made.
 pub const OFFERS_TIME_MAX: Duration = Duration::from_secs(10);
@@ -65,6 +67,25 @@ pub struct OfferedRule {
     pub tried: TriedRule,
     /// The present version and its differences, if the offer is the next version of a learned rule.
     pub renews: Option<RenewedRule>,
+}
+
+/// The present version of a rule whose next one is offered, and what differs.
+#[derive(Debug, Clone)]
+pub struct RenewedRule {
+    /// The present version.
+    pub name: RuleName,
+    /// Why it decides nothing, in words, if it is suspended.
+    pub why: Option<String>,
+    /// Its uses so far.
+    pub used: u32,
+    /// Uses that are left of its budget.
+    pub left: Option<u32>,
+    /// Its end, in Unix milliseconds.
+    pub expires_ms: Option<u64>,
+    /// Its spot checks that were decided.
+    pub spots: SpotTally,
+    /// The differences, and what it did.
+    pub changes: RenewalChanges,
 }
 
 /// A tool for which no rule is offered, although its calls are approved.

@@ -11,7 +11,7 @@ use wire::mcpx::NESTING_MAX;
 use super::content::{self, Proposed, Ruling};
 use super::kept::KeptProposal;
 use super::open::digest;
-use crate::by_rule::facts::{is_harmless_tool, upstream_of};
+use crate::by_rule::tool_facts::{is_harmless_tool, upstream_of};
 use crate::dispatch::Dispatch;
 use crate::live::Live;
 

@@ -9,19 +9,8 @@ use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{self, OperationState, TaskView};
 
-use crate::by_rule::decided_by::{code_of, decider, rule_of};
+use crate::by_rule::decided_by::{code_of, decider, rule_of, words_of_approvals};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
-
-/// The approvals of a proposal so far, in words: "approved by ann, 1 of 2".
-pub(crate) fn words_of_approvals(proposal: &ProposalView) -> String {
-    let approved = proposal.approved_by.iter();
-    let names: Vec<&str> = approved.map(|(by, _)| by.as_str()).collect();
-    let count = format!("{} of {}", names.len(), proposal.approvals);
-    if names.is_empty() {
-        return format!("approved by no participant yet, {count}");
-    }
-    format!("approved by {}, {count}", names.join(", "))
-}
 
 /// Interval at which a client should ask about a task, in milliseconds.
 const POLL_MS: u64 = 1000;

@@ -4,33 +4,14 @@ use std::sync::Arc;
 
 use model::{Refusal, RefusalCode};
 use rules::{
-    CallRule, RenewalChanges, RenewalOffer, RenewalTimes, RuleEvidence, RuleName, SpotTally,
-    SuspendCause, candidate_of, renewal,
+    CallRule, RenewalOffer, RenewalTimes, RuleEvidence, SpotTally, SuspendCause, candidate_of,
+    renewal,
 };
 
 use super::super::desk::{DeskState, RuleStanding};
 use super::super::tried::{PastReader, TriedRule, tallied};
-use super::{Learned, Lessons, OfferedRule, WithheldOffer, end_of_term, in_time};
+use super::{Learned, Lessons, OfferedRule, RenewedRule, WithheldOffer, end_of_term, in_time};
 use crate::dispatch::Dispatch;
-
-/// The present version of a rule whose next one is offered, and what differs.
-#[derive(Debug, Clone)]
-pub struct RenewedRule {
-    /// The present version.
-    pub name: RuleName,
-    /// Why it decides nothing, in words, if it is suspended.
-    pub why: Option<String>,
-    /// Its uses so far.
-    pub used: u32,
-    /// Uses that are left of its budget.
-    pub left: Option<u32>,
-    /// Its end, in Unix milliseconds.
-    pub expires_ms: Option<u64>,
-    /// Its spot checks that were decided.
-    pub spots: SpotTally,
-    /// The differences, and what it did.
-    pub changes: RenewalChanges,
-}
 
 /// A learned rule that is near its end, or that of its budget, or over.
 pub(super) struct EndingRule {

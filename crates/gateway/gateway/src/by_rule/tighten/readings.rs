@@ -9,8 +9,8 @@ use topic::RequestDestination;
 use upstream::Upstream;
 
 use super::params::Parts;
-use crate::by_rule::facts::upstream_of;
 use crate::by_rule::locked_case::RuleAuthor;
+use crate::by_rule::tool_facts::upstream_of;
 use crate::live::Topic;
 
 /// A request for one destination, as it was read.
