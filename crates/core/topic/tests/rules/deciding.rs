@@ -374,6 +374,7 @@ fn a_participant_that_may_approve_decides_and_may_do_no_more() {
     }
     assert_eq!(refused(&decide("bob", &approves)), Cause::Own);
     let mut stage = pending();
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
     stage.caller(LinkId(4), "dee", &["mcp/approve:*"]);
     assert_eq!(
         stage.topic.proposal(op(1)).unwrap().deciders,

@@ -213,7 +213,7 @@ fn other_arguments_are_another_version_which_voids_what_was_approved() {
             fulfilment: None,
             amended: Some(Amended {
                 digest: OTHER,
-                content: 7,
+                content: 1,
                 bytes,
             }),
             ruling: 9,
@@ -230,7 +230,6 @@ fn other_arguments_are_another_version_which_voids_what_was_approved() {
         shown(&stage.stored(1)),
         ["counted p1 by dee: 1 of 2", "ruled 9"]
     );
-    assert_eq!(stage.topic.proposal(op(1)).unwrap().content, 7);
     // What was shown before is no more what would run.
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Differs);
     let other = Decision::Approve {
@@ -251,10 +250,7 @@ fn other_arguments_are_another_version_which_voids_what_was_approved() {
     );
     amend(&mut stage, "dee", 11);
     stage.not_stored(1);
-    assert_eq!(
-        (by(&stage), stage.topic.proposal(op(1)).unwrap().content),
-        (vec!["ann".into()], 1)
-    );
+    assert_eq!(by(&stage), ["ann"]);
 }
 
 #[test]

@@ -10,7 +10,6 @@ use wire::mcpx::NESTING_MAX;
 
 use super::content::{self, Proposed, Ruling};
 use super::kept::KeptProposal;
-use super::open::digest;
 use crate::by_rule::tool_facts::{is_harmless_tool, upstream_of};
 use crate::dispatch::Dispatch;
 use crate::live::Live;
@@ -69,7 +68,7 @@ pub(super) fn amended(
     }
     let to = opened.to.iter();
     let to: Vec<ParticipantId> = to.filter_map(|to| ParticipantId::new(to).ok()).collect();
-    let digest = digest(&to, &opened.method, Some(params), opened.tool.as_deref())
+    let digest = content::digest(&to, &opened.method, Some(params), opened.tool.as_deref())
         .map_err(|why| wrong(why.to_string()))?;
     if digest.to_string() == opened.digest {
         return Ok(None);

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, Refusal};
+use model::{Digest, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
 use rules::{Deliberation, RejectReason, RuleName};
 use store::recorder::RecordPermit;
 use tokio::sync::oneshot;
-use wire::digest::call_params;
+use wire::digest::{ReviewedCall, call_params};
 use wire::mcpx::Envelope;
 
 use crate::by_rule::kept::RuleRecord;
@@ -232,4 +232,23 @@ pub(crate) enum Waits {
     Tool,
     /// `tasks/result`.
     Result,
+}
+
+/// The digest to which decisions about a proposed request are bound.
+pub(super) fn digest(
+    to: &[ParticipantId],
+    method: &str,
+    params: Option<&str>,
+    tool: Option<&str>,
+) -> Result<Digest, json::JsonError> {
+    let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
+    let params = params.map(str::as_bytes);
+    let definition = tool.map(str::as_bytes);
+    ReviewedCall {
+        method,
+        to: &to,
+        params,
+        definition,
+    }
+    .digest()
 }

@@ -9,7 +9,6 @@ use model::{
 use platform::{millis, random, unix_ms};
 use topic::{End, Terms};
 use upstream::{Manifest, Session, curation::Author};
-use wire::digest::ReviewedCall;
 use wire::mcp::{relay, task};
 use wire::mcpx::{Envelope, NESTING_MAX, check};
 
@@ -343,7 +342,7 @@ fn try_open(
         call,
         envelope_bytes,
     } = wanted;
-    let digest = digest(&to, method, params.as_deref(), tool.as_deref());
+    let digest = content::digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest.map_err(|why| {
         Refusal::new(
             RefusalCode::Malformed,
@@ -421,31 +420,14 @@ pub(super) fn described(
         &opened.method,
         opened.context.as_deref(),
     )?;
-    let digest = digest(&to, &opened.method, opened.params.as_deref(), Some(&tool)).ok()?;
+    let digest =
+        content::digest(&to, &opened.method, opened.params.as_deref(), Some(&tool)).ok()?;
     let opened = OpenedProposal {
         tool: Some(tool),
         digest: digest.to_string(),
         ..opened.clone()
     };
     Some((digest, proposed.described(opened)))
-}
-
-pub(super) fn digest(
-    to: &[ParticipantId],
-    method: &str,
-    params: Option<&str>,
-    tool: Option<&str>,
-) -> Result<Digest, json::JsonError> {
-    let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
-    let params = params.map(str::as_bytes);
-    let definition = tool.map(str::as_bytes);
-    ReviewedCall {
-        method,
-        to: &to,
-        params,
-        definition,
-    }
-    .digest()
 }
 
 /// The digest of a proposal under what its server lists now; `None` if there is none any more.
@@ -481,7 +463,7 @@ pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Op
     if tool == opened.tool {
         return opened.digest.parse().ok();
     }
-    digest(&to, method, params.as_deref(), tool.as_deref()).ok()
+    content::digest(&to, method, params.as_deref(), tool.as_deref()).ok()
 }
 
 /// Whether a call carries out a proposal of a tool that its session, at a server where each caller
@@ -543,6 +525,7 @@ fn tool_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proposals::content::digest;
 
     #[test]
     fn a_digest_binds_to_what_a_reviewer_is_shown() {

@@ -80,9 +80,11 @@ impl<'v> View<'v> {
                 format!("any of {} can approve it", names.join(", "))
             }
         };
-        let deciders = match self.proposal.approvals {
-            1 => deciders,
-            _ => format!("{}; {deciders}", words_of_approvals(self.proposal)),
+        let is_pending = self.proposal.state == ProposalState::Pending;
+        let deciders = if is_pending && self.proposal.approvals > 1 {
+            format!("{}; {deciders}", words_of_approvals(self.proposal))
+        } else {
+            deciders
         };
         let act = self.act();
         let id = self.proposal.id;

@@ -92,12 +92,20 @@ impl Stage {
         );
     }
 
+    /// What its proposer is answered that waits for it a moment.
+    #[track_caller]
+    fn waited(&self, id: &str) -> String {
+        let scout = self.client("scout");
+        let waited = scout.call("wait_for_proposal", json!({ "id": id }));
+        waited["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Its outcome. The server may start up for it.
     #[track_caller]
     fn outcome(&self, id: &str) -> String {
-        let waited = self
-            .client("scout")
-            .call("wait_for_proposal", json!({ "id": id }));
-        waited["content"][0]["text"].as_str().unwrap().to_owned()
+        until("its outcome", || {
+            Some(self.waited(id)).filter(|text| !text.starts_with("Not done yet"))
+        })
     }
 
     fn restart(&mut self, signal: &str) {
@@ -126,7 +134,7 @@ fn a_proposal_runs_with_the_second_approval_and_not_before() {
         (&shown["approvals"], &shown["approved_by"]),
         (&json!(2), &json!([]))
     );
-    let mut room = Socket::open(&stage.gateway, "eve", "?mode=all");
+    let mut room = Socket::enter(&stage.gateway, "eve", "?mode=all");
     // At the command line, which says what is still missing.
     let said = stage.run("ann", &["proposals", "approve", &id, "--yes"], 0);
     assert!(
@@ -146,7 +154,7 @@ fn a_proposal_runs_with_the_second_approval_and_not_before() {
     );
     let card = stage.run("dee", &["proposals", "show", &id], 0);
     assert!(card.contains("approved by ann, 1 of 2 approvals"), "{card}");
-    assert!(stage.outcome(&id).contains("approved by ann, 1 of 2"));
+    assert!(stage.waited(&id).contains("approved by ann, 1 of 2"));
     // The same participant, on another wire, counts once.
     assert_eq!(stage.approve("ann", &id).status, 409);
     let digest = stage.shown(&id)["digest"].clone();
@@ -312,7 +320,7 @@ fn an_envelope_is_one_approval_and_reaches_the_server_as_the_last_one() {
         let params = json!({ "name": "echo", "arguments": { "text": text } });
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
     };
-    let mut ann = Socket::open(&stage.gateway, "ann", "?mode=all");
+    let mut ann = Socket::enter(&stage.gateway, "ann", "?mode=all");
     ann.send(
         "mcp/request:tools/call:echo",
         "f1",
@@ -332,7 +340,7 @@ fn an_envelope_is_one_approval_and_reaches_the_server_as_the_last_one() {
         (stage.shown(&id)["approved_by"] == json!(["ann"])).then_some(())
     });
     stage.is(&id, "pending", &["ann"]);
-    let mut eve = Socket::open(&stage.gateway, "eve", "?mode=all");
+    let mut eve = Socket::enter(&stage.gateway, "eve", "?mode=all");
     eve.send(
         "mcp/request:tools/call:echo",
         "f3",

@@ -19,11 +19,10 @@ impl Books {
             .filter(|(about, _)| *about == id)
             .map(|(_, own)| own.clone());
         let queued = || {
-            self.deals
-                .get(&id)?
-                .queued
-                .clone()
-                .filter(|_| turn.journal.is_some_and(|(about, _)| about == id))
+            self.deals.get(&id)?.queued.clone().filter(|_| {
+                let is_open = !self.deals[&id].durable.is_empty();
+                turn.journal == Some((id, true)) || is_open && turn.journal == Some((id, false))
+            })
         };
         brought.or_else(queued)
     }
