@@ -16,7 +16,7 @@ DIGEST = "ab" * 32
 NOON_MS = 1_795_780_800_000
 
 
-def cases(name: str) -> Any:
+def cases(name: str) -> pytest.MarkDecorator:
     read: list[dict[str, Any]] = json.loads((VECTORS / name).read_text())
     assert len(read) >= 5
     return pytest.mark.parametrize("case", read, ids=[case["name"] for case in read])

@@ -31,7 +31,7 @@ from .values import (
 CONDITIONS_MAX = LEAVES_MAX
 """The most members that a rule names."""
 _SORTS = ("equals", "one_of", "integer", "decimal", "under", "url", "chars", "shape", "count", "absent", "type", "some")
-_WITH_LENGTH = ([], ["chars"], ["shape"])
+_WITH_LENGTH: tuple[list[str], ...] = ([], ["chars"], ["shape"])
 
 
 def conditions(when: ItemReader | None, approves: bool) -> tuple[tuple[Pointer, ValueTest], ...]:

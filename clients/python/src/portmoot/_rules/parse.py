@@ -61,9 +61,9 @@ def parse_rules(text: str) -> list[Rule]:
         elif any(other.id == rule.id for other in rules):
             wrong = "the id is taken by a rule above"
         if wrong:
-            error = item.error(wrong, "merge rules, or remove one")
-            error.rule = rule.id
-            raise error
+            fault = item.error(wrong, "merge rules, or remove one")
+            fault.rule = rule.id
+            raise fault
         rules.append(rule)
     return rules
 
