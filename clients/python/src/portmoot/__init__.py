@@ -14,6 +14,19 @@ from ._check import Answer, Call, Mismatch, Other, Proposed, Request, check
 from ._envelope import Envelope, EnvelopeError
 from ._protocol import Cursor, Fulfils
 from ._queue import Events
+from ._rules import (
+    ExplainedCheck,
+    Fit,
+    Rule,
+    RuleAnswer,
+    RuledCall,
+    RuleExplanation,
+    RuleFileError,
+    RuleSet,
+    Spent,
+    definition_digest,
+    participant_digest,
+)
 from ._schema import SchemaError
 from ._visible import visible
 from .errors import (
@@ -49,6 +62,8 @@ __all__ = [
     "Envelope",
     "EnvelopeError",
     "Events",
+    "ExplainedCheck",
+    "Fit",
     "Fulfils",
     "IncomingProposal",
     "IncomingRequest",
@@ -65,14 +80,23 @@ __all__ = [
     "Refused",
     "Request",
     "RpcError",
+    "Rule",
+    "RuleAnswer",
+    "RuleExplanation",
+    "RuleFileError",
+    "RuleSet",
+    "RuledCall",
     "SchemaError",
     "Server",
+    "Spent",
     "ToolError",
     "ToolResult",
     "WaitingProposal",
     "check",
     "connect",
+    "definition_digest",
     "errors",
     "events",
+    "participant_digest",
     "visible",
 ]

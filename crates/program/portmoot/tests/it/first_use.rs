@@ -456,10 +456,14 @@ fn every_line_of_the_pages_on_identities_and_approvals_works() {
     );
     gateway.stop().expect(0);
     // The agent of the page reads by itself, and proposes the rest.
-    let [agent] = blocks_of(&read("approvals.md"), "toml").try_into().unwrap();
-    home.write("agent.toml", &agent);
-    home.run(&["config", "check", "--config", "agent.toml"])
-        .expect(0);
+    let blocks = blocks_of(&read("approvals.md"), "toml");
+    let [agent, reviewer, several] = blocks.try_into().unwrap();
+    let several = format!("[servers.files]\ncommand = \"npx\"\n{several}");
+    for config in [agent, reviewer, several] {
+        home.write("page.toml", &config);
+        home.run(&["config", "check", "--config", "page.toml"])
+            .expect(0);
+    }
 }
 
 #[test]

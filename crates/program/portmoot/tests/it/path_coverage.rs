@@ -31,6 +31,7 @@ const TESTS: &[&str] = &[
     "path_cases::a_question_is_withdrawn_when_its_call_is_answered_without_it",
     "path_cases::nothing_follows_from_what_the_journal_cannot_take",
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
+    "quorum::a_proposal_runs_with_the_second_approval_and_not_before",
     "questions_between_eras::a_legacy_server_asks_a_modern_client",
     "rules::paused::calls_of_a_paused_client_wait_until_it_is_resumed",
     "tasks::legacy::a_task_outlives_its_callers_session_and_fails_with_its_servers",

@@ -465,6 +465,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "10,000 decisions take minutes; its tests have them",
     ),
     (
+        "Spot checks of a rule that are over",
+        "64 checks take hundreds of calls; its unit tests have them",
+    ),
+    (
         "Calls that one rule counts",
         "10,000 calls take minutes; its test has them",
     ),
@@ -485,7 +489,7 @@ const UNREACHED: &[(&str, &str)] = &[
         "no call waits for it; its test has all",
     ),
     (
-        "Pauses that are asked for by envelopes",
+        "Pauses, and resumptions",
         "one is on disk before the next one comes; its test holds the places",
     ),
     (

@@ -9,16 +9,21 @@ use super::bank::{Bank, DAY_MS};
 
 /// Records of rules, as they are in the journal.
 #[derive(Default)]
-struct RawRules;
+struct RawRules {
+    applied: usize,
+}
 
 impl Fold for RawRules {
     const OWNER: &'static str = "rules";
     type Record = Value;
 
-    fn apply(&mut self, _record: &Value) {}
+    fn apply(&mut self, _record: &Value) {
+        self.applied += 1;
+    }
 
+    /// All of them, so that the journal sees nothing to compact.
     fn live(&self) -> usize {
-        0
+        self.applied
     }
 
     fn records(&mut self, _now_ms: u64) -> Vec<Value> {
