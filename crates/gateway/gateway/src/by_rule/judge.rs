@@ -176,7 +176,7 @@ impl<'c> RuleCase<'c> {
         let causes = case.suspensions(&state);
         let mut noted = dispatch.rules.suspend(&mut state, causes, at_ms);
         let chosen = match case.choose(&state) {
-            RuleChoice::Decide(chosen) => chosen,
+            RuleChoice::Decide(chosen) => *chosen,
             choice => {
                 if let RuleChoice::Leave(rule) = choice {
                     noted.push(dispatch.rules.leave(&mut state, rule, proposal));

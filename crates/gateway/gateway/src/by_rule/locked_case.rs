@@ -83,7 +83,7 @@ pub(crate) enum Hindrance {
 #[derive(Debug)]
 pub(crate) enum RuleChoice {
     /// One decides it.
-    Decide(ChosenRule),
+    Decide(Box<ChosenRule>),
     /// This one would approve it, and leaves it to people as a spot check.
     Leave(RuleName),
     /// None is about it, or may decide it.
@@ -210,10 +210,10 @@ impl LockedCase<'_> {
                 }
             }
         };
-        RuleChoice::Decide(ChosenRule {
+        RuleChoice::Decide(Box::new(ChosenRule {
             rule: answer.rule.clone(),
             verdict,
-        })
+        }))
     }
 
     /// The cause by which a rule of the call's kind does not decide it, whatever its checks say.

@@ -251,7 +251,10 @@ impl DeskState {
         let life = self.book.life(&rule.name.id);
         match (renews, life) {
             (None, Some(_)) => return Err(conflict("there was a rule of this id".to_owned())),
-            (Some(before), life) if life.is_none_or(|life| !life.is_now(before)) => {
+            (Some(before), life)
+                if life.is_none_or(|life| !life.is_now(before))
+                    || rule.name.version <= before.version =>
+            {
                 return Err(conflict(format!(
                     "{before} is not the present version any more"
                 )));
