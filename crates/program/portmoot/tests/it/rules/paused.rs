@@ -6,8 +6,8 @@ use super::bank::{Bank, UP_TO_100, is_paid, result_of};
 use super::direct::pays_directly;
 use crate::audit_log::AuditLog;
 use crate::http::Connection;
-use crate::support::until;
-use crate::ws::{Socket, token};
+use crate::support::{Client, Gateway, fixture, modern_stream, until};
+use crate::ws::{Socket, people, token};
 
 const KIND: &str = "mcp/request:tools/call:bank_pay";
 
@@ -363,4 +363,45 @@ fn a_right_to_pause_one_participant_pauses_no_other_one() {
     );
     let notice = asks("n3", &["scout"], "scout");
     assert_eq!(notice["payload"]["participant"], "scout", "{notice}");
+}
+
+#[test]
+fn a_paused_client_ends_its_subscriptions_and_listens_to_no_resource() {
+    let (home, config) = people(&[("agent", &["mcp/*"]), ("boss", &["portmoot/*"])]);
+    let gateway = Gateway::start(&home, &(config + &fixture("a", &[])));
+    gateway.ready("a");
+    let (agent, boss) = (token("agent"), token("boss"));
+    let client = Client::open(&gateway, Some(&agent), "/mcp", json!({}));
+    let uri = "test://watched-resource";
+    let asks = |method: &str| client.ask(method, json!({ "uri": uri }));
+    let listens = || {
+        let wanted = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+        let stream = modern_stream(&gateway, Some(&agent), "subscriptions/listen", wanted);
+        let agreed = stream.next_of("notifications/subscriptions/acknowledged");
+        agreed["params"]["notifications"]["resourceSubscriptions"].clone()
+    };
+    let url = gateway.url();
+    let brakes = |verb: &str| {
+        let words = [
+            "participants",
+            verb,
+            "agent",
+            "--url",
+            &url,
+            "--token",
+            &boss,
+        ];
+        home.run(&words).expect(0);
+    };
+    assert_eq!(listens(), json!([uri]));
+    assert!(asks("resources/subscribe")["result"].is_object());
+    brakes("pause");
+    let listened = listens();
+    assert!(listened.is_null() || listened == json!([]), "{listened}");
+    let refused = asks("resources/subscribe");
+    assert!(refused.to_string().contains("paused"), "{refused}");
+    let ended = asks("resources/unsubscribe");
+    assert!(ended["result"].is_object(), "{ended}");
+    brakes("resume");
+    assert_eq!(listens(), json!([uri]));
 }
