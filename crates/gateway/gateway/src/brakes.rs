@@ -135,8 +135,13 @@ impl Dispatch {
                 dispatch.tell_brake(&link, &envelope, end);
             });
         } else {
+            // In the order of its envelopes: a pause that follows is not undone by it.
+            let resuming = self.begin_to_resume(&braking);
             tokio::spawn(async move {
-                let end = dispatch.resume_paused(braking).await;
+                let end = match resuming {
+                    Ok(resuming) => Arc::clone(&dispatch).resumed(braking, resuming).await,
+                    Err(refusal) => Err(refusal),
+                };
                 dispatch.tell_brake(&link, &envelope, end);
             });
         }

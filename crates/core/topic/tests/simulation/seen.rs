@@ -82,6 +82,8 @@ pub(crate) const SEEN: &[&str] = &[
     "refused: redefined",
     "refused: repeated",
     "refused: expired",
+    "refused: counted",
+    "decided by several",
     "went on",
     // Questions.
     "asked",
@@ -418,6 +420,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Redefined => "refused: redefined",
         Cause::Repeated => "refused: repeated",
         Cause::Expired => "refused: expired",
+        Cause::Counted => "refused: counted",
         other => panic!("no call is refused because of {other:?}"),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn store(
 ) {
     let at_ms = unix_ms();
     let opened = &content.opened;
-    let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
+    let counts = counted::of_approval(dispatch, opened, &change, at_ms);
     let Some(TopicLedgers { proposals, .. }) = &dispatch.ledgers else {
         dispatch.take(Event::Written {
             proposal,

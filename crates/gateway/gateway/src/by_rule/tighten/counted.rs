@@ -81,7 +81,6 @@ pub(crate) fn operations_of(records: &[RuleRecord]) -> Vec<OperationId> {
 /// milliseconds. What a rule approves has its charges with the rule's own.
 pub(crate) fn of_approval(
     dispatch: &Dispatch,
-    proposal: OperationId,
     opened: &OpenedProposal,
     change: &ProposalChange<Live>,
     at_ms: u64,
@@ -100,16 +99,16 @@ pub(crate) fn of_approval(
     }
     let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
     let params = edited.or(opened.params.as_deref());
-    let records = approved(dispatch, proposal, opened, params, at_ms);
+    let records = approved(dispatch, opened, params, at_ms);
     dispatch.rules.count(&records);
     records
 }
 
 /// The charges of a proposal that runs with these params. One for several participants is a call at
-/// each.
+/// each. They have operations of their own: under that of the proposal a rule that approved it with
+/// other arguments, as one of several, may have counted those.
 fn approved(
     dispatch: &Dispatch,
-    proposal: OperationId,
     opened: &OpenedProposal,
     params: Option<&str>,
     at_ms: u64,
@@ -128,10 +127,9 @@ fn approved(
     let state = dispatch.rules.lock();
     let spent = &state.book.spent;
     let mut records = Vec::new();
-    let mut operation = proposal;
     for to in addressees {
         let call = RuledCall {
-            operation,
+            operation: dispatch.context.operation(),
             proposer: &proposer,
             to: &to,
             kind,
@@ -144,7 +142,6 @@ fn approved(
         let charges = state.set.charges(&call, spent, None);
         let of_one = charges.into_iter();
         records.extend(of_one.filter_map(|charge| record_of(dispatch, charge)));
-        operation = dispatch.context.operation();
     }
     records
 }

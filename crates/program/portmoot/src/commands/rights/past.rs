@@ -266,14 +266,13 @@ fn is_by_rule(entry: &RecordedEntry<'_>) -> bool {
     why.is_some_and(|why| why.starts_with("by rule ") || why == "paused")
 }
 
-/// Whether capabilities are enough to decide about a proposal: to request the same of all that it is to.
-/// Which name they mean depends on the wire, so either does.
+/// Whether capabilities are enough to decide about a proposal, at all that it is to. Which name they mean
+/// depends on the wire, so either does.
 fn may_decide(entry: &RecordedEntry<'_>, kind: KindRef<'_>, capabilities: &Capabilities) -> bool {
     let names = [kind.context(), entry.own.as_deref()];
+    let method = kind.method().unwrap_or_default();
     entry.to.iter().all(|to| {
-        names.into_iter().flatten().any(|name| {
-            let method = kind.method().unwrap_or_default();
-            RequestWay::of(capabilities, method, Some(name), to) == RequestWay::Made
-        })
+        let mut names = names.into_iter().flatten();
+        names.any(|name| capabilities.admits_deciding(method, Some(name), &[to]))
     })
 }
