@@ -117,7 +117,7 @@ pub use config::{
 pub use departures::DEPARTURES_MAX;
 pub use direct::RequestDestination;
 pub use effect::{
-    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor, Ignored, Mirrored,
+    Addressee, Cause, CountedDecision, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor, Ignored, Mirrored,
     ProposalChange, ProposalView, Receiver, RefusedDecision, RequestsFate, RoomEffect, Rule,
     Verdict,
 };

@@ -312,7 +312,7 @@ impl Proposal {
             approved_by: view
                 .approved_by
                 .iter()
-                .map(|(by, _)| by.to_string())
+                .map(ToString::to_string)
                 .collect(),
             decided_by: decider(view).map(str::to_owned),
             rule: rule.map(|one| one.rule.to_string()),

@@ -92,7 +92,7 @@ impl Stage {
         );
     }
 
-    /// What its proposer is answered that waits for it a moment.
+    /// The answer of its proposer's request, which waits for it a moment.
     #[track_caller]
     fn waited(&self, id: &str) -> String {
         let scout = self.client("scout");
