@@ -8,8 +8,8 @@ use model::{Capabilities, Narrowing, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     decide::NamedBy,
-    event::CountedApproval,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
+    event::CountedApproval,
     members::Member,
     proposals::Proposal,
 };

@@ -9,7 +9,11 @@ use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of, words_
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
-    call::Call, dispatch::Dispatch, link::Link, live::{Live, ProposalView}, proposals::content::Proposed,
+    call::Call,
+    dispatch::Dispatch,
+    link::Link,
+    live::{Live, ProposalView},
+    proposals::content::Proposed,
     results::asked::recorded,
 };
 use store::recorder::{RecordPermit, entry};
@@ -452,7 +456,10 @@ fn approval_words(
 ) -> String {
     let by_rule = rule.map_or_else(String::new, |rule| format!("by {rule}, "));
     let edited = if is_amended { ", arguments edited" } else { "" };
-    format!("{by_rule}proposed by {}{edited}", proposal.content.opened.by)
+    format!(
+        "{by_rule}proposed by {}{edited}",
+        proposal.content.opened.by
+    )
 }
 
 /// Why a rule has taken something of a request or envelope; `None` if none has.

@@ -26,11 +26,7 @@ fn needs(approvals: usize) -> Stage {
     stage
 }
 
-fn restore(
-    stage: &mut Stage,
-    approvals: usize,
-    approved_by: Vec<CountedApproval>,
-) {
+fn restore(stage: &mut Stage, approvals: usize, approved_by: Vec<CountedApproval>) {
     let terms = topic::Terms {
         approvals,
         ..terms(&id("bob"), &[id("one")], "p1")

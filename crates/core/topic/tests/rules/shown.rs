@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use model::{ListKind, Refusal, RefusalCode};
 use topic::{
-    Audience, Cause, CountedDecision, Ended, Ignored, Mirrored, ProposalChange, Reach, Receiver, RefusedDecision,
-    RoomEffect, Roster, Verdict,
+    Audience, Cause, CountedDecision, Ended, Ignored, Mirrored, ProposalChange, Reach, Receiver,
+    RefusedDecision, RoomEffect, Roster, Verdict,
 };
 
 use crate::numbers::{Effect, Effects, Numbers};

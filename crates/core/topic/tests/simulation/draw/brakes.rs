@@ -111,7 +111,8 @@ impl World {
             return;
         };
         let own = decided.ruling;
-        let is_refused = |effect: &Effect| matches!(effect, Effect::RefuseDecision(one) if one.ruling == own);
+        let is_refused =
+            |effect: &Effect| matches!(effect, Effect::RefuseDecision(one) if one.ruling == own);
         if effects.all.iter().any(is_refused) {
             return;
         }

@@ -27,7 +27,7 @@ pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 const TOPIC: &str =
     "[topics.main]\nrules = \"rules.toml\"\nmcp_calls = \"full\"\nbuiltin = [\"proposals\"]\n";
 
-/// A gateway with a bank whose tool `pay` scout may only propose to call, and payer may call, and clerk
+/// A gateway with a bank whose tool `pay` scout may only propose to call, and payer may call, and teller
 /// neither; ann is the author of rules, and boss sees everything.
 pub(super) struct Bank {
     pub(super) home: Home,
@@ -55,7 +55,7 @@ impl Bank {
             ("dave", &["mcp/proposal:*"]),
             ("payer", &["mcp/proposal:*", "mcp/request:*"]),
             ("ann", &["mcp/request:*", "mcp/proposal:*"]),
-            ("clerk", &["mcp/request:tools/list"]),
+            ("teller", &["mcp/request:tools/list"]),
             ("boss", &["mcp/*", "portmoot/*"]),
         ];
         let (home, config) = people(&all);
