@@ -36,7 +36,7 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{Api, ApiRefusal, ApiReply, ProposalDetails};
+pub use api::{Allow, Api, ApiRefusal, ApiReply, LikeRule, ProposalDetails};
 pub use card::approvals;
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
@@ -48,7 +48,7 @@ pub use review::{LONG_VALUE_CHARS, ToolEffects, marks};
 pub use run::{ChatError, ChatSettings, run};
 pub use show::CALL_CHARS;
 pub use state::{
-    Action, Allow, Approval, ChatEvent, ChatState, Connection, Focus, Prompt, ScreenMode,
+    Action, Approval, ChatEvent, ChatState, Connection, Focus, Later, Prompt, ScreenMode,
 };
 pub use talk::{ENTRIES_BYTES_MAX, ENTRIES_MAX, ENTRY_CHARS_MAX, Talk, TalkRow};
 pub use typing::{EARLIER_LINES_MAX, TYPED_BYTES_MAX, Typing};

@@ -248,9 +248,21 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
             state.prompt = Some(Prompt::Arguments { id, line });
             Vec::new()
         }
+        Some(Prompt::Conditions { id, seconds, line }) if key.code == KeyCode::Enter => {
+            decide::like_for(state, &id, seconds, line.text())
+        }
+        Some(Prompt::Conditions {
+            id,
+            seconds,
+            mut line,
+        }) => {
+            edit(&mut line, key);
+            state.prompt = Some(Prompt::Conditions { id, seconds, line });
+            Vec::new()
+        }
         Some(Prompt::Time { id }) => match key.code {
             KeyCode::Char(c) => match decide::time_of(c) {
-                Some(seconds) => decide::allow_for(state, &id, seconds),
+                Some(seconds) => decide::like_for(state, &id, seconds, ""),
                 None => Vec::new(),
             },
             _ => Vec::new(),
@@ -258,6 +270,10 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         Some(sure @ Prompt::Sure { .. }) if key.code == KeyCode::Char('y') => {
             state.prompt = Some(sure);
             decide::go_on(state)
+        }
+        Some(Prompt::Sure { approval, .. }) if key.code == KeyCode::Char('e') => {
+            state.prompt = decide::ask_conditions(&approval);
+            Vec::new()
         }
         Some(Prompt::Sure { .. }) | None => Vec::new(),
     }
@@ -295,9 +311,14 @@ fn edit(line: &mut Typing, key: KeyEvent) -> bool {
 pub(super) fn paste(state: &mut ChatState, text: &str) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let fits = match (&mut state.prompt, state.focus) {
-        (Some(Prompt::Reason { line, .. } | Prompt::Arguments { line, .. }), _) => {
-            line.insert(&text)
-        }
+        (
+            Some(
+                Prompt::Reason { line, .. }
+                | Prompt::Arguments { line, .. }
+                | Prompt::Conditions { line, .. },
+            ),
+            _,
+        ) => line.insert(&text),
         (None, Focus::Talk) => state.line.insert(&text),
         (Some(Prompt::Time { .. } | Prompt::Sure { .. }), _) | (None, Focus::Inbox) => true,
     };

@@ -485,6 +485,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "each takes three approvals that a person looked at; its test has all",
     ),
     (
+        "The like of a call that is approved",
+        "it bounds one request and holds nothing; its test has both ends",
+    ),
+    (
         "Showings of proposals",
         "no call waits for it; its test has all",
     ),
