@@ -92,6 +92,8 @@ class Answer:
     """The JSON-RPC id, as JSON; an error may lack one."""
     result: Any
     error: dict[str, Any] | None
+    result_text: str | None = None
+    """The result, as it was written."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def _answer(payload: str) -> Answer:
     rpc_id = parts["id"].id if "id" in parts else None
     if "error" in parts:
         return Answer(rpc_id, None, parts["error"].value)
-    return Answer(rpc_id, parts["result"].value, None)
+    return Answer(rpc_id, parts["result"].value, None, parts["result"].raw)
 
 
 def _check_message(parts: Members) -> None:

@@ -24,8 +24,10 @@ from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, Kind, KindError
 from ._pending import PendingProposal, PendingRequest, Slot, State, Unknown, Updates
 from ._protocol import Cursor, Job, Protocol, Refuse, ReplyTo
 from ._queue import Events
+from ._tools import ToolPage
 from .errors import (
     Answered,
+    BadList,
     Busy,
     CallError,
     CallTimeout,
@@ -57,6 +59,8 @@ CALLS_MAX = 64
 """Requests that are answered at one time. Further ones are answered with an error that says to try again."""
 REVIEWS_MAX = 256
 """Proposals that wait for ``on_proposal`` at one time; further ones are left to others, and can be found by ``waiting``."""
+PAGES_MAX = 100
+"""Pages of a list that are read to find a definition."""
 _INTERNAL, _BUSY = -32603, -32000
 _CLOSE_TIMEOUT_S = 1.0
 _PAGE = 100
@@ -383,6 +387,27 @@ class Participant:
         """Proposes the call of a tool."""
         return await self.propose(to, "tools/call", {"name": tool, "arguments": dict(arguments or {})})
 
+    async def definition(self, to: str, tool: str) -> str | None:
+        """The definition of a tool, as the participant that runs it lists it now and as it was written there, for
+        :func:`definition_digest`; ``None`` if it lists no such tool. Reads all pages of the list.
+
+        Raises:
+            BadList: there are more than :data:`PAGES_MAX` pages, or the list cannot be read in one way only.
+            CallError: as :meth:`request`.
+        """
+        found: list[str] = []
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            params = None if cursor is None else _written({"cursor": cursor})
+            page = ToolPage.read(await self._answer_to((to,), "tools/list", params, None, None))
+            found += page.definitions(tool)
+            cursor = page.next
+            if cursor is None:
+                if len(found) > 1:
+                    raise BadList(f"the tool is there {len(found)} times in the list of `{to}`")
+                return found[0] if found else None
+        raise BadList(f"the list of the tools of `{to}` has more than {PAGES_MAX} pages")
+
     # Proposals.
 
     async def waiting(self, *, all: bool = False) -> list[WaitingProposal]:
@@ -444,6 +469,11 @@ class Participant:
     async def _request(
         self, to: tuple[str, ...], method: str, params: str | None, correlation_id: str | None, timeout: float | None
     ) -> dict[str, Any]:
+        return result(await self._answer_to(to, method, params, correlation_id, timeout))
+
+    async def _answer_to(
+        self, to: tuple[str, ...], method: str, params: str | None, correlation_id: str | None, timeout: float | None
+    ) -> Answer:
         if not to:
             raise InvalidEnvelope("a request needs an addressee")
         call, payload = self._call(method, params)
@@ -453,7 +483,7 @@ class Participant:
         try:
             self._send(id, kind, to, correlation_id, payload)
             with anyio.fail_after(self.request_timeout if timeout is None else timeout):
-                return result(await slot.wait())
+                return await slot.wait()
         except CallTimeout:
             raise
         except TimeoutError:

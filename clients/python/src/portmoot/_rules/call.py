@@ -50,7 +50,7 @@ class RuledCall:
     def of(
         cls, proposal: IncomingProposal, *, at_ms: int, definition: str | None = None, server: str | None = None
     ) -> RuledCall | None:
-        """The proposed call; ``None`` if it names no addressee, or several: then people decide."""
+        """The proposed call; ``None`` if it names no addressee, or several, or is none that a kind can name: then people decide."""
         if len(proposal.to) != 1:
             return None
         call = proposal.call
@@ -80,12 +80,15 @@ class RuledCall:
 
 
 def _parts(method: str, params: str) -> tuple[str, tuple[str, ...]]:
-    """The arguments of a call as JSON, and the names of what its params have beside them. Params that cannot be read in one way only
-    stand in for arguments, which cannot then, either."""
+    """The arguments of a call as JSON, and the names of what its params have beside them. Params that are no object, or cannot be read
+    in one way only, stand in for arguments, which cannot be judged then, either."""
     try:
-        members = dict(canonical.read(params).members or ())
+        whole = canonical.read(params).members
     except (BadJson, TwiceInJson):
+        whole = None
+    if whole is None:
         return params, ()
+    members = dict(whole)
     target = "name" if method in _BY_NAME else "uri"
     arguments = members.pop("arguments", Node("{}"))
     members.pop(target, None)
@@ -95,6 +98,12 @@ def _parts(method: str, params: str) -> tuple[str, tuple[str, ...]]:
         if all(key.startswith(_OF_PROTOCOL) or key in _OF_TRAVEL for key, _ in meta.members):
             del members["_meta"]
     return arguments.raw, tuple(members)
+
+
+def succeeded(result: Mapping[str, Any]) -> bool:
+    """Whether a result is the one of the call itself and says of no error, as :meth:`RuleSet.answered` asks for: not that a task has
+    begun, or that the caller is asked something."""
+    return result.get("isError", False) is False and result.get("resultType", "complete") == "complete" and "task" not in result
 
 
 def definition_digest(tool: Mapping[str, Any] | str) -> str | None:

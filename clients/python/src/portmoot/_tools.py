@@ -1,0 +1,56 @@
+"""A page of a list of tools, with each definition as it was written: a value that was read and written again may be another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import _json
+from ._check import Answer
+from ._json import JsonError
+from .errors import BadList
+from .proposal import result
+
+
+@dataclass(frozen=True)
+class ToolPage:
+    """One page."""
+
+    tools: list[str]
+    """The definitions, as they were written."""
+    next: str | None
+    """The cursor of the next page."""
+
+    @classmethod
+    def read(cls, answer: Answer) -> ToolPage:
+        """Reads the answer to ``tools/list``.
+
+        Raises:
+            BadList: it is no list of tools.
+            Answered: the answer is an error.
+        """
+        result(answer)
+        try:
+            page = _json.members(answer.result_text or "")
+            tools = _json.elements(page["tools"].raw) if "tools" in page else None
+        except JsonError as error:
+            raise BadList(f"the list of tools cannot be read: {error}") from None
+        if tools is None or page.duplicate is not None:
+            why = "`tools` is missing" if tools is None else _json.twice(page.duplicate or "")
+            raise BadList(f"the list of tools cannot be read: {why}")
+        cursor = page.get("nextCursor")
+        if cursor is not None and cursor.value is not None and cursor.text is None:
+            raise BadList("the list of tools cannot be read: `nextCursor` is no text")
+        return cls(tools, cursor.text if cursor else None)
+
+    def definitions(self, name: str) -> list[str]:
+        """The definitions of the tools of this name."""
+        return [tool for tool in self.tools if _name(tool) == name]
+
+
+def _name(tool: str) -> str | None:
+    """The name of a tool; nothing, of what is no tool."""
+    try:
+        members = _json.members(tool)
+    except JsonError:
+        return None
+    return members["name"].text if "name" in members else None
