@@ -176,9 +176,7 @@ def _proposal(kind: Kind, payload: str) -> Call:
 
 
 def _answer(payload: str) -> Answer:
-    parts = _json.members(payload)
-    if parts.duplicate is not None:
-        raise Mismatch(_json.twice(parts.duplicate))
+    parts = _json.members_once(payload)
     _check_message(parts)
     if "method" in parts:
         raise Mismatch("a response needs `result` or `error`")

@@ -30,13 +30,12 @@ class ToolPage:
         """
         result(answer)
         try:
-            page = _json.members(answer.result_text or "")
+            page = _json.members_once(answer.result_text or "")
             tools = _json.elements(page["tools"].raw) if "tools" in page else None
         except JsonError as error:
             raise BadList(f"the list of tools cannot be read: {error}") from None
-        if tools is None or page.duplicate is not None:
-            why = "`tools` is missing" if tools is None else _json.twice(page.duplicate or "")
-            raise BadList(f"the list of tools cannot be read: {why}")
+        if tools is None:
+            raise BadList("the list of tools cannot be read: `tools` is missing")
         cursor = page.get("nextCursor")
         if cursor is not None and cursor.value is not None and cursor.text is None:
             raise BadList("the list of tools cannot be read: `nextCursor` is no text")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _json
+from .._json import JsonError
 from .._kind import REQUEST, Kind, KindError
 from . import canonical
 from .arguments import Arguments, ArgumentsError
@@ -83,21 +84,27 @@ def _parts(method: str, params: str) -> tuple[str, tuple[str, ...]]:
     """The arguments of a call as JSON, and the names of what its params have beside them. Params that are no object, or cannot be read
     in one way only, stand in for arguments, which cannot be judged then, either."""
     try:
-        whole = canonical.read(params).members
-    except (BadJson, TwiceInJson):
-        whole = None
-    if whole is None:
+        members = dict(canonical.read(_without_transport(params)).members or ())
+    except (JsonError, BadJson, TwiceInJson):
         return params, ()
-    members = dict(whole)
-    target = "name" if method in _BY_NAME else "uri"
     arguments = members.pop("arguments", Node("{}"))
-    members.pop(target, None)
-    members.pop("task", None)
-    meta = members.get("_meta")
-    if meta is not None and meta.members is not None:
-        if all(key.startswith(_OF_PROTOCOL) or key in _OF_TRAVEL for key, _ in meta.members):
-            del members["_meta"]
+    members.pop("name" if method in _BY_NAME else "uri", None)
     return arguments.raw, tuple(members)
+
+
+def _without_transport(params: str) -> str:
+    """The params of a call without what concerns its transport: ``task`` (2025-11-25), and of ``_meta`` the progress token, the trace
+    and the protocol's own keys."""
+    members = _json.members_once(params)
+    kept = {name: member.raw for name, member in members.items() if name != "task"}
+    meta = members.get("_meta")
+    if meta is not None and isinstance(meta.value, dict):
+        keys = _json.members_once(meta.raw).items()
+        own = {key: member.raw for key, member in keys if not (key.startswith(_OF_PROTOCOL) or key in _OF_TRAVEL)}
+        del kept["_meta"]
+        if own:
+            kept["_meta"] = _json.write_object(own)
+    return _json.write_object(kept)
 
 
 def succeeded(result: Mapping[str, Any]) -> bool:
@@ -112,7 +119,7 @@ def definition_digest(tool: Mapping[str, Any] | str) -> str | None:
     try:
         text = tool if isinstance(tool, str) else _json.write(tool)
         return hashlib.sha256(canonical.read(text).raw.encode()).hexdigest()
-    except (BadJson, TwiceInJson, _json.JsonError, UnicodeEncodeError):
+    except (BadJson, TwiceInJson, JsonError, UnicodeEncodeError):
         return None
 
 
