@@ -229,10 +229,11 @@ async def test_a_list_without_an_end_or_sense_is_said_to_be_one(
 
 def run(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The program with these arguments, and no gateway to connect to."""
-    sources = str(EXAMPLES.parent / "src")
+    clean = {"PYTHONPATH": str(EXAMPLES.parent / "src"), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
+    clean["PORTMOOT_URL"] = "http://127.0.0.1:9"
     return subprocess.run(
         [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning", EXAMPLES / "reviewer.py", *args],
-        env={"PYTHONPATH": sources, "PYTHONDONTWRITEBYTECODE": "1", "PORTMOOT_URL": "http://127.0.0.1:9", "PATH": os.defpath, **environment},
+        env={**clean, **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=60,
