@@ -46,12 +46,14 @@ def test_nesting_that_may_be_there_is_read_and_refused_for_what_it_says() -> Non
     assert fault(f"{RULE}when = {deep}\n").message == "`when` is no table in braces"
 
 
-@pytest.mark.parametrize(
-    "path", ["a." * 50_000 + "b = 1\n", "[" + "a." * 50_000 + "b]\n", "[[" + "a." * 50_000 + "b]]\n", '["' + "a" * 90_000 + '"]\n']
-)
-def test_long_paths_of_keys(path: str) -> None:
-    assert fault(path).message.endswith("is not known here")
-    assert fault(RULE + path).message.endswith("is not known here")
+@pytest.mark.parametrize("key", ["{}\n", "[{}]\n", "[[{}]]\n", "{} = 1\n", "when = {{ {} = 1 }}\n"])
+def test_long_paths_of_keys(key: str) -> None:
+    for count in (DEPTH_MAX, 50_000):
+        error = fault(RULE + key.format("a." * count + "b"))
+        assert (error.message, error.line, error.remedy) == ("nested too deeply", BEHIND, NO_TOML)
+    error = fault(RULE + "[" + "a." * (DEPTH_MAX - 1) + "b]\n")
+    assert error.message == "`a` is not known here"
+    assert fault(f'{RULE}["{"a" * 90_000}"]\n').message.endswith("is not known here")
 
 
 HUGE = "9" * 300_000
