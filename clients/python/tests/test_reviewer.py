@@ -15,6 +15,7 @@ import reviewer
 from conftest import Gateway, Session
 
 import portmoot
+from portmoot import _tools
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DEFINITION = '{"name":"NAME","inputSchema":{"type":"object"}}'
@@ -210,7 +211,7 @@ async def test_a_definition_is_found_on_any_page_as_it_was_written(gateway: Gate
 async def test_a_list_without_an_end_or_sense_is_said_to_be_one(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], page: dict[str, Any], why: str
 ) -> None:
-    monkeypatch.setattr(portmoot.participant, "PAGES_MAX", 3)
+    monkeypatch.setattr(_tools, "PAGES_MAX", 3)
     rules = portmoot.RuleSet.parse(rule("echo"))
     async with gateway.joined("mcp/*", others=("portmoot", "worker", "agent")) as (me, session):
         proposal = await proposed(me, session, "echo", "p1")

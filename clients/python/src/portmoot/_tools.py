@@ -1,7 +1,8 @@
-"""A page of a list of tools, with each definition as it was written: a value that was read and written again may be another one."""
+"""Lists of tools, with each definition as it was written: a value that was read and written again may be another one."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from . import _json
@@ -11,9 +12,34 @@ from .errors import BadList
 from .proposal import result
 
 
+PAGES_MAX = 100
+"""Pages of a list that are read to find a definition."""
+
+
+async def definition_in(page_at: Callable[[str | None], Awaitable[Answer]], tool: str) -> str | None:
+    """The definition of a tool in a list of which a function returns the page at a cursor.
+
+    Raises:
+        BadList: it has more than :data:`PAGES_MAX` pages, or cannot be read in one way only.
+    """
+    found: list[str] = []
+    cursor: str | None = None
+    for _ in range(PAGES_MAX):
+        page = ToolPage.read(await page_at(cursor))
+        found += page.definitions(tool)
+        cursor = page.next
+        if cursor is None:
+            break
+    else:
+        raise BadList(f"the list of tools has more than {PAGES_MAX} pages")
+    if len(found) > 1:
+        raise BadList(f"the tool is there {len(found)} times in the list of tools")
+    return found[0] if found else None
+
+
 @dataclass(frozen=True)
 class ToolPage:
-    """One page."""
+    """A page of a list of tools."""
 
     tools: list[str]
     """The definitions, as they were written."""

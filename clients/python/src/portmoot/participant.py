@@ -24,10 +24,9 @@ from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, Kind, KindError
 from ._pending import PendingProposal, PendingRequest, Slot, State, Unknown, Updates
 from ._protocol import Cursor, Job, Protocol, Refuse, ReplyTo
 from ._queue import Events
-from ._tools import ToolPage
+from ._tools import definition_in
 from .errors import (
     Answered,
-    BadList,
     Busy,
     CallError,
     CallTimeout,
@@ -59,8 +58,6 @@ CALLS_MAX = 64
 """Requests that are answered at one time. Further ones are answered with an error that says to try again."""
 REVIEWS_MAX = 256
 """Proposals that wait for ``on_proposal`` at one time; further ones are left to others, and can be found by ``waiting``."""
-PAGES_MAX = 100
-"""Pages of a list that are read to find a definition."""
 _INTERNAL, _BUSY = -32603, -32000
 _CLOSE_TIMEOUT_S = 1.0
 _PAGE = 100
@@ -392,21 +389,15 @@ class Participant:
         :func:`definition_digest`; ``None`` if it lists no such tool. Reads all pages of the list.
 
         Raises:
-            BadList: there are more than :data:`PAGES_MAX` pages, or the list cannot be read in one way only.
+            BadList: the list has more than 100 pages, or cannot be read in one way only.
             CallError: as :meth:`request`.
         """
-        found: list[str] = []
-        cursor: str | None = None
-        for _ in range(PAGES_MAX):
+
+        async def page(cursor: str | None) -> Answer:
             params = None if cursor is None else _written({"cursor": cursor})
-            page = ToolPage.read(await self._answer_to((to,), "tools/list", params, None, None))
-            found += page.definitions(tool)
-            cursor = page.next
-            if cursor is None:
-                if len(found) > 1:
-                    raise BadList(f"the tool is there {len(found)} times in the list of `{to}`")
-                return found[0] if found else None
-        raise BadList(f"the list of the tools of `{to}` has more than {PAGES_MAX} pages")
+            return await self._answer_to((to,), "tools/list", params, None, None)
+
+        return await definition_in(page, tool)
 
     # Proposals.
 
