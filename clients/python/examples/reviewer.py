@@ -24,11 +24,19 @@ class Outcome:
     said: str
     is_decided: bool = False
     has_succeeded: bool = False
+    more: tuple[str, ...] = ()
+    """Lines below it."""
 
 
-def say(text: str) -> None:
-    for line in text.split("\n"):
+def say(*lines: str) -> None:
+    """Prints lines. Texts of others, such as a tool's name, make no further ones."""
+    for line in lines:
         print(portmoot.visible(line), flush=True)
+
+
+def report(proposal: portmoot.IncomingProposal, outcome: Outcome) -> None:
+    decided = "decided" if outcome.is_decided else "not decided"
+    say(f"{decided} about {proposal.tool} of {proposal.sender}: {outcome.said}", *outcome.more)
 
 
 def now_ms() -> int:
@@ -73,7 +81,7 @@ async def by_rules(rules: portmoot.RuleSet, me: portmoot.Participant, proposal: 
     server = portmoot.participant_digest(to) if to else None
     call = portmoot.RuledCall.of(proposal, at_ms=now_ms(), definition=definition, server=server)
     if call is None:
-        return Outcome("left to people\nit is not for one participant")
+        return Outcome("left to people", more=("it is not for one participant",))
     answer = rules.decide(call)
     if answer and answer.decision == "approve":
         # Before it runs, so that two at once cannot both have the last use.
@@ -87,8 +95,8 @@ async def by_rules(rules: portmoot.RuleSet, me: portmoot.Participant, proposal: 
     if answer and answer.decision == "reject":
         outcome = await reject(proposal, answer.rule.sentence)
         return Outcome(f"by {answer.name}: {outcome.said}", outcome.is_decided)
-    why = [str(explained) for explained in rules.explain(call)]
-    return Outcome("\n".join(["left to people", f'definition = "{definition}"', f'server = "{server}"', *why]))
+    why = [line for explained in rules.explain(call) for line in str(explained).split("\n")]
+    return Outcome("left to people", more=(f'definition = "{definition}"', f'server = "{server}"', *why))
 
 
 async def late(waiting: portmoot.WaitingProposal, allowed: list[str]) -> str:
@@ -115,8 +123,7 @@ async def main(allowed: list[str], rules: portmoot.RuleSet | None) -> None:
                 outcome = await fulfil(proposal)
             else:
                 outcome = await reject(proposal, f"only {', '.join(allowed)} may be called here")
-            decided = "decided" if outcome.is_decided else "not decided"
-            say(f"{decided} about {proposal.tool} of {proposal.sender}: {outcome.said}")
+            report(proposal, outcome)
 
         for waiting in await me.waiting():
             if waiting.may_decide and waiting.envelope not in seen:
