@@ -99,7 +99,7 @@ async def by_rules(rules: portmoot.RuleSet, me: portmoot.Participant, proposal: 
     return Outcome("left to people", more=(f'definition = "{definition}"', f'server = "{server}"', *why))
 
 
-async def late(waiting: portmoot.WaitingProposal, allowed: list[str]) -> str:
+async def decide_late(waiting: portmoot.WaitingProposal, allowed: list[str]) -> str:
     """Decides about a proposal from before this program started. Rules do not: the list has it as people see it, not as it was written."""
     if waiting.method != "tools/call" or waiting.target not in allowed:
         return "left to people"
@@ -112,11 +112,14 @@ async def late(waiting: portmoot.WaitingProposal, allowed: list[str]) -> str:
 
 async def main(allowed: list[str], rules: portmoot.RuleSet | None) -> None:
     async with portmoot.connect(mode="directed+proposals") as me:
-        seen: set[str] = set()
+        # Of those that arrive until the list is read: they may be in the list too.
+        early: set[str] = set()
+        is_listed = False
 
         @me.on_proposal
         async def review(proposal: portmoot.IncomingProposal) -> None:
-            seen.add(proposal.id)
+            if not is_listed:
+                early.add(proposal.id)
             if rules is not None:
                 outcome = await by_rules(rules, me, proposal)
             elif proposal.tool in allowed:
@@ -125,10 +128,11 @@ async def main(allowed: list[str], rules: portmoot.RuleSet | None) -> None:
                 outcome = await reject(proposal, f"only {', '.join(allowed)} may be called here")
             report(proposal, outcome)
 
-        for waiting in await me.waiting():
-            if waiting.may_decide and waiting.envelope not in seen:
-                said = await late(waiting, allowed)
-                say(f"{said} {waiting.target} of {waiting.sender}, which waited")
+        late = [one for one in await me.waiting() if one.may_decide and one.envelope not in early]
+        is_listed = True
+        for waiting in late:
+            said = await decide_late(waiting, allowed)
+            say(f"{said} {waiting.target} of {waiting.sender}, which waited")
         print(f"reviewing as {me.id}", flush=True)
         await anyio.sleep_forever()
 

@@ -161,7 +161,7 @@ async def test_what_waited_and_was_decided_by_someone_else_ends_no_program(gatew
 
         async def decide(target: str, method: str, digest: str | None) -> None:
             listing = {**listed, "target": target, "method": method, "digest": digest}
-            said.append(await reviewer.late(portmoot.WaitingProposal._read(listing, me), ["echo"]))
+            said.append(await reviewer.decide_late(portmoot.WaitingProposal._read(listing, me), ["echo"]))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(decide, "echo", "tools/call", "ab")

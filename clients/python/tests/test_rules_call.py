@@ -15,6 +15,18 @@ from portmoot._rules.arguments import Arguments
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "crates/core/rules/vectors/call.json").read_text(encoding="utf-8")
 )
+APPROVING = """[[rule]]
+id = "yes"
+author = "ann"
+decision = "approve"
+kind = "mcp/request:tools/call:pay"
+to = "bank"
+proposers = ["scout"]
+definition = "DIGEST"
+server = "DIGEST"
+expires = 2999-01-01T00:00:00Z
+uses = 2
+"""
 CALLS = [case for case in CASES if "method" in case]
 DEFINITIONS = [case for case in CASES if "definition" in case]
 
@@ -36,8 +48,31 @@ def test_a_proposal_is_the_call_that_the_vectors_say(case: dict[str, Any]) -> No
     arguments = ruled.arguments if isinstance(read, Arguments) else None
     assert {"arguments": arguments, "beside": list(ruled.beside)} == case["expect"]
     assert ruled.kind == f"mcp/request:{case['method']}:pay"
-    assert (ruled.operation, ruled.proposer, ruled.to, ruled.at_ms) == ("p1", "scout", "bank", 7)
+    assert (ruled.proposer, ruled.to, ruled.at_ms) == ("scout", "bank", 7)
     assert (ruled.definition, ruled.server) == ("ab", "cd")
+
+
+def test_proposals_of_one_id_are_counted_each_and_returned_each() -> None:
+    digest = "ab" * 32
+    rules = portmoot.RuleSet.parse(APPROVING.replace("DIGEST", digest))
+
+    def ruled(one: portmoot.IncomingProposal) -> RuledCall:
+        call = RuledCall.of(one, at_ms=1_795_780_800_000, definition=digest, server=digest)
+        assert call is not None
+        return call
+
+    first, second, third = proposal("{}"), proposal("{}"), proposal("{}")
+    assert first.id == second.id and ruled(first).operation == ruled(first).operation
+    for one in (first, first, second):
+        answer = rules.decide(ruled(one))
+        assert answer is not None
+        rules.charge(ruled(one), answer)
+    assert rules.decide(ruled(third)) is None, "two uses are spent"
+    # What did not count gives back no use of another one.
+    rules.returned(ruled(third).operation)
+    assert rules.decide(ruled(third)) is None
+    rules.returned(ruled(second).operation)
+    assert rules.decide(ruled(third)) is not None
 
 
 @pytest.mark.parametrize("to", [(), ("bank", "till")])
@@ -72,10 +107,7 @@ def test_a_participant_has_a_digest_of_its_name() -> None:
 def test_what_cannot_be_read_is_approved_by_no_rule_and_caught_by_one_that_asks() -> None:
     head = 'author = "ann"\nkind = "mcp/request:tools/call:pay"\nproposers = ["scout"]\n'
     digest = "ab" * 32
-    approving = (
-        f'[[rule]]\nid = "yes"\ndecision = "approve"\n{head}to = "bank"\ndefinition = "{digest}"\nserver = "{digest}"\n'
-        "uses = 5\nexpires = 2999-01-01T00:00:00Z\n"
-    )
+    approving = APPROVING.replace("DIGEST", digest)
     asking = f'[[rule]]\nid = "ask"\ndecision = "ask"\n{head}[rule.when]\n"/a" = {{ equals = 1 }}\n'
     for params, decisions in [("{}", ("approve", None)), ("[]", (None, "ask")), ('{"arguments":1}', (None, "ask")), ("{", (None, "ask"))]:
         ruled = RuledCall.of(proposal(params), at_ms=1_795_780_800_000, definition=digest, server=digest)

@@ -30,7 +30,7 @@ class RuledCall:
     """A call or proposal, with all that rules may ask about it. Its arguments must be those that run."""
 
     operation: str
-    """Its id. One that comes twice is counted once."""
+    """Its id. One that comes twice is counted once, so that it must be none that a proposer can choose."""
     proposer: str
     to: str
     """The participant that is to run it."""
@@ -60,7 +60,8 @@ class RuledCall:
             kind = call.kind(REQUEST)
         except KindError:
             return None
-        return cls(proposal.id, proposal.sender, proposal.to[0], kind, at_ms, arguments, beside, definition, server)
+        operation = f"{proposal.event.arrival} {proposal.id}"
+        return cls(operation, proposal.sender, proposal.to[0], kind, at_ms, arguments, beside, definition, server)
 
     @cached_property
     def read(self) -> Arguments | ArgumentsError:
