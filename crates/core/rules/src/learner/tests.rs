@@ -1,13 +1,12 @@
-use model::{Digest, OperationId, ParticipantId};
+use model::Digest;
 
 use super::*;
 use crate::arguments::Arguments;
 use crate::candidate::Acceptance;
 use crate::evidence::EvidenceWeight;
 use crate::evidence_log::EVIDENCE_MAX;
+use crate::fixture::{NOON_MS, REJECTED, approval, participant};
 use crate::value_test::ValueTest;
-
-const NOON_MS: u64 = 1_795_780_800_000;
 
 /// A history that is fed to a learner, one decision after the other, some of them on each day.
 struct Story {
@@ -16,10 +15,6 @@ struct Story {
     news: Vec<LearnerNews>,
     decided: u64,
     a_day: u64,
-}
-
-fn name(text: &str) -> ParticipantId {
-    ParticipantId::new(text).unwrap()
 }
 
 impl Story {
@@ -36,23 +31,9 @@ impl Story {
     fn decision(&mut self, arguments: &str, verdict: PastVerdict) -> RuleEvidence {
         self.decided += 1;
         RuleEvidence {
-            operation: OperationId(u128::from(self.decided)),
             at_ms: NOON_MS + self.decided / self.a_day * DAY_MS + self.decided,
-            tool: RuledTool {
-                to: name("bank"),
-                method: "tools/call".into(),
-                target: "pay".into(),
-            },
-            definition: Some(Digest([1; 32])),
-            server: Some(Digest([2; 32])),
-            proposer: name("scout"),
-            by: name("ann"),
-            rule: None,
             verdict,
-            weight: EvidenceWeight::Deliberate,
-            arguments: Arguments::read(arguments.as_bytes()).unwrap(),
-            redacted: Vec::new(),
-            has_more: false,
+            ..approval(self.decided, arguments)
         }
     }
 
@@ -67,7 +48,7 @@ impl Story {
     }
 
     fn reject(&mut self, arguments: &str) {
-        let evidence = self.decision(arguments, PastVerdict::Rejected(RejectReason::Unsaid));
+        let evidence = self.decision(arguments, REJECTED);
         self.take(evidence);
     }
 
@@ -202,7 +183,7 @@ fn a_rejection_of_any_proposer_narrows_a_candidate() {
         r#"{"amount":6,"to":"acme"}"#,
         PastVerdict::Rejected(RejectReason::Arguments),
     );
-    evidence.proposer = name("bo");
+    evidence.proposer = participant("bo");
     story.take(evidence);
     let frequent = [1, 2, 3, 4, 5, 7, 8, 9];
     story.pay(
@@ -267,7 +248,7 @@ fn a_hasty_rejection_counts_and_a_programs_does_not() {
         story.pay(1..=10);
         let mut evidence = story.decision(
             r#"{"amount":5,"to":"acme"}"#,
-            PastVerdict::Rejected(RejectReason::Unsaid),
+            REJECTED,
         );
         evidence.weight = weight;
         story.take(evidence);
@@ -280,7 +261,7 @@ fn other_definitions_servers_proposers_and_members_are_other_groups() {
     let others: [fn(&mut RuleEvidence); 4] = [
         |one| one.definition = Some(Digest([9; 32])),
         |one| one.server = Some(Digest([9; 32])),
-        |one| one.proposer = name("bo"),
+        |one| one.proposer = participant("bo"),
         |one| one.arguments = Arguments::read(br#"{"amount":3,"to":"acme","x":1}"#).unwrap(),
     ];
     for change in others {
@@ -323,7 +304,7 @@ fn a_redacted_rejection_may_lie_in_a_rule() {
     let rejected = |story: &mut Story| {
         let mut evidence = story.decision(
             r#"{"id":"[redacted]"}"#,
-            PastVerdict::Rejected(RejectReason::Unsaid),
+            REJECTED,
         );
         evidence.redacted = evidence.members();
         story.take(evidence);
@@ -363,7 +344,7 @@ fn a_proposer_named_like_a_pattern_makes_no_rule() {
         for at in 1..=10 {
             let arguments = format!(r#"{{"amount":{at}}}"#);
             let mut evidence = story.decision(&arguments, PastVerdict::Approved);
-            evidence.proposer = name(proposer);
+            evidence.proposer = participant(proposer);
             evidence.tool.target = target.into();
             story.take(evidence);
         }
@@ -389,7 +370,7 @@ fn a_budget_rests_on_the_approvals_that_are_kept() {
 fn acceptance() -> Acceptance {
     Acceptance {
         name: "r1.1".parse().unwrap(),
-        author: name("ann"),
+        author: participant("ann"),
         at_ms: NOON_MS,
         expires_ms: None,
         destructive: false,
