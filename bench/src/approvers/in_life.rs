@@ -1,25 +1,26 @@
-//! Our learner as the gateway runs it: once a day the author looks at what is offered, accepts it, and
-//! renews what was used. Rules have their budgets, rates and ends, rest after a week without a use,
+//! Our learner as the gateway runs it: from time to time the author looks at what is offered, accepts it,
+//! and renews what was used. Rules have their budgets, rates and ends, rest after a week without a use,
 //! leave spot checks to the author, and know no secrets.
 
 use std::borrow::Cow;
 
 use rules::{
-    Acceptance, CallRule, EvidenceWeight, Learner, OPEN_OFFERS_MAX, Pointer,
-    RenewalTimes, ReplayStanding, RuleCandidate, RuleEvidence, RuleName, RuleSet, Spent,
-    SpentEvent, SpotEnd, Surrounding, SuspendCause, TERM_DAYS, ToolTraits, candidate_of, offer,
-    renewal, suspends,
+    Acceptance, CallRule, EvidenceWeight, Learner, OPEN_OFFERS_MAX, Pointer, RenewalTimes,
+    ReplayStanding, RuleCandidate, RuleEvidence, RuleName, RuleSet, Spent, SpentEvent, SpotEnd,
+    Surrounding, SuspendCause, TERM_DAYS, ToolTraits, candidate_of, offer, renewal, suspends,
 };
 use store::audit::Redaction;
 
 use super::Approver;
 use super::learned::{AUTHOR, approving, evidence_of, use_rule};
-use super::trace::{DAY_MS, DEFINITION, TracedCall, operation_of, participant, time_of};
+use super::trace::{DAY_MS, TracedCall, operation_of, participant};
 
 /// The secret by which spot checks are drawn.
 const SEED: [u8; 32] = [7; 32];
-/// The most times that the author asks for offers on one day.
-const LOOKS_MAX: usize = 16;
+/// Looks of the author a day, of one that is asked something all the time: it is the one who decides.
+pub const LOOKS_A_DAY: u64 = 24;
+/// The most times that the author asks for further offers at one look.
+const ASKED_MAX: usize = 16;
 
 /// A rule that was accepted and has not ended.
 struct LivingRule {
@@ -36,7 +37,6 @@ struct UsedUpBy {
 }
 
 /// The learner and its author over the days of a trace.
-#[derive(Default)]
 pub struct LearnedInLife {
     /// Those by hand, and those by rule.
     decisions: Vec<RuleEvidence>,
@@ -44,8 +44,9 @@ pub struct LearnedInLife {
     in_force: RuleSet,
     used_up: Vec<UsedUpBy>,
     spent: Spent,
-    day: u64,
-    accepted: usize,
+    every_ms: u64,
+    looks: u64,
+    accepted: Vec<CallRule>,
     renewed: usize,
 }
 
@@ -76,11 +77,12 @@ impl UsedUpBy {
 impl LivingRule {
     /// What suspends it now.
     fn suspended(&self, spent: &Spent, now_ms: u64) -> Option<SuspendCause> {
+        let scope = &self.rule.scope;
         let around = Surrounding {
             now_ms,
             since_ms: self.since_ms,
-            definition: Some(DEFINITION),
-            server: Some(DEFINITION),
+            definition: scope.definition,
+            server: scope.server,
             author_may: true,
             replaced: None,
             traits: ToolTraits::default(),
@@ -114,7 +116,22 @@ fn learned(lessons: &[RuleEvidence], known: &RuleSet) -> Vec<RuleCandidate> {
 }
 
 impl LearnedInLife {
-    /// A day of the author: ends what was of no use or is contradicted, and accepts what is offered.
+    /// The learner with an author that looks so many times a day.
+    pub fn looking(times_a_day: u64) -> Self {
+        Self {
+            decisions: Vec::new(),
+            living: Vec::new(),
+            in_force: RuleSet::default(),
+            used_up: Vec::new(),
+            spent: Spent::default(),
+            every_ms: DAY_MS / times_a_day.clamp(1, DAY_MS),
+            looks: 0,
+            accepted: Vec::new(),
+            renewed: 0,
+        }
+    }
+
+    /// A look of the author: ends what was of no use or is contradicted, and accepts what is offered.
     fn look(&mut self, now_ms: u64) {
         self.suspend(now_ms);
         let spent = &self.spent;
@@ -123,7 +140,7 @@ impl LearnedInLife {
             let is_of_no_use = one.cause.is_some() && spent.uses(&one.rule.name) == 0;
             !is_contradicted && !is_of_no_use
         });
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..ASKED_MAX {
             let mut open = OPEN_OFFERS_MAX;
             self.renew(&mut open, now_ms);
             self.accept_learned(&mut open, now_ms);
@@ -157,11 +174,11 @@ impl LearnedInLife {
 
     /// The decisions as they teach, each for one rule only: for this one, if it is to be renewed.
     fn lessons(&self, renewed: Option<&CallRule>) -> Vec<RuleEvidence> {
-        let is_other = |used: &&UsedUpBy| renewed.is_none_or(|rule| rule.name.id != used.rule.name.id);
+        let is_other =
+            |used: &&UsedUpBy| renewed.is_none_or(|rule| rule.name.id != used.rule.name.id);
         let used_up: Vec<&UsedUpBy> = self.used_up.iter().filter(is_other).collect();
-        let is_of_tool = |one: &&RuleEvidence| {
-            renewed.is_none_or(|rule| rule.scope.is_of_tool(&one.tool))
-        };
+        let is_of_tool =
+            |one: &&RuleEvidence| renewed.is_none_or(|rule| rule.scope.is_of_tool(&one.tool));
         let lessons = self.decisions.iter().filter(is_of_tool).map(|decision| {
             let mut decision = decision.clone();
             if decision.teaches() && used_up.iter().any(|used| used.has(&decision)) {
@@ -194,7 +211,10 @@ impl LearnedInLife {
             return false;
         };
         let next = renewed.offer.rule;
-        let used = self.used_up.iter_mut().find(|used| used.rule.name.id == next.name.id);
+        let used = self
+            .used_up
+            .iter_mut()
+            .find(|used| used.rule.name.id == next.name.id);
         if let Some(used) = used {
             *used = UsedUpBy {
                 rule: next.clone(),
@@ -224,7 +244,9 @@ impl LearnedInLife {
 
     fn accept(&mut self, candidate: &RuleCandidate, lessons: &[RuleEvidence], at_ms: u64) -> bool {
         let acceptance = Acceptance {
-            name: format!("r{}.1", self.accepted).parse().expect("a name"),
+            name: format!("r{}.1", self.accepted.len())
+                .parse()
+                .expect("a name"),
             author: participant(AUTHOR),
             at_ms,
             expires_ms: None,
@@ -238,7 +260,7 @@ impl LearnedInLife {
         if self.known_but(None).with(rule.clone()).is_err() {
             return false;
         }
-        self.accepted += 1;
+        self.accepted.push(rule.clone());
         self.used_up.push(UsedUpBy {
             rule: rule.clone(),
             at_ms,
@@ -256,14 +278,17 @@ impl LearnedInLife {
         let rule = approving(&self.in_force, &self.spent, call, at)?;
         let mut living = self.living.iter();
         let living = living.find(|one| one.rule.name == rule.name)?;
-        living.suspended(&self.spent, time_of(at)).is_none().then_some(rule)
+        living
+            .suspended(&self.spent, call.at_ms)
+            .is_none()
+            .then_some(rule)
     }
 
     fn take_by_hand(&mut self, call: &TracedCall, at: usize) {
         let decision = redacted(evidence_of(call, at));
         if let Some(rule) = self.rule_for(call, at).map(|rule| rule.name.clone()) {
             let operation = operation_of(at);
-            let end = if call.is_approved {
+            let end = if call.is_approved_by_hand() {
                 SpotEnd::Agreed
             } else {
                 SpotEnd::Disagreed
@@ -271,7 +296,7 @@ impl LearnedInLife {
             self.spent.apply(SpentEvent::Spotted { rule, operation });
             self.spent.apply(SpentEvent::Checked { operation, end });
         }
-        if !call.is_approved {
+        if !call.is_approved_by_hand() {
             for one in &mut self.living {
                 if one.rule.covers(&decision) {
                     one.cause = Some(SuspendCause::Contradicted(decision.operation));
@@ -308,9 +333,9 @@ impl Approver for LearnedInLife {
         } else {
             self.take_by_hand(call, at);
         }
-        let now_ms = time_of(at);
-        if now_ms / DAY_MS != self.day {
-            self.day = now_ms / DAY_MS;
+        let now_ms = call.at_ms;
+        if now_ms / self.every_ms != self.looks {
+            self.looks = now_ms / self.every_ms;
             self.look(now_ms);
         }
     }
@@ -320,6 +345,10 @@ impl Approver for LearnedInLife {
     }
 
     fn questions(&self) -> usize {
-        self.accepted + self.renewed
+        self.accepted.len() + self.renewed
+    }
+
+    fn accepted(&self) -> &[CallRule] {
+        &self.accepted
     }
 }

@@ -8,7 +8,7 @@ use rules::{
 };
 
 use super::Approver;
-use super::trace::{DAY_MS, DEFINITION, TracedCall, operation_of, participant, time_of};
+use super::trace::{DAY_MS, TracedCall, operation_of, participant};
 
 /// The author of all rules.
 pub const AUTHOR: &str = "ann";
@@ -21,23 +21,23 @@ pub struct LearnedAtOnce {
     learner: Learner,
     rules: RuleSet,
     spent: Spent,
-    offers: usize,
+    accepted: Vec<CallRule>,
     has_budgets: bool,
 }
 
 /// A decision of the trace's approver as evidence.
 pub fn evidence_of(call: &TracedCall, at: usize) -> RuleEvidence {
-    let verdict = if call.is_approved {
+    let verdict = if call.is_approved_by_hand() {
         PastVerdict::Approved
     } else {
         PastVerdict::Rejected(RejectReason::Unsaid)
     };
     RuleEvidence {
         operation: operation_of(at),
-        at_ms: time_of(at),
+        at_ms: call.at_ms,
         tool: call.ruled_tool(),
         definition: Some(call.definition),
-        server: Some(DEFINITION),
+        server: Some(call.configuration),
         proposer: participant(&call.agent),
         by: participant(AUTHOR),
         rule: None,
@@ -63,8 +63,8 @@ pub fn with_ruled<T>(call: &TracedCall, at: usize, use_it: impl FnOnce(&RuledCal
         arguments: arguments.as_ref(),
         beside: &beside,
         definition: Some(call.definition),
-        server: Some(DEFINITION),
-        at_ms: time_of(at),
+        server: Some(call.configuration),
+        at_ms: call.at_ms,
     })
 }
 
@@ -122,7 +122,9 @@ impl LearnedAtOnce {
 
     fn accept(&mut self, candidate: &RuleCandidate, at_ms: u64) {
         let acceptance = Acceptance {
-            name: format!("r{}.1", self.offers).parse().expect("a name"),
+            name: format!("r{}.1", self.accepted.len())
+                .parse()
+                .expect("a name"),
             author: participant(AUTHOR),
             at_ms,
             expires_ms: Some(at_ms + TERM_MS),
@@ -138,10 +140,9 @@ impl LearnedAtOnce {
             rule.uses = Some(USES_MAX);
             rule.guards.rate = None;
         }
-        if let Some(rules) = with_wider(&self.rules, rule) {
-            self.offers += 1;
+        if let Some(rules) = with_wider(&self.rules, rule.clone()) {
             self.rules = rules;
-            self.learner.accept(candidate);
+            self.accepted.push(rule);
         }
     }
 }
@@ -190,6 +191,10 @@ impl Approver for LearnedAtOnce {
     }
 
     fn questions(&self) -> usize {
-        self.offers
+        self.accepted.len()
+    }
+
+    fn accepted(&self) -> &[CallRule] {
+        &self.accepted
     }
 }

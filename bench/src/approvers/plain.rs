@@ -39,7 +39,7 @@ impl Approver for ToolButton {
     }
 
     fn take(&mut self, call: &TracedCall, _: usize, _: bool) {
-        if call.is_approved {
+        if call.is_approved_by_hand() {
             self.0.insert(tool_of(call));
         }
     }
@@ -77,7 +77,7 @@ impl Approver for PrefixRule {
     }
 
     fn take(&mut self, call: &TracedCall, _: usize, _: bool) {
-        if call.is_approved {
+        if call.is_approved_by_hand() {
             self.0.insert(prefix(call));
         }
     }
@@ -117,7 +117,7 @@ impl Approver for ExactRepeat {
     }
 
     fn take(&mut self, call: &TracedCall, _: usize, _: bool) {
-        if call.is_approved {
+        if call.is_approved_by_hand() {
             *self.approved.entry(exactly(call)).or_default() += 1;
         }
     }

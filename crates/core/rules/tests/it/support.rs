@@ -1,9 +1,7 @@
 //! Calls and rules for tests.
 
 use model::{Digest, KindRef, OperationId, ParticipantId};
-use rules::{
-    Arguments, EvidenceWeight, PastVerdict, RuleEvidence, RuleSet, RuledCall, RuledTool,
-};
+use rules::{Arguments, EvidenceWeight, PastVerdict, RuleEvidence, RuleSet, RuledCall, RuledTool};
 
 /// The digest of every definition and configuration here.
 pub(crate) const DIGEST: Digest = Digest([0xAB; 32]);
