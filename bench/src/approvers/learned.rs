@@ -22,7 +22,6 @@ pub struct LearnedAtOnce {
     rules: RuleSet,
     spent: Spent,
     accepted: Vec<CallRule>,
-    has_budgets: bool,
 }
 
 /// A decision of the trace's approver as evidence.
@@ -97,27 +96,8 @@ pub fn use_rule(
 }
 
 impl LearnedAtOnce {
-    /// The learner with rules that have the budgets and rates which are offered, and that end when
-    /// these are spent.
-    pub fn with_budgets() -> Self {
-        Self {
-            has_budgets: true,
-            ..Self::default()
-        }
-    }
-
     fn end(&mut self, name: &RuleName) {
         self.rules = self.rules.without(std::slice::from_ref(name));
-    }
-
-    fn end_if_spent(&mut self, name: &RuleName) {
-        let mut rules = self.rules.rules().iter();
-        let most = rules
-            .find(|rule| rule.name == *name)
-            .and_then(|rule| rule.uses);
-        if self.has_budgets && most.is_some_and(|most| self.spent.uses(name) >= most) {
-            self.end(name);
-        }
     }
 
     fn accept(&mut self, candidate: &RuleCandidate, at_ms: u64) {
@@ -136,10 +116,8 @@ impl LearnedAtOnce {
         };
         assert_eq!(offered.replay.count(ReplayStanding::Contradicts), 0);
         let mut rule = offered.rule;
-        if !self.has_budgets {
-            rule.uses = Some(USES_MAX);
-            rule.guards.rate = None;
-        }
+        rule.uses = Some(USES_MAX);
+        rule.guards.rate = None;
         if let Some(rules) = with_wider(&self.rules, rule.clone()) {
             self.rules = rules;
             self.accepted.push(rule);
@@ -157,11 +135,7 @@ pub fn with_wider(rules: &RuleSet, rule: CallRule) -> Option<RuleSet> {
 
 impl Approver for LearnedAtOnce {
     fn name(&self) -> String {
-        if self.has_budgets {
-            "our rules with their budgets".to_owned()
-        } else {
-            "our rules, no budgets".to_owned()
-        }
+        "our rules, no budgets".to_owned()
     }
 
     fn approves(&self, call: &TracedCall, at: usize) -> bool {
@@ -170,9 +144,7 @@ impl Approver for LearnedAtOnce {
 
     fn take(&mut self, call: &TracedCall, at: usize, by_itself: bool) {
         if by_itself {
-            if let Some(name) = use_rule(&self.rules, &mut self.spent, call, at) {
-                self.end_if_spent(&name);
-            }
+            use_rule(&self.rules, &mut self.spent, call, at);
             return;
         }
         let evidence = evidence_of(call, at);

@@ -103,7 +103,8 @@ impl ExactRepeat {
 
 fn exactly(call: &TracedCall) -> String {
     let (tool, arguments) = (tool_of(call), &call.arguments);
-    format!("{tool} {} {:?} {arguments}", call.definition, call.beside)
+    let digests = (call.definition, call.configuration);
+    format!("{tool} {digests:?} {:?} {arguments}", call.beside)
 }
 
 impl Approver for ExactRepeat {

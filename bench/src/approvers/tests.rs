@@ -20,7 +20,7 @@ fn rules_save_prompts_and_approve_nothing_false_on_another_trace() {
 fn evaluate(seed: u64) {
     let trace = synthetic(seed);
     let mut saved = 0;
-    for mut one in ours(in_life::LOOKS_A_DAY) {
+    for mut one in ours(LOOKS_A_DAY) {
         let ours = score(one.as_mut(), &trace, AREA);
         let missed: Vec<String> = gate::missed(&ours).collect();
         assert!(missed.is_empty(), "{seed}, {}: {missed:?}", one.name());
@@ -50,7 +50,7 @@ fn a_reason_beside_the_arguments_is_bounded_by_quarantine_and_budgets() {
         coin: 5,
         ..Twist::default()
     };
-    let trace = twisted(99, twist);
-    let ours = score(&mut LearnedAtOnce::with_budgets(), &trace, 0);
+    let trace = twisted(7, twist);
+    let ours = score(&mut LearnedInLife::looking(LOOKS_A_DAY), &trace, 0);
     assert_eq!(gate::missed_beside(&ours), None, "{ours:?}");
 }
