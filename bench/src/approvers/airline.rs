@@ -33,11 +33,12 @@ struct Function {
     arguments: String,
 }
 
-/// Reads the trace out of a copy of the repository; `None` if it is not there.
+/// Reads the trace out of a copy of the repository, and plays it over some days; `None` if it is not
+/// there.
 ///
 /// # Panics
 /// When the file is something else.
-pub fn airline(repository: &Path) -> Option<EvaluatedTrace> {
+pub fn airline(repository: &Path, days: u64) -> Option<EvaluatedTrace> {
     let text = fs::read_to_string(repository.join(AIRLINE_FILE)).ok()?;
     let trajectories: Vec<Trajectory> =
         serde_json::from_str(&text).expect("trajectories of tau-bench");
@@ -49,10 +50,13 @@ pub fn airline(repository: &Path) -> Option<EvaluatedTrace> {
         let is_approved = is_approved(&name, &value);
         TracedCall::new("agent", "airline", &name, arguments).decided(is_approved)
     });
-    Some(EvaluatedTrace {
-        name: "tau-bench airline".to_owned(),
-        calls: calls.collect(),
-    })
+    let name = "tau-bench airline".to_owned();
+    Some(EvaluatedTrace::over_days(
+        name,
+        calls.collect(),
+        is_approved,
+        days,
+    ))
 }
 
 /// The hidden policy: what costs the airline or its customer money beyond the usual is rejected.

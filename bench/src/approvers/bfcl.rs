@@ -38,11 +38,12 @@ struct Known {
     required: Vec<String>,
 }
 
-/// Reads the trace out of a copy of the repository; `None` if it is not there.
+/// Reads the trace out of a copy of the repository, and plays it over some days; `None` if it is not
+/// there.
 ///
 /// # Panics
 /// When the files are something else.
-pub fn bfcl(repository: &Path) -> Option<EvaluatedTrace> {
+pub fn bfcl(repository: &Path, days: u64) -> Option<EvaluatedTrace> {
     let data = repository.join(BFCL_DIR);
     let known = functions(&data)?;
     let mut calls = Vec::new();
@@ -55,10 +56,8 @@ pub fn bfcl(repository: &Path) -> Option<EvaluatedTrace> {
             calls.extend(asked.map(|call| traced(&known, call)));
         }
     }
-    Some(EvaluatedTrace {
-        name: "BFCL multi-turn".to_owned(),
-        calls,
-    })
+    let name = "BFCL multi-turn".to_owned();
+    Some(EvaluatedTrace::over_days(name, calls, is_approved, days))
 }
 
 fn functions(data: &Path) -> Option<BTreeMap<String, Known>> {

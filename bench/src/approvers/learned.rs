@@ -8,7 +8,7 @@ use rules::{
 };
 
 use super::Approver;
-use super::trace::{DAY_MS, DEFINITION, TracedCall, operation_of, participant, time_of};
+use super::trace::{DAY_MS, TracedCall, operation_of, participant};
 
 /// The author of all rules.
 pub const AUTHOR: &str = "ann";
@@ -21,23 +21,22 @@ pub struct LearnedAtOnce {
     learner: Learner,
     rules: RuleSet,
     spent: Spent,
-    offers: usize,
-    has_budgets: bool,
+    accepted: Vec<CallRule>,
 }
 
 /// A decision of the trace's approver as evidence.
 pub fn evidence_of(call: &TracedCall, at: usize) -> RuleEvidence {
-    let verdict = if call.is_approved {
+    let verdict = if call.is_approved_by_hand() {
         PastVerdict::Approved
     } else {
         PastVerdict::Rejected(RejectReason::Unsaid)
     };
     RuleEvidence {
         operation: operation_of(at),
-        at_ms: time_of(at),
+        at_ms: call.at_ms,
         tool: call.ruled_tool(),
         definition: Some(call.definition),
-        server: Some(DEFINITION),
+        server: Some(call.configuration),
         proposer: participant(&call.agent),
         by: participant(AUTHOR),
         rule: None,
@@ -63,8 +62,8 @@ pub fn with_ruled<T>(call: &TracedCall, at: usize, use_it: impl FnOnce(&RuledCal
         arguments: arguments.as_ref(),
         beside: &beside,
         definition: Some(call.definition),
-        server: Some(DEFINITION),
-        at_ms: time_of(at),
+        server: Some(call.configuration),
+        at_ms: call.at_ms,
     })
 }
 
@@ -97,32 +96,15 @@ pub fn use_rule(
 }
 
 impl LearnedAtOnce {
-    /// The learner with rules that have the budgets and rates which are offered, and that end when
-    /// these are spent.
-    pub fn with_budgets() -> Self {
-        Self {
-            has_budgets: true,
-            ..Self::default()
-        }
-    }
-
     fn end(&mut self, name: &RuleName) {
         self.rules = self.rules.without(std::slice::from_ref(name));
     }
 
-    fn end_if_spent(&mut self, name: &RuleName) {
-        let mut rules = self.rules.rules().iter();
-        let most = rules
-            .find(|rule| rule.name == *name)
-            .and_then(|rule| rule.uses);
-        if self.has_budgets && most.is_some_and(|most| self.spent.uses(name) >= most) {
-            self.end(name);
-        }
-    }
-
     fn accept(&mut self, candidate: &RuleCandidate, at_ms: u64) {
         let acceptance = Acceptance {
-            name: format!("r{}.1", self.offers).parse().expect("a name"),
+            name: format!("r{}.1", self.accepted.len())
+                .parse()
+                .expect("a name"),
             author: participant(AUTHOR),
             at_ms,
             expires_ms: Some(at_ms + TERM_MS),
@@ -134,14 +116,11 @@ impl LearnedAtOnce {
         };
         assert_eq!(offered.replay.count(ReplayStanding::Contradicts), 0);
         let mut rule = offered.rule;
-        if !self.has_budgets {
-            rule.uses = Some(USES_MAX);
-            rule.guards.rate = None;
-        }
-        if let Some(rules) = with_wider(&self.rules, rule) {
-            self.offers += 1;
+        rule.uses = Some(USES_MAX);
+        rule.guards.rate = None;
+        if let Some(rules) = with_wider(&self.rules, rule.clone()) {
             self.rules = rules;
-            self.learner.accept(candidate);
+            self.accepted.push(rule);
         }
     }
 }
@@ -156,11 +135,7 @@ pub fn with_wider(rules: &RuleSet, rule: CallRule) -> Option<RuleSet> {
 
 impl Approver for LearnedAtOnce {
     fn name(&self) -> String {
-        if self.has_budgets {
-            "our rules with their budgets".to_owned()
-        } else {
-            "our rules, no budgets".to_owned()
-        }
+        "our rules, no budgets".to_owned()
     }
 
     fn approves(&self, call: &TracedCall, at: usize) -> bool {
@@ -169,9 +144,7 @@ impl Approver for LearnedAtOnce {
 
     fn take(&mut self, call: &TracedCall, at: usize, by_itself: bool) {
         if by_itself {
-            if let Some(name) = use_rule(&self.rules, &mut self.spent, call, at) {
-                self.end_if_spent(&name);
-            }
+            use_rule(&self.rules, &mut self.spent, call, at);
             return;
         }
         let evidence = evidence_of(call, at);
@@ -190,6 +163,10 @@ impl Approver for LearnedAtOnce {
     }
 
     fn questions(&self) -> usize {
-        self.offers
+        self.accepted.len()
+    }
+
+    fn accepted(&self) -> &[CallRule] {
+        &self.accepted
     }
 }

@@ -39,7 +39,7 @@ impl Approver for ToolButton {
     }
 
     fn take(&mut self, call: &TracedCall, _: usize, _: bool) {
-        if call.is_approved {
+        if call.is_approved_by_hand() {
             self.0.insert(tool_of(call));
         }
     }
@@ -77,7 +77,7 @@ impl Approver for PrefixRule {
     }
 
     fn take(&mut self, call: &TracedCall, _: usize, _: bool) {
-        if call.is_approved {
+        if call.is_approved_by_hand() {
             self.0.insert(prefix(call));
         }
     }
@@ -103,7 +103,8 @@ impl ExactRepeat {
 
 fn exactly(call: &TracedCall) -> String {
     let (tool, arguments) = (tool_of(call), &call.arguments);
-    format!("{tool} {} {:?} {arguments}", call.definition, call.beside)
+    let digests = (call.definition, call.configuration);
+    format!("{tool} {digests:?} {:?} {arguments}", call.beside)
 }
 
 impl Approver for ExactRepeat {
@@ -117,7 +118,7 @@ impl Approver for ExactRepeat {
     }
 
     fn take(&mut self, call: &TracedCall, _: usize, _: bool) {
-        if call.is_approved {
+        if call.is_approved_by_hand() {
             *self.approved.entry(exactly(call)).or_default() += 1;
         }
     }

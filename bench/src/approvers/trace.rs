@@ -2,13 +2,14 @@
 
 use model::{Digest, OperationId, ParticipantId};
 use rules::{Arguments, RuledTool};
+use serde_json::Value;
 
 /// Digest of every definition and configuration of a trace.
 pub const DEFINITION: Digest = Digest([0xAB; 32]);
 /// The 27th of November 2026, 12:00 UTC: the time of a trace's first call, in milliseconds.
 pub const BEGUN_MS: u64 = 1_795_780_800_000;
-/// Calls a day: no trace has times of its own.
-pub const CALLS_A_DAY: u64 = 60;
+/// The days over which a trace is played: none has times of its own.
+pub const TRACE_DAYS: u64 = 20;
 /// A day in milliseconds.
 pub const DAY_MS: u64 = 24 * 3_600_000;
 
@@ -25,11 +26,20 @@ pub struct TracedCall {
     pub arguments: String,
     /// Digest of the tool's definition.
     pub definition: Digest,
+    /// Digest of the server's configuration.
+    pub configuration: Digest,
     /// Names of members beside its arguments.
     pub beside: Vec<String>,
     /// Whether the hidden policy approves it.
     pub is_approved: bool,
+    /// Whether its reviewer decides otherwise than the policy.
+    pub is_mistaken: bool,
+    /// When it is made, in milliseconds since 1970.
+    pub at_ms: u64,
 }
+
+/// What an approver would want: of a tool and arguments, whether the call is approved.
+pub type HiddenPolicy = fn(&str, &Value) -> bool;
 
 impl TracedCall {
     /// A call of a trace's one definition.
@@ -40,8 +50,11 @@ impl TracedCall {
             tool: tool.to_owned(),
             arguments,
             definition: DEFINITION,
+            configuration: DEFINITION,
             beside: Vec::new(),
             is_approved: true,
+            is_mistaken: false,
+            at_ms: BEGUN_MS,
         }
     }
 
@@ -50,6 +63,11 @@ impl TracedCall {
     pub fn decided(mut self, is_approved: bool) -> Self {
         self.is_approved = is_approved;
         self
+    }
+
+    /// The decision of its reviewer.
+    pub fn is_approved_by_hand(&self) -> bool {
+        self.is_approved != self.is_mistaken
     }
 
     /// Its arguments as rules read them.
@@ -79,11 +97,6 @@ pub fn participant(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap_or_else(|error| panic!("{name}: {error:?}"))
 }
 
-/// When the call at a place of its trace is made, in milliseconds since 1970.
-pub fn time_of(at: usize) -> u64 {
-    BEGUN_MS + at as u64 * DAY_MS / CALLS_A_DAY
-}
-
 /// The operation of the call at a place of its trace.
 pub fn operation_of(at: usize) -> OperationId {
     OperationId(at as u128 + 1)
@@ -96,6 +109,33 @@ pub struct EvaluatedTrace {
     pub name: String,
     /// The calls.
     pub calls: Vec<TracedCall>,
+    /// The hidden policy.
+    pub policy: HiddenPolicy,
+}
+
+impl EvaluatedTrace {
+    /// A trace whose calls are made at equal intervals over some days.
+    pub fn over_days(
+        name: String,
+        mut calls: Vec<TracedCall>,
+        policy: HiddenPolicy,
+        days: u64,
+    ) -> Self {
+        let count = calls.len().max(1) as u64;
+        for (at, call) in (0..).zip(&mut calls) {
+            call.at_ms = BEGUN_MS + at * days * DAY_MS / count;
+        }
+        Self {
+            name,
+            calls,
+            policy,
+        }
+    }
+
+    /// The time after its last call, in milliseconds since 1970.
+    pub fn end_ms(&self) -> u64 {
+        self.calls.last().map_or(BEGUN_MS, |call| call.at_ms + 1)
+    }
 }
 
 /// A small generator of numbers (xorshift), so that a seed makes a trace.

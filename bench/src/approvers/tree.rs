@@ -179,7 +179,7 @@ impl Approver for DecisionTree {
             return;
         };
         let tool = self.0.entry(tool_of(call)).or_default();
-        let is_approved = call.is_approved;
+        let is_approved = call.is_approved_by_hand();
         tool.samples.push(Sample {
             leaves,
             is_approved,

@@ -350,6 +350,7 @@ impl CallRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{approval, approving};
 
     #[test]
     fn a_reviewer_chooses_a_reason_by_its_code() {
@@ -364,26 +365,10 @@ mod tests {
 
     #[test]
     fn a_rule_names_a_redacted_member_and_what_holds_it_or_lies_inside() {
-        let scout = ParticipantId::new("scout").unwrap();
         let pointer = |text: &str| Pointer::parse(text).unwrap();
         let decision = RuleEvidence {
-            operation: OperationId(1),
-            at_ms: 1,
-            tool: RuledTool {
-                to: scout.clone(),
-                method: "tools/call".into(),
-                target: "t".into(),
-            },
-            definition: None,
-            server: None,
-            proposer: scout.clone(),
-            by: scout,
-            rule: None,
-            verdict: PastVerdict::Approved,
-            weight: EvidenceWeight::None,
-            arguments: Arguments::read(br#"{"key":{"token":"[redacted]"}}"#).unwrap(),
             redacted: vec![pointer("/key/token")],
-            has_more: false,
+            ..approval(1, r#"{"key":{"token":"[redacted]"}}"#)
         };
         for (when, is_named) in [
             ("\"/amount\" = { integer = [1, 9] }", false),
@@ -392,10 +377,10 @@ mod tests {
             ("\"/key\" = { absent = true }", true),
             ("\"/key/token/id\" = { equals = 1 }", true),
         ] {
-            let rule = crate::fixture::approving("r1", "scout", when);
+            let rule = approving("r1", "scout", when);
             assert_eq!(rule.names_redacted(&decision), is_named, "{when}");
         }
-        let mut rule = crate::fixture::approving("r1", "scout", "");
+        let mut rule = approving("r1", "scout", "");
         rule.guards.counts.push(crate::guards::CountGuard {
             same: pointer("/key/token"),
             max: 1,

@@ -127,34 +127,21 @@ impl EvidenceLog {
 
 #[cfg(test)]
 mod tests {
-    use model::{OperationId, ParticipantId};
+    use model::OperationId;
 
     use super::*;
     use crate::arguments::{ARGUMENTS_BYTES_MAX, Arguments};
-    use crate::evidence::{EvidenceWeight, PastVerdict, RejectReason, RuledTool};
-
-    const REJECTED: PastVerdict = PastVerdict::Rejected(RejectReason::Unsaid);
+    use crate::evidence::{EvidenceWeight, PastVerdict, RejectReason};
+    use crate::fixture::{REJECTED, approval, participant};
 
     fn decision(number: usize, proposer: &str, verdict: PastVerdict) -> RuleEvidence {
-        let participant = |name: &str| ParticipantId::new(name).unwrap();
+        let number = u64::try_from(number).unwrap();
         RuleEvidence {
-            operation: OperationId(u128::try_from(number).unwrap()),
-            at_ms: u64::try_from(number).unwrap(),
-            tool: RuledTool {
-                to: participant("bank"),
-                method: "tools/call".into(),
-                target: "pay".into(),
-            },
-            definition: None,
-            server: None,
+            at_ms: number,
             proposer: participant(proposer),
-            by: participant("ann"),
-            rule: None,
             verdict,
             weight: EvidenceWeight::Hasty,
-            arguments: Arguments::read(b"{}").unwrap(),
-            redacted: Vec::new(),
-            has_more: false,
+            ..approval(number, "{}")
         }
     }
 

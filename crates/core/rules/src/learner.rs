@@ -19,14 +19,12 @@ use crate::rule_set::RuleSet;
 use crate::window::DAY_MS;
 use group::{Group, TriedBeside};
 pub use thresholds::{
-    APPROVALS_MIN, GROUP_CANDIDATES_MAX, LearnerThresholds, REPEATS_MIN, SHADOW_DAYS_MIN,
-    SHADOW_MIN,
+    APPROVALS_MIN, GROUP_CANDIDATES_MAX, LearnerThresholds, PROVEN_REPEATS_MIN, REPEATS_MIN,
+    SHADOW_DAYS_MIN, SHADOW_MIN,
 };
 
 /// The most groups; those that were not used for longest make way.
 pub const GROUPS_MAX: usize = 1_000;
-/// The most candidates that are remembered as declined; the oldest make way.
-pub const DECLINED_MAX: usize = 1_000;
 /// The time for which nothing is learned of a tool whose decisions are not a matter of its
 /// arguments: 30 days, in milliseconds.
 pub const QUARANTINE_MS: u64 = 30 * DAY_MS;
@@ -66,8 +64,6 @@ pub struct Learner {
     warnings: BTreeMap<RuledTool, Vec<Arc<RuleEvidence>>>,
     /// Until when nothing is learned of a tool, in milliseconds since 1970.
     quarantined: BTreeMap<RuledTool, u64>,
-    /// Conditions that persons do not want to be offered again.
-    declined: Vec<RuleCandidate>,
 }
 
 impl Learner {
@@ -81,8 +77,8 @@ impl Learner {
     }
 
     /// Takes a decision, after it is durable. `known` are all rules that have not ended, offered and
-    /// suspended ones among them: what one of them covers is not learned again, and one that covers a
-    /// rejection is named.
+    /// suspended ones among them: what one of them covers is not learned again, a candidate inside of one
+    /// is dropped, and one that covers a rejection is named.
     pub fn take(&mut self, decision: RuleEvidence, known: &RuleSet) -> Vec<LearnerNews> {
         let now_ms = decision.at_ms;
         let decision = Arc::new(decision);
@@ -115,17 +111,17 @@ impl Learner {
         for ready in group.shadow(&decision, &self.thresholds) {
             news.push(LearnerNews::Ready(ready));
         }
-        let declined = self.declined.iter().filter(|one| one.group == key);
-        let declined: Vec<&Conditions> = declined.map(|one| &one.when).collect();
         let known = known_of(&key, known);
+        for when in &known {
+            group.drop_inside(when);
+        }
         let beside = TriedBeside {
             warnings,
-            declined: &declined,
             known: &known,
             thresholds: &self.thresholds,
         };
         let is_known = |candidate: &RuleCandidate| {
-            let mut covering = declined.iter().chain(&known);
+            let mut covering = known.iter();
             covering.any(|when| when.includes(&candidate.when))
         };
         for candidate in group.candidates_of(&key, &beside, now_ms) {
@@ -195,24 +191,6 @@ impl Learner {
         self.quarantined
             .get(tool)
             .is_some_and(|until_ms| now_ms < *until_ms)
-    }
-
-    /// Takes that a person does not want a candidate, or anything inside of it, to be offered again.
-    pub fn decline(&mut self, candidate: &RuleCandidate) {
-        if let Some(group) = self.groups.get_mut(&candidate.group) {
-            group.drop_inside(&candidate.when);
-        }
-        if self.declined.len() == DECLINED_MAX {
-            self.declined.remove(0);
-        }
-        self.declined.push(candidate.clone());
-    }
-
-    /// Takes that a candidate has become a rule.
-    pub fn accept(&mut self, candidate: &RuleCandidate) {
-        if let Some(group) = self.groups.get_mut(&candidate.group) {
-            group.drop_inside(&candidate.when);
-        }
     }
 
     /// The candidates that have reached what an offer needs.

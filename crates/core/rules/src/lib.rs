@@ -129,8 +129,8 @@ pub use guards::{
 pub use judge::{ExplainedCheck, SHOWN_VALUE_CHARS_MAX};
 pub use lattice::{next_tighter, next_wider, steps};
 pub use learner::{
-    APPROVALS_MIN, DECLINED_MAX, GROUP_CANDIDATES_MAX, GROUPS_MAX, Learner, LearnerNews,
-    LearnerThresholds, QUARANTINE_MS, QuarantineCause, REPEATS_MIN, SHADOW_DAYS_MIN, SHADOW_MIN,
+    APPROVALS_MIN, GROUP_CANDIDATES_MAX, GROUPS_MAX, Learner, LearnerNews, LearnerThresholds,
+    PROVEN_REPEATS_MIN, QUARANTINE_MS, QuarantineCause, REPEATS_MIN, SHADOW_DAYS_MIN, SHADOW_MIN,
 };
 pub use licence::{DISTINCT_MIN, ELEMENTS_MIN, FILES_MIN, SHAPE_SEEN_MIN, TRUTHS_MIN, licensed};
 pub use life::{

@@ -1,6 +1,6 @@
 //! One group: its approvals, and the candidates that they make.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::arguments::Arguments;
@@ -20,17 +20,19 @@ use super::thresholds::{GROUP_CANDIDATES_MAX, LearnerThresholds};
 /// rejections: 80 of 100.
 const KEPT_PERCENT: usize = 80;
 
-/// After a try the next one waits for a tenth more approvals: a group that makes no rule, such as one
-/// with free texts, is not tried again at each of thousands.
+/// After a try the next one waits until a tenth of the approvals are other ones: a group that makes no
+/// rule, such as one with free texts, is not tried again at each of thousands.
 const RETRY_ONE_IN: usize = 10;
 
 /// The approvals of one group, and its candidates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    approved: Vec<Arc<RuleEvidence>>,
+    approved: VecDeque<Arc<RuleEvidence>>,
+    /// The number of approvals of each call, by its canonical text.
+    times: BTreeMap<String, usize>,
     candidates: Vec<RuleCandidate>,
-    /// The approvals at which a generalisation is tried next.
-    next_try: usize,
+    /// The approvals that must come or go before a generalisation is tried next.
+    until_try: usize,
 }
 
 /// Whether a candidate has reached what an offer needs.
@@ -49,28 +51,34 @@ pub(super) fn is_ready(candidate: &RuleCandidate, thresholds: &LearnerThresholds
 pub(super) struct TriedBeside<'l> {
     /// The rejections of its tool.
     pub(super) warnings: &'l [Arc<RuleEvidence>],
-    /// The conditions that a person does not want of it.
-    pub(super) declined: &'l [&'l Conditions],
     /// The conditions of known rules about it.
     pub(super) known: &'l [&'l Conditions],
     pub(super) thresholds: &'l LearnerThresholds,
 }
 
-impl TriedBeside<'_> {
-    fn is_declined(&self, arguments: &Arguments) -> bool {
-        let mut declined = self.declined.iter();
-        declined.any(|when| when.fit_closed(arguments) == Fit::Held)
-    }
-}
-
 impl Group {
     pub(super) fn take(&mut self, decision: &Arc<RuleEvidence>) {
-        self.approved.push(Arc::clone(decision));
+        let text = decision.arguments.text().to_owned();
+        *self.times.entry(text).or_default() += 1;
+        self.approved.push_back(Arc::clone(decision));
+        self.until_try = self.until_try.saturating_sub(1);
     }
 
     pub(super) fn forget(&mut self, decision: &Arc<RuleEvidence>) {
-        self.approved.retain(|one| !Arc::ptr_eq(one, decision));
-        self.next_try = 0;
+        // It is among the oldest.
+        let mut approved = self.approved.iter();
+        let Some(at) = approved.position(|one| Arc::ptr_eq(one, decision)) else {
+            return;
+        };
+        self.approved.remove(at);
+        let text = decision.arguments.text();
+        if let Some(times) = self.times.get_mut(text) {
+            *times -= 1;
+            if *times == 0 {
+                self.times.remove(text);
+            }
+        }
+        self.until_try = self.until_try.saturating_sub(1);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,11 +87,11 @@ impl Group {
 
     /// When the latest approval came, in milliseconds since 1970.
     pub(super) fn used_ms(&self) -> u64 {
-        self.approved.last().map_or(0, |one| one.at_ms)
+        self.approved.back().map_or(0, |one| one.at_ms)
     }
 
     pub(super) fn has(&self, arguments: &Arguments) -> bool {
-        self.approved.iter().any(|one| one.arguments == *arguments)
+        self.times.contains_key(arguments.text())
     }
 
     pub(super) fn candidates(&self) -> &[RuleCandidate] {
@@ -146,7 +154,7 @@ impl Group {
             thresholds,
             ..
         } = *beside;
-        let Some(latest) = self.approved.last().map(Arc::clone) else {
+        let Some(latest) = self.approved.back().map(Arc::clone) else {
             return Vec::new();
         };
         let mut covering = self.candidates.iter();
@@ -155,9 +163,9 @@ impl Group {
             return Vec::new();
         }
         let approvals = self.approved.len();
-        let is_due = approvals >= thresholds.approvals.max(self.next_try);
+        let is_due = self.until_try == 0 && approvals >= thresholds.approvals;
         if is_due {
-            self.next_try = approvals + (approvals / RETRY_ONE_IN).max(1);
+            self.until_try = (approvals / RETRY_ONE_IN).max(1);
         }
         let candidate = |sort, when: Conditions| {
             let covered = self.approved.iter();
@@ -196,13 +204,13 @@ impl Group {
         beside: &TriedBeside<'_>,
     ) -> Option<Conditions> {
         let own = &latest.arguments;
-        let covered = || self.approved.iter().filter(|one| one.arguments == *own);
+        if self.times_of(own) < self.repeats_needed(beside) {
+            return None;
+        }
         let of_candidates = self.candidates.iter().map(|one| &one.when);
         let taken: Vec<&Conditions> = beside.known.iter().copied().chain(of_candidates).collect();
         let mut covering = taken.iter();
-        if covered().count() < beside.thresholds.repeats
-            || covering.any(|when| when.fit_closed(own) == Fit::Held)
-        {
+        if covering.any(|when| when.fit_closed(own) == Fit::Held) {
             return None;
         }
         let alone = Conditions::exactly(own)?;
@@ -229,18 +237,34 @@ impl Group {
         Some(longest.map_or(alone, |(_, when)| when))
     }
 
-    /// The calls that were approved often enough and that no person has declined, the latest first.
-    fn repeated(&self, beside: &TriedBeside<'_>) -> Vec<&Arguments> {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut repeated = Vec::new();
-        for one in self.approved.iter().rev() {
-            let count = counts.entry(one.arguments.text()).or_default();
-            *count += 1;
-            if *count == beside.thresholds.repeats && !beside.is_declined(&one.arguments) {
-                repeated.push(&one.arguments);
-            }
+    fn times_of(&self, arguments: &Arguments) -> usize {
+        self.times
+            .get(arguments.text())
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The approvals of one call that make its repetition a candidate: fewer where many calls like it were
+    /// approved and none of its tool was rejected.
+    fn repeats_needed(&self, beside: &TriedBeside<'_>) -> usize {
+        let thresholds = beside.thresholds;
+        let is_proven = beside.warnings.is_empty() && self.approved.len() >= thresholds.approvals;
+        if is_proven {
+            thresholds.proven_repeats
+        } else {
+            thresholds.repeats
         }
-        repeated
+    }
+
+    /// The calls that were approved often enough, the latest first.
+    fn repeated(&self, beside: &TriedBeside<'_>) -> Vec<&Arguments> {
+        let needed = self.repeats_needed(beside);
+        let mut seen = BTreeSet::new();
+        let latest = self.approved.iter().rev().map(|one| &one.arguments);
+        latest
+            .filter(|one| seen.insert(one.text()))
+            .filter(|one| self.times_of(one) >= needed)
+            .collect()
     }
 
     /// The least general generalisation of the approvals, or of the parts into which one member

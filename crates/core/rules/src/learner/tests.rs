@@ -1,13 +1,12 @@
-use model::{Digest, OperationId, ParticipantId};
+use model::Digest;
 
 use super::*;
 use crate::arguments::Arguments;
 use crate::candidate::Acceptance;
 use crate::evidence::EvidenceWeight;
 use crate::evidence_log::EVIDENCE_MAX;
+use crate::fixture::{NOON_MS, REJECTED, approval, participant};
 use crate::value_test::ValueTest;
-
-const NOON_MS: u64 = 1_795_780_800_000;
 
 /// A history that is fed to a learner, one decision after the other, some of them on each day.
 struct Story {
@@ -16,10 +15,6 @@ struct Story {
     news: Vec<LearnerNews>,
     decided: u64,
     a_day: u64,
-}
-
-fn name(text: &str) -> ParticipantId {
-    ParticipantId::new(text).unwrap()
 }
 
 impl Story {
@@ -36,23 +31,9 @@ impl Story {
     fn decision(&mut self, arguments: &str, verdict: PastVerdict) -> RuleEvidence {
         self.decided += 1;
         RuleEvidence {
-            operation: OperationId(u128::from(self.decided)),
             at_ms: NOON_MS + self.decided / self.a_day * DAY_MS + self.decided,
-            tool: RuledTool {
-                to: name("bank"),
-                method: "tools/call".into(),
-                target: "pay".into(),
-            },
-            definition: Some(Digest([1; 32])),
-            server: Some(Digest([2; 32])),
-            proposer: name("scout"),
-            by: name("ann"),
-            rule: None,
             verdict,
-            weight: EvidenceWeight::Deliberate,
-            arguments: Arguments::read(arguments.as_bytes()).unwrap(),
-            redacted: Vec::new(),
-            has_more: false,
+            ..approval(self.decided, arguments)
         }
     }
 
@@ -67,7 +48,7 @@ impl Story {
     }
 
     fn reject(&mut self, arguments: &str) {
-        let evidence = self.decision(arguments, PastVerdict::Rejected(RejectReason::Unsaid));
+        let evidence = self.decision(arguments, REJECTED);
         self.take(evidence);
     }
 
@@ -147,6 +128,32 @@ fn three_equal_calls_make_an_exact_offer() {
 }
 
 #[test]
+fn two_equal_calls_make_an_exact_offer_where_many_like_them_were_approved_and_none_rejected() {
+    let notes = |story: &mut Story, count: u64| {
+        for at in 0..count {
+            story.approve(&format!(r#"{{"note":"some words {at}"}}"#));
+        }
+        story.approve(r#"{"note":"some words 0"}"#);
+    };
+    let exact = "note is \"some words 0\"";
+    let mut proven = Story::new();
+    notes(&mut proven, 9);
+    assert_eq!(proven.ready(), [exact]);
+    let mut young = Story::new();
+    notes(&mut young, 8);
+    assert_eq!(young.ready(), [""; 0]);
+    // One rejection, of whichever call of the tool and proposer, and it takes three.
+    let mut doubted = Story::new();
+    let mut rejected = doubted.decision(r#"{"amount":9}"#, REJECTED);
+    rejected.proposer = participant("bo");
+    doubted.take(rejected);
+    notes(&mut doubted, 20);
+    assert_eq!(doubted.ready(), [""; 0]);
+    doubted.approve(r#"{"note":"some words 0"}"#);
+    assert_eq!(doubted.ready(), [exact]);
+}
+
+#[test]
 fn a_wider_candidate_begins_its_shadow_anew() {
     let mut story = Story::new();
     story.pay((1..=10).chain([5, 4, 6, 3, 7, 2, 8, 1]));
@@ -202,7 +209,7 @@ fn a_rejection_of_any_proposer_narrows_a_candidate() {
         r#"{"amount":6,"to":"acme"}"#,
         PastVerdict::Rejected(RejectReason::Arguments),
     );
-    evidence.proposer = name("bo");
+    evidence.proposer = participant("bo");
     story.take(evidence);
     let frequent = [1, 2, 3, 4, 5, 7, 8, 9];
     story.pay(
@@ -265,10 +272,7 @@ fn a_hasty_rejection_counts_and_a_programs_does_not() {
     ] {
         let mut story = Story::new();
         story.pay(1..=10);
-        let mut evidence = story.decision(
-            r#"{"amount":5,"to":"acme"}"#,
-            PastVerdict::Rejected(RejectReason::Unsaid),
-        );
+        let mut evidence = story.decision(r#"{"amount":5,"to":"acme"}"#, REJECTED);
         evidence.weight = weight;
         story.take(evidence);
         assert_eq!(story.quarantined(), expect);
@@ -280,7 +284,7 @@ fn other_definitions_servers_proposers_and_members_are_other_groups() {
     let others: [fn(&mut RuleEvidence); 4] = [
         |one| one.definition = Some(Digest([9; 32])),
         |one| one.server = Some(Digest([9; 32])),
-        |one| one.proposer = name("bo"),
+        |one| one.proposer = participant("bo"),
         |one| one.arguments = Arguments::read(br#"{"amount":3,"to":"acme","x":1}"#).unwrap(),
     ];
     for change in others {
@@ -321,10 +325,7 @@ fn a_redacted_rejection_may_lie_in_a_rule() {
         }
     };
     let rejected = |story: &mut Story| {
-        let mut evidence = story.decision(
-            r#"{"id":"[redacted]"}"#,
-            PastVerdict::Rejected(RejectReason::Unsaid),
-        );
+        let mut evidence = story.decision(r#"{"id":"[redacted]"}"#, REJECTED);
         evidence.redacted = evidence.members();
         story.take(evidence);
     };
@@ -363,7 +364,7 @@ fn a_proposer_named_like_a_pattern_makes_no_rule() {
         for at in 1..=10 {
             let arguments = format!(r#"{{"amount":{at}}}"#);
             let mut evidence = story.decision(&arguments, PastVerdict::Approved);
-            evidence.proposer = name(proposer);
+            evidence.proposer = participant(proposer);
             evidence.tool.target = target.into();
             story.take(evidence);
         }
@@ -389,7 +390,7 @@ fn a_budget_rests_on_the_approvals_that_are_kept() {
 fn acceptance() -> Acceptance {
     Acceptance {
         name: "r1.1".parse().unwrap(),
-        author: name("ann"),
+        author: participant("ann"),
         at_ms: NOON_MS,
         expires_ms: None,
         destructive: false,
@@ -420,19 +421,6 @@ fn what_a_rule_covers_is_not_learned_again_and_its_rejection_suspends_it() {
     );
     next.reject(r#"{"amount":10,"to":"acme"}"#);
     assert!(next.news.contains(&LearnerNews::Suspends(rule.name)));
-}
-
-#[test]
-fn a_declined_candidate_is_not_offered_again() {
-    let mut story = Story::new();
-    story.pay(1..=10);
-    let candidate = story.learner.candidates().next().unwrap().clone();
-    story.learner.decline(&candidate);
-    story.pay((1..=10).chain(1..=10));
-    assert_eq!(story.general(), [""; 0]);
-    // A wider one is another matter.
-    story.pay([11, 12, 13]);
-    assert_eq!(story.general().len(), 1);
 }
 
 #[test]
@@ -479,17 +467,6 @@ fn candidates_of_a_group_make_way_at_their_limit() {
     let shown: Vec<String> = story.learner.candidates().map(words).collect();
     assert_eq!(shown.len(), GROUP_CANDIDATES_MAX);
     assert_eq!(shown[0], "command is \"make 1\"");
-}
-
-#[test]
-fn declined_candidates_make_way_at_their_limit() {
-    let mut story = Story::new();
-    story.pay(1..=10);
-    let candidate = story.learner.candidates().next().unwrap().clone();
-    for _ in 0..=DECLINED_MAX {
-        story.learner.decline(&candidate);
-    }
-    assert_eq!(story.learner.declined.len(), DECLINED_MAX);
 }
 
 #[test]

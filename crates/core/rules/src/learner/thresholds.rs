@@ -8,6 +8,9 @@ pub const SHADOW_MIN: u32 = 10;
 pub const SHADOW_DAYS_MIN: usize = 2;
 /// Approvals of one and the same call that make a candidate for its repetition.
 pub const REPEATS_MIN: usize = 3;
+/// As many where the proposer's calls of the tool were approved [`APPROVALS_MIN`] times, all of them with the
+/// same members, and none of the tool was rejected: these approvals say more than a third one.
+pub const PROVEN_REPEATS_MIN: usize = 2;
 /// The most candidates of one group.
 pub const GROUP_CANDIDATES_MAX: usize = 8;
 
@@ -22,6 +25,8 @@ pub struct LearnerThresholds {
     pub shadow_days: usize,
     /// As [`REPEATS_MIN`].
     pub repeats: usize,
+    /// As [`PROVEN_REPEATS_MIN`].
+    pub proven_repeats: usize,
 }
 
 impl Default for LearnerThresholds {
@@ -31,6 +36,7 @@ impl Default for LearnerThresholds {
             shadow: SHADOW_MIN,
             shadow_days: SHADOW_DAYS_MIN,
             repeats: REPEATS_MIN,
+            proven_repeats: PROVEN_REPEATS_MIN,
         }
     }
 }

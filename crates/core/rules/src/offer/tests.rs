@@ -1,34 +1,12 @@
-use model::ParticipantId;
-
 use super::*;
-use crate::evidence::{EvidenceWeight, PastVerdict, RejectReason, RuledTool};
+use crate::evidence::{PastVerdict, RejectReason};
+use crate::fixture::{NOON_MS, approval, participant};
 use crate::learner::Learner;
 
-const NOON_MS: u64 = 1_795_780_800_000;
-
-fn name(text: &str) -> ParticipantId {
-    ParticipantId::new(text).unwrap()
-}
-
-fn decision(operation: u128, arguments: &str, verdict: PastVerdict) -> RuleEvidence {
+fn decision(operation: u64, arguments: &str, verdict: PastVerdict) -> RuleEvidence {
     RuleEvidence {
-        operation: OperationId(operation),
-        at_ms: NOON_MS + u64::try_from(operation).unwrap() * DAY_MS / 10,
-        tool: RuledTool {
-            to: name("bank"),
-            method: "tools/call".into(),
-            target: "pay".into(),
-        },
-        definition: Some(Digest([1; 32])),
-        server: Some(Digest([2; 32])),
-        proposer: name("scout"),
-        by: name("ann"),
-        rule: None,
         verdict,
-        weight: EvidenceWeight::Deliberate,
-        arguments: Arguments::read(arguments.as_bytes()).unwrap(),
-        redacted: Vec::new(),
-        has_more: false,
+        ..approval(operation, arguments)
     }
 }
 
@@ -40,15 +18,10 @@ fn history() -> Vec<RuleEvidence> {
         decision(2, r#"{"amount":900,"note":"x","to":"evil"}"#, rejected),
         decision(3, r#"{"amount":15,"to":"acme"}"#, PastVerdict::Expired),
     ];
-    for at in 0..20_u32 {
+    all.extend((0..20).map(|at| {
         let amount = (at * 7) % 10 * 10 + 10;
-        let arguments = format!(r#"{{"amount":{amount},"to":"acme"}}"#);
-        all.push(decision(
-            u128::from(at) + 4,
-            &arguments,
-            PastVerdict::Approved,
-        ));
-    }
+        approval(at + 4, &format!(r#"{{"amount":{amount},"to":"acme"}}"#))
+    }));
     all
 }
 
@@ -59,7 +32,7 @@ fn offered() -> (RuleOffer, Learner) {
     }
     let acceptance = Acceptance {
         name: "r7.1".parse().unwrap(),
-        author: name("ann"),
+        author: participant("ann"),
         at_ms: NOON_MS + 3 * DAY_MS,
         expires_ms: None,
         destructive: false,
@@ -141,13 +114,13 @@ fn a_wider_step_covers_no_rejection_and_nothing_that_is_executed() {
             PastVerdict::Rejected(RejectReason::Arguments),
         )];
         let mut learner = Learner::default();
-        all.extend((2..5).map(|at| decision(at, &json(value), PastVerdict::Approved)));
+        all.extend((2..5).map(|at| approval(at, &json(value))));
         for one in &all {
             learner.take(one.clone(), &RuleSet::default());
         }
         let acceptance = Acceptance {
             name: "r1.1".parse().unwrap(),
-            author: name("ann"),
+            author: participant("ann"),
             at_ms: NOON_MS,
             expires_ms: None,
             destructive: false,
@@ -195,7 +168,7 @@ fn a_person_has_few_offers_and_none_in_a_hurry() {
 #[test]
 fn an_offer_shows_so_many_rejections_and_rows() {
     let rejected = PastVerdict::Rejected(RejectReason::Arguments);
-    let far = (0..30_u128).map(|at| {
+    let far = (0..30).map(|at| {
         let arguments = format!(r#"{{"amount":{},"to":"acme"}}"#, 5_000 + at);
         decision(at, &arguments, rejected)
     });

@@ -1,49 +1,25 @@
-use model::Digest;
-
 use super::*;
 use crate::evidence::{EvidenceWeight, RejectReason};
+use crate::fixture::{NOON_MS, approval, participant};
 use crate::learner::Learner;
 use crate::rule_set::RuleSet;
 
-const NOON_MS: u64 = 1_795_780_800_000;
-
-fn name(text: &str) -> ParticipantId {
-    ParticipantId::new(text).unwrap()
+/// The approval of this amount.
+fn paid(operation: u64, amount: u64) -> RuleEvidence {
+    approval(operation, &format!(r#"{{"amount":{amount}}}"#))
 }
 
-fn approval(operation: u128, amount: u32) -> RuleEvidence {
-    RuleEvidence {
-        operation: OperationId(operation),
-        at_ms: NOON_MS + u64::try_from(operation).unwrap() * DAY_MS / 10,
-        tool: RuledTool {
-            to: name("bank"),
-            method: "tools/call".into(),
-            target: "pay".into(),
-        },
-        definition: Some(Digest([1; 32])),
-        server: Some(Digest([2; 32])),
-        proposer: name("scout"),
-        by: name("ann"),
-        rule: None,
-        verdict: PastVerdict::Approved,
-        weight: EvidenceWeight::Deliberate,
-        arguments: Arguments::read(format!(r#"{{"amount":{amount}}}"#).as_bytes()).unwrap(),
-        redacted: Vec::new(),
-        has_more: false,
-    }
-}
-
-fn used(operation: u128, amount: u32, rule: &CallRule) -> RuleEvidence {
+fn used(operation: u64, amount: u64, rule: &CallRule) -> RuleEvidence {
     RuleEvidence {
         rule: Some(rule.name.clone()),
         weight: EvidenceWeight::None,
-        ..approval(operation, amount)
+        ..paid(operation, amount)
     }
 }
 
 /// Twenty approvals of ten amounts from 10 to 100.
 fn approvals() -> Vec<RuleEvidence> {
-    let all = (0..20_u32).map(|at| approval(u128::from(at) + 1, (at * 7) % 10 * 10 + 10));
+    let all = (0..20).map(|at| paid(at + 1, (at * 7) % 10 * 10 + 10));
     all.collect()
 }
 
@@ -58,7 +34,7 @@ fn learned(evidence: &[RuleEvidence]) -> Vec<RuleCandidate> {
 fn rule_of(evidence: &[RuleEvidence]) -> CallRule {
     let acceptance = Acceptance {
         name: "learned-1.1".parse().unwrap(),
-        author: name("ann"),
+        author: participant("ann"),
         at_ms: NOON_MS + 3 * DAY_MS,
         expires_ms: None,
         destructive: false,
@@ -83,7 +59,7 @@ fn a_rule_is_renewed_with_its_uses_and_what_was_rejected_beside_it() {
     past.push(used(110, 33, &rule));
     past.push(RuleEvidence {
         verdict: PastVerdict::Rejected(RejectReason::Arguments),
-        ..approval(120, 400)
+        ..paid(120, 400)
     });
     let ready = learned(&past);
     let candidate = candidate_of(&rule, &ready);
@@ -115,7 +91,7 @@ fn a_rule_is_renewed_with_its_uses_and_what_was_rejected_beside_it() {
 fn a_renewal_is_wider_where_more_was_approved_since_and_never_by_itself() {
     let mut past = approvals();
     let rule = rule_of(&past);
-    let wider = (0..24_u32).map(|at| approval(u128::from(at) + 200, (at * 7) % 12 * 10 + 10));
+    let wider = (0..24).map(|at| paid(at + 200, (at * 7) % 12 * 10 + 10));
     past.extend(wider);
     let ready = learned(&past);
     let candidate = candidate_of(&rule, &ready);
@@ -149,7 +125,7 @@ fn nothing_is_renewed_of_which_no_approval_is_kept() {
 #[test]
 fn a_rule_that_repeats_a_call_does_not_narrow_another() {
     let rule = rule_of(&approvals());
-    let repeats: Vec<RuleEvidence> = (1..=3).map(|at| approval(at, 20)).collect();
+    let repeats: Vec<RuleEvidence> = (1..=3).map(|at| paid(at, 20)).collect();
     let ready = learned(&repeats);
     assert!(!ready.is_empty());
     assert_eq!(candidate_of(&rule, &ready), None);

@@ -1,14 +1,12 @@
 //! Attacks on rules and on their learner, one test for each.
 
-use model::{OperationId, ParticipantId};
+use model::ParticipantId;
 use rules::{
     Arguments, CallStage, EvidenceWeight, Learner, PastVerdict, RejectReason, RuleDecision,
-    RuleEvidence, RuleSet, RuledTool, Spent,
+    RuleEvidence, RuleSet, Spent,
 };
 
-use crate::support::{DIGEST, NOON_MS, OwnedCall, approving, participant};
-
-const DAY_MS: u64 = 24 * 3_600_000;
+use crate::support::{OwnedCall, approval, approving, participant};
 
 fn decides(set: &RuleSet, call: &OwnedCall) -> Option<RuleDecision> {
     let spent = Spent::default();
@@ -222,25 +220,8 @@ impl Fed {
         change: impl FnOnce(&mut RuleEvidence),
     ) {
         self.count += 1;
-        let mut evidence = RuleEvidence {
-            operation: OperationId(u128::from(self.count)),
-            at_ms: NOON_MS + self.count * DAY_MS / 12,
-            tool: RuledTool {
-                to: participant("github"),
-                method: "tools/call".into(),
-                target: "create_issue".into(),
-            },
-            definition: Some(DIGEST),
-            server: Some(DIGEST),
-            proposer: participant("scout"),
-            by: participant("ann"),
-            rule: None,
-            verdict,
-            weight: EvidenceWeight::Deliberate,
-            arguments: Arguments::read(arguments.as_bytes()).unwrap(),
-            redacted: Vec::new(),
-            has_more: false,
-        };
+        let mut evidence = approval(self.count, arguments);
+        evidence.verdict = verdict;
         change(&mut evidence);
         self.learner.take(evidence, &RuleSet::default());
     }

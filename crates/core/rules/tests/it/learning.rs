@@ -1,13 +1,12 @@
 //! Properties of the learner: no candidate covers a rejection, and each is a rule that reads back.
 
-use model::OperationId;
 use proptest::prelude::*;
 use rules::{
     Acceptance, Arguments, EvidenceWeight, Fit, Learner, LearnerNews, PastVerdict, RejectReason,
-    ReplayStanding, RuleCandidate, RuleEvidence, RuleSet, RuledTool, ValueTest, offer, parse_rules,
+    ReplayStanding, RuleCandidate, RuleEvidence, RuleSet, ValueTest, offer, parse_rules,
 };
 
-use crate::support::{DIGEST, NOON_MS, participant};
+use crate::support::{NOON_MS, approval, participant};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -46,33 +45,16 @@ fn made(sort: &'static str) -> impl Strategy<Value = Made> {
 
 fn evidence(at: usize, made: &Made) -> RuleEvidence {
     let at = u64::try_from(at).unwrap();
-    RuleEvidence {
-        operation: OperationId(u128::from(at) + 1),
-        at_ms: NOON_MS + at * HOUR_MS,
-        tool: RuledTool {
-            to: participant("github"),
-            method: "tools/call".into(),
-            target: "create_issue".into(),
-        },
-        definition: Some(DIGEST),
-        server: Some(DIGEST),
-        proposer: participant(made.proposer),
-        by: participant("ann"),
-        rule: None,
-        verdict: if made.is_rejected {
-            PastVerdict::Rejected(RejectReason::Unsaid)
-        } else {
-            PastVerdict::Approved
-        },
-        weight: if made.is_hasty {
-            EvidenceWeight::Hasty
-        } else {
-            EvidenceWeight::Deliberate
-        },
-        arguments: Arguments::read(made.arguments.as_bytes()).unwrap(),
-        redacted: Vec::new(),
-        has_more: false,
+    let mut decision = approval(at + 1, &made.arguments);
+    decision.at_ms = NOON_MS + at * HOUR_MS;
+    decision.proposer = participant(made.proposer);
+    if made.is_rejected {
+        decision.verdict = PastVerdict::Rejected(RejectReason::Unsaid);
     }
+    if made.is_hasty {
+        decision.weight = EvidenceWeight::Hasty;
+    }
+    decision
 }
 
 /// Checks that a candidate covers no rejection, and claims no more approvals than there are.

@@ -1,10 +1,9 @@
-//! Tests of the rules from outside: vectors, attacks on rules and learner, properties, evaluation.
+//! Tests of the rules from outside: vectors, attacks on rules and learner, properties.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)] // all of it is a test
 
 mod attacks;
 mod books;
-mod evaluation;
 mod learning;
 mod naive;
 mod properties;

@@ -1,12 +1,15 @@
 //! Calls and rules for tests.
 
 use model::{Digest, KindRef, OperationId, ParticipantId};
-use rules::{Arguments, RuleSet, RuledCall};
+use rules::{Arguments, EvidenceWeight, PastVerdict, RuleEvidence, RuleSet, RuledCall, RuledTool};
 
 /// The digest of every definition and configuration here.
 pub(crate) const DIGEST: Digest = Digest([0xAB; 32]);
 /// The 27th of November 2026, 12:00 UTC, a Friday.
 pub(crate) const NOON_MS: u64 = 1_795_780_800_000;
+
+/// A day in milliseconds.
+const DAY_MS: u64 = 24 * 3_600_000;
 
 pub(crate) fn participant(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
@@ -67,4 +70,28 @@ pub(crate) fn approving(when: &str) -> RuleSet {
          [rule.when]\n{when}\n"
     );
     RuleSet::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The decision of this number, twelve on each day: `ann` approves deliberately that `scout` calls
+/// `create_issue` of `github` with these arguments.
+pub(crate) fn approval(number: u64, arguments: &str) -> RuleEvidence {
+    RuleEvidence {
+        operation: OperationId(u128::from(number)),
+        at_ms: NOON_MS + number * DAY_MS / 12,
+        tool: RuledTool {
+            to: participant("github"),
+            method: "tools/call".into(),
+            target: "create_issue".into(),
+        },
+        definition: Some(DIGEST),
+        server: Some(DIGEST),
+        proposer: participant("scout"),
+        by: participant("ann"),
+        rule: None,
+        verdict: PastVerdict::Approved,
+        weight: EvidenceWeight::Deliberate,
+        arguments: Arguments::read(arguments.as_bytes()).unwrap(),
+        redacted: Vec::new(),
+        has_more: false,
+    }
 }
