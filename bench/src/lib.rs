@@ -21,6 +21,7 @@ pub mod proto;
 pub mod proto_calls;
 pub mod reply;
 pub mod resolve;
+pub mod rule_costs;
 pub mod scopes;
 pub mod signers;
 pub mod stage;

@@ -1,12 +1,17 @@
-//! Evaluates approvers on traces of calls. See the README for the traces and the tables.
+//! Evaluates approvers on traces of calls, or measures what rules cost. See the README for the traces and the tables.
 
 use std::process::ExitCode;
 
-use portmoot_bench::approvers;
 use portmoot_bench::flags::Flags;
+use portmoot_bench::{approvers, rule_costs};
 
 fn main() -> ExitCode {
-    let missed = approvers::run(&Flags::read());
+    let flags = Flags::read();
+    if flags.has("--costs") {
+        rule_costs::run();
+        return ExitCode::SUCCESS;
+    }
+    let missed = approvers::run(&flags);
     for miss in &missed {
         eprintln!("missed: {miss}");
     }

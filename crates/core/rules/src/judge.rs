@@ -83,7 +83,7 @@ impl<'a> Judge<'a> {
             return self
                 .conditions()
                 .chain(self.guards())
-                .all(|check| self.fit(check) == Fit::Held);
+                .all(|check| self.holds(check));
         }
         if !self.watches() {
             return false;
@@ -137,6 +137,17 @@ impl<'a> Judge<'a> {
             .chain(guards.sums.iter().map(Check::Sum))
             .chain(guards.counts.iter().map(Check::Count))
             .chain(guards.after.iter().map(Check::After))
+    }
+
+    /// Whether a check of an approving rule holds, as [`Self::fit`] says.
+    fn holds(self, check: Check<'_>) -> bool {
+        if let Check::Member(pointer, test) = check
+            && let Ok(arguments) = self.call.arguments
+            && let Some(value) = arguments.get(pointer)
+        {
+            return test.holds(value);
+        }
+        self.fit(check) == Fit::Held
     }
 
     fn fit(self, check: Check<'_>) -> Fit {

@@ -115,6 +115,16 @@ impl ValueTest {
         }
     }
 
+    /// Whether a value satisfies the test as it is spelled: whether [`Self::fit`] is [`Fit::Held`]. It is
+    /// quicker, as no other reading of the value is tried.
+    #[must_use]
+    pub(crate) fn holds(&self, raw: &[u8]) -> bool {
+        match self {
+            Self::OneOf(constants) => is_one_of(constants, raw),
+            _ => self.fit(raw) == Fit::Held,
+        }
+    }
+
     /// The test in words, to follow the name of a member: `is "acme/site"`.
     #[must_use]
     pub fn words(&self) -> String {
@@ -180,8 +190,12 @@ fn quoted_shape(shape: &Shape) -> String {
     spelling::quoted(shape.as_str())
 }
 
+fn is_one_of(constants: &[Constant], raw: &[u8]) -> bool {
+    constants.iter().any(|one| one.as_str().as_bytes() == raw)
+}
+
 fn fit_constants(constants: &[Constant], raw: &[u8]) -> Fit {
-    if constants.iter().any(|one| one.as_str().as_bytes() == raw) {
+    if is_one_of(constants, raw) {
         return Fit::Held;
     }
     let value = ReadValue::of(raw);
