@@ -9,6 +9,7 @@ use crate::{
     Handles, Topic,
     decide::NamedBy,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
+    event::Terms,
     members::Member,
     proposals::Proposal,
 };
@@ -123,6 +124,26 @@ impl<H: Handles> Topic<H> {
         if !self.owns(id, by) || !self.covers_proposal(narrowing, id) {
             return None;
         }
+        self.proposal(id)
+    }
+
+    /// The proposal of a held call that these terms repeat: the same request of the same participant,
+    /// which waits for a decision or runs. One that is on its way to another end is not repeated.
+    pub fn repeated_by(
+        &self,
+        terms: &Terms,
+        narrowing: Option<&Narrowing>,
+    ) -> Option<ProposalView<H>> {
+        let is_repeated = |id: &OperationId| {
+            self.proposals.get(*id).is_some_and(|proposal| {
+                proposal.held
+                    && proposal.terms.digest == terms.digest
+                    && proposal.is_of(&terms.by)
+                    && proposal.is_to_run()
+                    && self.covers_proposal(narrowing, *id)
+            })
+        };
+        let id = self.proposals.of(&terms.by).into_iter().find(is_repeated)?;
         self.proposal(id)
     }
 
