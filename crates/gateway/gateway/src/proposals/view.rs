@@ -73,6 +73,22 @@ impl<'v> View<'v> {
 
     /// Text about what the caller waits for, and what to do meanwhile.
     pub(crate) fn waiting(&self) -> String {
+        let act = self.act();
+        let id = self.proposal.id;
+        let what = if self.proposal.state == ProposalState::Running {
+            format!("was approved under the id {id} and runs now")
+        } else {
+            let deciders = self.who_can_approve();
+            format!("needs approval and was proposed under the id {id}; {deciders}")
+        };
+        format!(
+            "Not done yet: the call of {act} {what}. Do not call it again: to go on waiting, call the tool \
+             `wait_for_proposal` with {{\"id\":\"{id}\"}}."
+        )
+    }
+
+    /// The approvals so far, and the participants that can approve.
+    fn who_can_approve(&self) -> String {
         let deciders = match self.proposal.deciders.as_slice() {
             [] => "no participant that could approve it is here now".to_owned(),
             [one] => format!("{one} can approve it"),
@@ -82,17 +98,11 @@ impl<'v> View<'v> {
             }
         };
         let is_pending = self.proposal.state == ProposalState::Pending;
-        let deciders = if is_pending && self.proposal.approvals > 1 {
+        if is_pending && self.proposal.approvals > 1 {
             format!("{}; {deciders}", words_of_approvals(self.proposal))
         } else {
             deciders
-        };
-        let act = self.act();
-        let id = self.proposal.id;
-        format!(
-            "Not done yet: the call of {act} needs approval and was proposed under the id {id}; {deciders}. Do not call it \
-             again: to go on waiting, call the tool `wait_for_proposal` with {{\"id\":\"{id}\"}}."
-        )
+        }
     }
 
     /// The state of the proposal, in words for its proposer.

@@ -80,6 +80,11 @@ fn a_caller_is_told_what_to_wait_for() {
         View::at(&pending, Form::Legacy, 0).verdict(),
         waiting(&pending)
     );
+    let running = waiting(&proposal("tools/call", ProposalState::Running));
+    assert!(
+        running.contains("runs now") && !running.contains("needs approval"),
+        "{running}"
+    );
     let body = View::at(&pending, Form::Legacy, 0).still_waiting();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["_meta"]["portmoot/proposal"], pending.id.to_string());
