@@ -9,7 +9,7 @@ use crate::{
     Handles, Topic,
     decide::NamedBy,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
-    event::Terms,
+    event::{CountedApproval, Terms},
     members::Member,
     proposals::Proposal,
 };
@@ -226,12 +226,12 @@ impl<H: Handles> Topic<H> {
     fn glance(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
         let decided = proposal.decided.as_ref();
         let over = proposal.over.as_ref();
-        let approvals: Vec<_> = if proposal.is_pending() {
-            self.counting(proposal).collect()
+        let author = |one: &CountedApproval| one.by.clone();
+        let approved_by = if proposal.is_pending() {
+            self.counting(proposal).map(author).collect()
         } else {
-            proposal.approved_by.iter().collect()
+            proposal.approved_by.iter().map(author).collect()
         };
-        let approved_by = approvals.into_iter();
         ProposalView {
             id,
             by: proposal.terms.by.clone(),
@@ -241,9 +241,7 @@ impl<H: Handles> Topic<H> {
             state: proposal.state(),
             reason: over.and_then(|over| over.reason.clone()),
             approvals: proposal.terms.approvals.max(1),
-            approved_by: approved_by
-                .map(|one| (one.by.clone(), one.ruling.clone()))
-                .collect(),
+            approved_by,
             decided_by: decided.map(|decided| decided.by.clone()),
             ruling: decided.and_then(|decided| decided.ruling.clone()),
             fulfilment: proposal.fulfilment.clone(),

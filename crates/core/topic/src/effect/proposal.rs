@@ -68,9 +68,9 @@ pub struct ProposalView<H: Handles> {
     pub reason: Option<Arc<str>>,
     /// The number of participants that must approve it.
     pub approvals: usize,
-    /// While it is pending, the participants whose approvals count so far, in their order, each with
-    /// the shell's part of its decision.
-    pub approved_by: Vec<(ParticipantId, H::Ruling)>,
+    /// While it is pending, the participants whose approvals count so far, in their order; then those
+    /// whose approvals counted beside the last one.
+    pub approved_by: Vec<ParticipantId>,
     /// The participant that decided.
     pub decided_by: Option<ParticipantId>,
     /// The shell's part of the decision.

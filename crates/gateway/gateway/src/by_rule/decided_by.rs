@@ -57,7 +57,7 @@ pub fn code_of(proposal: &ProposalView) -> Option<&'static str> {
 /// The approvals of a proposal so far, in words: "approved by ann, 1 of 2".
 pub(crate) fn words_of_approvals(proposal: &ProposalView) -> String {
     let approved = proposal.approved_by.iter();
-    let names: Vec<&str> = approved.map(|(by, _)| by.as_str()).collect();
+    let names: Vec<&str> = approved.map(ParticipantId::as_str).collect();
     let count = format!("{} of {}", names.len(), proposal.approvals);
     if names.is_empty() {
         return format!("approved by no participant yet, {count}");

@@ -141,7 +141,6 @@ impl World {
                         by: one.by.clone(),
                         outside: None,
                         shown: SHOWN,
-                        ruling: one.ruling,
                     })
                     .collect();
                 for one in &mut self.books.deals.get_mut(&proposal).unwrap().counted {
