@@ -1,13 +1,24 @@
 //! Calls that repeat a proposal of their participant.
 
 use model::{Digest, Narrowing, OperationId};
-use topic::Event;
+use topic::{About, Event, GATHER_MS};
 
 use crate::{
     holds::{held, stage},
     proposals::{REJECT, WITHDRAW},
-    stage::{APPROVE, BOB, Stage, caps, id, op, terms},
+    shown::shown,
+    stage::{APPROVE, BOB, CID, ONE, Stage, caps, id, op, terms},
 };
+
+/// The time at which the callers of `Stage::propose` are answered for now.
+const PARKED_MS: u64 = 50;
+
+/// Bob's call 11 of `one_a` was answered for now with proposal 1.
+fn parked() -> Stage {
+    let mut stage = held();
+    stage.tick(PARKED_MS);
+    stage
+}
 
 /// The proposal that the same call of bob's repeats.
 fn repeated(stage: &Stage) -> Option<OperationId> {
@@ -17,7 +28,7 @@ fn repeated(stage: &Stage) -> Option<OperationId> {
 
 #[test]
 fn a_call_repeats_an_own_proposal_of_the_same_request() {
-    let stage = held();
+    let stage = parked();
     assert_eq!(repeated(&stage), Some(op(1)));
     let mut other = terms(&id("bob"), &[id("one")], "again");
     other.digest = Digest([8; 32]);
@@ -51,6 +62,7 @@ fn a_proposal_is_repeated_from_the_disk_until_its_end() {
     let mut stage = self::stage();
     stage.call(BOB, 11, "one_a");
     stage.propose(1, "bob", 11);
+    stage.tick(PARKED_MS);
     assert_eq!(repeated(&stage), None);
     stage.stored(1);
     assert_eq!(repeated(&stage), Some(op(1)));
@@ -59,16 +71,73 @@ fn a_proposal_is_repeated_from_the_disk_until_its_end() {
     assert_eq!(repeated(&stage), Some(op(1)));
     stage.stored(1);
     assert_eq!(repeated(&stage), Some(op(1)));
-    stage.answer(crate::stage::ONE, 11, 5);
+    stage.answer(ONE, 11, 5);
     assert_eq!(repeated(&stage), None, "its end is being written");
     stage.stored(1);
     assert_eq!(repeated(&stage), None);
 }
 
 #[test]
+fn a_call_whose_caller_waits_is_not_repeated_by_another_at_the_same_time() {
+    let mut stage = held();
+    assert_eq!(repeated(&stage), None, "it is held");
+    // The other is a proposal of its own, and is repeated once its caller is told so.
+    stage.call(BOB, 12, "one_a");
+    stage.propose(2, "bob", 12);
+    stage.stored(2);
+    assert_eq!(stage.topic.proposals_len(), 2);
+    stage.approved(1);
+    assert_eq!(repeated(&stage), None, "one runs, the other is held");
+    stage.tick(PARKED_MS);
+    assert_eq!(repeated(&stage), Some(op(2)), "the running one is not over");
+    stage.answer(ONE, 11, 5);
+    stage.stored(1);
+    assert_eq!(repeated(&stage), Some(op(2)));
+}
+
+#[test]
+fn a_call_that_was_answered_for_now_is_repeated_whoever_waits_since() {
+    // Its caller is back, and waits once more.
+    let mut stage = parked();
+    stage.resume(BOB, 20, 1);
+    assert_eq!(repeated(&stage), Some(op(1)));
+    stage.approved(1);
+    assert_eq!(repeated(&stage), Some(op(1)), "it runs");
+    // The gateway stops: every caller is told, and none is there after the restart.
+    let mut stage = held();
+    stage.step(Event::Stop);
+    assert_eq!(repeated(&stage), Some(op(1)));
+    let mut stage = self::stage();
+    stage.restore(1, true);
+    stage.approved(1);
+    assert_eq!(repeated(&stage), Some(op(1)), "no call is behind it");
+    stage.execute(1, 11, "one");
+    assert_eq!(repeated(&stage), Some(op(1)), "the gateway carries it out");
+}
+
+#[test]
+fn a_caller_that_is_asked_questions_still_waits() {
+    let mut stage = self::stage();
+    stage.join(CID, "bob", &["mcp/proposal:*"], |join| {
+        join.joining.promotes = true;
+        join.joining.pauses = true;
+    });
+    stage.call(CID, 11, "one_a");
+    stage.propose(1, "bob", 11);
+    stage.stored(1);
+    stage.approved(1);
+    stage.ask("one", 12, About::Call(op(11)), "roots/list");
+    let paused = stage.tick(GATHER_MS);
+    assert_eq!(shown(&paused), ["pause 11 in round 1 with 12"]);
+    assert_eq!(repeated(&stage), None, "it comes back with the answers");
+    stage.come_back(CID, (11, 13), 1, &[(12, 5)]);
+    assert_eq!(repeated(&stage), None, "it is back");
+}
+
+#[test]
 fn a_proposal_that_is_given_up_is_not_repeated() {
     for (by, decision) in [("ann", REJECT), ("bob", WITHDRAW)] {
-        let mut stage = held();
+        let mut stage = parked();
         stage.decide(1, by, decision);
         assert_eq!(repeated(&stage), None, "{by}");
     }
@@ -82,7 +151,7 @@ fn a_proposal_that_is_given_up_is_not_repeated() {
     stage.cancel(BOB, 11);
     assert_eq!(repeated(&stage), None);
     // Its name has another bearer.
-    let mut stage = held();
+    let mut stage = parked();
     stage.step(Event::Disown {
         participant: &id("bob"),
     });

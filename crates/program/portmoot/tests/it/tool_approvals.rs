@@ -191,6 +191,33 @@ fn a_client_without_tasks_is_told_that_its_call_waits() {
         told["_meta"][DENIAL],
         json!({ "reason": "insufficient_authorization", "remediation": "undisclosed" })
     );
+    // Who was told so and calls again nevertheless is told the same at once.
+    let again = agent.call("tools_echo", json!({ "text": "x" }));
+    assert_eq!(again, told);
+    assert_eq!(pending(&reviewed), 1);
+}
+
+#[test]
+fn equal_calls_whose_callers_wait_are_two() {
+    // Its callers wait longer than this test.
+    let reviewed = Reviewed::new(&[]);
+    let agent = Client::of(&reviewed.gateway, &token("agent"));
+    let calls = [(); 2].map(|()| agent.begin_call("tools_echo", json!({ "text": "one" })));
+    let both = until("two proposals", || {
+        let all = reviewed.api("boss", "GET", "", &Value::Null).json();
+        let all = all["proposals"].as_array().unwrap().clone();
+        Some(all).filter(|all| all.len() == 2)
+    });
+    for proposal in &both {
+        let reply = reviewed.approve("boss", proposal);
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    for call in &calls {
+        let answers = call.rest();
+        let result = &answers.last().unwrap()["result"];
+        assert_eq!(result["content"][0]["text"], "one", "{result}");
+    }
+    assert_eq!(reviewed.executed(), 2);
 }
 
 #[test]
