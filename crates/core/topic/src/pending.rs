@@ -9,7 +9,7 @@ use crate::{
     Handles, Topic,
     decide::NamedBy,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
-    event::CountedApproval,
+    event::{CountedApproval, Terms},
     members::Member,
     proposals::Proposal,
 };
@@ -125,6 +125,36 @@ impl<H: Handles> Topic<H> {
             return None;
         }
         self.proposal(id)
+    }
+
+    /// The proposal of a held call that these terms repeat: the same request of the same participant,
+    /// which waits for a decision or runs. One that is on its way to another end is not repeated, and
+    /// neither is one whose caller still waits: two calls at one time may be meant.
+    pub fn repeated_by(
+        &self,
+        terms: &Terms,
+        narrowing: Option<&Narrowing>,
+    ) -> Option<ProposalView<H>> {
+        let is_repeated = |id: &OperationId| {
+            self.proposals.get(*id).is_some_and(|proposal| {
+                proposal.held
+                    && proposal.terms.digest == terms.digest
+                    && proposal.is_of(&terms.by)
+                    && proposal.is_to_run()
+                    && !self.has_waiting_caller(proposal)
+                    && self.covers_proposal(narrowing, *id)
+            })
+        };
+        let id = self.proposals.of(&terms.by).into_iter().find(is_repeated)?;
+        self.proposal(id)
+    }
+
+    /// Whether the caller of the held call behind a proposal waits for its own answer: it was not
+    /// answered for now with the proposal. One that was asked questions comes back with the answers.
+    /// No caller waits for a request in the room, nor for a call of before a restart.
+    fn has_waiting_caller(&self, proposal: &Proposal<H>) -> bool {
+        let call = proposal.call.and_then(|id| self.operations.get(id));
+        call.is_some_and(|call| !call.in_room && (!call.answered || call.state.is_paused()))
     }
 
     /// Whether an access token with this narrowing is good for a proposal: for making it, or what it

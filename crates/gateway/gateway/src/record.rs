@@ -246,6 +246,18 @@ impl<'d> Record<'d> {
         );
     }
 
+    /// A call repeats a proposal, and opens no second one. `wanted` is what it would have opened.
+    pub(crate) fn repeated(self, proposal: &ProposalView, wanted: &Proposed, call: OperationId) {
+        let Some(permit) = wanted.opening_permit() else {
+            return;
+        };
+        let opened = &proposal.content.opened;
+        let why = format!("repeated by the call {call}");
+        let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
+        let why = Some(why.as_str());
+        self.proposal(permit, proposal.id, opened, AuditEntry { why, ..entry });
+    }
+
     /// A proposal was not taken.
     pub(crate) fn not_proposed(self, id: OperationId, content: &Proposed, cause: Cause) {
         let Some(permit) = content.opening_permit() else {

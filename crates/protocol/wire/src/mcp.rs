@@ -1,6 +1,7 @@
 //! MCP, the Model Context Protocol, in both its eras: revisions, methods, params, results, lists,
 //! tasks.
 
+pub mod approval;
 mod body;
 pub mod code;
 pub mod extensions;

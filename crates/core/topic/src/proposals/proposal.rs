@@ -285,6 +285,16 @@ impl<H: Handles> Proposal<H> {
         }
     }
 
+    /// Whether it runs, or can still be approved: no other end of it is being written.
+    pub(crate) fn is_to_run(&self) -> bool {
+        let may_run = match &self.phase {
+            Phase::Pending | Phase::Running => true,
+            Phase::Deciding(ruling) => ruling.state == ProposalState::Running,
+            Phase::Opening | Phase::Ending(_) => false,
+        };
+        may_run && self.recalled.is_none() && self.over.is_none()
+    }
+
     /// Whether it is of the present bearer of this name.
     pub(crate) fn is_of(&self, who: &ParticipantId) -> bool {
         self.terms.by == *who && !self.is_disowned

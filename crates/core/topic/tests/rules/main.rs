@@ -45,6 +45,7 @@ mod proposals;
 mod quorum;
 mod recall;
 mod rejections;
+mod repeated;
 mod replay;
 mod requests;
 mod restored;

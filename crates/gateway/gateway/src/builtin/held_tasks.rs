@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, Refusal, Target};
+use model::{Form, OperationId, Refusal, RefusalCode, Target};
 use upstream::tasks::answers;
 use wire::mcp::task;
 
@@ -40,7 +40,15 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "tasks/cancel" => {
             let id = proposal.id;
             return spawn(dispatch, call, move |dispatch, call| async move {
-                let proposal = withdraw(&dispatch, &call, id, None).await?;
+                let proposal = match withdraw(&dispatch, &call, id, None).await {
+                    // It is decided already: the extension acknowledges that, too.
+                    Err(refusal)
+                        if form == Form::Modern && refusal.code == RefusalCode::Conflict =>
+                    {
+                        return Ok(task::acknowledged());
+                    }
+                    withdrawn => withdrawn?,
+                };
                 Ok(task::cancelled(
                     &View::new(&dispatch, &proposal, form).task(),
                     form,

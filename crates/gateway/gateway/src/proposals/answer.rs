@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use model::method::CALL_TOOL;
-use model::{Answer, Form, ParticipantId, Refusal, RefusalCode};
+use model::{Answer, Form, Outcome, ParticipantId, Refusal, RefusalCode};
+use topic::End;
 use wire::mcp::{input, relay, result::words, task};
 
 use super::view::View;
@@ -17,9 +18,28 @@ use crate::{call::Call, delivery, dispatch::Dispatch, live::ProposalView};
 /// reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
     let reply = call.answer_for_now();
+    match for_now(dispatch, call, proposal) {
+        Ok(answer) => reply.settle(&answer, &|_| None),
+        Err(refusal) => reply.refuse(&refusal),
+    }
+}
+
+/// The end of a held call that repeats a proposal: what the first call was answered for now.
+pub(super) fn repeats(dispatch: &Dispatch, call: &Call, proposal: &ProposalView) -> End<Answer> {
+    match for_now(dispatch, call, proposal) {
+        Ok(answer) => End::Answered {
+            outcome: Outcome::Ok,
+            answer,
+        },
+        Err(refusal) => End::Failed(Box::new(refusal)),
+    }
+}
+
+/// The answer for now to a call that waits for a proposal, by which its caller comes back.
+fn for_now(dispatch: &Dispatch, call: &Call, proposal: &ProposalView) -> Result<Answer, Refusal> {
     let form = call.request.payload.form;
     let view = View::new(dispatch, proposal, form);
-    let answer = match (call.waits.get(), call.parks) {
+    let body = match (call.waits.get(), call.parks) {
         (Some(Waits::Tool), _) => Ok(words(&view.waiting(), false, form)),
         (Some(Waits::Result), _) => Err(Refusal::new(
             RefusalCode::Cancelled,
@@ -37,10 +57,7 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
             view.waiting(),
         )),
     };
-    match answer {
-        Ok(result) => reply.settle(&delivery::own_answer(form, result), &|_| None),
-        Err(refusal) => reply.refuse(&refusal),
-    }
+    body.map(|body| delivery::own_answer(form, body))
 }
 
 /// Answers a caller with what the proposal came to.

@@ -12,10 +12,10 @@ use upstream::{Manifest, Session, curation::Author};
 use wire::mcp::{relay, task};
 use wire::mcpx::{Envelope, NESTING_MAX, check};
 
-use super::approvals;
 use super::content::{self, Proposed};
 use super::waiting;
-use crate::live::{ConfiguredServer, Event, Server};
+use super::{answer, approvals};
+use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::proposals::kept::OpenedProposal;
 use store::recorder::RecordPermit;
 
@@ -195,6 +195,11 @@ fn hold(
     let definition = tool_of(server, wanted.by, wanted.method, wanted.context);
     match open(dispatch, wanted, definition) {
         Ok(opening) => {
+            let narrowing = call.narrowing();
+            let repeated = dispatch.with(|topic| topic.repeated_by(&opening.terms, narrowing));
+            if let Some(proposal) = repeated {
+                return repeat(dispatch, call, &opening, &proposal);
+            }
             let park_ms = match call.parks {
                 Parks::Task => dispatch.context.now_ms(),
                 Parks::Retry | Parks::Words => dispatch.hold_until_ms(),
@@ -219,6 +224,16 @@ fn hold(
             });
         }
     }
+}
+
+/// Answers a held call that repeats a proposal, so that a caller which asks again opens no second
+/// one.
+fn repeat(dispatch: &Arc<Dispatch>, call: &Call, opening: &Opening, proposal: &ProposalView) {
+    Record(dispatch).repeated(proposal, &opening.content, call.id);
+    dispatch.take(Event::Unproposable {
+        held: call.id,
+        end: answer::repeats(dispatch, call, proposal),
+    });
 }
 
 /// A call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays

@@ -1,10 +1,13 @@
 //! View of a proposal for its proposer: a task, the result of the call, or words for a model.
 
+use std::cell::OnceCell;
+
 use model::{
     Answer, Form, MethodFacts, Outcome, ParticipantId, ProposalState, Refusal, RefusalCode,
 };
 use platform::unix_ms;
 use rules::RejectReason;
+use wire::mcp::approval::{self, Disposition, Remedy};
 use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{self, OperationState, TaskView};
@@ -26,8 +29,8 @@ pub(crate) struct View<'v> {
     updated_ms: u64,
     /// The answer that it led to, in this form: its body alone.
     answer: Option<Answer>,
-    /// Its result as a task, if there is no answer.
-    words: Vec<u8>,
+    /// Its result as a task.
+    result: OnceCell<Vec<u8>>,
 }
 
 impl<'v> View<'v> {
@@ -47,16 +50,14 @@ impl<'v> View<'v> {
             .as_ref()
             .map(|answer| relay::convert_answer(answer, method, form, &|_| None));
         let id = proposal.id.to_string();
-        let mut view = Self {
+        Self {
             id,
             proposal,
             form,
             updated_ms,
             answer,
-            words: Vec::new(),
-        };
-        view.words = words(&view.verdict(), true, Form::Legacy);
-        view
+            result: OnceCell::new(),
+        }
     }
 
     /// The proposal's id.
@@ -72,6 +73,22 @@ impl<'v> View<'v> {
 
     /// Text about what the caller waits for, and what to do meanwhile.
     pub(crate) fn waiting(&self) -> String {
+        let act = self.act();
+        let id = self.proposal.id;
+        let what = if self.proposal.state == ProposalState::Running {
+            format!("was approved under the id {id} and runs now")
+        } else {
+            let deciders = self.who_can_approve();
+            format!("needs approval and was proposed under the id {id}; {deciders}")
+        };
+        format!(
+            "Not done yet: the call of {act} {what}. Do not call it again: to go on waiting, call the tool \
+             `wait_for_proposal` with {{\"id\":\"{id}\"}}."
+        )
+    }
+
+    /// The approvals so far, and the participants that can approve.
+    fn who_can_approve(&self) -> String {
         let deciders = match self.proposal.deciders.as_slice() {
             [] => "no participant that could approve it is here now".to_owned(),
             [one] => format!("{one} can approve it"),
@@ -81,17 +98,11 @@ impl<'v> View<'v> {
             }
         };
         let is_pending = self.proposal.state == ProposalState::Pending;
-        let deciders = if is_pending && self.proposal.approvals > 1 {
+        if is_pending && self.proposal.approvals > 1 {
             format!("{}; {deciders}", words_of_approvals(self.proposal))
         } else {
             deciders
-        };
-        let act = self.act();
-        let id = self.proposal.id;
-        format!(
-            "Not done yet: the call of {act} needs approval and was proposed under the id {id}; {deciders}. Do not call it \
-             again: to go on waiting, call the tool `wait_for_proposal` with {{\"id\":\"{id}\"}}."
-        )
+        }
     }
 
     /// The state of the proposal, in words for its proposer.
@@ -121,7 +132,12 @@ impl<'v> View<'v> {
             }
             ProposalState::Failed => {
                 let why = why.unwrap_or("no answer");
-                format!("The call of {act} was approved by {decider} and failed: {why}.")
+                let after = if self.proposal.answer.is_some() {
+                    ""
+                } else {
+                    " Whether it was carried out is not known: look before you repeat it."
+                };
+                format!("The call of {act} was approved by {decider} and failed: {why}.{after}")
             }
             ProposalState::Rejected => format!(
                 "The call of {act} was rejected by {decider}{object}{because}. It was not run; {after}."
@@ -135,6 +151,69 @@ impl<'v> View<'v> {
         }
     }
 
+    /// What became of a call of a tool; `None` while that is open, and for an error of its server,
+    /// with which its task fails.
+    fn disposition(&self) -> Option<Disposition> {
+        if !MethodFacts::of(&self.proposal.content.opened.method).calls_tool() {
+            return None;
+        }
+        let answer = self.answer.as_ref().map(task::standing_of);
+        match self.proposal.state {
+            ProposalState::Pending | ProposalState::Running | ProposalState::Withdrawn => None,
+            ProposalState::Rejected | ProposalState::Expired => {
+                Some(Disposition::DeniedNotExecuted)
+            }
+            ProposalState::Completed | ProposalState::Failed => match answer {
+                Some(OperationState::Result(result)) => Some(Disposition::of_result(result)),
+                Some(_) => None,
+                None if self.proposal.state == ProposalState::Completed => {
+                    Some(Disposition::ApprovedExecuted)
+                }
+                None => Some(Disposition::OutcomeUnknown),
+            },
+        }
+    }
+
+    /// The state in words that say neither who decides nor what was said: they reach the caller's
+    /// model.
+    fn message(&self) -> Option<&'static str> {
+        match self.proposal.state {
+            ProposalState::Pending => Some("The call waits for approval. It has not been made."),
+            ProposalState::Running => Some("The call was approved, and runs now."),
+            ProposalState::Withdrawn => Some("The call was withdrawn. It was not made."),
+            ProposalState::Completed
+            | ProposalState::Failed
+            | ProposalState::Rejected
+            | ProposalState::Expired => None,
+        }
+    }
+
+    /// The verdict as a result in this form, with what became of the call.
+    fn verdict_result(&self) -> Vec<u8> {
+        let is_error = self.proposal.state != ProposalState::Completed;
+        tool_result(&self.verdict(), is_error, self.form, |result| {
+            if let Some(disposition) = self.disposition() {
+                result.object("_meta", |meta| {
+                    approval::write_disposition(meta, disposition);
+                });
+            }
+        })
+    }
+
+    /// The result of the proposal as a task: that of its server with what became of the call, or
+    /// words.
+    fn result(&self) -> Vec<u8> {
+        let Some(answer) = &self.answer else {
+            return self.verdict_result();
+        };
+        let body = answer.payload.body_bytes();
+        let marked = self
+            .disposition()
+            .and_then(|disposition| approval::with_disposition(body, disposition).ok());
+        // A result that is no object stays as its server wrote it.
+        marked.unwrap_or_else(|| body.to_vec())
+    }
+
     /// The proposal as a task.
     pub(crate) fn task(&self) -> TaskView<'_> {
         let answer = self.answer.as_ref().map(task::standing_of);
@@ -144,16 +223,20 @@ impl<'v> View<'v> {
             ProposalState::Completed
             | ProposalState::Failed
             | ProposalState::Rejected
-            | ProposalState::Expired => answer.unwrap_or(OperationState::Result(&self.words)),
+            | ProposalState::Expired => match answer {
+                Some(OperationState::Error(error)) => OperationState::Error(error),
+                Some(_) | None => OperationState::Result(self.result.get_or_init(|| self.result())),
+            },
         };
         TaskView {
             id: &self.id,
             standing,
-            message: None,
+            message: self.message(),
             created_ms: self.proposal.content.opened.at_ms,
             updated_ms: self.updated_ms,
             ttl_ms: None,
             poll_ms: Some(POLL_MS),
+            awaits_approval: self.proposal.state == ProposalState::Pending,
         }
     }
 
@@ -184,6 +267,9 @@ impl<'v> View<'v> {
         tool_result(&self.waiting(), true, self.form, |result| {
             result.object("_meta", |meta| {
                 meta.text(ID_KEY, &self.id);
+                if self.proposal.state == ProposalState::Pending {
+                    approval::write_denial(meta, Remedy::Undisclosed);
+                }
             });
         })
     }
@@ -209,7 +295,7 @@ impl<'v> View<'v> {
                 answer.outcome != Outcome::Ok,
             )),
             (None, _) if MethodFacts::of(method).calls_tool() => {
-                Ok(in_words(&self.verdict(), true))
+                Ok(own_answer(self.form, self.verdict_result()))
             }
             (None, _) => Err(Refusal::new(
                 RefusalCode::CapabilityViolation,

@@ -305,6 +305,7 @@ fn every_requirement_in_the_documents_names_a_test() {
         ("docs/conformance/mcpx.md", 40),
         ("docs/conformance/proxy.md", 40),
         ("docs/conformance/security.md", 55),
+        ("docs/conformance/sep-2848.md", 30),
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let (mut is_of_tests, mut rows) = (false, 0);

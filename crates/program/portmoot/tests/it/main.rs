@@ -160,6 +160,7 @@ mod tls;
 mod tmux;
 mod tokens;
 mod told_truly;
+mod tool_approvals;
 mod twelve;
 mod uri_collisions;
 mod wires;

@@ -380,6 +380,7 @@ impl ServerTask {
             updated_ms,
             ttl_ms,
             poll_ms,
+            awaits_approval: false,
         })
     }
 

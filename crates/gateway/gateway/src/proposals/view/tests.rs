@@ -80,6 +80,11 @@ fn a_caller_is_told_what_to_wait_for() {
         View::at(&pending, Form::Legacy, 0).verdict(),
         waiting(&pending)
     );
+    let running = waiting(&proposal("tools/call", ProposalState::Running));
+    assert!(
+        running.contains("runs now") && !running.contains("needs approval"),
+        "{running}"
+    );
     let body = View::at(&pending, Form::Legacy, 0).still_waiting();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["_meta"]["portmoot/proposal"], pending.id.to_string());
@@ -137,7 +142,10 @@ fn a_task_has_the_answer_of_its_form_and_else_words() {
     let rejected = proposal("tools/call", ProposalState::Rejected);
     assert!(standing(&rejected, Form::Legacy).contains("rejected by boss"));
     let done = with_answer(proposal("tools/call", ProposalState::Completed), RESULT);
-    assert_eq!(standing(&done, Form::Legacy), r#"{"content":[]}"#);
+    assert_eq!(
+        standing(&done, Form::Legacy),
+        r#"{"content":[],"_meta":{"io.modelcontextprotocol/tool-approval-disposition":"approved-executed"}}"#
+    );
     assert!(standing(&done, Form::Modern).contains(r#""resultType":"complete""#));
     let failed = with_answer(proposal("tools/call", ProposalState::Failed), ERROR);
     assert_eq!(
@@ -149,6 +157,72 @@ fn a_task_has_the_answer_of_its_form_and_else_words() {
         (task.task().created_ms, task.task().updated_ms, task.id()),
         (5, 8, task.task().id)
     );
+}
+
+#[test]
+fn a_task_that_is_over_names_what_became_of_its_call() {
+    let disposition = |proposal: &ProposalView| {
+        let view = View::at(proposal, Form::Modern, 0);
+        let OperationState::Result(result) = view.task().standing else {
+            return None;
+        };
+        let result: serde_json::Value = serde_json::from_slice(result).unwrap();
+        let is_denied = result["_meta"]
+            .get("io.modelcontextprotocol/authorization")
+            .is_some();
+        let name = &result["_meta"]["io.modelcontextprotocol/tool-approval-disposition"];
+        assert_eq!(is_denied, name == "denied-not-executed", "{result}");
+        name.as_str().map(str::to_owned)
+    };
+    let wrong = r#"{"jsonrpc":"2.0","id":5,"result":{"content":[],"isError":true}}"#;
+    let of = |state| proposal("tools/call", state);
+    for (proposal, name) in [
+        (of(ProposalState::Rejected), Some("denied-not-executed")),
+        (of(ProposalState::Expired), Some("denied-not-executed")),
+        (of(ProposalState::Failed), Some("outcome-unknown")),
+        (of(ProposalState::Completed), Some("approved-executed")),
+        (
+            with_answer(of(ProposalState::Completed), RESULT),
+            Some("approved-executed"),
+        ),
+        (
+            with_answer(of(ProposalState::Completed), wrong),
+            Some("execution-error"),
+        ),
+        (with_answer(of(ProposalState::Failed), ERROR), None),
+        (
+            with_answer(proposal("prompts/get", ProposalState::Completed), RESULT),
+            None,
+        ),
+        (of(ProposalState::Pending), None),
+        (of(ProposalState::Withdrawn), None),
+    ] {
+        let state = proposal.state;
+        assert_eq!(disposition(&proposal).as_deref(), name, "{state}");
+    }
+    // Of a run without an answer it says that, too.
+    let words = View::at(&of(ProposalState::Failed), Form::Modern, 0).verdict();
+    assert!(words.contains("is not known"), "{words}");
+}
+
+#[test]
+fn the_state_of_a_task_names_nobody() {
+    for state in [
+        ProposalState::Pending,
+        ProposalState::Running,
+        ProposalState::Withdrawn,
+    ] {
+        let mut proposal = proposal("tools/call", state);
+        proposal.reason = Some(Arc::from("not today"));
+        proposal.deciders = vec![ParticipantId::new("boss").unwrap()];
+        let view = View::at(&proposal, Form::Modern, 0);
+        let task = view.task();
+        let message = task.message.unwrap();
+        for word in ["boss", "not today", "echo"] {
+            assert!(!message.contains(word), "{state}: {message}");
+        }
+        assert_eq!(task.awaits_approval, state == ProposalState::Pending);
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ const TASK: TaskView<'_> = TaskView {
     updated_ms: 1_756_216_801_500,
     ttl_ms: Some(300_000),
     poll_ms: None,
+    awaits_approval: false,
 };
 /// The times that all tasks of these tests have.
 const TIMES: &str =
@@ -48,6 +49,46 @@ fn a_created_task_is_nested_or_flat() {
             r#"{{"resultType":"task","taskId":"0f","status":"working","statusMessage":"waits for \"approval\"",{TIMES},"ttlMs":300000,"pollIntervalMs":500}}"#
         )
     );
+}
+
+#[test]
+fn a_task_that_waits_for_approval_says_that_its_call_is_denied_until_then() {
+    let task = TaskView {
+        awaits_approval: true,
+        ..TASK
+    };
+    let denial = r#""io.modelcontextprotocol/authorization":{"reason":"insufficient_authorization","remediation":"available","remediationHints":[{"type":"task"}]}"#;
+    let both = format!(
+        r#""_meta":{{"io.modelcontextprotocol/model-immediate-response":"wait",{denial}}}"#
+    );
+    let alone = format!(r#""_meta":{{{denial}}}"#);
+    for (written, form, meta) in [
+        (
+            created(&task, Form::Legacy, Some("wait")),
+            "{\"task\":{",
+            &both,
+        ),
+        (
+            created(&task, Form::Modern, Some("wait")),
+            "{\"resultType\":\"task\",",
+            &alone,
+        ),
+        (get(&task, Form::Legacy), "{\"taskId\":", &alone),
+        (
+            get(&task, Form::Modern),
+            "{\"resultType\":\"complete\",",
+            &alone,
+        ),
+    ] {
+        let written = text(written);
+        assert!(
+            written.starts_with(form) && written.ends_with(&format!("{meta}}}")),
+            "{written}"
+        );
+    }
+    // Notifications and lists have the task alone.
+    assert!(!text(write::changed(&task, Form::Modern)).contains("_meta"));
+    assert!(!text(cancelled(&task, Form::Legacy)).contains("_meta"));
 }
 
 #[test]

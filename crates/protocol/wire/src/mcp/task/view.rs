@@ -84,6 +84,8 @@ pub struct TaskView<'a> {
     pub ttl_ms: Option<u64>,
     /// The time to wait between two polls.
     pub poll_ms: Option<u64>,
+    /// Whether it is a call that is not made before it is approved.
+    pub awaits_approval: bool,
 }
 
 impl TaskView<'_> {

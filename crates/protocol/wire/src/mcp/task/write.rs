@@ -4,6 +4,7 @@ use json::{JsonError, Object, Span};
 use model::{Form, Method, Notice, Payload};
 
 use super::view::{OperationState, TaskView};
+use crate::mcp::approval::{Remedy, write_denial};
 use crate::mcp::meta;
 use crate::time::rfc3339;
 
@@ -20,14 +21,11 @@ pub fn created(task: &TaskView<'_>, form: Form, immediate: Option<&str>) -> Vec<
         Form::Modern => {
             result.text("resultType", "task");
             write_task(result, task, Form::Modern);
+            write_meta(result, task, None);
         }
         Form::Legacy => {
             result.object("task", |object| write_task(object, task, Form::Legacy));
-            if let Some(text) = immediate {
-                result.object("_meta", |keys| {
-                    keys.text(IMMEDIATE, text);
-                });
-            }
+            write_meta(result, task, immediate);
         }
     })
 }
@@ -35,13 +33,29 @@ pub fn created(task: &TaskView<'_>, form: Form, immediate: Option<&str>) -> Vec<
 /// The result of `tasks/get`. In the extension it contains the questions, the result or the error.
 #[must_use]
 pub fn get(task: &TaskView<'_>, form: Form) -> Vec<u8> {
-    match form {
-        Form::Legacy => legacy(task),
-        Form::Modern => json::object(|result| {
-            result.text("resultType", "complete");
-            write_with_outcome(result, task);
-        }),
+    json::object(|result| {
+        match form {
+            Form::Legacy => write_task(result, task, Form::Legacy),
+            Form::Modern => {
+                result.text("resultType", "complete");
+                write_with_outcome(result, task);
+            }
+        }
+        write_meta(result, task, None);
+    })
+}
+
+/// Adds the text for the caller's model, and that the call is denied until it is approved.
+fn write_meta(result: &mut Object<'_>, task: &TaskView<'_>, immediate: Option<&str>) {
+    if immediate.is_none() && !task.awaits_approval {
+        return;
     }
+    result.object("_meta", |keys| {
+        keys.optional_text(IMMEDIATE, immediate);
+        if task.awaits_approval {
+            write_denial(keys, Remedy::Task);
+        }
+    });
 }
 
 /// The params of `notifications/tasks/status` (2025-11-25) or `notifications/tasks` (extension).
