@@ -7,6 +7,7 @@ pub(crate) mod approvals;
 pub(crate) mod content;
 pub mod decide;
 pub(crate) mod describe;
+pub(crate) mod hold;
 pub(crate) mod journal;
 pub mod kept;
 pub(crate) mod open;

@@ -9,7 +9,7 @@ use crate::dispatch::Dispatch;
 use crate::incoming::Names;
 use crate::link::Passed;
 use crate::live::{Effect, Server};
-use crate::proposals::{announce, answer, decide, journal, open};
+use crate::proposals::{announce, answer, decide, hold, journal};
 use crate::record::Record;
 use crate::tasks::{book, notices};
 use crate::{
@@ -76,7 +76,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             to,
             server,
             own,
-        } => open::held(dispatch, &call, &to, &server, own),
+        } => hold::held(dispatch, &call, &to, &server, own),
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
         Effect::Pause {
             call,

@@ -12,6 +12,7 @@ fn number(raw: &str) -> Decimal {
 fn check(test: &ValueTest, raw: &str, expect: Fit) {
     let canonical = json::canonical(raw.as_bytes()).unwrap();
     assert_eq!(test.fit(&canonical), expect, "{} {raw}", test.words());
+    assert_eq!(test.holds(&canonical), expect == Fit::Held, "{raw}");
 }
 
 #[test]

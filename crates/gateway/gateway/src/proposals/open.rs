@@ -1,28 +1,23 @@
-//! Openings of proposals: by an envelope, or by a held call.
+//! Openings of proposals, and the definitions that they show.
 
 use std::sync::Arc;
 
 use model::{
-    Answer, Digest, Form, Method, MethodFacts, OperationId, ParticipantId, Refusal, RefusalCode,
-    Request, Target,
+    Digest, Form, Method, MethodFacts, OperationId, ParticipantId, Refusal, RefusalCode, Request,
 };
-use platform::{millis, random, unix_ms};
-use topic::{End, Terms};
+use platform::{millis, unix_ms};
+use topic::Terms;
 use upstream::{Manifest, Session, curation::Author};
-use wire::mcp::{relay, task};
 use wire::mcpx::{Envelope, NESTING_MAX, check};
 
+use super::approvals;
 use super::content::{self, Proposed};
 use super::waiting;
-use super::{answer, approvals};
-use crate::live::{ConfiguredServer, Event, ProposalView, Server};
+use crate::live::Server;
 use crate::proposals::kept::OpenedProposal;
 use store::recorder::RecordPermit;
 
-use crate::accounts;
-use crate::{
-    call::Call, curation, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit,
-};
+use crate::{call::Call, curation, dispatch::Dispatch, link::Link, record::Record, unfit};
 
 /// The objects that lie around params in an envelope: itself, and its payload.
 const AROUND: usize = 2;
@@ -89,151 +84,17 @@ fn terms_of(
 }
 
 /// Proposal that a participant wants to make.
-struct Wanted<'w> {
-    by: &'w ParticipantId,
-    to: Vec<ParticipantId>,
-    method: &'w str,
-    context: Option<&'w str>,
-    envelope: String,
-    params: Option<String>,
+pub(super) struct Wanted<'w> {
+    pub(super) by: &'w ParticipantId,
+    pub(super) to: Vec<ParticipantId>,
+    pub(super) method: &'w str,
+    pub(super) context: Option<&'w str>,
+    pub(super) envelope: String,
+    pub(super) params: Option<String>,
     /// The held call.
-    call: Option<OperationId>,
+    pub(super) call: Option<OperationId>,
     /// The length of the envelope that proposes; 0 if there is none.
-    envelope_bytes: usize,
-}
-
-/// Holds a call as a proposal. Where its caller has an account, a session of its own says first
-/// what would be called.
-pub(crate) fn held(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    to: &ParticipantId,
-    server: &Server,
-    own: Option<Arc<str>>,
-) {
-    let by = &call.link.participant.id;
-    let has_account = |server: &&Arc<ConfiguredServer>| {
-        server
-            .callers
-            .as_ref()
-            .is_some_and(|callers| callers.is_connected(by))
-    };
-    let Some(at) = server.upstream().filter(has_account) else {
-        return hold(dispatch, call, to, server, own);
-    };
-    // An effect does not wait, and a session may take long to open.
-    let dispatch = Arc::clone(dispatch);
-    let call = Arc::clone(call);
-    let at = Arc::clone(at);
-    let to = to.clone();
-    tokio::spawn(async move {
-        let opened = at.upstream.session(&call.caller()).await;
-        match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
-            Ok(own) => dispatch.proceed(call.id, move |dispatch, call| {
-                hold(dispatch, call, &to, &Server::Upstream(at), own);
-            }),
-            Err(refusal) => {
-                dispatch.take(Event::Unproposable {
-                    held: call.id,
-                    end: End::Failed(Box::new(refusal)),
-                });
-            }
-        }
-    });
-}
-
-/// Proposes a held call, or says why not. Its steps from inside the effect are the shell's answer to
-/// it: the topic waits for one of them.
-fn hold(
-    dispatch: &Arc<Dispatch>,
-    call: &Arc<Call>,
-    to: &ParticipantId,
-    server: &Server,
-    own: Option<Arc<str>>,
-) {
-    let shown = match call.shown() {
-        Ok(shown) => shown,
-        Err(refusal) => {
-            let end = End::Failed(Box::new(refusal.clone()));
-            dispatch.take(Event::Unproposable { held: call.id, end });
-            return;
-        }
-    };
-    let whole = match completed(shown, server, own.as_deref()) {
-        Ok(whole) => whole,
-        Err(refusal) => {
-            Record(dispatch).unfit(call, to);
-            dispatch.take(Event::Unproposable {
-                held: call.id,
-                end: unfit::passed(call, refusal),
-            });
-            return;
-        }
-    };
-    let shown = whole.as_ref().unwrap_or(shown);
-    if let Some(end) = unfit_of(call, shown, server, own.as_deref()) {
-        Record(dispatch).unfit(call, to);
-        dispatch.take(Event::Unproposable { held: call.id, end });
-        return;
-    }
-    // The proposal is the task, if the caller gets one.
-    let plain = task::plain(shown);
-    let request: &Request = plain.as_ref().unwrap_or(shown);
-    let wanted = Wanted {
-        by: &call.link.participant.id,
-        to: vec![to.clone()],
-        method: request.method.as_str(),
-        context: own
-            .as_deref()
-            .or_else(|| request.target.as_ref().and_then(Target::context)),
-        // A held call has no envelope: its id must equal none that a participant chooses.
-        envelope: format!("{:032x}", u128::from_le_bytes(random())),
-        params: relay::legacy_params(request, own.as_deref()),
-        call: Some(call.id),
-        envelope_bytes: 0,
-    };
-    let definition = tool_of(server, wanted.by, wanted.method, wanted.context);
-    match open(dispatch, wanted, definition) {
-        Ok(opening) => {
-            let narrowing = call.narrowing();
-            let repeated = dispatch.with(|topic| topic.repeated_by(&opening.terms, narrowing));
-            if let Some(proposal) = repeated {
-                return repeat(dispatch, call, &opening, &proposal);
-            }
-            let park_ms = match call.parks {
-                Parks::Task => dispatch.context.now_ms(),
-                Parks::Retry | Parks::Words => dispatch.hold_until_ms(),
-            };
-            let Opening {
-                id: proposal,
-                content,
-                terms,
-            } = opening;
-            dispatch.take(Event::Propose {
-                proposal,
-                terms: Box::new(terms),
-                content,
-                held: call.id,
-                park_ms,
-            });
-        }
-        Err(refusal) => {
-            dispatch.take(Event::Unproposable {
-                held: call.id,
-                end: End::Failed(Box::new(refusal)),
-            });
-        }
-    }
-}
-
-/// Answers a held call that repeats a proposal, so that a caller which asks again opens no second
-/// one.
-fn repeat(dispatch: &Arc<Dispatch>, call: &Call, opening: &Opening, proposal: &ProposalView) {
-    Record(dispatch).repeated(proposal, &opening.content, call.id);
-    dispatch.take(Event::Unproposable {
-        held: call.id,
-        end: answer::repeats(dispatch, call, proposal),
-    });
+    pub(super) envelope_bytes: usize,
 }
 
 /// A call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays
@@ -252,22 +113,6 @@ pub(crate) fn completed(
         }
         None => Ok(None),
     }
-}
-
-/// The end of a held call whose arguments do not fit.
-fn unfit_of(
-    call: &Call,
-    shown: &Request,
-    server: &Server,
-    own: Option<&str>,
-) -> Option<End<Answer>> {
-    let server = server.upstream().filter(|_| call.request.calls_tool())?;
-    let session = server.upstream.open_session(&call.caller());
-    let known = || server.manifest_for(&call.link.participant.id, call.link.form);
-    let manifest = session.map_or_else(known, |session| session.manifest());
-    server
-        .validates(&manifest)
-        .then(|| unfit::end(call, shown, &manifest, own))?
 }
 
 /// The proposal that an envelope makes whose payload agrees with its kind.
@@ -332,7 +177,15 @@ fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
     })
 }
 
-fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
+/// Opens a proposal, or records why that cannot be.
+///
+/// # Errors
+/// Why it cannot be proposed.
+pub(super) fn open(
+    dispatch: &Dispatch,
+    wanted: Wanted<'_>,
+    tool: Option<String>,
+) -> Result<Opening, Refusal> {
     let by = wanted.by;
     let to = wanted.to.clone();
     let act = (wanted.method, wanted.context);
@@ -523,7 +376,7 @@ pub(crate) fn definition(
     tool_of(&addressee(dispatch, to)?, by, method, context)
 }
 
-fn tool_of(
+pub(super) fn tool_of(
     server: &Server,
     by: &ParticipantId,
     method: &str,

@@ -185,15 +185,15 @@ fn a_client_without_tasks_is_told_that_its_call_waits() {
     let odd = odd();
     let reviewed = reviewed(&odd);
     let agent = Client::of(&reviewed.gateway, &token("agent"));
-    let told = agent.call("tools_echo", json!({ "text": "x" }));
-    assert_eq!(told["isError"], true, "{told}");
+    let said = agent.call("tools_echo", json!({ "text": "x" }));
+    assert_eq!(said["isError"], true, "{said}");
     assert_eq!(
-        told["_meta"][DENIAL],
+        said["_meta"][DENIAL],
         json!({ "reason": "insufficient_authorization", "remediation": "undisclosed" })
     );
-    // Who was told so and calls again nevertheless is told the same at once.
+    // A caller that knows and calls again nevertheless has the same answer at once.
     let again = agent.call("tools_echo", json!({ "text": "x" }));
-    assert_eq!(again["_meta"], told["_meta"]);
+    assert_eq!(again["_meta"], said["_meta"]);
     assert_eq!(pending(&reviewed), 1);
 }
 
@@ -238,8 +238,8 @@ fn a_repeated_call_gets_the_same_task() {
     }
     // Another client of the same participant, in the form of its revision.
     let agent = Client::of(&reviewed.gateway, &token("agent"));
-    let told = agent.call("tools_echo", json!({ "text": "one" }));
-    assert_eq!(&told["_meta"]["portmoot/proposal"], id, "{told}");
+    let said = agent.call("tools_echo", json!({ "text": "one" }));
+    assert_eq!(&said["_meta"]["portmoot/proposal"], id, "{said}");
     let mut params = call("tools_echo", "one");
     params["task"] = json!({});
     let made = agent.ask("tools/call", params);
@@ -299,18 +299,18 @@ fn a_modern_client_without_tasks_that_repeats_its_call_comes_back_for_the_same_a
     let reviewed = reviewed(&odd);
     let first = ask(&reviewed, "tools/call", call("tools_echo", "one"));
     let agent = token("agent");
-    let told = modern(
+    let said = modern(
         &reviewed.gateway,
         Some(&agent),
         "tools/call",
         call("tools_echo", "one"),
     );
-    let told = told.json()["result"].clone();
-    assert_eq!(told["resultType"], "input_required", "{told}");
+    let said = said.json()["result"].clone();
+    assert_eq!(said["resultType"], "input_required", "{said}");
     assert_eq!(pending(&reviewed), 1);
     approve(&reviewed, &first);
     let mut params = call("tools_echo", "one");
-    params["requestState"] = told["requestState"].clone();
+    params["requestState"] = said["requestState"].clone();
     let done = modern(&reviewed.gateway, Some(&agent), "tools/call", params).json();
     assert_eq!(done["result"]["content"][0]["text"], "one", "{done}");
     assert_eq!(reviewed.executed(), 1);
