@@ -1,6 +1,6 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::by_rule::decided_by::{code_of, decider, rule_of};
+use gateway::by_rule::decided_by::{code_of, decider, notes_of, rule_of};
 use gateway::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,7 @@ pub(crate) async fn approve(
     Body(Approval {
         digest: shown,
         arguments,
+        note,
     }): Body<Approval>,
 ) -> ApiResult<Json<Proposal>> {
     let arguments = arguments.map(|raw| raw.get().to_owned());
@@ -97,6 +98,7 @@ pub(crate) async fn approve(
         .decide(Choice::Approve {
             digest: digest(&shown)?,
             arguments,
+            note,
         })
         .await
 }
@@ -236,9 +238,20 @@ pub(crate) struct Proposal {
     code: Option<String>,
     /// The reason for its state, in words.
     reason: Option<String>,
+    /// What reviewers said to the proposer with their approvals, in the order of these.
+    notes: Vec<ReviewerNote>,
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]
     answer: Option<Box<RawValue>>,
+}
+
+/// The note of a reviewer with an approval.
+#[derive(Serialize, ToSchema)]
+struct ReviewerNote {
+    /// The reviewer.
+    by: String,
+    /// The note.
+    note: String,
 }
 
 /// Proposals.
@@ -257,6 +270,8 @@ pub(crate) struct Approval {
     /// Arguments for the tool in place of the proposed ones.
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Box<RawValue>>,
+    /// A note for the proposer, in words; at most 4096 bytes.
+    pub note: Option<String>,
 }
 
 /// A rejection.
@@ -266,7 +281,7 @@ pub(crate) struct Rejection {
     /// The reason, from a list: `arguments` (the call itself, as its arguments show it) or
     /// `context` (the moment or the context, which no argument shows).
     pub code: Option<String>,
-    /// The reason, in words for the proposer.
+    /// The reason, in words for the proposer; at most 4096 bytes.
     pub reason: Option<String>,
 }
 
@@ -274,7 +289,7 @@ pub(crate) struct Rejection {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Withdrawal {
-    /// The reason, in words for the record.
+    /// The reason, in words for the record; at most 4096 bytes.
     pub reason: Option<String>,
 }
 
@@ -320,6 +335,13 @@ impl Proposal {
             edited: edited.and_then(raw),
             code: code_of(view).map(str::to_owned),
             reason: view.reason.as_deref().map(str::to_owned),
+            notes: notes_of(view)
+                .iter()
+                .map(|one| ReviewerNote {
+                    by: one.by.to_string(),
+                    note: one.note.to_owned(),
+                })
+                .collect(),
             answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),
         }
     }

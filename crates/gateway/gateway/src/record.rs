@@ -266,8 +266,9 @@ impl<'d> Record<'d> {
         } else {
             ""
         };
+        let note = note_words(ruling);
         let why = format!(
-            "{}, proposed by {}{edited}",
+            "{}, proposed by {}{edited}{note}",
             words_of_approvals(proposal),
             opened.by
         );
@@ -316,6 +317,8 @@ impl<'d> Record<'d> {
         } else {
             format!("{why}; before: {}", words_of_approvals(proposal))
         };
+        let note = proposal.ruling.as_deref().map(note_words);
+        let why = why + &note.unwrap_or_default();
         let by = decider(proposal).unwrap_or_default();
         let payload = params.map(str::as_bytes);
         let entry = self.entry(by, PROPOSAL, Word::Approved);
@@ -468,6 +471,13 @@ pub(crate) fn why_of(verdict: &Verdict, rule: Option<&str>) -> Option<String> {
         }
         Verdict::Held { .. } | Verdict::Admitted { .. } | Verdict::Refused(_) => None,
     }
+}
+
+/// The note of a reviewer with an approval, as the end of a text.
+fn note_words(ruling: &Ruling) -> String {
+    let note = ruling.note.as_deref();
+    note.map(|note| format!("; note: {note}"))
+        .unwrap_or_default()
 }
 
 /// The kind of a client's request, as it was asked for.

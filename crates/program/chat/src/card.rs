@@ -68,6 +68,10 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
     if let Some(approvals) = approvals(proposal) {
         card.line(CardPart::Fact, approvals);
     }
+    for note in &proposal.notes {
+        let text = format!("note by {}: {}", note.by, note.note);
+        card.line(CardPart::Fact, visible::line(&text));
+    }
     card.line(CardPart::Mark, ToolEffects::of(proposal).words());
     let marks = marks(proposal, around.is_here);
     if !marks.is_empty() {

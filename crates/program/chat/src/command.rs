@@ -9,7 +9,7 @@ pub(crate) const HELP: &str = "\
 /call WHO TOOL [{arguments}]  call a tool, or propose the call if you may only propose
 /proposals                    list the proposals that wait for a decision
 /show ID                      show one of them in full; ID may be its number, or the beginning of its id
-/approve ID                   approve a proposal: it runs once, on your authority
+/approve ID [NOTE]            approve a proposal: it runs once, on your authority; the note is for its proposer
 /reject ID [REASON]           reject a proposal
 /edit ID [{arguments}]        approve a proposal with other arguments; without them, in your editor
 /allow ID 15m|1h|8h           approve a proposal, and allow its proposer the same call for a time
@@ -49,8 +49,13 @@ pub(crate) enum ChatCommand<'l> {
     Proposals,
     /// `/show ID`
     Show(&'l str),
-    /// `/approve ID`
-    Approve(&'l str),
+    /// `/approve ID [NOTE]`
+    Approve {
+        /// The proposal.
+        which: &'l str,
+        /// The note for its proposer, may be empty.
+        note: &'l str,
+    },
     /// `/reject ID [REASON]` or `/withdraw ID [REASON]`
     End {
         /// The proposal's number, or the beginning of its id.
@@ -133,7 +138,10 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
             ChatCommand::Invalid("Name a proposal: its number or its id.")
         }
         ("show", which) => ChatCommand::Show(which),
-        ("approve", which) => ChatCommand::Approve(which),
+        ("approve", which) => ChatCommand::Approve {
+            which,
+            note: further,
+        },
         ("reject", which) => ChatCommand::End {
             which,
             withdraw: false,
@@ -239,7 +247,11 @@ mod tests {
                 r#"Call { target: "w", name: "t", arguments: RawValue({}) }"#,
             ),
             ("/proposals", "Proposals"),
-            ("/approve 1", r#"Approve("1")"#),
+            ("/approve 1", r#"Approve { which: "1", note: "" }"#),
+            (
+                "/approve 1 only  today",
+                r#"Approve { which: "1", note: "only  today" }"#,
+            ),
             (
                 "/reject 1 too  bold",
                 r#"End { which: "1", withdraw: false, reason: "too  bold" }"#,

@@ -61,6 +61,7 @@ pub enum Edit {
 #[allow(missing_docs)]
 pub enum Decide {
     Approve,
+    ApproveWithNote,
     Reject,
     Edit,
     EditOutside,
@@ -256,6 +257,12 @@ pub const KEYS: &[Binding] = &[
         &["a"],
         Deed::Decide(Decide::Approve),
         "approve; what may be destructive needs y as a second key",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["A"],
+        Deed::Decide(Decide::ApproveWithNote),
+        "approve, with a note for the proposer",
     ),
     key(
         KeyContext::Inbox,

@@ -36,7 +36,7 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{Api, ApiRefusal, ApiReply, ProposalDetails};
+pub use api::{Api, ApiRefusal, ApiReply, NoteDetails, ProposalDetails, approval_body};
 pub use card::approvals;
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;

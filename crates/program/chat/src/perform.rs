@@ -266,9 +266,11 @@ async fn approve(
         number,
         digest,
         arguments,
+        note: words,
         allow,
     } = approval;
-    let mut proposal = match api::approve(api, id, digest, arguments.as_deref()).await {
+    let body = api::approval_body(digest, arguments.as_deref(), words.as_deref());
+    let mut proposal = match api::approve(api, id, body).await {
         Ok(proposal) => proposal,
         Err(refused) => {
             let entry = trouble(format!("! #{number} was not approved: {refused}"));

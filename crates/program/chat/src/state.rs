@@ -163,6 +163,8 @@ pub struct Approval {
     pub digest: String,
     /// Arguments in place of the proposed ones.
     pub arguments: Option<String>,
+    /// Note for the proposer.
+    pub note: Option<String>,
     /// Grant that goes with it, if there is one.
     pub allow: Option<Allow>,
 }
@@ -219,6 +221,13 @@ pub enum Prompt {
         /// Whether it is withdrawn.
         withdraw: bool,
         /// The reason so far.
+        line: Typing,
+    },
+    /// The note that goes with an approval.
+    Note {
+        /// The proposal.
+        id: String,
+        /// The note so far.
         line: Typing,
     },
     /// Other arguments.

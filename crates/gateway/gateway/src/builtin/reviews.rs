@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
-use crate::by_rule::decided_by::{code_of, decider, rule_of};
+use crate::by_rule::decided_by::{code_of, decider, notes_of, rule_of};
 use crate::live::{ProposalView, Topic};
 use crate::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};
@@ -46,6 +46,7 @@ struct ApproveArguments {
     id: String,
     digest: String,
     arguments: Option<Box<RawValue>>,
+    note: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,10 +112,20 @@ pub(super) struct ShownProposal {
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// What reviewers said with their approvals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<ShownNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_begins: Option<String>,
+}
+
+/// The note of a reviewer, as a model sees it.
+#[derive(Serialize)]
+struct ShownNote {
+    by: String,
+    note: String,
 }
 
 /// The outcome of a decision.
@@ -216,6 +227,7 @@ pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<
         id,
         digest: seen,
         arguments,
+        note,
     } = arguments::read(&call.request)?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
     decide(
@@ -225,6 +237,7 @@ pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<
         Choice::Approve {
             digest: digest(&seen)?,
             arguments,
+            note,
         },
         APPROVED,
     )
@@ -352,6 +365,13 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         edited: raw(edited),
         code: code_of(proposal),
         reason: proposal.reason.as_deref().map(text),
+        notes: notes_of(proposal)
+            .iter()
+            .map(|one| ShownNote {
+                by: text(one.by.as_str()),
+                note: text(one.note),
+            })
+            .collect(),
         answer: answer.and_then(safe_text::raw),
         answer_begins: long.map(|long| safe_text::beginning(long, ANSWER_BYTES_MAX)),
     }

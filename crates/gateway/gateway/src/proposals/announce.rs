@@ -15,7 +15,9 @@ use super::{
     content::{Proposed, Ruling},
     journal,
 };
-use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of};
+use crate::by_rule::decided_by::{
+    ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
+};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
 use crate::proposals::kept::OpenedProposal;
@@ -335,6 +337,8 @@ struct State<'p> {
     reason: Option<&'p str>,
     /// The reason that its reviewer chose from the list.
     code: Option<&'p str>,
+    /// Notes of the reviewers with their approvals.
+    notes: Vec<ApprovalNote<'p>>,
     /// The envelope that fulfils it: its answer names that one, not the proposal.
     fulfilment: Option<&'p str>,
     /// Whether other params run than the proposed ones.
@@ -357,6 +361,7 @@ impl<'p> State<'p> {
             rule: None,
             reason: None,
             code: None,
+            notes: Vec::new(),
             fulfilment: None,
             edited: false,
             approvals: 1,
@@ -393,6 +398,7 @@ impl<'p> State<'p> {
             rule,
             reason,
             code: code_of(proposal),
+            notes: notes_of(proposal),
             fulfilment,
             edited,
             absent,
@@ -416,6 +422,7 @@ impl<'p> State<'p> {
                 .optional_text("code", self.code)
                 .optional_text("reason", self.reason)
                 .optional_text("fulfilment", self.fulfilment);
+            write_notes(&self.notes, payload);
             if self.edited {
                 payload.bool("edited", true);
             }

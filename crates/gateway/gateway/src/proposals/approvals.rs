@@ -110,7 +110,7 @@ pub(super) fn restored(dispatch: &Dispatch, kept: &KeptProposal) -> Vec<CountedA
             by,
             outside: is_operator.then(|| Arc::new(Capabilities::full())),
             shown,
-            ruling: Arc::new(ruling),
+            ruling: Arc::new(ruling.noted(one.note.clone())),
         });
     }
     all

@@ -211,7 +211,8 @@ fn in_inbox(state: &mut ChatState, deed: Deed) -> Vec<Action> {
 
 fn decided(state: &mut ChatState, how: Decide, id: &str) -> Vec<Action> {
     match how {
-        Decide::Approve => return decide::approve(state, id),
+        Decide::Approve => return decide::approve(state, id, ""),
+        Decide::ApproveWithNote => decide::ask_note(state, id),
         Decide::Edit => return decide::edit(state, id, false),
         Decide::EditOutside => return decide::edit(state, id, true),
         Decide::Reject => decide::ask_reason(state, id, false),
@@ -231,6 +232,9 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         Some(Prompt::Reason { id, withdraw, line }) if key.code == KeyCode::Enter => {
             decide::end(state, &id, withdraw, line.text())
         }
+        Some(Prompt::Note { id, line }) if key.code == KeyCode::Enter => {
+            decide::approve(state, &id, line.text())
+        }
         Some(Prompt::Arguments { id, line }) if key.code == KeyCode::Enter => {
             decide::with_arguments(state, &id, line.text())
         }
@@ -241,6 +245,11 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         }) => {
             edit(&mut line, key);
             state.prompt = Some(Prompt::Reason { id, withdraw, line });
+            Vec::new()
+        }
+        Some(Prompt::Note { id, mut line }) => {
+            edit(&mut line, key);
+            state.prompt = Some(Prompt::Note { id, line });
             Vec::new()
         }
         Some(Prompt::Arguments { id, mut line }) => {
@@ -295,9 +304,14 @@ fn edit(line: &mut Typing, key: KeyEvent) -> bool {
 pub(super) fn paste(state: &mut ChatState, text: &str) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let fits = match (&mut state.prompt, state.focus) {
-        (Some(Prompt::Reason { line, .. } | Prompt::Arguments { line, .. }), _) => {
-            line.insert(&text)
-        }
+        (
+            Some(
+                Prompt::Reason { line, .. }
+                | Prompt::Note { line, .. }
+                | Prompt::Arguments { line, .. },
+            ),
+            _,
+        ) => line.insert(&text),
         (None, Focus::Talk) => state.line.insert(&text),
         (Some(Prompt::Time { .. } | Prompt::Sure { .. }), _) | (None, Focus::Inbox) => true,
     };

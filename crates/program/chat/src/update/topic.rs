@@ -314,7 +314,12 @@ fn arrived(state: &mut ChatState, item: &InboxItem) {
 /// Drops a question about a proposal that does not wait any more.
 fn drop_stale_prompt(state: &mut ChatState) {
     let id = match &state.prompt {
-        Some(Prompt::Reason { id, .. } | Prompt::Arguments { id, .. } | Prompt::Time { id }) => id,
+        Some(
+            Prompt::Reason { id, .. }
+            | Prompt::Note { id, .. }
+            | Prompt::Arguments { id, .. }
+            | Prompt::Time { id },
+        ) => id,
         Some(Prompt::Sure { approval, .. }) => &approval.id,
         None => return,
     };

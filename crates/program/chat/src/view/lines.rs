@@ -94,6 +94,7 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
         (Some(Prompt::Reason { .. }), _) => {
             "Enter decides, with or without a reason; Esc goes back"
         }
+        (Some(Prompt::Note { .. }), _) => "Enter approves, with or without a note; Esc goes back",
         (Some(Prompt::Arguments { .. }), _) => "Enter goes on, Esc goes back",
         (Some(Prompt::Time { .. }), _) => "1, 2 or 3 goes on, any other key goes back",
         (None, Focus::Talk) => {
@@ -145,6 +146,11 @@ pub(super) fn input(
                 buffer,
             )
         }
+        Some(Prompt::Note { id, line }) => typed(
+            &format!("approve #{}, note: ", state.inbox.number_of(id)),
+            line,
+            buffer,
+        ),
         Some(Prompt::Arguments { line, .. }) => typed("arguments: ", line, buffer),
         Some(Prompt::Time { id }) => {
             let by = state

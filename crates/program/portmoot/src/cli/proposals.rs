@@ -57,6 +57,9 @@ pub(crate) enum ProposalsCommand {
         /// Replacement arguments, a JSON object
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
+        /// Note for the proposer, which goes with the answer
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
         /// Edit the arguments in $VISUAL or $EDITOR before you are asked
         #[arg(long, conflicts_with_all = ["arguments", "digest", "yes"])]
         edit: bool,
