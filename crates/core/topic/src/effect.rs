@@ -378,6 +378,11 @@ pub enum Effect<H: Handles> {
         /// The shell's part of the approval.
         ruling: H::Ruling,
     },
+    /// Other participants look at a proposal than before.
+    Claimed {
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+    },
     /// A proposal runs now, once: in this step with a held call, else with
     /// [`Event::Execute`](crate::Event::Execute) at the servers named here, else by a participant
     /// that answers in the room.

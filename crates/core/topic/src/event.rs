@@ -13,7 +13,7 @@ use model::{
     ParticipantId, Refusal,
 };
 
-use crate::{Audience, Handles, ServerLists};
+use crate::{Audience, Handles, ServerLists, claims::Claiming};
 pub use brake::Brake;
 pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
@@ -200,6 +200,11 @@ pub enum Event<'a, H: Handles> {
         /// The shell's part of the decision.
         ruling: H::Ruling,
     },
+    /// A participant looks at a proposal, for others who may decide to see, from now on or for longer.
+    /// It ends by itself after [`CLAIM_MS`](crate::CLAIM_MS), with the proposal, and when its holder
+    /// leaves the topic or may not decide any more. The verdict is
+    /// [`Verdict::Refused`](crate::Verdict::Refused) if the participant may not decide.
+    Claim(Claiming<'a>),
     /// A pending proposal that had no definition of its tool has one now: its server lists the tool
     /// for the first time. Reviewers are shown it from now on, and decide about it.
     Describe {

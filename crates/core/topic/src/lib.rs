@@ -67,6 +67,7 @@ mod audience;
 mod brakes;
 mod bucket;
 mod catalog;
+mod claims;
 mod config;
 mod deadlines;
 mod decide;
@@ -110,6 +111,7 @@ pub use admission::{BuiltinTool, RequestWay};
 pub use audience::{Audience, Listener, Reach};
 pub use brakes::BRAKES_MAX;
 pub use catalog::{Route, UpstreamIndex};
+pub use claims::{CLAIM_MS, CLAIMS_MAX, CLAIMS_PER_PARTICIPANT_MAX, Claim, Claiming};
 pub use config::{
     AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, TopicSettings, UPSTREAMS_MAX,
     UpstreamNames,

@@ -229,6 +229,7 @@ impl<H: Handles> Topic<H> {
             in_room: proposal.run_until_ms.is_some(),
             answer: proposal.answer.clone(),
             updated_ms: proposal.updated_ms,
+            claims: self.claims.on(id),
             deciders: Vec::new(),
             absent: Vec::new(),
         }

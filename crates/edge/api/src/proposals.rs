@@ -134,6 +134,21 @@ pub(crate) async fn withdraw(
     review.decide(Choice::Withdraw { reason }).await
 }
 
+/// Shows others who may decide about a proposal that the caller looks at it.
+///
+/// It ends by itself after five minutes, unless the caller claims again, and with the proposal. It
+/// stops no participant from deciding.
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{id}/claim",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn claim(review: Review) -> ApiResult<Json<Proposal>> {
+    review.dispatch.claim(review.id, review.decider())?;
+    review.shown()
+}
+
 /// A proposal that the request names, in its topic, and the caller with its capabilities there.
 /// Whether the caller may see it is not known yet: a decision about a proposal that it may not see
 /// is refused, and recorded, where the proposal is.
@@ -167,20 +182,25 @@ impl FromRequestParts<Api> for Review {
 impl Review {
     /// Decides, and returns the proposal as it is then.
     async fn decide(self, choice: Choice) -> ApiResult<Json<Proposal>> {
-        let Self {
-            dispatch,
-            caller,
-            id,
-        } = self;
-        let by = Decider {
-            id: &caller.id,
-            outside: Some(&caller.capabilities),
-            narrowing: caller.narrowing(),
+        let by = self.decider();
+        self.dispatch.decide(self.id, by, choice).await?;
+        self.shown()
+    }
+
+    /// The caller as one that decides.
+    fn decider(&self) -> Decider<'_> {
+        Decider {
+            id: &self.caller.id,
+            outside: Some(&self.caller.capabilities),
+            narrowing: self.caller.narrowing(),
             by_person: true,
-        };
-        dispatch.decide(id, by, choice).await?;
-        let decided = dispatch.with(|topic| topic.proposal(id));
-        Ok(Json(Proposal::of(&decided.ok_or_else(unknown_proposal)?)))
+        }
+    }
+
+    /// The proposal as it is now.
+    fn shown(&self) -> ApiResult<Json<Proposal>> {
+        let found = self.dispatch.with(|topic| topic.proposal(self.id));
+        Ok(Json(Proposal::of(&found.ok_or_else(unknown_proposal)?)))
     }
 }
 
@@ -218,6 +238,8 @@ pub(crate) struct Proposal {
     at: String,
     /// When it expires without a decision, RFC 3339.
     expires: String,
+    /// The participants that look at it, by name; empty unless it is pending.
+    claims: Vec<ProposalClaim>,
     /// Whether a reviewer has changed the params, of one that needs several approvals: these are what
     /// others approve.
     amended: bool,
@@ -243,6 +265,15 @@ pub(crate) struct Proposal {
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]
     answer: Option<Box<RawValue>>,
+}
+
+/// A participant that looks at a proposal.
+#[derive(Serialize, ToSchema)]
+struct ProposalClaim {
+    /// The participant.
+    by: String,
+    /// Since when, RFC 3339.
+    since: String,
 }
 
 /// The note of a reviewer with an approval.
@@ -322,6 +353,14 @@ impl Proposal {
             held: opened.held,
             at: rfc3339(opened.at_ms),
             expires: rfc3339(opened.expires_ms),
+            claims: view
+                .claims
+                .iter()
+                .map(|one| ProposalClaim {
+                    by: one.by.to_string(),
+                    since: rfc3339(one.since_ms),
+                })
+                .collect(),
             amended: view.content.is_amended,
             approvals: view.approvals,
             approved_by: view

@@ -83,6 +83,9 @@ pub struct ProposalDetails {
     pub at: String,
     /// When it expires without a decision, RFC 3339.
     pub expires: String,
+    /// The participants that look at it.
+    #[serde(default)]
+    pub claims: Vec<ClaimDetails>,
     /// Whether a reviewer has changed the params, which others are to approve.
     #[serde(default)]
     pub amended: bool,
@@ -109,6 +112,15 @@ pub struct ProposalDetails {
     pub notes: Vec<NoteDetails>,
     /// The JSON-RPC answer to the request that ran.
     pub answer: Option<Box<RawValue>>,
+}
+
+/// A participant that looks at a proposal.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ClaimDetails {
+    /// The participant.
+    pub by: String,
+    /// Since when, RFC 3339.
+    pub since: String,
 }
 
 /// The note of a reviewer with an approval.
@@ -238,6 +250,12 @@ pub(crate) async fn approve(
         &api.post(segments(&["proposals", id, "approve"]), Vec::new(), body)
             .await?,
     )
+}
+
+/// Has others see that the person looks at a proposal. Returns it as it is then.
+pub(crate) async fn claim(api: &dyn Api, id: &str) -> Result<ProposalDetails, ApiRefusal> {
+    let path = segments(&["proposals", id, "claim"]);
+    read(&api.post(path, Vec::new(), "{}".to_owned()).await?)
 }
 
 /// Rejects or withdraws a proposal (`verb`), with a reason unless it is empty.

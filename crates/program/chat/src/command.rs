@@ -13,6 +13,7 @@ pub(crate) const HELP: &str = "\
 /reject ID [REASON]           reject a proposal
 /edit ID [{arguments}]        approve a proposal with other arguments; without them, in your editor
 /allow ID 15m|1h|8h           approve a proposal, and allow its proposer the same call for a time
+/claim ID                     show others for five minutes that you look at a proposal
 /withdraw ID [REASON]         withdraw a proposal of your own
 /yes                          confirm the approval that was asked about; any other line drops it
 /calls                        show the calls of others, or stop showing them
@@ -56,6 +57,8 @@ pub(crate) enum ChatCommand<'l> {
         /// The note for its proposer, may be empty.
         note: &'l str,
     },
+    /// `/claim ID`
+    Claim(&'l str),
     /// `/reject ID [REASON]` or `/withdraw ID [REASON]`
     End {
         /// The proposal's number, or the beginning of its id.
@@ -134,9 +137,10 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
             text => ChatCommand::Message { to, text },
         },
         ("proposals", _) => ChatCommand::Proposals,
-        ("approve" | "reject" | "show" | "edit" | "allow" | "withdraw", "") => {
+        ("approve" | "reject" | "show" | "edit" | "allow" | "claim" | "withdraw", "") => {
             ChatCommand::Invalid("Name a proposal: its number or its id.")
         }
+        ("claim", which) => ChatCommand::Claim(which),
         ("show", which) => ChatCommand::Show(which),
         ("approve", which) => ChatCommand::Approve {
             which,
@@ -266,6 +270,7 @@ mod tests {
             ),
             ("/msg boss  a b", r#"Message { to: "boss", text: "a b" }"#),
             ("/show 1", r#"Show("1")"#),
+            ("/claim 1", r#"Claim("1")"#),
             ("/edit 1", r#"Edit { which: "1", arguments: None }"#),
             (
                 r#"/edit 1 {"a": 1}"#,

@@ -66,6 +66,7 @@ pub enum Decide {
     Edit,
     EditOutside,
     Allow,
+    Claim,
     Withdraw,
 }
 
@@ -287,6 +288,12 @@ pub const KEYS: &[Binding] = &[
         &["h"],
         Deed::Decide(Decide::Allow),
         "approve, and allow the same call for 15 minutes, 1 hour or 8 hours",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["c"],
+        Deed::Decide(Decide::Claim),
+        "show others for five minutes that you look at it",
     ),
     key(
         KeyContext::Inbox,

@@ -36,8 +36,10 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{Api, ApiRefusal, ApiReply, NoteDetails, ProposalDetails, approval_body};
-pub use card::approvals;
+pub use api::{
+    Api, ApiRefusal, ApiReply, ClaimDetails, NoteDetails, ProposalDetails, approval_body,
+};
+pub use card::{approvals, claimants, claims};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{ChatEntry, Tone};

@@ -122,6 +122,13 @@ impl Performer {
                 self.running
                     .spawn(async move { approve(&*api, &happened, &approval, limit).await });
             }
+            Action::Claim { id, number } => self.spawn(async move {
+                let entry = match api::claim(&*api, &id).await {
+                    Ok(_) => note(&format!("* others see that you look at #{number}")),
+                    Err(refused) => trouble(format!("! #{number} was not claimed: {refused}")),
+                };
+                vec![ChatEvent::Decided(vec![entry])]
+            }),
             Action::End {
                 id,
                 number,

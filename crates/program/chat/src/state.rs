@@ -110,6 +110,13 @@ pub enum Action {
     Refresh,
     /// Approve a proposal.
     Approve(Box<Approval>),
+    /// Have others see that the person looks at a proposal.
+    Claim {
+        /// The proposal.
+        id: String,
+        /// Its number.
+        number: usize,
+    },
     /// Reject or withdraw a proposal.
     End {
         /// The proposal.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{OperationId, ParticipantId, ProposalState};
 
-use crate::Handles;
+use crate::{Handles, claims::Claim};
 
 /// A change of a proposal that must be on disk before it has effects.
 #[derive(Debug, Clone)]
@@ -83,6 +83,8 @@ pub struct ProposalView<H: Handles> {
     pub answer: Option<H::Answer>,
     /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
     pub updated_ms: u64,
+    /// While it is pending, the participants that look at it, by name.
+    pub claims: Vec<Claim>,
     /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at
     /// most. Empty in lists of proposals.
     pub deciders: Vec<ParticipantId>,

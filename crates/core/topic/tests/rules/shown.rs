@@ -339,6 +339,15 @@ fn effect(effect: &Effect) -> String {
             let count = format!("{} of {}", by.len(), proposal.approvals);
             format!("counted p{} by {}: {count}", proposal.id.0, names(&by))
         }
+        Effect::Claimed { proposal } => {
+            let by: Vec<_> = proposal.claims.iter().map(|one| one.by.clone()).collect();
+            let by = if by.is_empty() {
+                "none".to_owned()
+            } else {
+                names(&by)
+            };
+            format!("looks at p{}: {by}", proposal.id.0)
+        }
         Effect::Approved { proposal, servers } => {
             format!("approved p{} at {}", proposal.id.0, names(servers))
         }

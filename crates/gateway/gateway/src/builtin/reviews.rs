@@ -23,6 +23,7 @@ pub const LISTED_BYTES_MAX: usize = 8 * 1024;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 const APPROVED: &str = "It is approved and runs once, on your authority; its proposer gets the answer, and show_proposal returns it.";
+const CLAIMED: &str = "Others who may decide see for five minutes that you look at it; claim it again to go on, or decide.";
 const REJECTED: &str = "The proposal is rejected, and its proposer is notified.";
 
 #[derive(Deserialize)]
@@ -92,6 +93,9 @@ pub(super) struct ShownProposal {
     digest: Option<String>,
     at: String,
     expires: String,
+    /// The participants that look at it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<ShownClaim>,
     /// The number of participants that must approve it, if it is more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     approvals: Option<usize>,
@@ -126,6 +130,13 @@ pub(super) struct ShownProposal {
 struct ShownNote {
     by: String,
     note: String,
+}
+
+/// A participant that looks at a proposal, as a model sees it.
+#[derive(Serialize)]
+struct ShownClaim {
+    by: String,
+    since: String,
 }
 
 /// The outcome of a decision.
@@ -244,6 +255,14 @@ pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<
     .await
 }
 
+/// Shows others that the caller looks at a proposal.
+pub(super) fn claim(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Refusal> {
+    let ShowArguments { id } = arguments::read(&call.request)?;
+    let id = dispatch.with(|topic| find(topic, call, &id))?;
+    dispatch.claim(id, deciding_caller(call))?;
+    Ok(outcome(dispatch, id, CLAIMED))
+}
+
 /// Rejects another participant's proposal.
 pub(super) async fn reject(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
     let RejectArguments { id, code, reason } = arguments::read(&call.request)?;
@@ -271,12 +290,16 @@ async fn decide(
         RefusalCode::UnknownTarget => unknown(),
         _ => refusal,
     })?;
+    Ok(outcome(&dispatch, id, message))
+}
+
+fn outcome(dispatch: &Dispatch, id: OperationId, message: &'static str) -> Decided {
     let state = dispatch.with(|topic| topic.proposal(id).map(|proposal| proposal.state));
-    Ok(Decided {
+    Decided {
         id: id.to_string(),
         state: state.unwrap_or(ProposalState::Pending).as_str(),
         message,
-    })
+    }
 }
 
 /// The caller as one that decides.
@@ -357,6 +380,14 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         digest: in_full.then(|| opened.digest.clone()),
         at: rfc3339(opened.at_ms),
         expires: rfc3339(opened.expires_ms),
+        claims: proposal
+            .claims
+            .iter()
+            .map(|one| ShownClaim {
+                by: text(one.by.as_str()),
+                since: rfc3339(one.since_ms),
+            })
+            .collect(),
         approvals: Some(proposal.approvals).filter(|count| *count > 1),
         approved_by: approved_by.map(|(by, _)| text(by.as_str())).collect(),
         decided_by: decider(proposal).map(text),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::section::McpCalls;
-use topic::{Audience, Cause, Reach};
+use topic::{Audience, Cause, Claim, Reach};
 use wire::mcp::{relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
@@ -95,6 +95,11 @@ pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope
 /// are notified.
 pub(crate) fn counted(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling: &Ruling) {
     Record(dispatch).counted(proposal, ruling);
+    notify(dispatch, proposal);
+}
+
+/// Other participants look at a proposal than before.
+pub(crate) fn claimed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     notify(dispatch, proposal);
 }
 
@@ -347,6 +352,8 @@ struct State<'p> {
     approvals: usize,
     /// The participants whose approvals count, before the last one.
     approved_by: Vec<&'p str>,
+    /// Participants that look at it, while it is pending.
+    claims: &'p [Claim],
     /// Participants that the proposal names and that are not here.
     absent: &'p [ParticipantId],
 }
@@ -366,6 +373,7 @@ impl<'p> State<'p> {
             edited: false,
             approvals: 1,
             approved_by: Vec::new(),
+            claims: &[],
             absent: &[],
         }
     }
@@ -378,6 +386,7 @@ impl<'p> State<'p> {
             reason,
             fulfilment,
             absent,
+            claims,
             ..
         } = proposal;
         let by = decider(proposal);
@@ -401,6 +410,7 @@ impl<'p> State<'p> {
             notes: notes_of(proposal),
             fulfilment,
             edited,
+            claims,
             absent,
             ..Self::new(envelope, *state)
         }
@@ -429,6 +439,16 @@ impl<'p> State<'p> {
             if self.approvals > 1 {
                 payload.number("approvals", self.approvals);
                 payload.texts("approved_by", self.approved_by.iter());
+            }
+            if !self.claims.is_empty() {
+                payload.array("claims", |all| {
+                    for Claim { by, since_ms } in self.claims {
+                        all.object(|one| {
+                            one.text("by", by.as_str())
+                                .text("since", &rfc3339(*since_ms));
+                        });
+                    }
+                });
             }
             if !self.absent.is_empty() {
                 payload.texts("absent", self.absent.iter().map(ParticipantId::as_str));

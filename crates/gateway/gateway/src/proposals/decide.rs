@@ -241,7 +241,11 @@ impl Dispatch {
     }
 
     /// The content of a proposal, and whether this participant may see it.
-    fn look_up(&self, proposal: OperationId, by: Decider<'_>) -> (Option<Arc<Proposed>>, bool) {
+    pub(super) fn look_up(
+        &self,
+        proposal: OperationId,
+        by: Decider<'_>,
+    ) -> (Option<Arc<Proposed>>, bool) {
         self.with(|topic| {
             let Some((content, is_open)) = topic.proposed(proposal) else {
                 return (None, false);

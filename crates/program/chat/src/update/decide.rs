@@ -324,6 +324,22 @@ pub(super) fn capability(
     ask(state, approval, question);
 }
 
+/// Has others see that the person looks at a proposal. It decides nothing, so the card need not be
+/// read.
+pub(super) fn claim(state: &mut ChatState, id: &str) -> Vec<Action> {
+    let Some(item) = state.inbox.get(id) else {
+        return Vec::new();
+    };
+    if state.is_own(&item.proposal) {
+        state.tell("It is your own proposal: another participant decides about it.");
+        return Vec::new();
+    }
+    vec![Action::Claim {
+        id: id.to_owned(),
+        number: item.number,
+    }]
+}
+
 /// Asks for the note of an approval.
 pub(super) fn ask_note(state: &mut ChatState, id: &str) {
     if to_decide(state, id).is_some() && is_read(state) {

@@ -218,6 +218,7 @@ fn decided(state: &mut ChatState, how: Decide, id: &str) -> Vec<Action> {
         Decide::Reject => decide::ask_reason(state, id, false),
         Decide::Withdraw => decide::ask_reason(state, id, true),
         Decide::Allow => decide::allow(state, id),
+        Decide::Claim => return decide::claim(state, id),
     }
     Vec::new()
 }

@@ -90,6 +90,15 @@ pub(crate) enum ProposalsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Show others that you look at a proposal
+    ///
+    /// It ends after five minutes, unless you claim again, and stops no participant from deciding.
+    Claim {
+        /// Proposal id, or its beginning
+        id: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Withdraw one of your own proposals
     Withdraw {
         /// Proposal id, or its beginning

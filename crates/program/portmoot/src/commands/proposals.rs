@@ -80,6 +80,11 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             reason,
             gateway,
         } => reject(&id, code.as_deref(), reason, &gateway, output).await,
+        ProposalsCommand::Claim { id, gateway } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let id = whole_id(&remote, &id).await?;
+            end(&remote, &id, "claim", &json!({}), output).await
+        }
         ProposalsCommand::Withdraw {
             id,
             reason,
@@ -184,7 +189,7 @@ async fn reject(
     end(&remote, &id, "reject", &body, output).await
 }
 
-/// Rejects or withdraws (`verb`).
+/// Rejects, withdraws or claims (`verb`).
 async fn end(
     remote: &Remote,
     id: &str,

@@ -1,4 +1,4 @@
-//! Abilities of reviewers beside deciding: notes with approvals.
+//! Abilities of reviewers beside deciding: notes with approvals, claims.
 
 use serde_json::{Value, json};
 
@@ -97,4 +97,63 @@ fn a_note_by_envelope_goes_with_the_answer_to_the_call_that_waits() {
     stage.gateway.signal("TERM");
     let first = "approved by ann, 1 of 2, proposed by scout; note: as ever";
     AuditLog(&stage.home).has("ann", PROPOSED, "approved", first);
+}
+
+/// The participants that look at a proposal, as one who may decide is shown.
+#[track_caller]
+fn looks(stage: &Stage, id: &str) -> Vec<String> {
+    let shown = stage.shown(id);
+    let all = shown["claims"].as_array().unwrap();
+    for one in all {
+        let since = one["since"].as_str().unwrap();
+        assert!(since.starts_with("20") && since.ends_with('Z'), "{one}");
+    }
+    let by = all.iter().map(|one| one["by"].as_str().unwrap().to_owned());
+    by.collect()
+}
+
+#[test]
+fn others_see_who_looks_at_a_proposal_and_decide_all_the_same() {
+    let mut stage = Stage::new();
+    let id = stage.held("tools_echo", json!({ "text": "x" }));
+    let mut room = Socket::enter(&stage.gateway, "eve", "?mode=all");
+    let said = stage.run("ann", &["proposals", "claim", &id], 0);
+    assert!(said.contains("looking at it: ann since "), "{said}");
+    let state = room.receive_until(|one| one["kind"] == "portmoot/proposal");
+    assert_eq!(state["payload"]["claims"][0]["by"], "ann", "{state}");
+    assert_eq!(state["payload"]["state"], "pending");
+    let claimed = data(&stage.client("dee"), "claim_proposal", json!({ "id": id }));
+    assert_eq!(claimed["state"], "pending", "{claimed}");
+    assert_eq!(looks(&stage, &id), ["ann", "dee"]);
+    let listed = stage.run("dee", &["proposals", "ls"], 0);
+    assert!(
+        listed.contains("LOOKS") && listed.contains("ann, dee"),
+        "{listed}"
+    );
+    let listed = data(&stage.client("eve"), "list_proposals", json!({}));
+    assert_eq!(listed["proposals"][0]["claims"][0]["by"], "ann", "{listed}");
+    // Its proposer decides nothing, and whoever may not see it learns nothing.
+    let claim = format!("{id}/claim");
+    assert_eq!(stage.api("scout", "POST", &claim, &json!({})).status, 409);
+    let unknown = format!("{}/claim", "0".repeat(32));
+    assert_eq!(stage.api("ann", "POST", &unknown, &json!({})).status, 404);
+    // Of a participant in the room it ends when that leaves.
+    assert_eq!(stage.api("eve", "POST", &claim, &json!({})).status, 200);
+    assert_eq!(looks(&stage, &id), ["ann", "dee", "eve"]);
+    drop(room);
+    until("eve has left", || {
+        (looks(&stage, &id) == ["ann", "dee"]).then_some(())
+    });
+    // It ends with a restart, and with the proposal.
+    stage.restart("KILL");
+    assert!(looks(&stage, &id).is_empty());
+    assert_eq!(stage.api("ann", "POST", &claim, &json!({})).status, 200);
+    let eve = stage.approve("eve", &id);
+    assert_eq!(eve.json()["state"], "pending", "{eve:?}");
+    assert_eq!(looks(&stage, &id), ["ann"]);
+    let dee = stage.approve("dee", &id);
+    assert_eq!(dee.json()["state"], "running", "{dee:?}");
+    assert!(looks(&stage, &id).is_empty());
+    assert_eq!(stage.api("ann", "POST", &claim, &json!({})).status, 409);
+    stage.gateway.stop().expect(0);
 }

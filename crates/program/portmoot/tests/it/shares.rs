@@ -485,6 +485,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "each takes three approvals that a person looked at; its test has all",
     ),
     (
+        "Claims of proposals",
+        "64 participants have to claim; its test has them",
+    ),
+    (
         "Showings of proposals",
         "no call waits for it; its test has all",
     ),

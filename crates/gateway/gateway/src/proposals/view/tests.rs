@@ -39,6 +39,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         fulfilment: None,
         answer: None,
         updated_ms: 0,
+        claims: Vec::new(),
         deciders: Vec::new(),
         in_room: false,
         absent: Vec::new(),
