@@ -50,7 +50,7 @@ pub struct ChangedTest {
     pub member: Pointer,
     /// The present test.
     pub before: ValueTest,
-    /// That of the next version.
+    /// The test of the next version.
     pub after: ValueTest,
 }
 

@@ -276,6 +276,13 @@ impl Spent {
         self.rules.get(rule).is_some_and(is_owed) || is_spot_check(seed, rule, self.draws(rule))
     }
 
+    /// Whether a rule counts this operation.
+    #[must_use]
+    pub fn is_charged(&self, operation: OperationId) -> bool {
+        let mut rules = self.rules.values();
+        rules.any(|spent| spent.charged.contains(&operation))
+    }
+
     /// Whether a rule has left this proposal to people, and it is not over.
     #[must_use]
     pub fn is_left(&self, operation: OperationId) -> bool {

@@ -68,9 +68,9 @@ impl FromStr for SpotEnd {
 /// The decided spot checks of one version of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpotTally {
-    /// All of them.
+    /// The checks that people decided.
     pub decided: u32,
-    /// Those of which the call was approved as it was proposed.
+    /// The checks whose call was approved as it was proposed.
     pub agreed: u32,
 }
 
@@ -81,7 +81,7 @@ pub struct SpotTotals {
     pub open: Vec<(OperationId, u32)>,
     /// The number of next uses that are checked in place of checks without a decision.
     pub owed: u32,
-    /// Those of the latest version that were decided.
+    /// The decided checks of the latest version.
     pub tally: SpotTally,
     /// The last ones that are over, the latest last.
     pub ended: Vec<OperationId>,
@@ -106,7 +106,7 @@ pub(crate) struct SpotChecks {
 }
 
 impl SpotChecks {
-    /// Those that a journal carries.
+    /// The spot checks that these totals of a journal carry.
     pub(crate) fn carried(totals: SpotTotals) -> Self {
         Self {
             open: totals.open.into_iter().collect(),

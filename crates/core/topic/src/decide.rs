@@ -44,14 +44,40 @@ impl<H: Handles> Topic<H> {
             Phase::Deciding(before) => before.is_partial,
             Phase::Pending | Phase::Running | Phase::Ending(_) => false,
         };
-        if is_awaited && proposal.queued.is_none() {
-            // It is judged once the opening is on disk, or the approval before it.
-            proposal.queued = Some(Box::new(ruling));
-            return;
+        if is_awaited {
+            return self.queue_decision(id, ruling);
         }
         match self.is_decidable(id, &ruling) {
             Ok(()) => self.rule(id, ruling),
             Err(cause) => self.refuse_ruling(id, ruling, cause),
+        }
+    }
+
+    /// Has a decision wait until the opening is on disk, or the approval before it: it is judged then.
+    /// One waits at a time. Where several approvals are needed, one that waits decides nothing yet:
+    /// it gives way to a rejection or withdrawal.
+    fn queue_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            return;
+        };
+        let needs_several = proposal.terms.needs_several();
+        let Some(first) = proposal.queued.take() else {
+            proposal.queued = Some(Box::new(ruling));
+            return;
+        };
+        let leaves_it_open = needs_several && first.approves.is_some();
+        if leaves_it_open && ruling.approves.is_none() {
+            proposal.queued = Some(Box::new(ruling));
+            self.refuse_ruling(id, *first, Cause::Decided);
+        } else {
+            proposal.queued = Some(first);
+            // The next approval may count a moment later.
+            let cause = if leaves_it_open {
+                Cause::Limit
+            } else {
+                Cause::Decided
+            };
+            self.refuse_ruling(id, ruling, cause);
         }
     }
 
@@ -126,9 +152,7 @@ impl<H: Handles> Topic<H> {
     /// Gives a decision to the journal. It counts once it is on disk: see [`Topic::written`].
     fn rule(&mut self, id: OperationId, mut ruling: Ruling<H>) {
         ruling.is_partial = self.is_partial(id, &ruling);
-        if ruling.approves.is_some() && !ruling.is_partial {
-            self.keep_counting(id, &ruling.by);
-        }
+        ruling.beside = self.approvers_beside(id, &ruling);
         let Ruling {
             by,
             state,

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::Handles;
 pub use addressee::Addressee;
-pub use proposal::{DECIDERS_SHOWN_MAX, ProposalChange, ProposalView};
+pub use proposal::{DECIDERS_SHOWN_MAX, NotedApproval, ProposalChange, ProposalView};
 pub use room::{Mirrored, RoomEffect};
 pub use verdict::{Cause, Ended, HeldFor, Ignored, Rule, Verdict};
 
@@ -372,12 +372,7 @@ pub enum Effect<H: Handles> {
         proposal: Box<ProposalView<H>>,
     },
     /// An approval counts, and others must come before the proposal runs.
-    Counted {
-        /// The proposal.
-        proposal: Box<ProposalView<H>>,
-        /// The shell's part of the approval.
-        ruling: H::Ruling,
-    },
+    Counted(CountedDecision<H>),
     /// Other participants look at a proposal than before.
     Claimed {
         /// The proposal.
@@ -412,6 +407,19 @@ pub enum Effect<H: Handles> {
     },
     /// A decision does not count.
     RefuseDecision(RefusedDecision<H>),
+}
+
+/// An approval that counts, of a proposal that needs others.
+#[derive(Debug, Clone)]
+pub struct CountedDecision<H: Handles> {
+    /// The proposal, as it is after that.
+    pub proposal: Box<ProposalView<H>>,
+    /// The participant that approved.
+    pub by: ParticipantId,
+    /// Whether it is about other arguments than before, so that earlier approvals are void.
+    pub is_amended: bool,
+    /// The shell's part of the approval.
+    pub ruling: H::Ruling,
 }
 
 /// A decision that does not count.

@@ -36,8 +36,10 @@ impl<H: Handles> Topic<H> {
             fulfilment,
             mut requested,
             named,
+            beside,
             ..
         } = ruling;
+        proposal.approved_by.retain(|one| beside.contains(&one.by));
         proposal.decided = Some(Decided {
             by,
             ruling: handle.clone(),

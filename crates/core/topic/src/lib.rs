@@ -119,9 +119,9 @@ pub use config::{
 pub use departures::DEPARTURES_MAX;
 pub use direct::RequestDestination;
 pub use effect::{
-    Addressee, Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor, Ignored, Mirrored,
-    ProposalChange, ProposalView, Receiver, RefusedDecision, RequestsFate, RoomEffect, Rule,
-    Verdict,
+    Addressee, Cause, CountedDecision, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor,
+    Ignored, Mirrored, NotedApproval, ProposalChange, ProposalView, Receiver, RefusedDecision,
+    RequestsFate, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Amended, Ask, Brake, Configure, CountedApproval, Decision, End, EndedProposal, Event,

@@ -8,7 +8,8 @@ use model::{Capabilities, Narrowing, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     decide::NamedBy,
-    effect::{DECIDERS_SHOWN_MAX, ProposalView},
+    effect::{DECIDERS_SHOWN_MAX, NotedApproval, ProposalView},
+    event::CountedApproval,
     members::Member,
     proposals::Proposal,
 };
@@ -205,12 +206,17 @@ impl<H: Handles> Topic<H> {
     fn glance(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
         let decided = proposal.decided.as_ref();
         let over = proposal.over.as_ref();
-        let approvals: Vec<_> = if proposal.is_pending() {
+        let approvals: Vec<&CountedApproval> = if proposal.is_pending() {
             self.counting(proposal).collect()
         } else {
             proposal.approved_by.iter().collect()
         };
-        let approved_by = approvals.into_iter();
+        let notes = approvals.iter().filter_map(|one| {
+            Some(NotedApproval {
+                by: one.by.clone(),
+                note: one.note.clone()?,
+            })
+        });
         ProposalView {
             id,
             by: proposal.terms.by.clone(),
@@ -220,9 +226,8 @@ impl<H: Handles> Topic<H> {
             state: proposal.state(),
             reason: over.and_then(|over| over.reason.clone()),
             approvals: proposal.terms.approvals.max(1),
-            approved_by: approved_by
-                .map(|one| (one.by.clone(), one.ruling.clone()))
-                .collect(),
+            notes: notes.collect(),
+            approved_by: approvals.iter().map(|one| one.by.clone()).collect(),
             decided_by: decided.map(|decided| decided.by.clone()),
             ruling: decided.and_then(|decided| decided.ruling.clone()),
             fulfilment: proposal.fulfilment.clone(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Digest, Latest, OperationId, ParticipantId};
+use model::{Capabilities, Digest, Latest, OperationId, ParticipantId};
 
 use crate::{
     Handles,
@@ -449,14 +449,29 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    /// Adds an approval to one that needs others, in place of the ones that are void.
-    pub(crate) fn count_approval(&mut self, id: OperationId, approval: CountedApproval<H>) {
+    /// Adds an approval to one that needs others, in place of the ones that are void. `outside` has the
+    /// capabilities of its author, if that is not in the topic.
+    pub(crate) fn count_approval(
+        &mut self,
+        id: OperationId,
+        by: ParticipantId,
+        outside: Option<Arc<Capabilities>>,
+        note: Option<Arc<str>>,
+        now_ms: u64,
+    ) {
         let Some(proposal) = self.get_mut(id) else {
             return;
         };
+        proposal.updated_ms = now_ms;
+        let shown = proposal.terms.digest;
         let kept = &mut proposal.approved_by;
-        kept.retain(|one| one.shown == approval.shown && one.by != approval.by);
-        kept.push(approval);
+        kept.retain(|one| one.shown == shown && one.by != by);
+        kept.push(CountedApproval {
+            by,
+            outside,
+            shown,
+            note,
+        });
         self.approved.insert(id);
     }
 

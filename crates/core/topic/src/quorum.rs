@@ -6,7 +6,7 @@ use model::{Capabilities, OperationId, ParticipantId};
 
 use crate::{
     Handles, Limits, Topic,
-    effect::{Cause, Effect},
+    effect::{Cause, CountedDecision, Effect},
     event::{Amended, CountedApproval},
     proposals::{Phase, Proposal, Ruling},
 };
@@ -20,13 +20,13 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn counting<'p>(
         &'p self,
         proposal: &'p Proposal<H>,
-    ) -> impl Iterator<Item = &'p CountedApproval<H>> {
+    ) -> impl Iterator<Item = &'p CountedApproval> {
         let all = proposal.approved_by.iter();
         all.filter(move |one| one.shown == proposal.terms.digest && self.still_may(proposal, one))
     }
 
     /// Whether the author of an approval may decide about the proposal now. A paused one may not.
-    fn still_may(&self, proposal: &Proposal<H>, approval: &CountedApproval<H>) -> bool {
+    fn still_may(&self, proposal: &Proposal<H>, approval: &CountedApproval) -> bool {
         let by = &approval.by;
         let granted = self.capabilities(by).or(approval.outside.as_ref());
         !self.is_braked(by) && granted.is_some_and(|granted| self.could_rule(granted, proposal))
@@ -84,16 +84,20 @@ impl<H: Handles> Topic<H> {
         counted.len() < proposal.terms.approvals
     }
 
-    /// Keeps the approvals that count beside the last one, of this participant.
-    pub(crate) fn keep_counting(&mut self, id: OperationId, last: &ParticipantId) {
+    /// The participants whose approvals count beside this one, if it is the last that is needed.
+    pub(crate) fn approvers_beside(
+        &self,
+        id: OperationId,
+        last: &Ruling<H>,
+    ) -> Box<[ParticipantId]> {
         let Some(proposal) = self.proposals.get(id) else {
-            return;
+            return Box::default();
         };
-        let others = self.counting(proposal).filter(|one| one.by != *last);
-        let others: Vec<_> = others.cloned().collect();
-        if let Some(proposal) = self.proposals.get_mut(id) {
-            proposal.approved_by = others;
+        if last.approves.is_none() || last.is_partial {
+            return Box::default();
         }
+        let others = self.counting(proposal).filter(|one| one.by != last.by);
+        others.map(|one| one.by.clone()).collect()
     }
 
     /// Whether a content of so many bytes fits in place of that of a proposal.
@@ -113,7 +117,7 @@ impl<H: Handles> Topic<H> {
 
     /// Counts an approval that is on disk, after which others must follow: the proposal is open to
     /// them. One with other arguments is about those from now on, and earlier approvals are void.
-    pub(crate) fn count_approval(&mut self, id: OperationId, ruling: Ruling<H>) {
+    pub(crate) fn count_approval(&mut self, id: OperationId, approval: Ruling<H>) {
         let Ruling {
             by,
             outside,
@@ -121,30 +125,21 @@ impl<H: Handles> Topic<H> {
             requested,
             amended,
             ..
-        } = ruling;
+        } = approval;
         self.proposals.turn(id, Phase::Pending);
-        if let Some(Amended {
-            digest,
-            content,
-            bytes,
-        }) = amended
-        {
+        let is_amended = amended.is_some();
+        if let Some(amended) = amended {
+            let Amended {
+                digest,
+                content,
+                bytes,
+            } = amended;
             self.proposals.describe(id, digest, content, bytes);
         }
         let outside = self.capabilities(&by).cloned().or(outside);
-        let now_ms = self.now_ms;
-        if let Some(proposal) = self.proposals.get_mut(id)
-            && let Some(ruling) = handle.clone()
-        {
-            proposal.updated_ms = now_ms;
-            let approval = CountedApproval {
-                by,
-                outside,
-                shown: proposal.terms.digest,
-                ruling,
-            };
-            self.proposals.count_approval(id, approval);
-        }
+        let note = handle.as_ref().and_then(H::note);
+        self.proposals
+            .count_approval(id, by.clone(), outside, note, self.now_ms);
         // The request that came with it is not approved yet.
         if let Some(requested) = requested {
             self.drop_calls(requested);
@@ -152,7 +147,12 @@ impl<H: Handles> Topic<H> {
         if let Some(proposal) = self.view_of(id)
             && let Some(ruling) = handle.clone()
         {
-            self.effects.push(Effect::Counted { proposal, ruling });
+            self.effects.push(Effect::Counted(CountedDecision {
+                proposal,
+                by,
+                is_amended,
+                ruling,
+            }));
         }
         self.effects.extend_ruled(handle);
         self.go_on_undecided(id);

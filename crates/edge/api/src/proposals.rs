@@ -363,11 +363,7 @@ impl Proposal {
                 .collect(),
             amended: view.content.is_amended,
             approvals: view.approvals,
-            approved_by: view
-                .approved_by
-                .iter()
-                .map(|(by, _)| by.to_string())
-                .collect(),
+            approved_by: view.approved_by.iter().map(ToString::to_string).collect(),
             decided_by: decider(view).map(str::to_owned),
             rule: rule.map(|one| one.rule.to_string()),
             rule_author: rule.map(|one| one.author.to_string()),

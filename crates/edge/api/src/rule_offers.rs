@@ -233,7 +233,7 @@ pub(crate) struct Renewal {
     expires: Option<String>,
     /// Calls that it has left to people as spot checks, and that they have decided.
     spot_checks: u32,
-    /// Those of them that were approved as they were proposed.
+    /// The spot checks that were approved as they were proposed.
     spot_checks_agreed: u32,
     /// Calls of the tool that were rejected since it came into force. It covers none of them.
     rejected: u32,
@@ -241,8 +241,7 @@ pub(crate) struct Renewal {
     breadth: String,
     /// The conditions that differ.
     conditions: Vec<RenewedCondition>,
-    /// What it has approved and is kept, those calls first that are least like the approvals; at most
-    /// 20.
+    /// Its uses that are kept, 20 at most; calls that are least like the approvals come first.
     uses: Vec<RenewedUse>,
     /// The number of different calls.
     different: usize,
@@ -255,7 +254,7 @@ pub(crate) struct RenewedCondition {
     member: String,
     /// The present condition.
     before: String,
-    /// That of the next version.
+    /// The condition of the next version.
     after: String,
 }
 

@@ -175,7 +175,7 @@ pub(crate) struct Rule {
     accepted: Option<String>,
     /// Calls that this version has left to people as spot checks, and that they have decided.
     spot_checks: u32,
-    /// Those of them that were approved as they were proposed.
+    /// The spot checks that were approved as they were proposed.
     spot_checks_agreed: u32,
 }
 

@@ -379,7 +379,7 @@ struct WrittenBrake {
     reason: Option<String>,
 }
 
-/// What an envelope that pauses or resumes asks for; `None` of all others.
+/// The pause or resumption that an envelope asks for; `None` of an envelope of another kind.
 pub(crate) fn asked_by(envelope: &Envelope) -> Option<Result<BrakeAsk, Refusal>> {
     let is_brake = envelope.kind() == PAUSE || envelope.kind() == RESUME;
     is_brake.then(|| read_ask(envelope))

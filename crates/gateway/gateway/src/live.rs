@@ -42,6 +42,10 @@ impl Handles for Live {
             + answer.map_or(0, |answer| answer.payload.bytes.len())
     }
 
+    fn note(ruling: &Arc<Ruling>) -> Option<Arc<str>> {
+        ruling.note.as_deref().map(Arc::from)
+    }
+
     fn notice_bytes(notice: &Arc<Notice>) -> usize {
         notice.payload.bytes.len()
     }

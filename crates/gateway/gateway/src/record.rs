@@ -2,15 +2,18 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
 use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
-use topic::{Cause, HeldFor, Verdict};
+use topic::{Cause, CountedDecision, HeldFor, Verdict};
 use wire::mcpx::Envelope;
 
 use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of, words_of_approvals};
-use crate::proposals::content::Ruling;
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
-    call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed,
+    call::Call,
+    dispatch::Dispatch,
+    link::Link,
+    live::{Live, ProposalView},
+    proposals::content::Proposed,
     results::asked::recorded,
 };
 use store::recorder::{RecordPermit, entry};
@@ -254,81 +257,61 @@ impl<'d> Record<'d> {
     }
 
     /// A participant approved a proposal that others must approve too.
-    pub(crate) fn counted(self, proposal: &ProposalView, ruling: &Ruling) {
-        let Some((by, _)) = proposal.approved_by.last() else {
-            return;
-        };
-        let permit = ruling.permit();
-        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let opened = &proposal.content.opened;
-        let edited = if ruling.params.is_some() {
-            ", arguments edited"
-        } else {
-            ""
-        };
-        let note = note_words(ruling);
-        let why = format!(
-            "{}, proposed by {}{edited}{note}",
-            words_of_approvals(proposal),
-            opened.by
-        );
+    pub(crate) fn counted(self, counted: &CountedDecision<Live>) {
+        let CountedDecision {
+            proposal,
+            by,
+            is_amended,
+            ruling,
+        } = counted;
         let rule = ruling.rule.as_ref().map(|rule| AuthoredRule {
             rule: &rule.name,
             author: by,
         });
-        let (from, why) = match rule {
-            Some(rule) => (RULES, format!("by {rule}, {why}")),
-            None => (by.as_str(), why),
+        let words = approval_words(proposal, *is_amended, rule);
+        let approval = RecordedApproval {
+            by: rule.map_or(by.as_str(), |_| RULES),
+            permit: ruling.permit(),
+            why: format!(
+                "{words}; {}{}",
+                words_of_approvals(proposal),
+                note_words(ruling)
+            ),
+            params: proposal.content.opened.params.as_deref(),
         };
-        let payload = opened.params.as_deref().map(str::as_bytes);
-        let entry = self.entry(from, PROPOSAL, Word::Approved);
-        self.proposal(
-            permit,
-            proposal.id,
-            opened,
-            AuditEntry {
-                why: Some(&why),
-                payload,
-                ..entry
-            },
-        );
+        self.approval(proposal, approval);
     }
 
     /// A proposal was approved.
     pub(crate) fn approved(self, proposal: &ProposalView, params: Option<&str>) {
-        let permit = proposal.ruling.as_ref().and_then(|ruling| ruling.permit());
+        let ruling = proposal.ruling.as_ref();
+        let is_amended = ruling.is_some_and(|ruling| ruling.params.is_some());
+        let mut why = approval_words(proposal, is_amended, rule_of(proposal));
+        if !proposal.approved_by.is_empty() {
+            let before = words_of_approvals(proposal);
+            why.push_str(&format!("; before: {before}"));
+        }
+        why.push_str(&ruling.map_or_else(String::new, |ruling| note_words(ruling)));
+        let approval = RecordedApproval {
+            by: decider(proposal).unwrap_or_default(),
+            permit: ruling.and_then(|ruling| ruling.permit()),
+            why,
+            params,
+        };
+        self.approval(proposal, approval);
+    }
+
+    fn approval(self, proposal: &ProposalView, approval: RecordedApproval<'_>) {
+        let permit = approval.permit;
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let opened = &proposal.content.opened;
-        let edited = proposal
-            .ruling
-            .as_ref()
-            .is_some_and(|ruling| ruling.params.is_some());
-        let why = if edited {
-            format!("proposed by {}, arguments edited", opened.by)
-        } else {
-            format!("proposed by {}", opened.by)
-        };
-        let why = match rule_of(proposal) {
-            Some(rule) => format!("by {rule}, {why}"),
-            None => why,
-        };
-        let why = if proposal.approved_by.is_empty() {
-            why
-        } else {
-            format!("{why}; before: {}", words_of_approvals(proposal))
-        };
-        let note = proposal.ruling.as_deref().map(note_words);
-        let why = why + &note.unwrap_or_default();
-        let by = decider(proposal).unwrap_or_default();
-        let payload = params.map(str::as_bytes);
-        let entry = self.entry(by, PROPOSAL, Word::Approved);
+        let entry = self.entry(approval.by, PROPOSAL, Word::Approved);
         self.proposal(
             permit,
             proposal.id,
-            opened,
+            &proposal.content.opened,
             AuditEntry {
-                why: Some(&why),
-                payload,
+                why: Some(&approval.why),
+                payload: approval.params.map(str::as_bytes),
                 ..entry
             },
         );
@@ -457,6 +440,31 @@ impl Dispatch {
         self.audit
             .write_connection(topic, participant, verdict, why);
     }
+}
+
+/// An approval as the audit log has it.
+struct RecordedApproval<'a> {
+    /// The participant that approved, or `rules`.
+    by: &'a str,
+    /// The place that was reserved for it.
+    permit: Option<RecordPermit>,
+    why: String,
+    /// The params that were approved.
+    params: Option<&'a str>,
+}
+
+/// An approval in words: "by rule r1.2 of ann, proposed by scout, arguments edited".
+fn approval_words(
+    proposal: &ProposalView,
+    is_amended: bool,
+    rule: Option<AuthoredRule<'_>>,
+) -> String {
+    let by_rule = rule.map_or_else(String::new, |rule| format!("by {rule}, "));
+    let edited = if is_amended { ", arguments edited" } else { "" };
+    format!(
+        "{by_rule}proposed by {}{edited}",
+        proposal.content.opened.by
+    )
 }
 
 /// Why a rule has taken something of a request or envelope; `None` if none has.

@@ -178,7 +178,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             announce::no_proposal(dispatch, &by, &envelope, &refusal.to_string());
         }
         Effect::Remind { handle, proposal } => announce::remind(dispatch, &handle, &proposal),
-        Effect::Counted { proposal, ruling } => announce::counted(dispatch, &proposal, &ruling),
+        Effect::Counted(counted) => announce::counted(dispatch, &counted),
         Effect::Claimed { proposal } => announce::claimed(dispatch, &proposal),
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
         Effect::Concluded { proposal } => {

@@ -11,5 +11,6 @@ pub(crate) fn read<T: DeserializeOwned>(payload: &[u8], shape: &str) -> Result<T
     let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
     json::refuse_duplicates(payload)
         .map_err(|error| wrong(format!("the payload is no JSON: {error}")))?;
-    serde_json::from_slice(payload).map_err(|_| wrong(format!("the payload is {shape}")))
+    serde_json::from_slice(payload)
+        .map_err(|error| wrong(format!("the payload is {shape}: {error}")))
 }

@@ -51,7 +51,7 @@ pub(super) struct TriedBeside<'l> {
     pub(super) warnings: &'l [Arc<RuleEvidence>],
     /// The conditions that a person does not want of it.
     pub(super) declined: &'l [&'l Conditions],
-    /// Those of known rules about it.
+    /// The conditions of known rules about it.
     pub(super) known: &'l [&'l Conditions],
     pub(super) thresholds: &'l LearnerThresholds,
 }

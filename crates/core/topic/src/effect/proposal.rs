@@ -49,6 +49,15 @@ pub enum ProposalChange<H: Handles> {
 /// The most participants that a [`ProposalView`] names as able to decide.
 pub const DECIDERS_SHOWN_MAX: usize = 16;
 
+/// The note that came with an approval, before the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotedApproval {
+    /// The participant that approved.
+    pub by: ParticipantId,
+    /// Its note for the proposer.
+    pub note: Arc<str>,
+}
+
 /// A proposal at one moment, with the shell's handles.
 #[derive(Debug, Clone)]
 pub struct ProposalView<H: Handles> {
@@ -68,9 +77,11 @@ pub struct ProposalView<H: Handles> {
     pub reason: Option<Arc<str>>,
     /// The number of participants that must approve it.
     pub approvals: usize,
-    /// While it is pending, the participants whose approvals count so far, in their order, each with
-    /// the shell's part of its decision.
-    pub approved_by: Vec<(ParticipantId, H::Ruling)>,
+    /// While it is pending, the participants whose approvals count so far, in their order; then those
+    /// whose approvals counted beside the last one.
+    pub approved_by: Vec<ParticipantId>,
+    /// The notes that came with these approvals.
+    pub notes: Vec<NotedApproval>,
     /// The participant that decided.
     pub decided_by: Option<ParticipantId>,
     /// The shell's part of the decision.

@@ -188,22 +188,22 @@ pub struct Restore<'a, H: Handles> {
     /// The public name or URI under which the call was held.
     pub public: Option<&'a str>,
     /// The approvals of a proposal that needs several, in their order.
-    pub approved_by: Vec<CountedApproval<H>>,
+    pub approved_by: Vec<CountedApproval>,
     /// Its end: it is kept for queries. Without an end it is pending.
     pub end: Option<EndedProposal<H>>,
 }
 
 /// One of several approvals that a proposal needs.
 #[derive(Debug, Clone)]
-pub struct CountedApproval<H: Handles> {
+pub struct CountedApproval {
     /// The participant that approved.
     pub by: ParticipantId,
     /// Its capabilities while it is not in the topic: as they are, as far as the topic has learned.
     pub outside: Option<Arc<Capabilities>>,
     /// The digest of the request that it approved.
     pub shown: Digest,
-    /// The shell's part of its decision.
-    pub ruling: H::Ruling,
+    /// Its note for the proposer.
+    pub note: Option<Arc<str>>,
 }
 
 /// A proposal with other arguments: the version that an approval is about.

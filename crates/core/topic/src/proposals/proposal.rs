@@ -81,6 +81,8 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) amended: Option<Amended<H>>,
     /// Whether other approvals must follow, of an approval that is being written.
     pub(crate) is_partial: bool,
+    /// The participants whose approvals count beside it, of the last approval that is needed.
+    pub(crate) beside: Box<[ParticipantId]>,
     /// The envelope that rejects: participants get it once that counts.
     pub(crate) unpublished: Option<Box<Unpublished<H>>>,
 }
@@ -105,6 +107,7 @@ impl<H: Handles> Ruling<H> {
             named: Box::default(),
             amended: None,
             is_partial: false,
+            beside: Box::default(),
             unpublished: None,
         };
         match decision {
@@ -225,13 +228,13 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) id_digest: Option<u128>,
     /// Its envelope, until its opening is on disk: then participants get it.
     pub(crate) unpublished: Option<Unpublished<H>>,
-    /// A decision that arrived before the opening was on disk.
+    /// A decision that arrived before the opening was on disk, or the approval before it.
     pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
     pub(crate) deferred: Vec<RoomRequests<H>>,
     /// The approvals of one that needs several, in their order. Whether one counts is judged whenever
     /// that matters.
-    pub(crate) approved_by: Vec<CountedApproval<H>>,
+    pub(crate) approved_by: Vec<CountedApproval>,
     pub(crate) decided: Option<Decided<H>>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,

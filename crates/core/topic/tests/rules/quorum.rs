@@ -26,11 +26,7 @@ fn needs(approvals: usize) -> Stage {
     stage
 }
 
-fn restore(
-    stage: &mut Stage,
-    approvals: usize,
-    approved_by: Vec<CountedApproval<crate::numbers::Numbers>>,
-) {
+fn restore(stage: &mut Stage, approvals: usize, approved_by: Vec<CountedApproval>) {
     let terms = topic::Terms {
         approvals,
         ..terms(&id("bob"), &[id("one")], "p1")
@@ -54,10 +50,7 @@ fn approves(stage: &mut Stage, by: &str) -> Vec<String> {
 
 fn by(stage: &Stage) -> Vec<String> {
     let view = stage.topic.proposal(op(1)).unwrap();
-    view.approved_by
-        .iter()
-        .map(|(by, _)| by.to_string())
-        .collect()
+    view.approved_by.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -70,13 +63,13 @@ fn it_runs_with_the_last_approval_and_not_before() {
     assert!(by(&stage).is_empty(), "nothing counts before it is on disk");
     assert_eq!(
         shown(&stage.stored(1)),
-        ["counted p1 by ann: 1 of 3", "ruled 9"]
+        ["counted p1 by ann, of ann: 1 of 3", "ruled 9"]
     );
     assert_eq!(
         approves(&mut stage, "dee"),
         [
             "store p1 approved by dee",
-            "counted p1 by ann,dee: 2 of 3",
+            "counted p1 by dee, of ann,dee: 2 of 3",
             "ruled 9"
         ]
     );
@@ -174,7 +167,7 @@ fn an_approval_counts_while_its_author_may_decide() {
             approves(&mut stage, "ann"),
             [
                 "store p1 approved by ann",
-                "counted p1 by ann: 1 of 2",
+                "counted p1 by ann, of ann: 1 of 2",
                 "ruled 9"
             ],
             "{at}"
@@ -228,7 +221,7 @@ fn other_arguments_are_another_version_which_voids_what_was_approved() {
     assert_eq!(by(&stage), ["ann"], "not before it is on disk");
     assert_eq!(
         shown(&stage.stored(1)),
-        ["counted p1 by dee: 1 of 2", "ruled 9"]
+        ["counted p1 amended by dee, of dee: 1 of 2", "ruled 9"]
     );
     // What was shown before is no more what would run.
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Differs);
@@ -260,13 +253,32 @@ fn a_decision_that_comes_while_an_approval_is_written_is_judged_after_it() {
     assert!(shown(&stage.decide(1, "dee", APPROVE)).is_empty());
     assert_eq!(
         refused(&stage.decide(1, "eve", APPROVE)),
-        Cause::Decided,
+        Cause::Limit,
         "one waits"
     );
     let expected = [
-        "counted p1 by ann: 1 of 2",
+        "counted p1 by ann, of ann: 1 of 2",
         "ruled 9",
         "store p1 decided running by dee",
+    ];
+    assert_eq!(shown(&stage.stored(1)), expected);
+    let mut stage = needs(2);
+    stage.decide(1, "ann", APPROVE);
+    stage.decide(1, "eve", APPROVE);
+    assert_eq!(
+        shown(&stage.decide(1, "dee", REJECT)),
+        ["refuse decision 9 of eve on p1: decided"],
+        "an approval that waits gives way"
+    );
+    assert_eq!(
+        shown(&stage.decide(1, "bob", WITHDRAW)),
+        ["refuse decision 9 of bob on p1: decided"],
+        "a rejection that waits does not"
+    );
+    let expected = [
+        "counted p1 by ann, of ann: 1 of 2",
+        "ruled 9",
+        "store p1 decided rejected by dee: too broad",
     ];
     assert_eq!(shown(&stage.stored(1)), expected);
     let mut stage = needs(2);
@@ -300,7 +312,7 @@ fn an_envelope_that_is_one_of_several_approvals_reaches_no_server() {
     assert_eq!(fulfils(&mut stage), ["store p1 approved by ann"]);
     assert_eq!(
         shown(&stage.stored(1)),
-        ["drop 11", "counted p1 by ann: 1 of 2", "ruled 9"]
+        ["drop 11", "counted p1 by ann, of ann: 1 of 2", "ruled 9"]
     );
     assert_eq!(approves(&mut stage, "dee")[1], "approved p1 at one");
     // As the last one it is carried out.
@@ -322,7 +334,7 @@ fn approvals_come_back_after_a_restart_and_are_judged_anew() {
         by: id(by),
         outside: outside.map(caps),
         shown,
-        ruling: 9,
+        note: None,
     };
     let mut stage = stage();
     stage.caller(EVE, "eve", &["mcp/approve:tools/call:one_a"]);

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use model::{ListKind, Refusal, RefusalCode};
 use topic::{
-    Audience, Cause, Ended, Ignored, Mirrored, ProposalChange, Reach, Receiver, RefusedDecision,
-    RoomEffect, Roster, Verdict,
+    Audience, Cause, CountedDecision, Ended, Ignored, Mirrored, ProposalChange, Reach, Receiver,
+    RefusedDecision, RoomEffect, Roster, Verdict,
 };
 
 use crate::numbers::{Effect, Effects, Numbers};
@@ -330,14 +330,20 @@ fn effect(effect: &Effect) -> String {
         Effect::Remind { handle, proposal } => {
             format!("remind {handle} of p{} {}", proposal.id.0, proposal.state)
         }
-        Effect::Counted { proposal, .. } => {
-            let by: Vec<_> = proposal
-                .approved_by
-                .iter()
-                .map(|(by, _)| by.clone())
-                .collect();
-            let count = format!("{} of {}", by.len(), proposal.approvals);
-            format!("counted p{} by {}: {count}", proposal.id.0, names(&by))
+        Effect::Counted(CountedDecision {
+            proposal,
+            by,
+            is_amended,
+            ..
+        }) => {
+            let all = &proposal.approved_by;
+            let count = format!("{} of {}", all.len(), proposal.approvals);
+            let how = if *is_amended { " amended" } else { "" };
+            format!(
+                "counted p{}{how} by {by}, of {}: {count}",
+                proposal.id.0,
+                names(all)
+            )
         }
         Effect::Claimed { proposal } => {
             let by: Vec<_> = proposal.claims.iter().map(|one| one.by.clone()).collect();

@@ -227,7 +227,7 @@ impl Books {
                 );
             }
             Effect::Remind { handle, proposal } => self.reminded(*handle, proposal, turn),
-            Effect::Counted { proposal, ruling } => self.counted(proposal, *ruling, turn),
+            Effect::Counted(counted) => self.counted(counted, turn),
             Effect::Claimed { proposal } => self.claimed(proposal),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),

@@ -10,7 +10,7 @@ use model::OperationId;
 use topic::Addressee;
 
 use crate::{
-    numbers::{Effect, Numbers, Receiver},
+    numbers::{CountedDecision, Effect, Numbers, Receiver},
     prng::Prng,
     seen::Tally,
 };
@@ -256,7 +256,7 @@ impl Shell {
                 assert!(!seen.is_proposed && !seen.is_approved && !seen.is_concluded);
                 seen.is_proposed = true;
             }
-            Effect::Counted { proposal, .. } => {
+            Effect::Counted(CountedDecision { proposal, .. }) => {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");
             }

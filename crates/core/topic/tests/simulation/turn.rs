@@ -21,6 +21,7 @@ pub(crate) struct Decided {
     /// Whether it has the digest that the reviewer saw, and the server still lists the same.
     pub(crate) same: bool,
     pub(crate) withdraws: bool,
+    pub(crate) approves: bool,
     pub(crate) fulfilment: Option<String>,
     /// It came as a request in the room, to these participants.
     pub(crate) requested: bool,

@@ -363,7 +363,6 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         answer => (answer, None),
     };
     let rule = rule_of(proposal);
-    let approved_by = proposal.approved_by.iter();
     ShownProposal {
         id: proposal.id.to_string(),
         envelope: text(&proposal.envelope),
@@ -389,7 +388,11 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
             })
             .collect(),
         approvals: Some(proposal.approvals).filter(|count| *count > 1),
-        approved_by: approved_by.map(|(by, _)| text(by.as_str())).collect(),
+        approved_by: proposal
+            .approved_by
+            .iter()
+            .map(|by| text(by.as_str()))
+            .collect(),
         decided_by: decider(proposal).map(text),
         rule: rule.map(|one| one.rule.to_string()),
         rule_author: rule.map(|one| text(one.author.as_str())),

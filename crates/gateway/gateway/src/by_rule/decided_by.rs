@@ -65,13 +65,16 @@ pub struct ApprovalNote<'p> {
 
 /// The notes with the approvals of a proposal, in their order.
 pub fn notes_of(proposal: &ProposalView) -> Vec<ApprovalNote<'_>> {
-    let before = proposal.approved_by.iter().map(|(by, ruling)| (by, ruling));
-    let last = proposal.decided_by.as_ref().zip(proposal.ruling.as_ref());
-    let all = before.chain(last).filter_map(|(by, ruling)| {
-        let note = ruling.note.as_deref()?;
-        Some(ApprovalNote { by, note })
+    let before = proposal.notes.iter().map(|one| ApprovalNote {
+        by: &one.by,
+        note: &one.note,
     });
-    all.collect()
+    let last = || {
+        let note = proposal.ruling.as_ref()?.note.as_deref()?;
+        let by = proposal.decided_by.as_ref()?;
+        Some(ApprovalNote { by, note })
+    };
+    before.chain(last()).collect()
 }
 
 /// Writes the member by which programs learn of notes, if there are any.
@@ -91,7 +94,7 @@ pub(crate) fn write_notes(notes: &[ApprovalNote<'_>], object: &mut Object<'_>) {
 /// The approvals of a proposal so far, in words: "approved by ann, 1 of 2".
 pub(crate) fn words_of_approvals(proposal: &ProposalView) -> String {
     let approved = proposal.approved_by.iter();
-    let names: Vec<&str> = approved.map(|(by, _)| by.as_str()).collect();
+    let names: Vec<&str> = approved.map(ParticipantId::as_str).collect();
     let count = format!("{} of {}", names.len(), proposal.approvals);
     if names.is_empty() {
         return format!("approved by no participant yet, {count}");

@@ -65,6 +65,8 @@ pub(crate) struct DeskState {
     learned: Vec<Arc<CallRule>>,
     /// Learned rules whose acceptance is being written: they decide nothing.
     accepting: Vec<AcceptingRule>,
+    /// Learned rules whose ends are being written: no next versions of them come into force.
+    ending: BTreeSet<RuleId>,
     /// Rules that did not come into force, with the reasons.
     refused: BTreeMap<RuleId, String>,
     /// Proposals that a rule has decided, until they are over. A decision that the topic refuses leaves
@@ -182,6 +184,19 @@ impl RuleDesk {
                 topic: self.topic.clone(),
                 operation: proposal,
                 end,
+            })
+        })
+    }
+
+    /// The return of what rules count of a proposal that is over and did not run: of one that needs
+    /// several approvals they counted when a rule gave one of them. `None` if they count nothing of it.
+    /// The journal gets it with the end itself, and [`Self::apply`] once it has both.
+    pub(crate) fn return_of(&self, proposal: OperationId) -> Option<RuleRecord> {
+        let is_charged = self.lock().book.spent.is_charged(proposal);
+        is_charged.then(|| {
+            RuleRecord::Returned(ReturnedUse {
+                topic: self.topic.clone(),
+                operation: proposal,
             })
         })
     }

@@ -182,8 +182,9 @@ impl<'c> RuleCase<'c> {
                     noted.push(dispatch.rules.leave(&mut state, rule, proposal));
                 }
                 drop(state);
-                drop(topic);
-                return note(dispatch, noted);
+                // While no participant can decide it: the end of a spot check follows its beginning.
+                note(dispatch, noted);
+                return drop(topic);
             }
         };
         // Before the decision: one that cannot be recorded does not count.

@@ -79,7 +79,7 @@ pub(crate) enum Hindrance {
     Replaced(Box<str>),
 }
 
-/// What the rules do with a call.
+/// The choice of the rules about a call.
 #[derive(Debug)]
 pub(crate) enum RuleChoice {
     /// One decides it.
@@ -180,7 +180,7 @@ impl LockedCase<'_> {
             .collect()
     }
 
-    /// What the rules do with the call. The first one that matches is the only one that may decide it:
+    /// The choice of the rules about the call. The first one that matches is the only one that may decide it:
     /// where it cannot, people do, and no rule behind it. What was left to people as a spot check is
     /// theirs, whatever rules come.
     pub(crate) fn choose(&self, state: &DeskState) -> RuleChoice {

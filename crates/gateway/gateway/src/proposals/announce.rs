@@ -5,21 +5,18 @@ use std::sync::Arc;
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::section::McpCalls;
-use topic::{Audience, Cause, Claim, Reach};
+use topic::{Audience, Cause, Claim, CountedDecision, Reach};
 use wire::mcp::{relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
-use super::{
-    content::{Proposed, Ruling},
-    journal,
-};
+use super::{content::Proposed, journal};
 use crate::by_rule::decided_by::{
     ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
 };
 use crate::incoming::{Incoming, Names};
-use crate::live::{Event, ProposalView};
+use crate::live::{Event, Live, ProposalView};
 use crate::proposals::kept::OpenedProposal;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 
@@ -93,9 +90,9 @@ pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope
 
 /// A participant has approved a proposal that others must approve too: the proposer and the reviewers
 /// are notified.
-pub(crate) fn counted(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling: &Ruling) {
-    Record(dispatch).counted(proposal, ruling);
-    notify(dispatch, proposal);
+pub(crate) fn counted(dispatch: &Arc<Dispatch>, counted: &CountedDecision<Live>) {
+    Record(dispatch).counted(counted);
+    notify(dispatch, &counted.proposal);
 }
 
 /// Other participants look at a proposal than before.
@@ -351,7 +348,7 @@ struct State<'p> {
     /// The number of participants that must approve it.
     approvals: usize,
     /// The participants whose approvals count, before the last one.
-    approved_by: Vec<&'p str>,
+    approved_by: &'p [ParticipantId],
     /// Participants that look at it, while it is pending.
     claims: &'p [Claim],
     /// Participants that the proposal names and that are not here.
@@ -372,7 +369,7 @@ impl<'p> State<'p> {
             fulfilment: None,
             edited: false,
             approvals: 1,
-            approved_by: Vec::new(),
+            approved_by: &[],
             claims: &[],
             absent: &[],
         }
@@ -398,10 +395,9 @@ impl<'p> State<'p> {
             .as_ref()
             .is_some_and(|ruling| ruling.params.is_some())
             || proposal.content.is_amended;
-        let approved_by = proposal.approved_by.iter();
         Self {
             approvals: proposal.approvals,
-            approved_by: approved_by.map(|(by, _)| by.as_str()).collect(),
+            approved_by: &proposal.approved_by,
             id: Some(*id),
             by,
             rule,
@@ -438,7 +434,8 @@ impl<'p> State<'p> {
             }
             if self.approvals > 1 {
                 payload.number("approvals", self.approvals);
-                payload.texts("approved_by", self.approved_by.iter());
+                let approved_by = self.approved_by.iter();
+                payload.texts("approved_by", approved_by.map(ParticipantId::as_str));
             }
             if !self.claims.is_empty() {
                 payload.array("claims", |all| {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use auth::LOCAL_USER;
 use model::{Capabilities, MethodFacts, OperationId, ParticipantId, Refusal, RefusalCode};
-use rules::RejectReason;
 use topic::{Amended, CountedApproval};
 use wire::mcpx::NESTING_MAX;
 
-use super::content::{self, Proposed, Ruling};
+use super::content::{self, Proposed};
 use super::kept::KeptProposal;
 use crate::by_rule::tool_facts::{is_harmless_tool, upstream_of};
 use crate::dispatch::Dispatch;
@@ -91,7 +90,7 @@ pub(crate) fn running_params(content: &Proposed, params: Option<String>) -> Opti
 }
 
 /// The approvals that the journal has of a proposal, of the present bearers of their names.
-pub(super) fn restored(dispatch: &Dispatch, kept: &KeptProposal) -> Vec<CountedApproval<Live>> {
+pub(super) fn restored(dispatch: &Dispatch, kept: &KeptProposal) -> Vec<CountedApproval> {
     let incarnations = dispatch.context.sealer.incarnations();
     let mut all = Vec::new();
     for one in &kept.approvals {
@@ -105,12 +104,11 @@ pub(super) fn restored(dispatch: &Dispatch, kept: &KeptProposal) -> Vec<CountedA
         }
         // The owner of the data directory is no participant of the configuration.
         let is_operator = one.by == LOCAL_USER;
-        let ruling = Ruling::restored(None, one.rule.clone(), RejectReason::Unsaid);
         all.push(CountedApproval {
             by,
             outside: is_operator.then(|| Arc::new(Capabilities::full())),
             shown,
-            ruling: Arc::new(ruling.noted(one.note.clone())),
+            note: one.note.as_deref().map(Arc::from),
         });
     }
     all

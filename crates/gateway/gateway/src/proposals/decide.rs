@@ -144,10 +144,9 @@ impl Dispatch {
                 .as_ref()
                 .map(|arguments| edit(content.opened.params.as_deref(), arguments));
             let edited = edited.transpose().inspect_err(not_decided)?;
-            params = edited
-                .map(|edited| completed(self, &content.opened, edited))
-                .transpose()
-                .inspect_err(not_decided)?;
+            let completed = edited.map(|edited| completed(self, &content.opened, edited));
+            let written = completed.transpose().inspect_err(not_decided)?;
+            params = written.filter(|params| is_edited(&content.opened, Some(params)));
             // After a restart servers list their tools a little later.
             self.wait_for_servers().await;
             self.refresh_proposer(&content.opened);
@@ -310,8 +309,7 @@ pub(crate) fn ruling_of(
     let params = params
         .map(|params| completed(dispatch, opened, params))
         .transpose()?;
-    // Another spelling, or another progress token, is no edit.
-    let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
+    let edited = is_edited(opened, params.as_deref());
     if edited && opened.needs_several() {
         let why = "this is not what was proposed, and others must approve the same";
         let refusal = Refusal::new(RefusalCode::Conflict, why);
@@ -442,6 +440,12 @@ pub fn unknown_proposal() -> Refusal {
 pub fn digest(text: &str) -> Result<Digest, Refusal> {
     text.parse()
         .map_err(|_| Refusal::new(RefusalCode::Malformed, "a digest has 64 hexadecimal digits"))
+}
+
+/// Whether a call with these params is another one than the proposed call. Another spelling, or
+/// another progress token, is no edit.
+fn is_edited(opened: &OpenedProposal, params: Option<&str>) -> bool {
+    canonical(params) != canonical(opened.params.as_deref())
 }
 
 fn canonical(params: Option<&str>) -> Option<Vec<u8>> {

@@ -67,7 +67,11 @@ pub(crate) fn store(
         of_rules.push(RuleRecord::Decided(decided));
     }
     let check = spot_end(&change).and_then(|end| dispatch.rules.end_of_check(proposal, end));
-    of_rules.extend(check.clone());
+    let returned = (opened.needs_several() && ends_without_run(&change))
+        .then(|| dispatch.rules.return_of(proposal))
+        .flatten();
+    let of_end: Vec<RuleRecord> = check.into_iter().chain(returned).collect();
+    of_rules.extend(of_end.iter().cloned());
     let counted = counted::operations_of(&counts);
     of_rules.extend(counts);
     let topic = Arc::downgrade(dispatch);
@@ -80,8 +84,8 @@ pub(crate) fn store(
             if is_warning {
                 dispatch.rules.rejection_written();
             }
-            if let Some(check) = check.filter(|_| durable) {
-                dispatch.rules.apply(&check);
+            if durable {
+                of_end.iter().for_each(|end| dispatch.rules.apply(end));
             }
             written(&dispatch, proposal, durable);
         }
@@ -121,6 +125,17 @@ fn of_rules(
             });
             dispatch.rules.apply(&ended);
             vec![ended]
+        }
+    }
+}
+
+/// Whether a proposal is over with a change, and has not run.
+fn ends_without_run(change: &ProposalChange<Live>) -> bool {
+    match change {
+        ProposalChange::Opened | ProposalChange::Counted { .. } => false,
+        ProposalChange::Decided { state, .. } => *state != ProposalState::Running,
+        ProposalChange::Ended { state, .. } => {
+            matches!(state, ProposalState::Expired | ProposalState::Withdrawn)
         }
     }
 }

@@ -99,7 +99,7 @@ impl Stage {
         );
     }
 
-    /// What its proposer is answered that waits for it a moment.
+    /// The answer of its proposer's request, which waits for it a moment.
     #[track_caller]
     pub(crate) fn waited(&self, id: &str) -> String {
         let scout = self.client("scout");
@@ -190,7 +190,7 @@ fn a_proposal_runs_with_the_second_approval_and_not_before() {
         "ann",
         "mcp/proposal:tools/call:echo",
         "approved",
-        "approved by ann, 1 of 2",
+        "proposed by scout; approved by ann, 1 of 2",
     );
     log.has(
         "dee",
@@ -299,6 +299,23 @@ fn other_arguments_void_what_was_approved_and_are_what_runs() {
     assert_eq!(stage.approve("ann", &id).status, 200);
     assert_eq!(stage.outcome(&id), "edited");
     stage.gateway.stop().expect(0);
+}
+
+#[test]
+fn an_approval_with_the_proposed_arguments_in_another_spelling_is_no_edit() {
+    let stage = Stage::new();
+    let id = stage.held("tools_echo", json!({ "text": "proposed" }));
+    assert_eq!(stage.approve("ann", &id).status, 200);
+    let digest = stage.shown(&id)["digest"].clone();
+    let same = json!({ "digest": digest, "arguments": { "text": "proposed" } });
+    let reply = stage.api("eve", "POST", &format!("{id}/approve"), &same);
+    let state = reply.json();
+    assert_eq!(
+        (&state["state"], &state["amended"], &state["edited"]),
+        (&json!("running"), &json!(false), &Value::Null),
+        "{state}"
+    );
+    assert_eq!(stage.outcome(&id), "proposed");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_note_by_envelope_goes_with_the_answer_to_the_call_that_waits() {
         assert_eq!(notes_with(&result), &json!([note]), "{result}");
     });
     stage.gateway.signal("TERM");
-    let first = "approved by ann, 1 of 2, proposed by scout; note: as ever";
+    let first = "proposed by scout; approved by ann, 1 of 2; note: as ever";
     AuditLog(&stage.home).has("ann", PROPOSED, "approved", first);
 }
 

@@ -19,6 +19,7 @@ mod renewed;
 mod restarts;
 mod roads;
 mod servers;
+mod several;
 mod shown;
 mod spots;
 mod suspended;

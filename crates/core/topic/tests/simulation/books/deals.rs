@@ -10,7 +10,7 @@ use super::{
     limits::LIMITS,
 };
 use crate::{
-    numbers::{ProposalView, Record},
+    numbers::{CountedDecision, ProposalView, Record},
     turn::{Decided, Turn},
 };
 
@@ -343,15 +343,23 @@ impl Books {
     }
 
     /// An approval counts, is on disk, and others must follow.
-    pub(crate) fn counted(&mut self, view: &ProposalView, ruling: u64, turn: &Turn) {
+    pub(crate) fn counted(&mut self, counted: &CountedDecision, turn: &Turn) {
+        let CountedDecision {
+            proposal: view,
+            by,
+            is_amended,
+            ruling,
+        } = counted;
         let deal = self.written(view.id, turn).clone();
-        assert_eq!(deal.counted.last().map(|one| one.ruling), Some(ruling));
+        let last = deal.counted.last().map(|one| (&one.by, one.ruling));
+        assert_eq!(last, Some((by, *ruling)));
+        assert!(!is_amended, "no participant changes arguments here");
         assert_eq!(deal.approved, 0, "{} runs already", view.id);
         let counts = deal
             .counted
             .iter()
             .filter(|one| self.still_counts(&deal, one));
-        let by: Vec<_> = counts.map(|one| (one.by.clone(), one.ruling)).collect();
+        let by: Vec<_> = counts.map(|one| one.by.clone()).collect();
         assert_eq!(view.approved_by, by);
         self.count("counted");
     }

@@ -112,6 +112,11 @@ impl Books {
         let decided = self.decision(id, turn);
         // The ruling that was written, or the one that waited for it.
         let decided = decided.filter(|decided| decided.ruling == *ruling);
+        if self.is_displaced(refused, turn) {
+            assert_eq!(cause, Cause::Decided);
+            self.deals.get_mut(&id).unwrap().queued = None;
+            return self.count("displaced");
+        }
         let calls = turn.calls.keys().any(|call| self.returned.contains(call));
         assert!(
             !answered || calls || turn.journal.is_some(),
@@ -152,6 +157,19 @@ impl Books {
         }
     }
 
+    /// Whether an approval that waited for the journal makes way for a decision of this step which ends
+    /// the proposal.
+    fn is_displaced(&self, refused: &RefusedDecision, turn: &Turn) -> bool {
+        let Some(deal) = self.deals.get(&refused.proposal) else {
+            return false;
+        };
+        let (Some(queued), Some((_, brought))) = (&deal.queued, &turn.decision) else {
+            return false;
+        };
+        let is_it = queued.ruling == refused.ruling && queued.approves;
+        is_it && deal.approvals > 1 && !brought.approves && turn.journal.is_none()
+    }
+
     fn check_refusal(&self, deal: &Deal, decided: &Decided, cause: Cause) {
         let could = self.could(decided, deal);
         let own = deal.by == decided.by;
@@ -174,6 +192,11 @@ impl Books {
             }
             Cause::Mismatch => assert!(decided.fulfilment.is_some()),
             Cause::Decided => assert!(!pending, "it is open: {deal:?}"),
+            Cause::Limit => {
+                let first = deal.queued.as_ref();
+                assert!(deal.approvals > 1 && decided.approves);
+                assert!(first.is_some_and(|first| first.approves));
+            }
             other => panic!("refused because of {other:?}"),
         }
     }

@@ -160,7 +160,7 @@ impl Books {
         Self::covers_as_envelope(granted, deal, false) || self.covers_as_call(granted, deal, false)
     }
 
-    /// What the topic learns of a participant's capabilities, for approvals of it.
+    /// Notes the capabilities by which the approvals of a participant are judged from now on.
     pub(crate) fn note_approver(&mut self, participant: &ParticipantId) {
         let granted = self.granted(participant).cloned();
         for deal in self.deals.values_mut().filter(|deal| deal.over.is_none()) {

@@ -90,6 +90,7 @@ impl World {
             token: drawn.token.clone(),
             same: true,
             withdraws: false,
+            approves: false,
             fulfilment: None,
             requested: true,
             named: Vec::new(),
@@ -113,11 +114,14 @@ impl World {
         let Some(message) = waiting.filter(|_| acts) else {
             return;
         };
-        let is_refused = |effect: &Effect| matches!(effect, Effect::RefuseDecision(_));
+        let own = decided.ruling;
+        let is_refused =
+            |effect: &Effect| matches!(effect, Effect::RefuseDecision(one) if one.ruling == own);
         if effects.all.iter().any(is_refused) {
             return;
         }
-        if effects.all.is_empty() {
+        let is_stored = |effect: &Effect| matches!(effect, Effect::Store { .. });
+        if !effects.all.iter().any(is_stored) {
             self.queues(proposal, decided);
         }
         self.books.count("rejected by an envelope");

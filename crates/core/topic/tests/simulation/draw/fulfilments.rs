@@ -191,6 +191,7 @@ impl World {
             token: drawn.token.clone(),
             same: current == Some(SHOWN),
             withdraws: false,
+            approves: true,
             fulfilment: Some(drawn.id.clone()),
             requested: true,
             named: drawn.to.iter().map(|to| id(to)).collect(),

@@ -371,6 +371,7 @@ impl World {
             token: token.clone(),
             same,
             withdraws: matches!(decision, Decision::Withdraw { .. }),
+            approves,
             fulfilment: fulfilment.clone(),
             requested: false,
             named: Vec::new(),
@@ -396,6 +397,9 @@ impl World {
         );
         match effects.all.as_slice() {
             [] => self.queues(proposal, decided),
+            [.., Effect::RefuseDecision(refused)] if refused.ruling != ruling => {
+                self.queues(proposal, decided);
+            }
             [Effect::Store { .. } | Effect::RefuseDecision(_)] => {}
             other => panic!("a decision counts, waits or is refused: {other:?}"),
         }

@@ -141,7 +141,7 @@ impl World {
                         by: one.by.clone(),
                         outside: None,
                         shown: SHOWN,
-                        ruling: one.ruling,
+                        note: None,
                     })
                     .collect();
                 for one in &mut self.books.deals.get_mut(&proposal).unwrap().counted {

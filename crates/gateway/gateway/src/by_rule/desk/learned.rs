@@ -173,17 +173,18 @@ impl RuleDesk {
         });
         let (ended, suspended) = {
             let mut state = self.lock();
-            let ended = state.ending(rule)?;
+            let ended = state.begin_to_end(rule)?;
             let cause = vec![(rule.clone(), SuspendCause::LogUnavailable)];
             (ended, self.suspend(&mut state, cause, at_ms))
         };
         let written = ledgers.rules.append(std::slice::from_ref(&record));
+        let mut state = self.lock();
+        state.ending.remove(&rule.id);
         if written.is_err() {
             self.unwritten.lock().extend(suspended);
             return Err(not_recorded("the rule is suspended, and has not ended")
                 .hint("end it again when the disk takes records"));
         }
-        let mut state = self.lock();
         state.book.apply(&record);
         state.learned.retain(|one| one.name != *rule);
         let gone = std::slice::from_ref(rule);
@@ -248,6 +249,9 @@ impl DeskState {
         if self.is_accepting(&rule.name.id) {
             return Err(conflict("it is being accepted".to_owned()));
         }
+        if self.ending.contains(&rule.name.id) {
+            return Err(conflict("it is being ended".to_owned()));
+        }
         let life = self.book.life(&rule.name.id);
         match (renews, life) {
             (None, Some(_)) => return Err(conflict("there was a rule of this id".to_owned())),
@@ -270,16 +274,21 @@ impl DeskState {
         }
     }
 
-    /// The learned rule that is to end now.
-    fn ending(&self, rule: &RuleName) -> Result<Arc<CallRule>, Refusal> {
+    /// Begins to end a learned rule, and returns it.
+    fn begin_to_end(&mut self, rule: &RuleName) -> Result<Arc<CallRule>, Refusal> {
+        let busy = |why| Refusal::new(RefusalCode::Conflict, why).hint("try again");
         if self.is_accepting(&rule.id) {
-            let why = "its next version is being accepted";
-            return Err(Refusal::new(RefusalCode::Conflict, why).hint("try again"));
+            return Err(busy("its next version is being accepted"));
+        }
+        if self.ending.contains(&rule.id) {
+            return Err(busy("it is being ended already"));
         }
         let mut learned = self.learned.iter();
         let found = learned.find(|one| one.name == *rule).cloned();
         let why = "there is no such learned rule";
-        found.ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, why))
+        let found = found.ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, why))?;
+        self.ending.insert(rule.id.clone());
+        Ok(found)
     }
 
     /// Takes out a rule whose acceptance is written, or is not.

@@ -34,6 +34,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         reason: None,
         approvals: 1,
         approved_by: Vec::new(),
+        notes: Vec::new(),
         decided_by: (state != ProposalState::Pending).then(|| id("boss")),
         ruling: None,
         fulfilment: None,

@@ -49,7 +49,10 @@ pub(crate) fn run(trial: Trial<'_>, config: &ConfigArgs, output: Output) -> Resu
     };
     let mut past = TriedPast::default();
     query(&directory(config, output)?, &filter, |entry, _| {
-        past.take(entry, &capabilities);
+        // Entries that are only to it are not of its acts.
+        if entry.from == trial.id {
+            past.take(entry, &capabilities);
+        }
         ControlFlow::Continue(())
     })?;
     if output.json {
@@ -128,12 +131,23 @@ impl Otherwise {
     }
 }
 
-/// What was decided otherwise, and how much was looked at.
+/// An act of the participant that would be decided otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct TriedAct {
+    otherwise: Otherwise,
+    kind: String,
+    /// Its addressees, separated by commas.
+    to: String,
+}
+
+/// The acts that were looked at, and how often each would be decided otherwise.
 #[derive(Default)]
 struct TriedPast {
     requests: usize,
     decisions: usize,
-    otherwise: BTreeMap<(Otherwise, String, String), usize>,
+    /// Refused requests of which the log does not say to which server they would have gone.
+    unjudged: usize,
+    otherwise: BTreeMap<TriedAct, usize>,
 }
 
 impl TriedPast {
@@ -159,14 +173,22 @@ impl TriedPast {
             }
             (REQUEST, "admitted") => self.request(entry, kind, RequestWay::Made, capabilities),
             (REQUEST, "held") => self.request(entry, kind, RequestWay::Held, capabilities),
+            (REQUEST, "refused") if is_not_admitted(entry) && entry.to.is_empty() => {
+                self.unjudged += 1;
+                None
+            }
             (REQUEST, "refused") if is_not_admitted(entry) => {
                 self.request(entry, kind, RequestWay::Refused, capabilities)
             }
             _ => None,
         };
         if let Some(otherwise) = otherwise {
-            let key = (otherwise, entry.kind.to_string(), to);
-            *self.otherwise.entry(key).or_default() += 1;
+            let act = TriedAct {
+                otherwise,
+                kind: entry.kind.to_string(),
+                to,
+            };
+            *self.otherwise.entry(act).or_default() += 1;
         }
     }
 
@@ -200,8 +222,8 @@ impl TriedPast {
     /// The result in a few lines.
     fn words(&self, id: &str) -> String {
         let mut times: BTreeMap<Otherwise, usize> = BTreeMap::new();
-        for ((otherwise, ..), count) in &self.otherwise {
-            *times.entry(*otherwise).or_default() += count;
+        for (act, count) in &self.otherwise {
+            *times.entry(act.otherwise).or_default() += count;
         }
         let (requests, decisions) = (
             counted(self.requests, "request"),
@@ -216,16 +238,22 @@ impl TriedPast {
         if times.is_empty() {
             lines.push("would have been decided alike".to_owned());
         }
+        if self.unjudged > 0 {
+            let refused = counted(self.unjudged, "refused request");
+            lines.push(format!(
+                "not judged: {refused}, of which the log names no server"
+            ));
+        }
         lines.join("\n")
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let rows = self.otherwise.iter().map(|((otherwise, kind, to), times)| {
+        let rows = self.otherwise.iter().map(|(act, times)| {
             vec![
-                kind.clone(),
-                to.clone(),
-                otherwise.was().to_owned(),
-                otherwise.would_be().to_owned(),
+                act.kind.clone(),
+                act.to.clone(),
+                act.otherwise.was().to_owned(),
+                act.otherwise.would_be().to_owned(),
                 times.to_string(),
             ]
         });
@@ -233,18 +261,19 @@ impl TriedPast {
     }
 
     fn json(&self) -> Value {
-        let rows = self.otherwise.iter().map(|((otherwise, kind, to), times)| {
+        let rows = self.otherwise.iter().map(|(act, times)| {
             json!({
-                "kind": kind,
-                "to": to,
-                "was": otherwise.was(),
-                "would_be": otherwise.would_be(),
+                "kind": act.kind,
+                "to": act.to,
+                "was": act.otherwise.was(),
+                "would_be": act.otherwise.would_be(),
                 "times": times,
             })
         });
         json!({
             "requests": self.requests,
             "decisions": self.decisions,
+            "unjudged": self.unjudged,
             "otherwise": rows.collect::<Vec<_>>(),
         })
     }
@@ -271,8 +300,13 @@ fn is_by_rule(entry: &RecordedEntry<'_>) -> bool {
 fn may_decide(entry: &RecordedEntry<'_>, kind: KindRef<'_>, capabilities: &Capabilities) -> bool {
     let names = [kind.context(), entry.own.as_deref()];
     let method = kind.method().unwrap_or_default();
-    entry.to.iter().all(|to| {
+    let is_admitted = |to: &[&str]| {
         let mut names = names.into_iter().flatten();
-        names.any(|name| capabilities.admits_deciding(method, Some(name), &[to]))
-    })
+        names.any(|name| capabilities.admits_deciding(method, Some(name), to))
+    };
+    // One to no participant in particular is judged as such.
+    if entry.to.is_empty() {
+        return is_admitted(&[]);
+    }
+    entry.to.iter().all(|to| is_admitted(&[to]))
 }

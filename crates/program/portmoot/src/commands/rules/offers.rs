@@ -172,7 +172,7 @@ fn rejected(near: &Value) -> String {
     format!("  rejected and outside  {id}: {}", why.join("; "))
 }
 
-/// What a rule did whose next version is offered, and what differs.
+/// Lines about a rule whose next version is offered: its uses, and what differs.
 fn renewal(renews: &Value) -> Vec<String> {
     let count = |key: &str| renews.get(key).and_then(Value::as_u64).unwrap_or_default();
     let mut state = format!("{} used, {} left", count("used"), count("left"));

@@ -27,8 +27,8 @@ pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 const TOPIC: &str =
     "[topics.main]\nrules = \"rules.toml\"\nmcp_calls = \"full\"\nbuiltin = [\"proposals\"]\n";
 
-/// A gateway with a bank whose tool `pay` scout may only propose to call, and payer may call; ann is
-/// the author of rules, and boss sees everything.
+/// A gateway with a bank whose tool `pay` scout may only propose to call, and payer may call, and teller
+/// neither; ann is the author of rules, and boss sees everything.
 pub(super) struct Bank {
     pub(super) home: Home,
     pub(super) gateway: Gateway,
@@ -50,11 +50,12 @@ impl Bank {
     pub(super) fn beside(more: &str) -> Bank {
         let is_changed: Arc<AtomicBool> = Arc::default();
         let server = paying(Arc::clone(&is_changed));
-        let all: [(&str, &[&str]); 5] = [
+        let all: [(&str, &[&str]); 6] = [
             ("scout", &["mcp/proposal:*"]),
             ("dave", &["mcp/proposal:*"]),
             ("payer", &["mcp/proposal:*", "mcp/request:*"]),
             ("ann", &["mcp/request:*", "mcp/proposal:*"]),
+            ("teller", &["mcp/request:tools/list"]),
             ("boss", &["mcp/*", "portmoot/*"]),
         ];
         let (home, config) = people(&all);

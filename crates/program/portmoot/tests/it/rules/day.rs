@@ -18,7 +18,7 @@ const HOUR_MS: u64 = 3_600_000;
 /// Looks at a proposal after which it waits for a person.
 const LOOKS: usize = 5;
 
-/// What a proposer and its reviewer have approved on three days before: forty payments in an hour.
+/// The calls of a proposer that its reviewer approved on three days before: forty payments in an hour.
 fn past(proposer: &'static str, by: &'static str) -> Vec<PastPayment> {
     let all = [9, 6, 3].into_iter().flat_map(move |days_ago| {
         (0..40).map(move |at| PastPayment {

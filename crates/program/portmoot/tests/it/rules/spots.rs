@@ -47,7 +47,7 @@ impl Bank {
         (call, proposal)
     }
 
-    /// What a rule says of its uses and its spot checks.
+    /// The uses and spot checks that a rule shows.
     #[track_caller]
     fn tally(&self, name: &str) -> [u64; 3] {
         let rule = self.rule(name);

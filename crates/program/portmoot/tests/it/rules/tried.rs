@@ -276,6 +276,8 @@ fn other_capabilities_are_tried_on_what_a_participant_did() {
     let call = bank.propose(50);
     bank.approve(&bank.pending());
     is_paid(&result_of(&call), 50);
+    let refused = bank.begins("teller", "bank_pay", 3).rest();
+    assert!(refused.last().unwrap()["error"].is_object(), "{refused:?}");
     let all = "capabilities = [\"mcp/proposal:*\", \"mcp/request:*\"]";
     assert!(bank.config.contains(all), "{}", bank.config);
     let narrower = bank
@@ -332,6 +334,24 @@ fn other_capabilities_are_tried_on_what_a_participant_did() {
         "{of_boss}"
     );
     assert_eq!(tried("boss", "portmoot.toml")["otherwise"], json!([]));
+    // The log does not say at which server a refused call of MCP would have been.
+    let of_teller = until("the log has the refusal", || {
+        let tried = tried("teller", "wider.toml");
+        (tried["unjudged"] == 1).then_some(tried)
+    });
+    assert_eq!(
+        (&of_teller["requests"], &of_teller["otherwise"]),
+        (&json!(0), &json!([]))
+    );
+    let words = ["participants", "can", "teller", "--with", "wider.toml"];
+    let printed = bank
+        .home
+        .run(&[&words[..], &["--data-dir", "data"]].concat());
+    let printed = printed.expect(0).stdout;
+    assert!(
+        printed.contains("not judged: 1 refused request, of which the log names no server"),
+        "{printed}"
+    );
     let none = bank
         .home
         .run(&["participants", "can", "eve", "--with", "wider.toml"])
