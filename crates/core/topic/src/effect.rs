@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::Handles;
 pub use addressee::Addressee;
-pub use proposal::{DECIDERS_SHOWN_MAX, NotedApproval, ProposalChange, ProposalView};
+pub use proposal::{Claim, DECIDERS_SHOWN_MAX, NotedApproval, ProposalChange, ProposalView};
 pub use room::{Mirrored, RoomEffect};
 pub use verdict::{Cause, Ended, HeldFor, Ignored, Rule, Verdict};
 

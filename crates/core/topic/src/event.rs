@@ -2,6 +2,7 @@
 
 mod brake;
 mod caller;
+mod claim;
 mod configure;
 mod envelope;
 mod task;
@@ -13,12 +14,13 @@ use model::{
     ParticipantId, Refusal,
 };
 
-use crate::{Audience, Handles, ServerLists, claims::Claiming};
+use crate::{Audience, Handles, ServerLists};
 pub use brake::Brake;
 pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
     Tightening,
 };
+pub use claim::Claiming;
 pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{
     Amended, CountedApproval, Decision, EndedProposal, Intent, Requested, Restore, Say, Terms,

@@ -13,7 +13,7 @@ use crate::{
     dispatch::Dispatch,
     link::Link,
     live::{Live, ProposalView},
-    proposals::content::Proposed,
+    proposals::content::{Proposed, Ruling},
     results::asked::recorded,
 };
 use store::recorder::{RecordPermit, entry};

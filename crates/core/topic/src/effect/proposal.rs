@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{OperationId, ParticipantId, ProposalState};
 
-use crate::{Handles, claims::Claim};
+use crate::Handles;
 
 /// A change of a proposal that must be on disk before it has effects.
 #[derive(Debug, Clone)]
@@ -48,6 +48,15 @@ pub enum ProposalChange<H: Handles> {
 
 /// The most participants that a [`ProposalView`] names as able to decide.
 pub const DECIDERS_SHOWN_MAX: usize = 16;
+
+/// A participant that looks at a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The participant.
+    pub by: ParticipantId,
+    /// The time since when, in Unix milliseconds.
+    pub since_ms: u64,
+}
 
 /// The note that came with an approval, before the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]

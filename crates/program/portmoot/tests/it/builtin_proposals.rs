@@ -509,7 +509,7 @@ fn listed_builtin_tools_take_precedence_over_server_tools() {
     gateway.wait_for("a", "ready");
     let client = Client::plain(&gateway);
     let names = client.names("tools");
-    assert_eq!(names[6..], ["say", "other"], "{names:?}");
+    assert_eq!(names[7..], ["say", "other"], "{names:?}");
     assert_eq!(
         names
             .iter()

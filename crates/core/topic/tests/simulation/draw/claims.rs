@@ -42,6 +42,7 @@ impl World {
             token: token.clone(),
             same: true,
             withdraws: false,
+            approves: false,
             fulfilment: None,
             requested: false,
             named: Vec::new(),
