@@ -14,7 +14,7 @@ from portmoot._check import verdict
 from portmoot._kind import Kind, KindError
 
 ROOT = Path(__file__).parents[3]
-VECTORS: list[dict[str, Any]] = json.loads((ROOT / "docs/mcpx-vectors.json").read_text())["vectors"]
+VECTORS: list[dict[str, Any]] = json.loads((ROOT / "docs/mcpx-vectors.json").read_text(encoding="utf-8"))["vectors"]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
@@ -54,7 +54,7 @@ def test_hostile_sizes_are_refused_and_do_no_harm(text: str) -> None:
 
 
 def test_the_truth_table_of_capabilities() -> None:
-    rows = (ROOT / "crates/base/model/tests-data/capabilities.tsv").read_text().splitlines()
+    rows = (ROOT / "crates/base/model/tests-data/capabilities.tsv").read_text(encoding="utf-8").splitlines()
     assert len(rows) == 90
     for row in rows:
         capability, kind, expect = row.split("\t")[:3]

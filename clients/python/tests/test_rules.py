@@ -17,7 +17,7 @@ NOON_MS = 1_795_780_800_000
 
 
 def cases(name: str) -> pytest.MarkDecorator:
-    read: list[dict[str, Any]] = json.loads((VECTORS / name).read_text())
+    read: list[dict[str, Any]] = json.loads((VECTORS / name).read_text(encoding="utf-8"))
     assert len(read) >= 5
     return pytest.mark.parametrize("case", read, ids=[case["name"] for case in read])
 
@@ -84,7 +84,7 @@ def test_rules_explain_as_the_vectors_say(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["parse.json", "match.json", "explain.json"])
 def test_what_is_printed_reads_as_the_same_rules(name: str) -> None:
-    for case in json.loads((VECTORS / name).read_text()):
+    for case in json.loads((VECTORS / name).read_text(encoding="utf-8")):
         try:
             rules = parse_rules(case["toml"])
         except RuleFileError:

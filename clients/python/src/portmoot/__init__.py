@@ -23,9 +23,11 @@ from ._rules import (
     RuleExplanation,
     RuleFileError,
     RuleSet,
+    RuleSetError,
     Spent,
     definition_digest,
     participant_digest,
+    succeeded,
 )
 from ._schema import SchemaError
 from ._visible import visible
@@ -85,6 +87,7 @@ __all__ = [
     "RuleExplanation",
     "RuleFileError",
     "RuleSet",
+    "RuleSetError",
     "RuledCall",
     "SchemaError",
     "Server",
@@ -98,5 +101,6 @@ __all__ = [
     "errors",
     "events",
     "participant_digest",
+    "succeeded",
     "visible",
 ]

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ._kind import Kind, KindError, is_reserved
 
@@ -25,13 +24,22 @@ class CapabilityError(ValueError):
     """A text that is no capability."""
 
 
-@lru_cache(maxsize=4096)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)
-
-
 def _matches(pattern: str, text: str) -> bool:
-    return _pattern(pattern).fullmatch(text) is not None
+    """Whether the whole text matches a pattern in which ``*`` stands for any run of characters. The texts between the stars are
+    searched once, from left to right: a regular expression would try all ways to divide a long name."""
+    first, *pieces = pattern.split("*")
+    if not pieces:
+        return text == pattern
+    *middle, last = pieces
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in middle:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
 
 
 def _covers(pattern: str | None, part: str | None) -> bool:

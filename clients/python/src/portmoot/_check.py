@@ -92,6 +92,8 @@ class Answer:
     """The JSON-RPC id, as JSON; an error may lack one."""
     result: Any
     error: dict[str, Any] | None
+    result_text: str | None = None
+    """The result, as it was written."""
 
 
 @dataclass(frozen=True)
@@ -174,16 +176,14 @@ def _proposal(kind: Kind, payload: str) -> Call:
 
 
 def _answer(payload: str) -> Answer:
-    parts = _json.members(payload)
-    if parts.duplicate is not None:
-        raise Mismatch(_json.twice(parts.duplicate))
+    parts = _json.members_once(payload)
     _check_message(parts)
     if "method" in parts:
         raise Mismatch("a response needs `result` or `error`")
     rpc_id = parts["id"].id if "id" in parts else None
     if "error" in parts:
         return Answer(rpc_id, None, parts["error"].value)
-    return Answer(rpc_id, parts["result"].value, None)
+    return Answer(rpc_id, parts["result"].value, None, parts["result"].raw)
 
 
 def _check_message(parts: Members) -> None:

@@ -172,6 +172,14 @@ def members(text: str, *, unique: bool = False) -> Members:
         raise JsonError("not valid JSON: nested too deeply") from None
 
 
+def members_once(text: str) -> Members:
+    """The members of an object that has none of them twice."""
+    found = members(text)
+    if found.duplicate is not None:
+        raise JsonError(twice(found.duplicate))
+    return found
+
+
 def elements(text: str) -> list[str]:
     """The elements of an array that was read before, each as it was written."""
     found: list[str] = []

@@ -140,6 +140,10 @@ class NotProposed(CallError):
     """The gateway does not have the proposal: the connection broke before it arrived, or before it was written down. Nothing was run."""
 
 
+class BadList(CallError):
+    """A list of another participant cannot be read: it is none, or its pages do not end."""
+
+
 class ToolFailed(CallError):
     """A tool of the gateway, such as ``withdraw_proposal``, answered with an error in words."""
 

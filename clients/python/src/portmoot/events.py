@@ -5,7 +5,8 @@ Texts of others may contain any character; :func:`portmoot.visible` makes them s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
 from . import errors
@@ -95,6 +96,8 @@ class Proposed:
 
     envelope: Envelope
     call: Call
+    arrival: int = field(default_factory=itertools.count(1).__next__, compare=False, repr=False)
+    """Its number among the proposals that arrived in this process. Senders choose the ids of envelopes, and may choose one twice."""
 
     @property
     def id(self) -> str:

@@ -24,6 +24,7 @@ from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, Kind, KindError
 from ._pending import PendingProposal, PendingRequest, Slot, State, Unknown, Updates
 from ._protocol import Cursor, Job, Protocol, Refuse, ReplyTo
 from ._queue import Events
+from ._tools import definition_in
 from .errors import (
     Answered,
     Busy,
@@ -383,6 +384,21 @@ class Participant:
         """Proposes the call of a tool."""
         return await self.propose(to, "tools/call", {"name": tool, "arguments": dict(arguments or {})})
 
+    async def definition(self, to: str, tool: str) -> str | None:
+        """The definition of a tool, as the participant that runs it lists it now and as it was written there, for
+        :func:`definition_digest`; ``None`` if it lists no such tool. Reads all pages of the list.
+
+        Raises:
+            BadList: the list has more than 100 pages, or cannot be read in one way only.
+            CallError: as :meth:`request`.
+        """
+
+        async def page(cursor: str | None) -> Answer:
+            params = None if cursor is None else _written({"cursor": cursor})
+            return await self._answer_to((to,), "tools/list", params, None, None)
+
+        return await definition_in(page, tool)
+
     # Proposals.
 
     async def waiting(self, *, all: bool = False) -> list[WaitingProposal]:
@@ -444,6 +460,11 @@ class Participant:
     async def _request(
         self, to: tuple[str, ...], method: str, params: str | None, correlation_id: str | None, timeout: float | None
     ) -> dict[str, Any]:
+        return result(await self._answer_to(to, method, params, correlation_id, timeout))
+
+    async def _answer_to(
+        self, to: tuple[str, ...], method: str, params: str | None, correlation_id: str | None, timeout: float | None
+    ) -> Answer:
         if not to:
             raise InvalidEnvelope("a request needs an addressee")
         call, payload = self._call(method, params)
@@ -453,7 +474,7 @@ class Participant:
         try:
             self._send(id, kind, to, correlation_id, payload)
             with anyio.fail_after(self.request_timeout if timeout is None else timeout):
-                return result(await slot.wait())
+                return await slot.wait()
         except CallTimeout:
             raise
         except TimeoutError:

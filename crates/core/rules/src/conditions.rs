@@ -20,11 +20,15 @@ impl Conditions {
     #[must_use]
     pub fn new(tests: impl IntoIterator<Item = (Pointer, ValueTest)>) -> Option<Self> {
         let tests: BTreeMap<Pointer, ValueTest> = tests.into_iter().collect();
+        // First: all pairs are compared below.
+        if tests.len() > CONDITIONS_MAX {
+            return None;
+        }
         let is_nested = tests.keys().any(|inner| {
             let mut outer = tests.keys();
             outer.any(|outer| outer != inner && outer.holds(inner))
         });
-        (tests.len() <= CONDITIONS_MAX && !is_nested).then_some(Self(tests))
+        (!is_nested).then_some(Self(tests))
     }
 
     /// The test of a member.

@@ -81,6 +81,7 @@ mod lattice;
 mod learner;
 mod licence;
 mod life;
+mod like;
 mod made_up;
 mod name;
 mod offer;
@@ -136,6 +137,7 @@ pub use life::{
     DORMANT_MS, FAILURES_MAX, LifeError, LifeEvent, NoSuspendCause, RuleEnd, RulePhase,
     Surrounding, SuspendCause, suspends,
 };
+pub use like::{LIKE_MS_MAX, LIKE_USES_MAX, LikeCall, LikeError, LikeTerms, like};
 pub use made_up::{Extreme, made_up};
 pub use name::{LEARNED_ID_PREFIX, NoRuleId, RULE_ID_BYTES_MAX, RuleId, RuleName};
 pub use offer::{
@@ -143,8 +145,8 @@ pub use offer::{
     RuleOffer, TABLE_ROWS_MAX, may_be_offered, offer, unlike_first,
 };
 pub use parse::{
-    RULES_FILE_BYTES_MAX, RULES_MAX, RuleFileError, TOOL_RULES_MAX, WrittenRule, parse_rules,
-    parse_written_rules,
+    RULES_FILE_BYTES_MAX, RULES_MAX, RuleFileError, TOOL_RULES_MAX, WrittenRule, parse_conditions,
+    parse_rules, parse_written_rules,
 };
 pub use path::{ABSOLUTE_ROOT_SEGMENTS_MIN, PathError, PathRoot, ROOT_SEGMENTS_MAX};
 pub use pointer::{POINTER_BYTES_MAX, POINTER_DEPTH_MAX, Pointer, PointerError};

@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 
 use chrono::DateTime;
 use model::{Digest, KindRef, NamePattern, ParticipantId, REQUEST};
+use toml::Spanned;
 use toml::de::DeTable;
 
+use crate::conditions::Conditions;
 use crate::name::{RuleId, RuleName};
 use crate::rule::{CallRule, PROPOSERS_MAX, RuleDecision, RuleScope};
 use crate::window::WeekHours;
 use guards_of_rules::{count_of_calls, guards};
 pub use reader::RuleFileError;
 use reader::{ItemReader, Source, TableReader};
-use tests_of_values::conditions;
+use tests_of_values::{conditions, conditions_in};
 
 /// The longest file of rules, in bytes.
 pub const RULES_FILE_BYTES_MAX: usize = 1024 * 1024;
@@ -72,17 +74,7 @@ pub fn parse_rules(text: &str) -> Result<Vec<CallRule>, RuleFileError> {
 /// The first fault, with its place and what to write instead.
 pub fn parse_written_rules(text: &str) -> Result<Vec<WrittenRule>, RuleFileError> {
     let source = Source { text };
-    if text.len() > RULES_FILE_BYTES_MAX {
-        return Err(source.error(
-            &(0..0),
-            format_args!("the file is longer than {RULES_FILE_BYTES_MAX} bytes"),
-            "remove rules that have ended",
-        ));
-    }
-    let file = DeTable::parse(text).map_err(|error| {
-        let message = error.message().trim().replace('\n', ", ");
-        source.error(&error.span().unwrap_or_default(), message, "write TOML")
-    })?;
+    let file = root(source)?;
     let file = TableReader::new(source, file.get_ref(), 0..0);
     file.known(&["rule"])?;
     let Some(list) = file.get("rule") else {
@@ -116,6 +108,35 @@ pub fn parse_written_rules(text: &str) -> Result<Vec<WrittenRule>, RuleFileError
         });
     }
     Ok(rules)
+}
+
+/// Reads the conditions of an approving rule alone, as they stand under `[rule.when]`.
+///
+/// # Errors
+/// The first fault, with its place and what to write instead.
+pub fn parse_conditions(text: &str) -> Result<Conditions, RuleFileError> {
+    let source = Source { text };
+    let table = root(source)?;
+    conditions_in(
+        &TableReader::new(source, table.get_ref(), 0..0),
+        RuleDecision::Approve,
+    )
+}
+
+/// The outermost table of a text.
+fn root(source: Source<'_>) -> Result<Spanned<DeTable<'_>>, RuleFileError> {
+    let text = source.text;
+    if text.len() > RULES_FILE_BYTES_MAX {
+        return Err(source.error(
+            &(0..0),
+            format_args!("the file is longer than {RULES_FILE_BYTES_MAX} bytes"),
+            "remove rules that have ended",
+        ));
+    }
+    DeTable::parse(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', ", ");
+        source.error(&error.span().unwrap_or_default(), message, "write TOML")
+    })
 }
 
 /// Checks that a rule's text reads as the rule: that it is one which a file could hold, and that

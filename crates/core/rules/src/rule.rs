@@ -8,12 +8,12 @@ use model::{
 use crate::conditions::Conditions;
 use crate::guards::RuleGuards;
 use crate::name::RuleName;
-use crate::window::{DAY_MS, HOUR_MS, WeekHours};
+use crate::window::{DAY_MS, WeekHours};
 
 /// The most names or patterns of proposers of one rule.
 pub const PROPOSERS_MAX: usize = 16;
-/// The shortest time from a decision to accept a rule to its end: 1 hour, in milliseconds.
-pub const TERM_MS_MIN: u64 = HOUR_MS;
+/// The shortest time from a decision to accept a rule to its end: 10 minutes, in milliseconds.
+pub const TERM_MS_MIN: u64 = 10 * 60_000;
 /// The longest time from a decision to accept a rule to its end: 30 days, in milliseconds.
 pub const TERM_MS_MAX: u64 = 30 * DAY_MS;
 
@@ -126,7 +126,7 @@ pub struct CallRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TermError {
     /// It ends before [`TERM_MS_MIN`] have passed.
-    #[error("the rule would end within an hour: give it a later `expires`")]
+    #[error("the rule would end within ten minutes: give it a later `expires`")]
     TooShort,
     /// It ends after [`TERM_MS_MAX`], or never.
     #[error(

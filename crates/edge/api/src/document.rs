@@ -8,7 +8,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::{
     accounts, brakes, calls, configured, health, logins, messages, metrics, participants, pins,
-    proposals, rights, rule_offers, rules, servers, switches, tokens, tools,
+    proposals, rights, rule_adding, rule_offers, rules, servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -80,6 +80,8 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         brakes::pause,
         brakes::resume,
         rules::rules,
+        rule_adding::add,
+        rule_adding::like,
         rules::replay,
         rules::explain,
         rule_offers::offers,

@@ -25,6 +25,7 @@ mod pins;
 mod proposals;
 mod rights;
 mod routes;
+mod rule_adding;
 mod rule_offers;
 mod rules;
 mod schemas;

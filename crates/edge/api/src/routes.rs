@@ -12,8 +12,8 @@ use signin::{Connect, SignIn};
 
 use crate::{
     accounts, brakes, calls, config_file::ConfigFile, configured, document, error::ApiError,
-    health, logins, messages, metrics, participants, pins, proposals, rights, rule_offers, rules,
-    schemas, servers, state::Api, switches, tokens, tools,
+    health, logins, messages, metrics, participants, pins, proposals, rights, rule_adding,
+    rule_offers, rules, schemas, servers, state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -111,7 +111,11 @@ pub fn router(
             "/api/v1/topics/{topic}/participants/{id}/resume",
             post(brakes::resume),
         )
-        .route("/api/v1/topics/{topic}/rules", get(rules::rules))
+        .route("/api/v1/proposals/{id}/like", post(rule_adding::like))
+        .route(
+            "/api/v1/topics/{topic}/rules",
+            get(rules::rules).post(rule_adding::add),
+        )
         .route("/api/v1/topics/{topic}/rules/replay", post(rules::replay))
         .route(
             "/api/v1/topics/{topic}/rules/offers",

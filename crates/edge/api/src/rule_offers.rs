@@ -152,7 +152,7 @@ fn named(dispatch: &Dispatch, caller: &Participant, text: &str) -> Result<RuleVi
     Ok(view)
 }
 
-fn no_rule() -> Refusal {
+pub(crate) fn no_rule() -> Refusal {
     Refusal::new(RefusalCode::UnknownTarget, "there is no such rule")
         .hint("`portmoot rules ls` shows those that you may see")
 }

@@ -65,7 +65,7 @@ pub(crate) async fn replay(
     let place = api.place_to_try(&caller)?;
     let trial = blocking(move || {
         let _place = place;
-        let rules = config::rules_in(FILE, rules).map_err(|faults| refusal_of(&faults))?;
+        let rules = parsed(rules)?;
         let tried = dispatch.try_rules(&rules, reader_of(&caller), since_ms)?;
         Ok(Trial::of(&tried))
     });
@@ -78,6 +78,11 @@ pub(crate) fn reader_of(caller: &Participant) -> PastReader<'_> {
         id: &caller.id,
         capabilities: &caller.capabilities,
     }
+}
+
+/// Reads the text of rules.
+pub(crate) fn parsed(text: String) -> Result<Vec<CallRule>, Refusal> {
+    config::rules_in(FILE, text).map_err(|faults| refusal_of(&faults))
 }
 
 fn time(text: &str) -> Result<u64, Refusal> {
@@ -171,7 +176,9 @@ pub(crate) struct Rule {
     left: Option<u32>,
     /// Its end, RFC 3339.
     expires: Option<String>,
-    /// When its author accepted it, RFC 3339, if it was learned and is not of the topic's file.
+    /// `file`, `learned`, or `added` by its author.
+    origin: String,
+    /// When its author accepted or added it, RFC 3339, if it is not of the topic's file.
     accepted: Option<String>,
     /// Calls that this version has left to people as spot checks, and that they have decided.
     spot_checks: u32,
@@ -302,6 +309,7 @@ impl Rule {
             used: view.used,
             left: view.left,
             expires: rule.expires_ms.map(rfc3339),
+            origin: <&str>::from(view.origin).to_owned(),
             accepted: view.accepted_ms.map(rfc3339),
             spot_checks: view.spots.decided,
             spot_checks_agreed: view.spots.agreed,

@@ -2,6 +2,7 @@
 //! they would have decided.
 
 pub(crate) mod answered;
+pub mod by_hand;
 pub mod decided_by;
 pub(crate) mod desk;
 pub(crate) mod evidence;

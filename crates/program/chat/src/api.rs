@@ -9,6 +9,37 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use wire::time::read_rfc3339;
 
+/// The number of calls that the like of one is approved for at most: the most that the gateway takes.
+const LIKE_USES: u32 = 20;
+
+/// A grant that goes with an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// The participant that gets it.
+    pub participant: String,
+    /// The topic in which it holds.
+    pub topic: String,
+    /// The capability.
+    pub capability: String,
+    /// For how long, in seconds.
+    pub seconds: u64,
+}
+
+/// A rule that approves the like of a proposed call, on the person's authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LikeRule {
+    /// The topic.
+    pub topic: String,
+    /// All that it says, in English.
+    pub sentence: String,
+    /// Its text, as TOML.
+    pub text: String,
+    /// The tool's own name: the person has confirmed a question that shows it.
+    pub tool: Option<String>,
+    /// For how long, in seconds.
+    pub seconds: u64,
+}
+
 /// Why the gateway did not do something, for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
@@ -306,19 +337,52 @@ pub(crate) async fn capability_for(
 }
 
 /// Grants a capability to a participant of a topic for so many seconds.
-pub(crate) async fn grant(
-    api: &dyn Api,
-    participant: &str,
-    topic: &str,
-    capability: &str,
-    seconds: u64,
-    reason: &str,
-) -> Result<(), ApiRefusal> {
-    let body = json!({ "add": [capability], "expires_in_seconds": seconds, "reason": reason });
-    let path = segments(&["participants", participant, "grants"]);
-    api.post(path, vec![("topic", topic.to_owned())], body.to_string())
+pub(crate) async fn grant(api: &dyn Api, allow: &Allow, reason: &str) -> Result<(), ApiRefusal> {
+    let body = json!({
+        "add": [allow.capability],
+        "expires_in_seconds": allow.seconds,
+        "reason": reason,
+    });
+    let path = segments(&["participants", &allow.participant, "grants"]);
+    api.post(path, vec![("topic", allow.topic.clone())], body.to_string())
         .await
         .map(drop)
+}
+
+/// The rule that approves the like of a proposed call for so many seconds, with these conditions in
+/// place of its values.
+pub(crate) async fn like(
+    api: &dyn Api,
+    proposal: &ProposalDetails,
+    seconds: u64,
+    when: &str,
+) -> Result<LikeRule, ApiRefusal> {
+    #[derive(Deserialize)]
+    struct Drafted {
+        topic: String,
+        sentence: String,
+        text: String,
+    }
+    // The question before it is added shows the tool, and what its server says of it.
+    let tool = proposal.context.clone();
+    let body = json!({ "for_seconds": seconds, "uses": LIKE_USES, "when": when, "tool": tool });
+    let path = segments(&["proposals", &proposal.id, "like"]);
+    let text = api.post(path, Vec::new(), body.to_string()).await?;
+    let drafted: Drafted = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
+    Ok(LikeRule {
+        topic: drafted.topic,
+        sentence: drafted.sentence,
+        text: drafted.text,
+        tool,
+        seconds,
+    })
+}
+
+/// Puts such a rule in force.
+pub(crate) async fn add_rule(api: &dyn Api, rule: &LikeRule) -> Result<(), ApiRefusal> {
+    let body = json!({ "rule": rule.text, "tool": rule.tool });
+    let path = segments(&["topics", &rule.topic, "rules"]);
+    api.post(path, Vec::new(), body.to_string()).await.map(drop)
 }
 
 /// Pauses or resumes a participant of a topic (`verb`), with a reason unless it is empty.

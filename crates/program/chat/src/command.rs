@@ -12,7 +12,7 @@ pub(crate) const HELP: &str = "\
 /approve ID [NOTE]            approve a proposal: it runs once, on your authority; the note is for its proposer
 /reject ID [REASON]           reject a proposal
 /edit ID [{arguments}]        approve a proposal with other arguments; without them, in your editor
-/allow ID 15m|1h|8h           approve a proposal, and allow its proposer the same call for a time
+/allow ID 15m|1h|8h           approve a proposal, and allow its proposer all calls of the tool for a time
 /claim ID                     show others for five minutes that you look at a proposal
 /withdraw ID [REASON]         withdraw a proposal of your own
 /yes                          confirm the approval that was asked about; any other line drops it

@@ -287,7 +287,7 @@ pub const KEYS: &[Binding] = &[
         KeyContext::Inbox,
         &["h"],
         Deed::Decide(Decide::Allow),
-        "approve, and allow the same call for 15 minutes, 1 hour or 8 hours",
+        "approve, and the like of it for 15 minutes, 1 hour or 8 hours, by a rule",
     ),
     key(
         KeyContext::Inbox,

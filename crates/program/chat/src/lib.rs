@@ -37,7 +37,8 @@ mod update;
 mod view;
 
 pub use api::{
-    Api, ApiRefusal, ApiReply, ClaimDetails, NoteDetails, ProposalDetails, approval_body,
+    Allow, Api, ApiRefusal, ApiReply, ClaimDetails, LikeRule, NoteDetails, ProposalDetails,
+    approval_body,
 };
 pub use card::{approvals, claimants, claims};
 pub use clock::{Zone, relative, span};
@@ -50,7 +51,7 @@ pub use review::{LONG_VALUE_CHARS, ToolEffects, marks};
 pub use run::{ChatError, ChatSettings, run};
 pub use show::CALL_CHARS;
 pub use state::{
-    Action, Allow, Approval, ChatEvent, ChatState, Connection, Focus, Prompt, ScreenMode,
+    Action, Approval, ChatEvent, ChatState, Connection, Focus, Later, Prompt, ScreenMode,
 };
 pub use talk::{ENTRIES_BYTES_MAX, ENTRIES_MAX, ENTRY_CHARS_MAX, Talk, TalkRow};
 pub use typing::{EARLIER_LINES_MAX, TYPED_BYTES_MAX, Typing};

@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::api::{self, Api};
+use crate::api::{self, Allow, Api};
 use crate::clock::span;
 use crate::entry::{ChatEntry, Tone};
 use crate::show;
-use crate::state::{Action, Approval, ChatEvent};
+use crate::state::{Action, Approval, ChatEvent, Later};
 
 /// Time that `/tools` waits for the answer of each participant.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -170,6 +170,16 @@ impl Performer {
                     vec![ChatEvent::Outcome(vec![entry])]
                 });
             }
+            Action::FindLike {
+                proposal,
+                seconds,
+                when,
+            } => self.spawn(async move {
+                vec![ChatEvent::Like {
+                    id: proposal.id.clone(),
+                    found: api::like(&*api, &proposal, seconds, &when).await,
+                }]
+            }),
             Action::FindCapability { proposal, seconds } => self.spawn(async move {
                 let found = api::capability_for(&*api, &proposal).await;
                 vec![ChatEvent::Capability {
@@ -261,7 +271,40 @@ fn answered(outcome: &Result<Box<RawValue>, CallError>) -> ChatEvent {
     }])
 }
 
-/// Approves, grants what is to be granted, and waits for the outcome.
+/// Gives the leave for later calls that goes with an approval. Returns what is said of it.
+async fn give_leave(api: &dyn Api, approval: &Approval, later: &Later) -> ChatEntry {
+    let number = approval.number;
+    let done = match later {
+        Later::Grant(allow) => {
+            let reason = format!("allowed with proposal {}", approval.id);
+            let granted = api::grant(api, allow, &reason).await;
+            granted.map(|()| {
+                let time = span(allow.seconds * 1_000);
+                let Allow {
+                    participant,
+                    capability,
+                    ..
+                } = allow;
+                format!("* {participant} may do this without asking for {time}: {capability}")
+            })
+        }
+        Later::Rule(rule) => {
+            let added = api::add_rule(api, rule).await;
+            added.map(|()| {
+                let time = span(rule.seconds * 1_000);
+                format!("* the like is approved for {time}: {}", rule.sentence)
+            })
+        }
+    };
+    match done {
+        Ok(words) => note(&visible::line(&words)),
+        Err(refused) => trouble(format!(
+            "! #{number} is approved, but nothing was allowed for later: {refused}"
+        )),
+    }
+}
+
+/// Approves, gives the leave that goes with it, and waits for the outcome.
 async fn approve(
     api: &dyn Api,
     happened: &mpsc::UnboundedSender<ChatEvent>,
@@ -274,7 +317,7 @@ async fn approve(
         digest,
         arguments,
         note: words,
-        allow,
+        later,
     } = approval;
     let body = api::approval_body(digest, arguments.as_deref(), words.as_deref());
     let mut proposal = match api::approve(api, id, body).await {
@@ -288,28 +331,8 @@ async fn approve(
         happened,
         ChatEvent::Decided(vec![note(&format!("* #{number} is approved and runs"))]),
     );
-    if let Some(allow) = allow {
-        let reason = format!("allowed with proposal {id}");
-        let granted = api::grant(
-            api,
-            &allow.participant,
-            &allow.topic,
-            &allow.capability,
-            allow.seconds,
-            &reason,
-        )
-        .await;
-        let entry = match granted {
-            Ok(()) => note(&visible::line(&format!(
-                "* {} may do this without asking for {}: {}",
-                allow.participant,
-                span(allow.seconds * 1_000),
-                allow.capability
-            ))),
-            Err(refused) => trouble(format!(
-                "! #{number} is approved, but nothing was allowed for later: {refused}"
-            )),
-        };
+    if let Some(later) = later {
+        let entry = give_leave(api, approval, later).await;
         send(happened, ChatEvent::Outcome(vec![entry]));
     }
     let (end, [mut wait, longest]) = (Instant::now() + limit, LOOKS);

@@ -6,7 +6,7 @@ use crossterm::event::KeyEvent;
 use participant::{Event as TopicEvent, ParticipantInfo};
 use serde_json::value::RawValue;
 
-use crate::api::{ApiRefusal, ProposalDetails};
+use crate::api::{Allow, ApiRefusal, LikeRule, ProposalDetails};
 use crate::card::{self, Around, CardLine, CardPart};
 use crate::clock::Zone;
 use crate::complete::Candidates;
@@ -52,6 +52,13 @@ pub enum ChatEvent {
         seconds: u64,
         /// The capability.
         found: Result<String, ApiRefusal>,
+    },
+    /// The rule for an [`Action::FindLike`].
+    Like {
+        /// The proposal.
+        id: String,
+        /// The rule, or why there is none.
+        found: Result<LikeRule, ApiRefusal>,
     },
     /// The text that an [`Action::Edit`] led to.
     Edited {
@@ -144,6 +151,15 @@ pub enum Action {
         /// For how long it is to be granted.
         seconds: u64,
     },
+    /// Find the rule that approves the like of this proposal.
+    FindLike {
+        /// The proposal.
+        proposal: Box<ProposalDetails>,
+        /// For how long, in seconds.
+        seconds: u64,
+        /// Conditions in place of its values, as TOML; empty for none.
+        when: String,
+    },
     /// Have a text edited.
     Edit {
         /// The proposal whose arguments they are.
@@ -172,21 +188,17 @@ pub struct Approval {
     pub arguments: Option<String>,
     /// Note for the proposer.
     pub note: Option<String>,
-    /// Grant that goes with it, if there is one.
-    pub allow: Option<Allow>,
+    /// What goes with it for later calls, if something does.
+    pub later: Option<Later>,
 }
 
-/// A grant that goes with an approval.
+/// Leave for later calls that goes with an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allow {
-    /// The participant that gets it.
-    pub participant: String,
-    /// The topic in which it holds.
-    pub topic: String,
-    /// The capability.
-    pub capability: String,
-    /// For how long, in seconds.
-    pub seconds: u64,
+pub enum Later {
+    /// The proposer may make all calls of the tool.
+    Grant(Allow),
+    /// A rule of the person approves the like of this call.
+    Rule(LikeRule),
 }
 
 /// Way in which the chat is shown.
@@ -244,7 +256,16 @@ pub enum Prompt {
         /// The arguments so far.
         line: Typing,
     },
-    /// For how long to allow.
+    /// Conditions in place of the values of a call whose like is to be approved.
+    Conditions {
+        /// The proposal.
+        id: String,
+        /// For how long, in seconds.
+        seconds: u64,
+        /// The conditions so far.
+        line: Typing,
+    },
+    /// For how long to approve the like.
     Time {
         /// The proposal.
         id: String,

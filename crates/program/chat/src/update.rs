@@ -33,6 +33,10 @@ pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Actio
             decide::capability(state, &id, seconds, found);
             Vec::new()
         }
+        ChatEvent::Like { id, found } => {
+            decide::like(state, &id, found);
+            Vec::new()
+        }
         ChatEvent::Edited { id, text } => decide::edited(state, &id, text),
         ChatEvent::Sent { to, text } => {
             topic::sent(state, to.as_deref(), &text);

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _json
+from .._json import JsonError
 from .._kind import REQUEST, Kind, KindError
 from . import canonical
 from .arguments import Arguments, ArgumentsError
@@ -29,7 +30,7 @@ class RuledCall:
     """A call or proposal, with all that rules may ask about it. Its arguments must be those that run."""
 
     operation: str
-    """Its id. One that comes twice is counted once."""
+    """Its id. One that comes twice is counted once, so that it must be none that a proposer can choose."""
     proposer: str
     to: str
     """The participant that is to run it."""
@@ -50,7 +51,7 @@ class RuledCall:
     def of(
         cls, proposal: IncomingProposal, *, at_ms: int, definition: str | None = None, server: str | None = None
     ) -> RuledCall | None:
-        """The proposed call; ``None`` if it names no addressee, or several: then people decide."""
+        """The proposed call; ``None`` if it names no addressee, or several, or is none that a kind can name: then people decide."""
         if len(proposal.to) != 1:
             return None
         call = proposal.call
@@ -59,7 +60,8 @@ class RuledCall:
             kind = call.kind(REQUEST)
         except KindError:
             return None
-        return cls(proposal.id, proposal.sender, proposal.to[0], kind, at_ms, arguments, beside, definition, server)
+        operation = f"{proposal.event.arrival} {proposal.id}"
+        return cls(operation, proposal.sender, proposal.to[0], kind, at_ms, arguments, beside, definition, server)
 
     @cached_property
     def read(self) -> Arguments | ArgumentsError:
@@ -80,21 +82,36 @@ class RuledCall:
 
 
 def _parts(method: str, params: str) -> tuple[str, tuple[str, ...]]:
-    """The arguments of a call as JSON, and the names of what its params have beside them. Params that cannot be read in one way only
-    stand in for arguments, which cannot then, either."""
+    """The arguments of a call as JSON, and the names of what its params have beside them. Params that are no object, or cannot be read
+    in one way only, stand in for arguments, which cannot be judged then, either."""
     try:
-        members = dict(canonical.read(params).members or ())
-    except (BadJson, TwiceInJson):
+        members = dict(canonical.read(_without_transport(params)).members or ())
+    except (JsonError, BadJson, TwiceInJson):
         return params, ()
-    target = "name" if method in _BY_NAME else "uri"
     arguments = members.pop("arguments", Node("{}"))
-    members.pop(target, None)
-    members.pop("task", None)
-    meta = members.get("_meta")
-    if meta is not None and meta.members is not None:
-        if all(key.startswith(_OF_PROTOCOL) or key in _OF_TRAVEL for key, _ in meta.members):
-            del members["_meta"]
+    members.pop("name" if method in _BY_NAME else "uri", None)
     return arguments.raw, tuple(members)
+
+
+def _without_transport(params: str) -> str:
+    """The params of a call without what concerns its transport: ``task`` (2025-11-25), and of ``_meta`` the progress token, the trace
+    and the protocol's own keys."""
+    members = _json.members_once(params)
+    kept = {name: member.raw for name, member in members.items() if name != "task"}
+    meta = members.get("_meta")
+    if meta is not None and isinstance(meta.value, dict):
+        keys = _json.members_once(meta.raw).items()
+        own = {key: member.raw for key, member in keys if not (key.startswith(_OF_PROTOCOL) or key in _OF_TRAVEL)}
+        del kept["_meta"]
+        if own:
+            kept["_meta"] = _json.write_object(own)
+    return _json.write_object(kept)
+
+
+def succeeded(result: Mapping[str, Any]) -> bool:
+    """Whether a result is the one of the call itself and says of no error, as :meth:`RuleSet.answered` asks for: not that a task has
+    begun, or that the caller is asked something."""
+    return result.get("isError", False) is False and result.get("resultType", "complete") == "complete" and "task" not in result
 
 
 def definition_digest(tool: Mapping[str, Any] | str) -> str | None:
@@ -103,7 +120,7 @@ def definition_digest(tool: Mapping[str, Any] | str) -> str | None:
     try:
         text = tool if isinstance(tool, str) else _json.write(tool)
         return hashlib.sha256(canonical.read(text).raw.encode()).hexdigest()
-    except (BadJson, TwiceInJson, _json.JsonError, UnicodeEncodeError):
+    except (BadJson, TwiceInJson, JsonError, UnicodeEncodeError):
         return None
 
 

@@ -6,11 +6,9 @@ import json
 import re
 from dataclasses import dataclass
 
-from .._json import is_text
+from .._json import DEPTH_MAX, is_text
 from .spelling import is_hidden, quote
 
-DEPTH_MAX = 128
-"""The deepest nesting that has a canonical form."""
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:"
     r'(?P<mark>[{}\[\]:,])|(?P<text>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'

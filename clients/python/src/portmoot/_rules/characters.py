@@ -16,7 +16,7 @@ _PUNCTUATION = "+,-:@_"
 _CLASSES = {"A": ascii_uppercase, "a": ascii_lowercase, "9": digits}
 _ALNUM = frozenset(ascii_uppercase + ascii_lowercase + digits)
 _ALLOWED = _ALNUM | frozenset(_PUNCTUATION)
-_RANGE = re.compile("(.)-(.)", re.DOTALL)
+_RANGE = re.compile("([\x00-\x7f])-(.)", re.DOTALL)
 
 
 class CharsError(ValueError):

@@ -8,7 +8,7 @@ from .characters import CHARS_MAX, CharSet, parse_shape
 from .constant import type_of
 from .decimals import Decimal
 from .places import PathRoot, PlaceError, UrlRoot
-from .pointer import Pointer, PointerError
+from .pointer import Pointer
 from .reader import ItemReader, TableReader
 from .values import (
     CONSTANTS_MAX,
@@ -40,17 +40,18 @@ def conditions(when: ItemReader | None, approves: bool) -> tuple[tuple[Pointer, 
         return ()
     tests: list[tuple[Pointer, ValueTest]] = []
     for member in when.table().items():
-        try:
-            pointer = Pointer.parse(member.key)
-        except PointerError as error:
-            raise member.key_error(str(error), 'name the member by a JSON Pointer, as in "/repo"') from None
+        pointer = member.key_pointer('name the member by a JSON Pointer, as in "/repo"')
         tests.append((pointer, _test(member, approves)))
-    pointers = [pointer for pointer, _ in tests]
-    is_nested = any(outer != inner and outer.holds(inner) for outer in pointers for inner in pointers)
-    if len(tests) > CONDITIONS_MAX or is_nested:
+    # Pairs are compared only of as many as there may be.
+    if len(tests) > CONDITIONS_MAX or _is_nested([pointer for pointer, _ in tests]):
         message = f"more than {CONDITIONS_MAX} members are named, or one inside of another"
         raise when.key_error(message, "name the innermost members alone")
     return tuple(sorted(tests, key=lambda member: member[0].text))
+
+
+def _is_nested(pointers: list[Pointer]) -> bool:
+    """Whether one member lies inside of another."""
+    return any(outer != inner and outer.holds(inner) for outer in pointers for inner in pointers)
 
 
 def _test(item: ItemReader, approves: bool) -> ValueTest:
@@ -112,10 +113,7 @@ def _type(name: str) -> str:
 
 
 def _one_of(item: ItemReader) -> ValueTest:
-    items = item.list()
-    if not 1 <= len(items) <= CONSTANTS_MAX:
-        raise item.error(f"`one_of` has {len(items)} constants", f"write 1 to {CONSTANTS_MAX}")
-    constants = [one.constant() for one in items]
+    constants = [one.constant() for one in item.some(CONSTANTS_MAX, "`one_of` has {} constants")]
     if len({one.raw for one in constants}) < len(constants):
         raise item.error("a constant stands there twice", "write it once")
     if len({type_of(one.raw) for one in constants} - {"null"}) > 1:
@@ -149,9 +147,7 @@ def _url(table: TableReader) -> UrlRoot:
 
 
 def _shapes(item: ItemReader) -> tuple[str, ...]:
-    items = item.list()
-    if not 1 <= len(items) <= SHAPES_MAX:
-        raise item.error(f"`shape` has {len(items)} shapes", f"write 1 to {SHAPES_MAX}")
+    items = item.some(SHAPES_MAX, "`shape` has {} shapes")
     return tuple(sorted({one.parsed(parse_shape, 'a shape such as "A-9"') for one in items}))
 
 

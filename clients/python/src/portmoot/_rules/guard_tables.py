@@ -8,7 +8,7 @@ from typing import TypeVar
 from .._kind import REQUEST, Kind
 from . import names
 from .guards import GUARDS_MAX, SAME_MEMBERS_MAX, USES_MAX, AfterGuard, CountGuard, Guards, RateGuard, SumGuard
-from .pointer import Pointer, PointerError
+from .pointer import Pointer
 from .reader import ItemReader, TableReader
 from .window import Window
 
@@ -62,11 +62,7 @@ def _after(table: TableReader) -> AfterGuard:
     listed = table.get("same")
     same: list[tuple[Pointer, Pointer]] = []
     for pair in [] if listed is None else listed.table().items():
-        try:
-            here = Pointer.parse(pair.key)
-        except PointerError as error:
-            raise pair.key_error(str(error), "write a member of this call") from None
-        same.append((here, _pointer(pair)))
+        same.append((pair.key_pointer("write a member of this call"), _pointer(pair)))
     if listed is not None and len(same) > SAME_MEMBERS_MAX:
         raise listed.error("too many members", f"write at most {SAME_MEMBERS_MAX}")
     same.sort()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .decimals import Decimal
 from .pointer import Pointer
 from .spelling import named
-from .window import DAY_MS, HOUR_MS, MINUTE_MS, Window
+from .window import UNITS_MS, Window
 
 USES_MAX = 10_000
 """The most uses of a rule."""
@@ -17,7 +17,6 @@ GUARDS_MAX = 4
 SAME_MEMBERS_MAX = 8
 """The most members that an earlier call must share."""
 _RATE = re.compile("([1-9][0-9]{0,4})/([mhd])")
-_UNITS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 class RateError(ValueError):
@@ -41,13 +40,13 @@ class RateGuard:
         found = _RATE.fullmatch(text)
         if found is None or int(found[1]) > USES_MAX:
             raise RateError("a rate is a number of calls in a minute, an hour or a day, as in `12/h`")
-        return cls(int(found[1]), Window(_UNITS[found[2]]))
+        return cls(int(found[1]), Window(UNITS_MS[found[2]]))
 
     def words(self) -> str:
         return f"at most {self.max} calls {self.within.words()}"
 
     def __str__(self) -> str:
-        return f"{self.max}/{next(unit for unit, ms in _UNITS.items() if ms == self.within.ms)}"
+        return f"{self.max}/{self.within.unit}"
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class ExplainedCheck:
     """Whether it is a guard: what a rule that rejects or asks waits for to break."""
 
     def __str__(self) -> str:
-        return f"{self.fit.word:<8} {self.asked}: {self.found}"
+        return spelling.line(f"{self.fit.word:<8} {self.asked}: {self.found}")
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 
+from .._capability import _is_hidden
+from .._kind import GATEWAY
 from . import spelling
 
 NAME_BYTES_MAX = 128
 """The longest name of a participant, in bytes."""
 PATTERN_BYTES_MAX = 512
 """The longest pattern of names, in bytes."""
-_GATEWAY = "portmoot"
-_RESERVED = (_GATEWAY, "rules", "system")
+_RESERVED = (GATEWAY, "rules", "system")
 
 
 def participant(name: str) -> str:
@@ -20,11 +21,14 @@ def participant(name: str) -> str:
         raise ValueError("the name is empty")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise ValueError("the name is too long")
-    if any(one in spelling.WHITE for one in name) or spelling.has_hidden(name):
+    if any(one in spelling.WHITE or _is_hidden(one) for one in name):
         raise ValueError("the name holds a character that is not allowed")
     if not name.isascii() and not unicodedata.is_normalized("NFKC", name):
         raise ValueError("the name has another normal form (NFKC), with which it could be confused")
-    if name != _GATEWAY and name.lower().split(":")[0] in _RESERVED:
+    others = "".join(one for one in name if not (one.isascii() and one.isalpha()))
+    if spelling.mixes_scripts(name) and not spelling.is_beside_latin(others):
+        raise ValueError("the name mixes scripts, so that it can look like another name")
+    if name != GATEWAY and name.lower().split(":")[0] in _RESERVED:
         raise ValueError("this name, or one that looks like it, belongs to the gateway")
     return name
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from .._json import is_text
 from .._kind import REQUEST, Kind
 from . import names, toml
+from .bounds import Bounds
 from .conditions import conditions
 from .guard_tables import count_of_calls, guards
 from .reader import ItemReader, RuleFileError, TableReader
@@ -17,10 +17,6 @@ from .window import WeekHours, read_time
 
 FILE_BYTES_MAX = 1024 * 1024
 """The longest file of rules, in bytes."""
-RULES_MAX = 256
-"""The most rules of one set."""
-TOOL_RULES_MAX = 32
-"""The most rules of one tool."""
 PROPOSERS_MAX = 16
 """The most names or patterns of proposers of one rule."""
 _KEYS = (
@@ -49,23 +45,27 @@ def parse_rules(text: str) -> list[Rule]:
     file.known(["rule"])
     found = file.get("rule")
     rules: list[Rule] = []
-    of_tools: Counter[tuple[str, str | None]] = Counter()
+    bounds = Bounds()
     for item in found.list() if found else []:
         rule = _rule(item.table())
-        of_tools[rule.kind, rule.to] += 1
-        wrong = None
-        if len(rules) == RULES_MAX:
-            wrong = f"more than {RULES_MAX} rules"
-        elif of_tools[rule.kind, rule.to] > TOOL_RULES_MAX:
-            wrong = f"more than {TOOL_RULES_MAX} rules of one tool"
-        elif any(other.id == rule.id for other in rules):
-            wrong = "the id is taken by a rule above"
-        if wrong:
+        wrong = bounds.take(rule)
+        if wrong is not None:
             fault = item.error(wrong, "merge rules, or remove one")
             fault.rule = rule.id
             raise fault
         rules.append(rule)
     return rules
+
+
+def why_no_rule(rule: Rule) -> str | None:
+    """Why no file could hold a rule that a program made, or why its text, which people accept, does not say all of it."""
+    try:
+        read = parse_rules(rule.text)
+    except RuleFileError as error:
+        return error.message
+    except (TypeError, AttributeError, ValueError) as error:
+        return f"its text cannot be written: {error}"
+    return None if read == [rule] else "its text says something else"
 
 
 def _id(text: str) -> str:
@@ -170,11 +170,8 @@ def _kind(table: TableReader, approves: bool) -> Kind:
 
 def _proposers(table: TableReader, approves: bool, author: str) -> tuple[str, ...]:
     listed = table.required("proposers", 'write `proposers = ["scout"]`')
-    items = listed.list()
-    if not 1 <= len(items) <= PROPOSERS_MAX:
-        raise listed.error(f"the rule has {len(items)} proposers", f"write 1 to {PROPOSERS_MAX}")
     patterns: list[str] = []
-    for item in items:
+    for item in listed.some(PROPOSERS_MAX, "the rule has {} proposers"):
         pattern = item.parsed(names.pattern, "the name of a participant")
         if approves:
             name = _participant(item)

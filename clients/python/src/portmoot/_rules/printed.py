@@ -95,14 +95,19 @@ def _constant(constant: Constant) -> str:
     raw = constant.raw
     kind = type_of(raw)
     if kind == "string":
-        return raw.replace("\x7f", "\\u007f")
+        return _raw_text(raw)
     if kind == "boolean" or (kind == "number" and spelled(raw).exact is not None):
         return raw
     return f"{{ json = {_text(raw)} }}"
 
 
 def _text(text: str) -> str:
-    return spelling.quote(text).replace("\x7f", "\\u007f")
+    return _raw_text(spelling.quote(text))
+
+
+def _raw_text(raw: str) -> str:
+    """A canonical string of JSON as a string of TOML: the escapes of the one are escapes of the other."""
+    return raw.replace("\x7f", "\\u007f")
 
 
 def _list(items: Iterable[str]) -> str:

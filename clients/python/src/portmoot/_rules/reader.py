@@ -9,6 +9,7 @@ from typing import TypeVar
 from . import spelling
 from .constant import Constant, ConstantError
 from .decimals import Decimal, Spelled, spelled
+from .pointer import Pointer, PointerError
 from .toml import Item, Table, Value
 from .values import CountRange
 
@@ -95,6 +96,13 @@ class ItemReader:
         """An error about the key."""
         return RuleFileError(self.source, self.item.key_at, message, remedy)
 
+    def key_pointer(self, remedy: str) -> Pointer:
+        """The key as the name of a member."""
+        try:
+            return Pointer.parse(self.key)
+        except PointerError as error:
+            raise self.key_error(str(error), remedy) from None
+
     def _wrong_type(self, expected: str) -> RuleFileError:
         return self.error(f"`{self.key}` is no {expected}", f"write a {expected}")
 
@@ -141,6 +149,13 @@ class ItemReader:
         if self._value.kind != "list":
             raise self._wrong_type("list in brackets")
         return [ItemReader(self.source, self.key, Item(self.item.key_at, value)) for value in self._value.elements]
+
+    def some(self, most: int, fault: str) -> Sequence[ItemReader]:
+        """The items of a list that has at least one, and no more than so many; in the fault, ``{}`` is their number."""
+        items = self.list()
+        if not 1 <= len(items) <= most:
+            raise self.error(fault.format(len(items)), f"write 1 to {most}")
+        return items
 
     def table(self) -> TableReader:
         if self._value.kind != "table":

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from . import spelling
 from .arguments import Arguments
+from .bounds import Bounds
 from .call import RuledCall, Stage
 from .judge import ExplainedCheck, Judge, kept_value
-from .parse import parse_rules
+from .parse import parse_rules, why_no_rule
 from .rule import DECISIONS, Decision, Rule
 from .spent import AnsweredCall, Spent
 
@@ -46,14 +48,35 @@ class RuleExplanation:
         return "\n".join([f"{self.rule.name} {does}", *(f"  {check}" for check in self.checks)])
 
 
+class RuleSetError(ValueError):
+    """Why rules make no set."""
+
+    def __init__(self, rule: Rule, message: str) -> None:
+        super().__init__(f"rule {spelling.line(str(rule.id))}: {message}")
+        self.rule = rule
+        """The first rule that the set cannot have."""
+
+
 class RuleSet:
-    """The rules that an orchestrator decides by, and what they have counted.
+    """The rules that an orchestrator decides by in one topic, and what they have counted there: a program in two topics has two sets.
+    Names of participants and servers, and all that is counted, mean something in their topic alone.
 
     Nothing that a call holds makes it raise: what cannot be read in one way only is unclear, and no rule approves it.
+
+    Raises:
+        RuleSetError: two of the rules have one id, they are too many, or one is none that a file could hold.
     """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self.rules = sorted(rules, key=_order)
+        bounds = Bounds()
+        for rule in rules:
+            wrong = bounds.take(rule) or why_no_rule(rule)
+            if wrong is not None:
+                raise RuleSetError(rule, wrong)
+        self._begin(rules)
+
+    def _begin(self, rules: Sequence[Rule]) -> None:
+        self.rules = tuple(sorted(rules, key=_order))
         """In the order in which they decide: reject, ask, then approve, of which the one goes first that ends first."""
         self.spent = Spent()
 
@@ -64,7 +87,10 @@ class RuleSet:
         Raises:
             RuleFileError: the first fault, with its place and what to write instead.
         """
-        return cls(parse_rules(text))
+        # Their number, ids and texts are checked already, with their places.
+        read = cls.__new__(cls)
+        read._begin(parse_rules(text))
+        return read
 
     def decide(self, call: RuledCall, stage: Stage = "proposed") -> RuleAnswer | None:
         """The rule that decides a call, if one does. ``ask`` means for a proposal that it stays with people.
@@ -83,12 +109,14 @@ class RuleSet:
 
     def charge(self, call: RuledCall, by: RuleAnswer | None = None) -> None:
         """Counts a call that will run: before it runs, with the answer that approved it if a rule did."""
-        for charge in [
-            Judge(rule, call, self.spent).charge(is_use)
-            for rule in self._of_kind(call)
-            for is_use in [by is not None and by.rule == rule]
-            if is_use or (rule.tightens and rule.guards.all() and Judge(rule, call, self.spent).watches())
-        ]:
+        charges = []
+        for rule in self._of_kind(call):
+            judge = Judge(rule, call, self.spent)
+            is_use = by is not None and by.rule == rule
+            if is_use or (rule.tightens and rule.guards.all() and judge.watches()):
+                charges.append(judge.charge(is_use))
+        # All of them before the first is counted: one that is may move the time at which the others look.
+        for charge in charges:
             self.spent.charge(charge)
 
     def returned(self, operation: str) -> None:

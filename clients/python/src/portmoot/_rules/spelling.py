@@ -21,6 +21,7 @@ _MARKS = re.compile("[\u0300-\u036f]")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 # Scripts of which one text may have letters together.
 _TOGETHER = (frozenset({"Latin"}), frozenset({"Cyrillic"}), frozenset({"Greek"}), frozenset({"Han", "Kana"}), frozenset({"Han", "Hangul"}))
+_EAST_ASIAN = tuple(together for together in _TOGETHER if "Han" in together)
 _SCRIPTS = re.compile(
     r"(?P<Latin>LATIN (SMALL|CAPITAL) LETTER )|(?P<Cyrillic>CYRILLIC (SMALL|CAPITAL) LETTER )|(?P<Greek>GREEK (SMALL|CAPITAL) LETTER )"
     r"|(?P<Han>CJK UNIFIED IDEOGRAPH-)|(?P<Kana>(HIRAGANA|KATAKANA) LETTER )|(?P<Hangul>HANGUL SYLLABLE )"
@@ -69,10 +70,24 @@ def oddity(text: str) -> str | None:
         return "it holds a character that is not seen"
     if not is_nfc(text):
         return "it is not in normal form NFC"
-    scripts = {one for one in _scripts(text) if one}
-    if not text.isascii() and not any(scripts <= together for together in _TOGETHER):
+    if mixes_scripts(text):
         return "it mixes scripts whose letters look alike"
     return None
+
+
+def mixes_scripts(text: str) -> bool:
+    """Whether a text has letters of several scripts that look alike, as far as is known."""
+    return not text.isascii() and not _are_together(text, _TOGETHER)
+
+
+def is_beside_latin(text: str) -> bool:
+    """Whether the letters of a text, as far as they are known, may stand beside Latin ones in a name: they are East Asian."""
+    return _are_together(text, _EAST_ASIAN)
+
+
+def _are_together(text: str, all: Sequence[frozenset[str]]) -> bool:
+    scripts = {one for one in _scripts(text) if one}
+    return any(scripts <= together for together in all)
 
 
 def is_compatibility_form(text: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 DEPTH_MAX = 80
-"""How deep lists and tables in braces may be nested."""
+"""How deep lists and tables in braces may be nested, and how many names a key may have."""
 _BARE = re.compile("[A-Za-z0-9_-]+")
 _SPACE = re.compile("[ \t]*")
 _COMMENT = re.compile("#[^\x00-\x08\x0a-\x1f\x7f]*")
@@ -203,6 +203,8 @@ class _Parser:
             self._skip(_SPACE)
             if not self._peek("."):
                 return path
+            if len(path) == DEPTH_MAX:
+                self._fail("nested too deeply")
             self._at += 1
 
     def _pair(self, table: Table, depth: int = 0) -> None:

@@ -17,11 +17,16 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-_UNITS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+"""The units of a window, in milliseconds."""
 _WINDOW = re.compile("([1-9][0-9]{0,7})([mhd])")
 _CLOCK = "([0-9]{2}):([0-9]{2})"
 _HOURS = re.compile(f"([A-Za-z,-]+) {_CLOCK}-{_CLOCK} (?:UTC|([+-]){_CLOCK})")
-_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.0+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))")
+# As for the gateway, a second is whole if its milliseconds are zero.
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])(?:\.(?:0{1,2}|000[0-9]*))?"
+    r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -43,7 +48,7 @@ class Window:
             WindowError: it is none.
         """
         found = _WINDOW.fullmatch(text)
-        ms = int(found[1]) * _UNITS[found[2]] if found else WINDOW_MS_MAX + 1
+        ms = int(found[1]) * UNITS_MS[found[2]] if found else WINDOW_MS_MAX + 1
         if ms > WINDOW_MS_MAX:
             raise WindowError("a window is a number of minutes, hours or days up to 31 days, as in `30m`, `1h` or `7d`")
         return cls(ms)
@@ -53,8 +58,13 @@ class Window:
         return now_ms - at_ms < self.ms
 
     def _parts(self) -> tuple[int, str]:
-        unit = next(unit for unit in "dhm" if self.ms % _UNITS[unit] == 0)
-        return self.ms // _UNITS[unit], unit
+        unit = next(unit for unit in "dhm" if self.ms % UNITS_MS[unit] == 0)
+        return self.ms // UNITS_MS[unit], unit
+
+    @property
+    def unit(self) -> str:
+        """The largest unit of which it is a multiple."""
+        return self._parts()[1]
 
     def words(self) -> str:
         """The length in words: ``an hour``, ``7 days``."""
@@ -152,10 +162,7 @@ def read_time(text: str) -> int | None:
         return None
     seconds = (at - _EPOCH) // timedelta(seconds=1)
     if found[3]:
-        hours, minutes = int(found[4]), int(found[5])
-        if hours > 23 or minutes > 59:
-            return None
-        seconds -= int(found[3] + "1") * (hours * 3600 + minutes * 60)
+        seconds -= int(found[3] + "1") * (int(found[4]) * 3600 + int(found[5]) * 60)
     return seconds * 1000 if seconds >= 0 else None
 
 

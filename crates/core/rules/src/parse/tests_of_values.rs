@@ -22,6 +22,9 @@ const SORTS: [&str; 12] = [
     "type", "some",
 ];
 
+/// The remedy where conditions name too many members, or one inside of another.
+const INNERMOST: &str = "name the innermost members alone";
+
 /// Reads `[rule.when]`.
 pub(crate) fn conditions(
     when: Option<&ItemReader<'_>>,
@@ -30,19 +33,34 @@ pub(crate) fn conditions(
     let Some(item) = when else {
         return Ok(Conditions::default());
     };
-    let mut tests = Vec::new();
-    for member in item.table()?.items() {
+    let tests = tests_in(&item.table()?, decision)?;
+    Conditions::new(tests).ok_or_else(|| item.key_error(no_conditions(), INNERMOST))
+}
+
+/// Reads a text that has what stands under `[rule.when]`.
+pub(crate) fn conditions_in(
+    table: &TableReader<'_>,
+    decision: RuleDecision,
+) -> Result<Conditions, RuleFileError> {
+    let tests = tests_in(table, decision)?;
+    Conditions::new(tests).ok_or_else(|| table.error(no_conditions(), INNERMOST))
+}
+
+fn no_conditions() -> String {
+    format!("more than {CONDITIONS_MAX} members are named, or one inside of another")
+}
+
+fn tests_in(
+    table: &TableReader<'_>,
+    decision: RuleDecision,
+) -> Result<Vec<(Pointer, ValueTest)>, RuleFileError> {
+    let tests = table.items().map(|member| {
         let pointer = Pointer::parse(&member.key).map_err(|error| {
             member.key_error(error, "name the member by a JSON Pointer, as in \"/repo\"")
         })?;
-        tests.push((pointer, test(&member, decision)?));
-    }
-    Conditions::new(tests).ok_or_else(|| {
-        item.key_error(
-            format_args!("more than {CONDITIONS_MAX} members are named, or one inside of another"),
-            "name the innermost members alone",
-        )
-    })
+        Ok((pointer, test(&member, decision)?))
+    });
+    tests.collect()
 }
 
 /// Reads one test.

@@ -61,7 +61,8 @@ pub(crate) struct DeskState {
     pub(crate) whole: RuleSet,
     /// All rules of the file, in its order.
     written: Vec<CallRule>,
-    /// The learned rules that have not ended, in the order of their acceptance.
+    /// The rules that were learned or added by hand and have not ended, in the order in which they came
+    /// into force.
     learned: Vec<Arc<CallRule>>,
     /// Learned rules whose acceptance is being written: they decide nothing.
     accepting: Vec<AcceptingRule>,
@@ -80,6 +81,18 @@ struct AcceptingRule {
     rule: Arc<CallRule>,
     /// A rejection that it covers and that came meanwhile.
     contradicted: Option<SuspendCause>,
+}
+
+/// The origin of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum RuleOrigin {
+    /// The topic's file.
+    File,
+    /// Decisions of its author, who accepted it.
+    Learned,
+    /// Its author, who added it by hand.
+    Added,
 }
 
 /// The place of a rule in its life.
@@ -290,8 +303,6 @@ impl RuleDesk {
             (RuleSet::default(), RuleSet::default())
         });
         self.tightens.store(set.tightens(), Ordering::Relaxed);
-        self.awaits_answers
-            .store(set.awaits_answers(), Ordering::Relaxed);
         state.set = set;
         state.coming = RuleSet::default();
         state.whole = whole;
@@ -313,8 +324,10 @@ impl RuleDesk {
         Some(record)
     }
 
-    /// Notes whether there are rules.
+    /// Notes whether there are rules, and whether one asks for an earlier call.
     fn note_rules(&self, state: &DeskState) {
+        self.awaits_answers
+            .store(state.set.awaits_answers(), Ordering::Relaxed);
         let has_rules = !state.written.is_empty() || !state.learned.is_empty();
         self.has_rules.store(has_rules, Ordering::Relaxed);
     }
@@ -361,6 +374,7 @@ impl RuleDesk {
                 at_ms: now_ms,
                 bearers: bearers_of(rule, incarnations),
                 learned: None,
+                by_hand: false,
             }))),
             Err(error) => Err(error.to_string()),
         }
@@ -478,7 +492,8 @@ impl DeskState {
         all.map(|rule| (rule, self.standing(rule)))
     }
 
-    /// The learned rules of an author that have not ended, and whose renewals are not being written.
+    /// The rules of an author that were learned from decisions and have not ended, and whose renewals are
+    /// not being written.
     pub(crate) fn learned_of(
         &self,
         author: &ParticipantId,
@@ -487,7 +502,7 @@ impl DeskState {
             .learned
             .iter()
             .filter(move |rule| rule.author == *author);
-        own.filter(|rule| !self.is_accepting(&rule.name.id))
+        own.filter(|rule| self.was_taught(rule) && !self.is_accepting(&rule.name.id))
     }
 
     /// Whether a version of a learned rule is being written.
@@ -496,8 +511,23 @@ impl DeskState {
         accepting.any(|one| one.rule.name.id == *id)
     }
 
-    /// When its author accepted a rule that was learned, in Unix milliseconds; `None` of a rule of
-    /// the file.
+    /// Whether a rule was learned from decisions.
+    pub(crate) fn was_taught(&self, rule: &CallRule) -> bool {
+        let life = self.book.life(&rule.name.id);
+        life.is_some_and(|life| life.taught().is_some())
+    }
+
+    /// The origin of a rule.
+    pub(crate) fn origin(&self, rule: &CallRule) -> RuleOrigin {
+        match self.book.life(&rule.name.id) {
+            Some(life) if life.taught().is_some() => RuleOrigin::Learned,
+            Some(life) if life.by_hand => RuleOrigin::Added,
+            Some(_) | None => RuleOrigin::File,
+        }
+    }
+
+    /// When its author accepted a rule that was learned, or added it by hand, in Unix milliseconds;
+    /// `None` of a rule of the file.
     pub(crate) fn accepted_ms(&self, rule: &CallRule) -> Option<u64> {
         let life = self.book.life(&rule.name.id)?;
         life.learned.as_ref().map(|_| life.since_ms)

@@ -129,7 +129,35 @@ pub(crate) fn parts_of(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::by_rule::tool_facts::definition_digest;
+
+    /// The vectors that other implementations share.
+    #[test]
+    fn calls_and_definitions_read_as_the_vectors_say() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../core/rules/vectors/call.json"
+        );
+        let text = std::fs::read_to_string(file).unwrap();
+        let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert!(cases.len() >= 5);
+        for case in &cases {
+            assert_eq!(follows(case), case["expect"], "{}", case["name"]);
+        }
+    }
+
+    fn follows(case: &Value) -> Value {
+        if let Some(definition) = case["definition"].as_str() {
+            return json!(definition_digest(definition).map(|digest| digest.to_string()));
+        }
+        let method = case["method"].as_str().unwrap();
+        let (arguments, beside) = parts_of(method, case["params"].as_str());
+        let arguments = arguments.ok().map(|read| read.text().to_owned());
+        json!({ "arguments": arguments, "beside": beside })
+    }
 
     fn parts(method: &str, params: &str) -> (Result<String, ArgumentsError>, Vec<String>) {
         let (arguments, beside) = parts_of(method, Some(params));

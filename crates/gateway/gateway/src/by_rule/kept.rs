@@ -33,8 +33,10 @@ pub(crate) struct RuleLife {
     pub(crate) since_ms: u64,
     /// Incarnations of the names of its author and its proposers then, of those that had one.
     pub(crate) bearers: BTreeMap<String, String>,
-    /// The rule itself, if it was learned.
+    /// The rule itself, if it was learned or added by hand.
     pub(crate) learned: Option<LearnedText>,
+    /// Whether its author has added it by hand: no decisions taught it.
+    pub(crate) by_hand: bool,
     /// Active, suspended, or ended: nothing else is recorded yet.
     phase: RulePhase,
     /// When it was suspended, or ended, in Unix milliseconds.
@@ -90,6 +92,18 @@ impl RuleLife {
         }
     }
 
+    /// The rule itself, if it was learned from decisions.
+    pub(crate) fn taught(&self) -> Option<&Arc<CallRule>> {
+        let learned = self.learned.as_ref().filter(|_| !self.by_hand);
+        learned.map(|text| &text.0)
+    }
+
+    /// Whether it was added by hand, and is over at this time: then no trace of it is needed.
+    fn is_gone(&self, now_ms: u64) -> bool {
+        let text = self.learned.as_ref().filter(|_| self.by_hand);
+        text.is_some_and(|text| self.has_ended() || text.0.is_over(now_ms))
+    }
+
     fn suspend(&mut self, cause: &SuspendCause, at_ms: u64) {
         self.pass_to(self.phase.suspended(cause), at_ms);
     }
@@ -131,7 +145,8 @@ pub(crate) struct UsedUp {
 }
 
 impl RuleBook {
-    /// The learned rules that have not ended, in the order of their acceptance.
+    /// The rules that were learned or added by hand and have not ended, in the order in which they came
+    /// into force.
     pub(crate) fn learned(&self) -> Vec<Arc<CallRule>> {
         let mut lives: Vec<&RuleLife> = self.lives.values().collect();
         lives.sort_by_key(|life| (life.since_ms, &life.name));
@@ -145,7 +160,7 @@ impl RuleBook {
     pub(crate) fn used_up(&self) -> Vec<UsedUp> {
         let accepted = self.lives.values().filter_map(|life| {
             Some(UsedUp {
-                rule: Arc::clone(&life.learned.as_ref()?.0),
+                rule: Arc::clone(life.taught()?),
                 at_ms: life.since_ms,
             })
         });
@@ -154,6 +169,12 @@ impl RuleBook {
             at_ms: offer.at_ms,
         });
         accepted.chain(dismissed).collect()
+    }
+
+    /// The authors of the rules that were added by hand, one for each.
+    pub(crate) fn authors_by_hand(&self) -> impl Iterator<Item = &ParticipantId> {
+        let by_hand = self.lives.values().filter(|life| life.by_hand);
+        by_hand.filter_map(|life| Some(&life.learned.as_ref()?.0.author))
     }
 
     /// When the next version of a rule was dismissed last, in Unix milliseconds.
@@ -168,7 +189,7 @@ impl RuleBook {
 
     /// Whether a rule that was learned leaves its next use to people.
     pub(crate) fn leaves_next(&self, rule: &RuleId) -> bool {
-        let is_learned = self.life(rule).is_some_and(|life| life.learned.is_some());
+        let is_learned = self.life(rule).is_some_and(|life| life.taught().is_some());
         let seed = self.seed.as_ref().filter(|_| is_learned);
         seed.is_some_and(|seed| self.spent.leaves_next(&seed.seed.0, rule))
     }
@@ -178,15 +199,16 @@ impl RuleBook {
         self.seed.is_some()
     }
 
-    /// Drops what is no use any more: charges, and rules that ended and offers that were dismissed
-    /// before the decisions that are kept.
+    /// Drops what is no use any more: charges, rules that were added by hand and are over, and rules that
+    /// ended and offers that were dismissed before the decisions that are kept.
     pub(crate) fn drop_old(&mut self, now_ms: u64) {
         self.spent.drop_old(now_ms);
         let is_old = |at_ms: u64| now_ms.saturating_sub(at_ms) > EVIDENCE_MS;
         self.dismissed.retain(|offer| !is_old(offer.at_ms));
         let spent = &mut self.spent;
         self.lives.retain(|id, life| {
-            let is_gone = life.has_ended() && life.changed_ms.is_some_and(is_old);
+            let is_gone =
+                life.has_ended() && life.changed_ms.is_some_and(is_old) || life.is_gone(now_ms);
             if is_gone {
                 spent.forget(id);
             }
@@ -263,6 +285,7 @@ impl RuleBook {
             since_ms: accepted.at_ms,
             bearers: accepted.bearers.clone(),
             learned: accepted.learned.clone(),
+            by_hand: accepted.by_hand,
             phase: RulePhase::Active,
             changed_ms: None,
         };
@@ -287,6 +310,7 @@ impl RuleBook {
                 at_ms: life.since_ms,
                 bearers: life.bearers.clone(),
                 learned: life.learned.clone(),
+                by_hand: life.by_hand,
             }));
             records.extend(life.ended_by().map(|by| {
                 RuleRecord::Ended(EndedRule {

@@ -262,7 +262,7 @@ impl Dispatch {
     }
 
     /// A tool as its server lists it to a proposer now.
-    fn listed(
+    pub(super) fn listed(
         &self,
         reader: PastReader<'_>,
         tool: &RuledTool,
@@ -315,6 +315,7 @@ impl Dispatch {
             rule: rule.clone(),
             renews: offered.renews.map(|renews| renews.name),
             seen,
+            by_hand: false,
             incarnations: self.context.sealer.incarnations(),
             at_ms: self.rules.not_before(unix_ms()),
         };
@@ -374,14 +375,14 @@ impl Dispatch {
             })
     }
 
-    fn seen_rejections(&self) -> Result<SeenRejections, Refusal> {
+    pub(super) fn seen_rejections(&self) -> Result<SeenRejections, Refusal> {
         self.rules.seen_rejections().ok_or_else(|| {
             let why = "a rejection is being written, which may change the offer";
             Refusal::new(RefusalCode::Overloaded, why).hint("try again")
         })
     }
 
-    fn kept(&self) -> Result<&TopicLedgers, Refusal> {
+    pub(super) fn kept(&self) -> Result<&TopicLedgers, Refusal> {
         self.ledgers.as_ref().ok_or_else(|| {
             let why = "no rule is learned: the gateway keeps no journal";
             Refusal::new(RefusalCode::UnknownTarget, why)
@@ -390,13 +391,13 @@ impl Dispatch {
 }
 
 /// A tool of a candidate, as it is now.
-struct ListedTool {
-    definition: Option<Digest>,
-    server: Option<Digest>,
-    /// What it says of itself, and the operator of rules about it.
-    traits: ToolTraits,
-    /// Whether the participant could make its calls.
-    is_covered: bool,
+pub(super) struct ListedTool {
+    pub(super) definition: Option<Digest>,
+    pub(super) server: Option<Digest>,
+    /// Its own claims, and the operator's setting of rules about it.
+    pub(super) traits: ToolTraits,
+    /// Whether the participant could decide about its calls.
+    pub(super) is_covered: bool,
 }
 
 impl ListedTool {

@@ -1,4 +1,4 @@
-//! Acts of participants on learned rules, as the audit log has them.
+//! Acts of participants on rules that were learned or added by hand, as the audit log has them.
 
 use model::{Digest, ParticipantId, Refusal};
 use rules::{CallRule, RuleName};
@@ -9,12 +9,14 @@ use crate::record::Record;
 
 /// The kind of an entry about an acceptance, first or of a next version.
 const ACCEPT: &str = "portmoot/rule-accept";
+/// The kind of an entry about a rule that was added by hand.
+const ADD: &str = "portmoot/rule-add";
 /// The kind of an entry about a dismissal.
 const DISMISS: &str = "portmoot/rule-dismiss";
 /// The kind of an entry about an end.
 const END: &str = "portmoot/rule-end";
 
-/// An act on a learned rule, as it was asked for.
+/// An act on a rule, as it was asked for.
 #[derive(Debug)]
 pub(crate) struct RuleAct {
     kind: &'static str,
@@ -28,6 +30,14 @@ impl RuleAct {
         Self {
             kind: ACCEPT,
             named: digest.to_string(),
+        }
+    }
+
+    /// The addition of a rule by hand.
+    pub(crate) fn adds(rule: &RuleName) -> Self {
+        Self {
+            kind: ADD,
+            named: rule.to_string(),
         }
     }
 
@@ -61,7 +71,7 @@ impl Record<'_> {
         let (word, why) = match done {
             Ok(rule) => {
                 let version = rule.name.version;
-                let renewed = version > 1 && act.kind == ACCEPT;
+                let renewed = version > 1 && act.kind != END && act.kind != DISMISS;
                 let before = if renewed {
                     ", in place of the version before"
                 } else {

@@ -6,6 +6,7 @@ use model::{Digest, OperationId};
 use platform::unix_ms;
 use rules::{CallRule, ExplainedCheck, Fit, SpotTally};
 
+pub use super::desk::RuleOrigin;
 use super::desk::{DeskState, RuleStanding};
 use super::facts::CallFacts;
 use super::locked_case::{LockedAuthors, LockedCase, authors_of};
@@ -26,7 +27,9 @@ pub struct RuleView {
     pub used: u32,
     /// Uses that are left of its budget.
     pub left: Option<u32>,
-    /// When its author accepted it, in Unix milliseconds, if it was learned.
+    /// Its origin.
+    pub origin: RuleOrigin,
+    /// When its author accepted or added it, in Unix milliseconds, if it is not of the topic's file.
     pub accepted_ms: Option<u64>,
     /// Its spot checks that were decided.
     pub spots: SpotTally,
@@ -41,7 +44,7 @@ pub struct RuleReason {
     pub acts: bool,
     /// Every check with its result, and what else keeps the rule from deciding.
     pub checks: Vec<ExplainedCheck>,
-    /// When its author accepted it, in Unix milliseconds, if it was learned.
+    /// When its author accepted or added it, in Unix milliseconds, if it is not of the topic's file.
     pub accepted_ms: Option<u64>,
 }
 
@@ -67,6 +70,7 @@ impl Dispatch {
             let left = rule.uses.map(|most| most.saturating_sub(used));
             let accepted_ms = state.accepted_ms(rule);
             let spots = state.book.spent.spot_tally(&rule.name);
+            let origin = state.origin(rule);
             let (state, why, since_ms) = match standing {
                 RuleStanding::Refused(why) => ("refused", Some(why), None),
                 RuleStanding::Suspended { cause, at_ms } => {
@@ -83,6 +87,7 @@ impl Dispatch {
                 since_ms,
                 used,
                 left,
+                origin,
                 accepted_ms,
                 spots,
             }
@@ -140,7 +145,9 @@ impl Dispatch {
 /// The check of a learned rule that a call is no spot check. While it waits, this says nothing: no
 /// reviewer is to know.
 fn spot_check(state: &DeskState, rule: &CallRule, case: &LockedCase<'_>) -> Option<ExplainedCheck> {
-    state.accepted_ms(rule)?;
+    if !state.was_taught(rule) {
+        return None;
+    }
     let operation = case.call.operation;
     let is_pending = case.authors.topic.is_undecided(operation, |_| true);
     let (found, fit) = if is_pending {

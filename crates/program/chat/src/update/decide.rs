@@ -2,14 +2,14 @@
 
 use json::visible;
 
-use crate::api::ApiRefusal;
+use crate::api::{Allow, ApiRefusal, LikeRule};
 use crate::card::{CardLine, CardPart};
 use crate::clock::span;
 use crate::command::{TIMES, object};
 use crate::entry::{ChatEntry, Tone};
 use crate::inbox::InboxItem;
 use crate::review::ToolEffects;
-use crate::state::{Action, Allow, Approval, ChatState, Focus, Prompt, ScreenMode};
+use crate::state::{Action, Approval, ChatState, Focus, Later, Prompt, ScreenMode};
 use crate::typing::Typing;
 
 /// A proposal that the person may decide about now: it is pending, of another participant, and on
@@ -52,7 +52,7 @@ fn is_read(state: &mut ChatState) -> bool {
     left == 0
 }
 
-/// An approval of what is shown. A note, arguments and a grant may be added.
+/// An approval of what is shown. A note, arguments and leave for later calls may be added.
 fn approval(item: &InboxItem) -> Box<Approval> {
     let id = item.proposal.id.clone();
     let digest = item.proposal.digest.clone();
@@ -62,7 +62,7 @@ fn approval(item: &InboxItem) -> Box<Approval> {
         digest,
         arguments: None,
         note: None,
-        allow: None,
+        later: None,
     })
 }
 
@@ -242,7 +242,70 @@ pub(super) fn edited(state: &mut ChatState, id: &str, text: Result<String, Strin
     }
 }
 
-/// Asks for how long to allow what is proposed.
+/// A time was chosen, or conditions were written: the rule is made before it is asked about.
+pub(super) fn like_for(state: &mut ChatState, id: &str, seconds: u64, when: &str) -> Vec<Action> {
+    let Some(item) = to_decide(state, id) else {
+        return Vec::new();
+    };
+    if !is_read(state) {
+        return Vec::new();
+    }
+    state.tell("Making the rule ...");
+    vec![Action::FindLike {
+        proposal: Box::new(item.proposal),
+        seconds,
+        // A line has no line ends.
+        when: when.replace(';', "\n"),
+    }]
+}
+
+/// The rule for the like of a call is made: asks whether to approve the call and add the rule.
+pub(super) fn like(state: &mut ChatState, id: &str, found: Result<LikeRule, ApiRefusal>) {
+    let rule = match found {
+        Ok(rule) => rule,
+        Err(refused) => {
+            return state.tell(format!(
+                "Nothing was decided: {}. All calls of the tool: /allow {} 1h",
+                visible::line(&refused.to_string()),
+                state.inbox.number_of(id)
+            ));
+        }
+    };
+    let Some(item) = to_decide(state, id) else {
+        return;
+    };
+    let until = state.zone.minute(state.now_ms + rule.seconds * 1_000);
+    let text = format!(
+        "Approve #{}, and the like of it until {until} by this rule? e writes conditions in place of values.",
+        item.number
+    );
+    let line = |part, text| CardLine { part, text };
+    let question = vec![
+        line(CardPart::Head, text),
+        line(CardPart::Asked, visible::line(&rule.sentence)),
+        line(
+            CardPart::Mark,
+            ToolEffects::of(&item.proposal).words().to_owned(),
+        ),
+    ];
+    let mut approval = approval(&item);
+    approval.later = Some(Later::Rule(rule));
+    ask(state, approval, question);
+}
+
+/// Asks for conditions in place of the values of a call whose like is asked about; `None` if it is not.
+pub(super) fn ask_conditions(approval: &Approval) -> Option<Prompt> {
+    match &approval.later {
+        Some(Later::Rule(rule)) => Some(Prompt::Conditions {
+            id: approval.id.clone(),
+            seconds: rule.seconds,
+            line: Typing::default(),
+        }),
+        Some(Later::Grant(_)) | None => None,
+    }
+}
+
+/// Asks for how long to approve the like of what is proposed.
 pub(super) fn allow(state: &mut ChatState, id: &str) {
     if to_decide(state, id).is_some() && is_read(state) {
         state.prompt = Some(Prompt::Time { id: id.to_owned() });
@@ -315,12 +378,12 @@ pub(super) fn capability(
     let participant = proposal.by.clone();
     let topic = proposal.topic.clone();
     let mut approval = approval(&item);
-    approval.allow = Some(Allow {
+    approval.later = Some(Later::Grant(Allow {
         participant,
         topic,
         capability,
         seconds,
-    });
+    }));
     ask(state, approval, question);
 }
 

@@ -258,9 +258,21 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
             state.prompt = Some(Prompt::Arguments { id, line });
             Vec::new()
         }
+        Some(Prompt::Conditions { id, seconds, line }) if key.code == KeyCode::Enter => {
+            decide::like_for(state, &id, seconds, line.text())
+        }
+        Some(Prompt::Conditions {
+            id,
+            seconds,
+            mut line,
+        }) => {
+            edit(&mut line, key);
+            state.prompt = Some(Prompt::Conditions { id, seconds, line });
+            Vec::new()
+        }
         Some(Prompt::Time { id }) => match key.code {
             KeyCode::Char(c) => match decide::time_of(c) {
-                Some(seconds) => decide::allow_for(state, &id, seconds),
+                Some(seconds) => decide::like_for(state, &id, seconds, ""),
                 None => Vec::new(),
             },
             _ => Vec::new(),
@@ -268,6 +280,10 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         Some(sure @ Prompt::Sure { .. }) if key.code == KeyCode::Char('y') => {
             state.prompt = Some(sure);
             decide::go_on(state)
+        }
+        Some(Prompt::Sure { approval, .. }) if key.code == KeyCode::Char('e') => {
+            state.prompt = decide::ask_conditions(&approval);
+            Vec::new()
         }
         Some(Prompt::Sure { .. }) | None => Vec::new(),
     }
@@ -309,7 +325,8 @@ pub(super) fn paste(state: &mut ChatState, text: &str) {
             Some(
                 Prompt::Reason { line, .. }
                 | Prompt::Note { line, .. }
-                | Prompt::Arguments { line, .. },
+                | Prompt::Arguments { line, .. }
+                | Prompt::Conditions { line, .. },
             ),
             _,
         ) => line.insert(&text),

@@ -1,11 +1,11 @@
 use participant::{Event as TopicEvent, ParticipantInfo, ProposalState};
 use serde_json::{Value, json};
 
-use crate::api::{ApiRefusal, ProposalDetails};
+use crate::api::{ApiRefusal, LikeRule, ProposalDetails};
 use crate::entry::Tone;
 use crate::inbox::SETTLE_MS;
 use crate::keys::{KEYS, KeyContext};
-use crate::state::{Action, ChatEvent, Connection, Focus, Prompt, ScreenMode};
+use crate::state::{Action, ChatEvent, Connection, Focus, Later, Prompt, ScreenMode};
 use crate::tests_support::{Stage, chat, pressed, proposal, seen};
 use crate::typing::EARLIER_LINES_MAX;
 use crate::update::REFRESH_MS;
@@ -36,12 +36,20 @@ fn names(actions: &[Action]) -> Vec<String> {
         Action::ListTools { targets, is_one } => format!("tools {targets:?} {is_one}"),
         Action::Refresh => "refresh".to_owned(),
         Action::Approve(approval) => {
-            let allow = approval.allow.as_ref();
-            let allow = allow.map(|allow| (&allow.participant, &allow.capability, allow.seconds));
+            let later = match &approval.later {
+                None => "None".to_owned(),
+                Some(Later::Grant(allow)) => {
+                    format!(
+                        "grant {} {} {}",
+                        allow.participant, allow.capability, allow.seconds
+                    )
+                }
+                Some(Later::Rule(rule)) => format!("rule {} {}", rule.text, rule.seconds),
+            };
             let note = approval.note.as_deref();
             let note = note.map(|note| format!(" with {note}")).unwrap_or_default();
             format!(
-                "approve {} {} {:?} {allow:?}{note}",
+                "approve {} {} {:?} {later}{note}",
                 approval.id, approval.digest, approval.arguments
             )
         }
@@ -60,6 +68,11 @@ fn names(actions: &[Action]) -> Vec<String> {
         Action::FindCapability { proposal, seconds } => {
             format!("capability {} {seconds}", proposal.id)
         }
+        Action::FindLike {
+            proposal,
+            seconds,
+            when,
+        } => format!("like {} {seconds} {when:?}", proposal.id),
         Action::Edit { id, text } => format!("edit {id} {text}"),
         Action::Bell => "bell".to_owned(),
         Action::Redraw => "redraw".to_owned(),
@@ -251,37 +264,41 @@ fn arguments_are_edited_in_place_and_outside() {
     );
 }
 
+fn like_rule(sentence: &str, seconds: u64) -> LikeRule {
+    LikeRule {
+        topic: "main".into(),
+        sentence: sentence.into(),
+        text: "its text".into(),
+        tool: Some("echo".into()),
+        seconds,
+    }
+}
+
 #[test]
-fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
-    for (key, seconds, words) in [
-        ("1", 900, "15m (until 12:46)"),
-        ("2", 3_600, "1h"),
-        ("3", 28_800, "8h"),
+fn the_like_of_a_call_is_approved_after_a_question_that_says_all_of_the_rule() {
+    for (key, seconds, until) in [
+        ("1", 900, "12:46"),
+        ("2", 3_600, "13:31"),
+        ("3", 28_800, "20:31"),
     ] {
         let mut stage = at_inbox(&[harmless("a")]);
         assert_eq!(
             names(&stage.press(&["h", key])),
-            [format!("capability a {seconds}")]
+            [format!("like a {seconds} \"\"")]
         );
-        let capability = "mcp/request:tools/call:echo".to_owned();
-        stage.take(ChatEvent::Capability {
+        let sentence = "scout may call echo of tools when text is hi";
+        stage.take(ChatEvent::Like {
             id: "a".into(),
-            seconds,
-            found: Ok(capability),
+            found: Ok(like_rule(sentence, seconds)),
         });
         let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else {
             panic!()
         };
         let texts: Vec<&str> = question.iter().map(|line| line.text.as_str()).collect();
-        assert!(
-            texts[0].contains("let scout make this call in topic main without asking"),
-            "{texts:?}"
-        );
-        assert!(texts[0].contains(words), "{texts:?}");
-        assert_eq!(texts[1], "mcp/request:tools/call:echo");
-        let expect = format!(
-            "approve a aa None Some((\"scout\", \"mcp/request:tools/call:echo\", {seconds}))"
-        );
+        assert!(texts[0].contains("the like of it until"), "{texts:?}");
+        assert!(texts[0].contains(until), "{texts:?}");
+        assert_eq!(texts[1], sentence);
+        let expect = format!("approve a aa None rule its text {seconds}");
         assert_eq!(names(&stage.press(&["y"])), [expect]);
     }
     let mut stage = at_inbox(&[harmless("a")]);
@@ -289,30 +306,82 @@ fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
     stage.press(&["h", "1"]);
     let refused = ApiRefusal {
         code: None,
-        message: "you need portmoot/grants".into(),
+        message: "no rule can say that".into(),
         hint: None,
     };
-    stage.take(ChatEvent::Capability {
+    stage.take(ChatEvent::Like {
         id: "a".into(),
-        seconds: 900,
         found: Err(refused),
     });
     assert_eq!(
         stage.state.notice(),
-        Some("Nothing was decided: you need portmoot/grants")
+        Some("Nothing was decided: no rule can say that. All calls of the tool: /allow 1 1h")
     );
     assert!(stage.state.prompt.is_none());
+}
+
+#[test]
+fn conditions_take_the_place_of_values_before_the_rule_is_asked_about_again() {
+    let mut stage = at_inbox(&[harmless("a")]);
+    stage.press(&["h", "2"]);
+    stage.take(ChatEvent::Like {
+        id: "a".into(),
+        found: Ok(like_rule("exactly this", 3_600)),
+    });
+    assert_eq!(names(&stage.press(&["e"])), NONE);
+    assert!(matches!(
+        stage.state.prompt,
+        Some(Prompt::Conditions { .. })
+    ));
+    for key in "x;y".chars() {
+        stage.press(&[&key.to_string()]);
+    }
+    assert_eq!(names(&stage.press(&["Enter"])), ["like a 3600 \"x\\ny\""]);
+    assert!(
+        stage.state.prompt.is_none(),
+        "nothing is asked before the rule is known"
+    );
+}
+
+#[test]
+fn all_calls_of_a_tool_are_allowed_after_a_question_that_names_the_capability() {
+    let mut stage = at_inbox(&[harmless("a")]);
+    stage.take(ChatEvent::Capability {
+        id: "a".into(),
+        seconds: 900,
+        found: Ok("mcp/request:tools/call:echo".to_owned()),
+    });
+    let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else {
+        panic!()
+    };
+    let texts: Vec<&str> = question.iter().map(|line| line.text.as_str()).collect();
+    assert!(
+        texts[0].contains("let scout make this call in topic main without asking"),
+        "{texts:?}"
+    );
+    assert!(texts[0].contains("15m (until 12:46)"), "{texts:?}");
+    assert_eq!(texts[1], "mcp/request:tools/call:echo");
+    // It is no rule: there are no conditions to write.
+    stage.press(&["e"]);
+    assert!(stage.state.prompt.is_none());
+    stage.take(ChatEvent::Capability {
+        id: "a".into(),
+        seconds: 900,
+        found: Ok("mcp/request:tools/call:echo".to_owned()),
+    });
+    assert_eq!(
+        names(&stage.press(&["y"])),
+        ["approve a aa None grant scout mcp/request:tools/call:echo 900"]
+    );
 }
 
 #[test]
 fn a_question_that_does_not_fit_is_not_confirmed() {
     let mut stage = at_inbox(&[harmless("a")]);
     stage.press(&["h", "1"]);
-    let capability = format!("mcp/request:tools/call:{}", "x".repeat(2_000));
-    stage.take(ChatEvent::Capability {
+    stage.take(ChatEvent::Like {
         id: "a".into(),
-        seconds: 900,
-        found: Ok(capability),
+        found: Ok(like_rule(&"x".repeat(4_000), 900)),
     });
     assert_eq!(names(&stage.press(&["y"])), NONE);
     assert!(stage.state.notice().unwrap().contains("does not fit"));

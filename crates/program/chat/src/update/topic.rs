@@ -318,6 +318,7 @@ fn drop_stale_prompt(state: &mut ChatState) {
             Prompt::Reason { id, .. }
             | Prompt::Note { id, .. }
             | Prompt::Arguments { id, .. }
+            | Prompt::Conditions { id, .. }
             | Prompt::Time { id },
         ) => id,
         Some(Prompt::Sure { approval, .. }) => &approval.id,

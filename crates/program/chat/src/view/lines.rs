@@ -95,7 +95,9 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
             "Enter decides, with or without a reason; Esc goes back"
         }
         (Some(Prompt::Note { .. }), _) => "Enter approves, with or without a note; Esc goes back",
-        (Some(Prompt::Arguments { .. }), _) => "Enter goes on, Esc goes back",
+        (Some(Prompt::Arguments { .. } | Prompt::Conditions { .. }), _) => {
+            "Enter goes on, Esc goes back"
+        }
         (Some(Prompt::Time { .. }), _) => "1, 2 or 3 goes on, any other key goes back",
         (None, Focus::Talk) => {
             "F1 help  F2 inbox  F3 calls  PgUp back  Tab completes  Ctrl-C leaves"
@@ -104,7 +106,7 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
             "another card has opened: look at it"
         }
         (None, Focus::Inbox) => {
-            "a approve  r reject  e E edit  h allow for a time  Space more  ? help  Esc back"
+            "a approve  r reject  e E edit  h and the like  Space more  ? help  Esc back"
         }
     };
     put(buffer, area, 0, text, look.note());
@@ -151,6 +153,9 @@ pub(super) fn input(
             line,
             buffer,
         ),
+        Some(Prompt::Conditions { line, .. }) => {
+            typed("conditions, with ; between: ", line, buffer)
+        }
         Some(Prompt::Arguments { line, .. }) => typed("arguments: ", line, buffer),
         Some(Prompt::Time { id }) => {
             let by = state
@@ -158,7 +163,8 @@ pub(super) fn input(
                 .get(id)
                 .map(|item| json::visible::line(&item.proposal.by))
                 .unwrap_or_default();
-            let text = format!("approve, and allow {by}: 1) 15 minutes  2) 1 hour  3) 8 hours");
+            let text =
+                format!("approve, and the like by {by}: 1) 15 minutes  2) 1 hour  3) 8 hours");
             put(buffer, area, 0, &text, look.heading());
             None
         }

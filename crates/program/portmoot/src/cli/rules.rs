@@ -26,6 +26,48 @@ pub(crate) enum RulesCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Approve the like of a call that waits, for some hours and calls, by a rule of yours
+    ///
+    /// The rule approves calls of the same proposer with the same arguments, this one first. `--when`
+    /// writes a condition in place of a value, as in a file of rules. The rule is shown before it
+    /// decides anything.
+    Like {
+        /// Proposal id, or its beginning
+        proposal: String,
+        /// For how long: from 10m to 8h
+        #[arg(long = "for", value_name = "TIME", default_value = "1h")]
+        term: String,
+        /// The number of calls, from 1 to 20
+        #[arg(long, default_value_t = 20)]
+        uses: u32,
+        /// A condition in place of a value, such as '"/amount" = { integer = [1, 100] }'; may be repeated
+        #[arg(long, value_name = "CONDITION")]
+        when: Vec<String>,
+        /// The tool's own name, to say that you mean it: where the tool may destroy something
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Put a rule of yours that approves in force, from a file
+    ///
+    /// Where you have added an earlier version of it, it takes its place. Rules that reject or ask stand
+    /// in the topic's file, which is the operator's.
+    Add {
+        /// The file with the text of one rule
+        file: PathBuf,
+        /// The topic
+        #[arg(long, value_name = "TOPIC", default_value = config::MAIN_TOPIC)]
+        topic: String,
+        /// The tool's own name, to say that you mean it: where the tool may destroy something
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Show the rules that were learned from what you approved by hand, for you to accept
     ///
     /// None of them decides anything. Each shows what it rests on, what it would have decided of the
@@ -60,7 +102,7 @@ pub(crate) enum RulesCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// End a learned rule for ever
+    /// End a rule that was learned or added, for ever
     ///
     /// Its author may, and each participant that could decide itself all that it decides. A rule of a
     /// topic's file ends when it is removed from the file.

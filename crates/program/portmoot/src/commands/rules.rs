@@ -1,5 +1,6 @@
 //! Commands `rules ...`, with a running gateway.
 
+mod adding;
 mod offers;
 mod words;
 
@@ -18,7 +19,7 @@ use crate::remote::api;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
-use terminal::timestamp::time_of;
+use terminal::timestamp::{duration_of, time_of};
 
 /// The most proposals that are named of those about which a rule would have decided otherwise.
 const CONTRADICTED_SHOWN_MAX: usize = 5;
@@ -51,6 +52,34 @@ pub(crate) async fn run(command: RulesCommand, output: Output) -> Result<Exit, F
             } else {
                 output.result(&explained(&answer.read()?));
             }
+        }
+        RulesCommand::Like {
+            proposal,
+            term,
+            uses,
+            when,
+            tool,
+            yes,
+            gateway,
+        } => {
+            let like = adding::Like {
+                for_seconds: duration_of("--for", &term)?.as_secs(),
+                uses,
+                when: when.join("\n"),
+                tool,
+            };
+            let remote = running_endpoint(&gateway, output)?;
+            adding::like(&remote, &proposal, like, yes, output).await?;
+        }
+        RulesCommand::Add {
+            file,
+            topic,
+            tool,
+            gateway,
+        } => {
+            let text = rules_of(&file)?;
+            let remote = running_endpoint(&gateway, output)?;
+            adding::add(&remote, &topic, &text, tool.as_deref(), output).await?;
         }
         RulesCommand::Offers { topic, gateway } => {
             offers::list(&running_endpoint(&gateway, output)?, &topic, output).await?;
@@ -146,12 +175,17 @@ fn explained(answer: &Value) -> String {
 
 /// The request that has the rules of a file tried.
 fn to_try(file: &Path, since: Option<&str>) -> Result<String, Failure> {
-    let rules = config::checked_rules(file).map_err(|problems| Failure {
-        problems,
-        ..Failure::new(Exit::Usage, "config_rules", "the rules are not valid")
-    })?;
+    let rules = rules_of(file)?;
     let since = since.map(|text| time_of("--since", text)).transpose()?;
     Ok(json!({ "rules": rules, "since": since.map(rfc3339) }).to_string())
+}
+
+/// The text of a file of rules, once it is checked.
+fn rules_of(file: &Path) -> Result<String, Failure> {
+    config::checked_rules(file).map_err(|problems| Failure {
+        problems,
+        ..Failure::new(Exit::Usage, "config_rules", "the rules are not valid")
+    })
 }
 
 /// Rules with what they would have decided, and all of them together.

@@ -302,9 +302,14 @@ async fn a_reviewer_who_comes_late_decides_what_waits() {
             .unwrap()
     };
     assert_eq!(mode(), Some(CallMode::Propose));
+    // No rule of the gateway approves calls of a participant that serves in the room.
     pane.press(&["h"]);
     pane.wait_for("2) 1 hour");
     pane.press(&["1"]);
+    pane.wait_for("All calls of the tool: /allow 5 1h");
+    pane.press(&["Escape"]);
+    pane.type_text("/allow 5 15m");
+    pane.press(&["Enter"]);
     pane.wait_for("let scout make this call in topic main without asking");
     pane.wait_for("mcp/request:tools/call:echo");
     pane.press(&["y"]);

@@ -4,6 +4,7 @@ mod after;
 mod authors;
 mod bank;
 mod budgets;
+mod by_hand;
 mod clients;
 mod counted;
 mod day;

@@ -489,6 +489,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "64 participants have to claim; its test has them",
     ),
     (
+        "The like of a call that is approved",
+        "it bounds one request and holds nothing; its test has both ends",
+    ),
+    (
         "Showings of proposals",
         "no call waits for it; its test has all",
     ),

@@ -333,6 +333,7 @@ fn every_command_prints_its_snapshot() {
         &["rules", "replay", "rules.toml", "--since", "30d"],
         Both,
     );
+    stage.show("rules-add-none", &["rules", "add", "rules.toml"], Both);
     // A call of the agent that waits for a decision, two times.
     let token = stage.home.run(&["token", "new", "agent"]).expect(0).stdout;
     stage.show(
@@ -383,6 +384,11 @@ fn every_command_prints_its_snapshot() {
             stage.show("proposals-ls", &["proposals", "ls"], Both);
             stage.show("proposals-show", &["proposals", "show", &id], Both);
             stage.show("rules-explain", &["rules", "explain", &id], Both);
+            stage.show(
+                "rules-like-too-many",
+                &["rules", "like", &id, "--uses", "21"],
+                Both,
+            );
             stage.show("proposals-withdraw", &["proposals", "withdraw", &id], Both);
         }
         if name == "approve" {

@@ -14,21 +14,23 @@ use super::super::kept::{
 use super::{AcceptingRule, DeskState, RuleDesk, bearers_of};
 use crate::ledgers::TopicLedgers;
 
-/// The most learned rules and dismissed offers of a topic, those that ended within 90 days among
-/// them; of one author a quarter.
+/// The most rules that were added by hand, learned rules and dismissed offers of a topic, those that
+/// ended within 90 days among them; of one author a quarter.
 pub const LEARNED_RULES_MAX: usize = 1_000;
 
 /// The number of rejections at a moment, all of which the journal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SeenRejections(u64);
 
-/// A rule that its author accepts.
+/// A rule that its author accepts, or adds by hand.
 pub(crate) struct AcceptedOffer<'o> {
     pub(crate) rule: CallRule,
     /// The version of it that is in force now, if it is renewed.
     pub(crate) renews: Option<RuleName>,
     /// The rejections beside which it was made.
     pub(crate) seen: SeenRejections,
+    /// Whether its author has written it by hand.
+    pub(crate) by_hand: bool,
     pub(crate) incarnations: &'o Incarnations,
     /// In Unix milliseconds.
     pub(crate) at_ms: u64,
@@ -45,6 +47,15 @@ impl RuleDesk {
     /// The rules that approve, or rather did, or are about to: what one of them covers is not offered.
     pub(crate) fn known(&self) -> RuleSet {
         self.lock().whole.clone()
+    }
+
+    /// The present version of a rule that its author added by hand, if there is one.
+    pub(crate) fn version_before(&self, rule: &CallRule) -> Option<RuleName> {
+        let state = self.lock();
+        let life = state.book.life(&rule.name.id)?;
+        let is_own = life.by_hand && life.is_now(&life.name);
+        let mut own = state.learned_by(&rule.author);
+        (is_own && own.any(|one| one.name == life.name)).then(|| life.name.clone())
     }
 
     /// The approvals that became rules, or were not to become some.
@@ -109,10 +120,12 @@ impl RuleDesk {
             at_ms,
             bearers: bearers_of(&rule, offer.incarnations),
             learned: Some(LearnedText(Arc::clone(&rule))),
+            by_hand: offer.by_hand,
         });
         let (report, written) = mpsc::sync_channel(1);
         let seed = {
             let mut state = self.lock();
+            state.forget_gone(at_ms);
             if renews.is_none() {
                 state.has_room_for(&rule.author)?;
             }
@@ -224,23 +237,46 @@ impl RuleDesk {
 }
 
 impl DeskState {
+    /// The rules of an author that were learned or added by hand, and have not ended.
+    fn learned_by(&self, author: &ParticipantId) -> impl Iterator<Item = &Arc<CallRule>> {
+        let learned = self.learned.iter();
+        learned.filter(move |rule| rule.author == *author)
+    }
+
     /// Whether one more rule of an author may be learned, or not wanted.
     fn has_room_for(&self, author: &ParticipantId) -> Result<(), Refusal> {
         let full = |why: String| Err(Refusal::new(RefusalCode::Overloaded, why));
         let used = self.book.used_up();
         let own = used.iter().filter(|one| one.rule.author == *author);
+        let own_by_hand = self.book.authors_by_hand().filter(|one| *one == author);
         let of_author = default_share(LEARNED_RULES_MAX);
-        if own.count() >= of_author {
+        if own.count() + own_by_hand.count() >= of_author {
             return full(format!(
-                "you have accepted and dismissed {of_author} rules within 90 days: no more may be learned now"
+                "you have {of_author} rules that were added, or accepted and dismissed within 90 days: there is room for no more now"
             ));
         }
-        if used.len() + self.accepting.len() >= LEARNED_RULES_MAX {
+        let by_hand = self.book.authors_by_hand().count();
+        if used.len() + by_hand + self.accepting.len() >= LEARNED_RULES_MAX {
             return full(format!(
-                "{LEARNED_RULES_MAX} rules were accepted and dismissed within 90 days: no more may be learned now"
+                "{LEARNED_RULES_MAX} rules were added, or accepted and dismissed within 90 days: there is room for no more now"
             ));
         }
         Ok(())
+    }
+
+    /// Forgets the rules that were added by hand and are over.
+    fn forget_gone(&mut self, now_ms: u64) {
+        self.book.drop_old(now_ms);
+        let book = &self.book;
+        let is_gone = |rule: &Arc<CallRule>| book.life(&rule.name.id).is_none();
+        let gone = self.learned.iter().filter(|rule| is_gone(rule));
+        let gone: Vec<RuleName> = gone.map(|rule| rule.name.clone()).collect();
+        if gone.is_empty() {
+            return;
+        }
+        self.learned.retain(|rule| !gone.contains(&rule.name));
+        self.set = self.set.without(&gone);
+        self.whole = self.whole.without(&gone);
     }
 
     /// Whether a rule may come into force beside the others, in place of this version before.
@@ -298,7 +334,7 @@ impl DeskState {
         Some(self.accepting.swap_remove(at))
     }
 
-    /// Has a learned rule match calls, in place of this version before.
+    /// Has a rule that was learned or added match calls, in place of this version before.
     fn put(&mut self, rule: &Arc<CallRule>, before: Option<&RuleName>) {
         let gone = before.map_or(&[][..], std::slice::from_ref);
         self.learned.retain(|one| !gone.contains(&one.name));

@@ -63,9 +63,13 @@ pub(crate) struct AcceptedRule {
     /// Incarnations of the names of its author and its proposers then, of those that had one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) bearers: BTreeMap<String, String>,
-    /// The text of a rule that was learned, and that its author has accepted. Others are in a file.
+    /// The text of a rule that was learned, and that its author has accepted, or that its author has
+    /// added by hand. Others are in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) learned: Option<LearnedText>,
+    /// Whether its author has added it by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_hand: bool,
 }
 
 /// A learned rule that has ended.

@@ -15,6 +15,7 @@ fn accepted(rule: &str, digest: u8) -> RuleRecord {
         at_ms: 5,
         bearers: [("scout".to_owned(), format!("i{digest}"))].into(),
         learned: None,
+        by_hand: false,
     })
 }
 
@@ -47,6 +48,7 @@ fn accepted_learned(id: &str, at_ms: u64) -> RuleRecord {
         at_ms,
         bearers: BTreeMap::new(),
         learned: Some(rule),
+        by_hand: false,
     })
 }
 
@@ -469,4 +471,26 @@ fn a_decision_whose_arguments_cannot_be_read_is_no_record() {
             "{changed}"
         );
     }
+}
+
+#[test]
+fn a_rule_that_was_added_by_hand_is_forgotten_once_it_is_over() {
+    let end_ms = 1_796_515_200_000;
+    let RuleRecord::Accepted(learned) = accepted_learned("like-1", end_ms - 1_000) else {
+        unreachable!()
+    };
+    let added = RuleRecord::Accepted(AcceptedRule {
+        by_hand: true,
+        ..learned
+    });
+    let mut book = RuleBook::default();
+    book.apply(&added);
+    assert_eq!(book.learned().len(), 1);
+    assert_eq!(book.records("main"), [added]);
+    assert!(book.used_up().is_empty(), "no decision taught it");
+    book.drop_old(end_ms - 1);
+    assert_eq!(book.authors_by_hand().count(), 1);
+    book.drop_old(end_ms);
+    assert_eq!(book.authors_by_hand().count(), 0);
+    assert!(book.learned().is_empty() && book.life(&RuleId::new("like-1").unwrap()).is_none());
 }

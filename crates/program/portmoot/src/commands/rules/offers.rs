@@ -69,7 +69,7 @@ pub(super) async fn end(
 }
 
 /// Prints the rule that a request has changed.
-fn print_rule(answer: &api::Answer, output: Output) -> Result<(), Failure> {
+pub(super) fn print_rule(answer: &api::Answer, output: Output) -> Result<(), Failure> {
     if output.json {
         output.result_json_text(&answer.text);
     } else {

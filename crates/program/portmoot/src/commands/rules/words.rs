@@ -36,7 +36,11 @@ pub(super) fn shown(rule: &Value) -> String {
     }
     if let Some(accepted) = text(rule, "accepted") {
         let author = cell(rule, "author");
-        head += &format!(", learned, accepted by {author} {accepted}");
+        let origin = match text(rule, "origin").as_deref() {
+            Some("added") => "added",
+            _ => "learned, accepted",
+        };
+        head += &format!(", {origin} by {author} {accepted}");
     }
     if let Some(checks) = spot_checks(rule) {
         head += &format!(", {checks}");

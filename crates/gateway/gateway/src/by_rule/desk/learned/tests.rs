@@ -79,6 +79,7 @@ fn accepted<'o>(
     static NONE: std::sync::LazyLock<Incarnations> =
         std::sync::LazyLock::new(Incarnations::default);
     AcceptedOffer {
+        by_hand: false,
         rule: rule.clone(),
         renews,
         seen,
