@@ -290,7 +290,7 @@ async fn decide(
         RefusalCode::UnknownTarget => unknown(),
         _ => refusal,
     })?;
-    Ok(outcome(&dispatch, id, message))
+    Ok(outcome(dispatch, id, message))
 }
 
 fn outcome(dispatch: &Dispatch, id: OperationId, message: &'static str) -> Decided {
