@@ -255,6 +255,8 @@ pub enum BuiltinTool {
     ApproveProposal,
     /// Rejects another participant's proposal.
     RejectProposal,
+    /// Shows others that the caller looks at a proposal.
+    ClaimProposal,
     /// Withdraws a proposal of the caller's own.
     WithdrawProposal,
     /// Waits for a proposal of the caller's own.
@@ -315,7 +317,9 @@ impl BuiltinTool {
             Self::Proxy | Self::SearchTools => {
                 capabilities.admits_head(REQUEST) || capabilities.admits_head(PROPOSAL)
             }
-            Self::ApproveProposal | Self::RejectProposal => capabilities.admits_some_deciding(),
+            Self::ApproveProposal | Self::RejectProposal | Self::ClaimProposal => {
+                capabilities.admits_some_deciding()
+            }
             Self::WithdrawProposal | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
             Self::Say => sends(capabilities) && capabilities.scope().is_none_or(sends),
             Self::ReadMessages | Self::ListParticipants => true,
@@ -472,7 +476,7 @@ mod builtin_tests {
             );
         };
         let look = ["list_proposals", "show_proposal"];
-        let decide = ["approve_proposal", "reject_proposal"];
+        let decide = ["approve_proposal", "reject_proposal", "claim_proposal"];
         let own = ["withdraw_proposal", "wait_for_proposal"];
         let read = ["read_messages", "list_participants"];
         check(&[], &read);
@@ -480,11 +484,11 @@ mod builtin_tests {
         let find = ["proxy", "search_tools"];
         check(
             &["mcp/request:tools/call:a*"],
-            &[look, decide, read, find].concat(),
+            &[&look[..], &decide, &read, &find].concat(),
         );
         check(
             &["mcp/approve:tools/call:a*"],
-            &[look, decide, read].concat(),
+            &[&look[..], &decide, &read].concat(),
         );
         check(
             &["mcp/proposal:tools/call:a*"],

@@ -195,7 +195,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether a participant may decide about a proposal at all.
-    fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
+    pub(crate) fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
         let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
         let narrowing = ruling.narrowing.as_ref();
         let withdraws = ruling.state == ProposalState::Withdrawn;
@@ -449,6 +449,7 @@ impl<H: Handles> Topic<H> {
         let deferred = std::mem::take(&mut proposal.deferred);
         proposal.end_lost = !stored;
         self.proposals.end(id, last, self.now_ms);
+        self.claims.drop_on(id);
         let Some(view) = self.view_of(id) else { return };
         self.effects.push(Effect::Concluded { proposal: view });
         if let Some(call) = call {

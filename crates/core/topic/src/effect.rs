@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::Handles;
 pub use addressee::Addressee;
-pub use proposal::{DECIDERS_SHOWN_MAX, ProposalChange, ProposalView};
+pub use proposal::{Claim, DECIDERS_SHOWN_MAX, NotedApproval, ProposalChange, ProposalView};
 pub use room::{Mirrored, RoomEffect};
 pub use verdict::{Cause, Ended, HeldFor, Ignored, Rule, Verdict};
 
@@ -373,6 +373,11 @@ pub enum Effect<H: Handles> {
     },
     /// An approval counts, and others must come before the proposal runs.
     Counted(CountedDecision<H>),
+    /// Other participants look at a proposal than before.
+    Claimed {
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+    },
     /// A proposal runs now, once: in this step with a held call, else with
     /// [`Event::Execute`](crate::Event::Execute) at the servers named here, else by a participant
     /// that answers in the room.

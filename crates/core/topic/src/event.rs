@@ -2,6 +2,7 @@
 
 mod brake;
 mod caller;
+mod claim;
 mod configure;
 mod envelope;
 mod task;
@@ -19,6 +20,7 @@ pub use caller::{
     Interest, Join, Joining, Logs, OperationRef, Parked, PublicTarget, RequestEvent, Resume,
     Tightening,
 };
+pub use claim::Claiming;
 pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{
     Amended, CountedApproval, Decision, EndedProposal, Intent, Requested, Restore, Say, Terms,
@@ -200,6 +202,11 @@ pub enum Event<'a, H: Handles> {
         /// The shell's part of the decision.
         ruling: H::Ruling,
     },
+    /// A participant looks at a proposal, for others who may decide to see, from now on or for longer.
+    /// It ends by itself after [`CLAIM_MS`](crate::CLAIM_MS), with the proposal, and when its holder
+    /// leaves the topic or may not decide any more. The verdict is
+    /// [`Verdict::Refused`](crate::Verdict::Refused) if the participant may not decide.
+    Claim(Claiming<'a>),
     /// A pending proposal that had no definition of its tool has one now: its server lists the tool
     /// for the first time. Reviewers are shown it from now on, and decide about it.
     Describe {

@@ -50,6 +50,7 @@ impl<H: Handles> Topic<H> {
         let held = proposal.held;
         self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Running);
+        self.claims.drop_on(id);
         // Its envelope, if it came as one: participants may carry it out from now on.
         if let Some(requests) = &mut requested {
             self.publish_withheld(requests);

@@ -1,6 +1,6 @@
 //! Opaque values that a topic keeps for its shell.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 /// Types of the values that a shell hands to a topic in events and gets back in effects. A topic
 /// clones and drops handles and compares tags; it never looks inside, but asks for the bytes of
@@ -39,6 +39,11 @@ pub trait Handles: Clone + Debug + 'static {
 
     /// The bytes that a proposal that is over keeps of its decision and its answer.
     fn kept_bytes(ruling: Option<&Self::Ruling>, answer: Option<&Self::Answer>) -> usize;
+
+    /// The note for the proposer that goes with an approval, if there is one.
+    fn note(_: &Self::Ruling) -> Option<Arc<str>> {
+        None
+    }
 
     /// The bytes of a notification.
     fn notice_bytes(notice: &Self::Notice) -> usize;

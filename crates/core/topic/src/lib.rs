@@ -67,6 +67,8 @@ mod audience;
 mod brakes;
 mod bucket;
 mod catalog;
+mod claiming;
+mod claims;
 mod config;
 mod deadlines;
 mod decide;
@@ -110,6 +112,7 @@ pub use admission::{BuiltinTool, RequestWay};
 pub use audience::{Audience, Listener, Reach};
 pub use brakes::BRAKES_MAX;
 pub use catalog::{Route, UpstreamIndex};
+pub use claims::{CLAIM_MS, CLAIMS_MAX, CLAIMS_PER_PARTICIPANT_MAX};
 pub use config::{
     AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, TopicSettings, UPSTREAMS_MAX,
     UpstreamNames,
@@ -117,15 +120,15 @@ pub use config::{
 pub use departures::DEPARTURES_MAX;
 pub use direct::RequestDestination;
 pub use effect::{
-    Addressee, Cause, CountedDecision, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor,
-    Ignored, Mirrored, ProposalChange, ProposalView, Receiver, RefusedDecision, RequestsFate,
-    RoomEffect, Rule, Verdict,
+    Addressee, Cause, Claim, CountedDecision, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor,
+    Ignored, Mirrored, NotedApproval, ProposalChange, ProposalView, Receiver, RefusedDecision,
+    RequestsFate, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Amended, Ask, Brake, Configure, CountedApproval, Decision, End, EndedProposal, Event,
-    Intent, Interest, Join, Joining, ListScope, Logs, NamedTask, NewTask, OperationRef, Parked,
-    PublicTarget, RequestEvent, Requested, Restore, Resume, Say, Seating, SharedLists, Subject,
-    TaskOrigin, TaskRight, Terms, Tightening,
+    About, Amended, Ask, Brake, Claiming, Configure, CountedApproval, Decision, End, EndedProposal,
+    Event, Intent, Interest, Join, Joining, ListScope, Logs, NamedTask, NewTask, OperationRef,
+    Parked, PublicTarget, RequestEvent, Requested, Restore, Resume, Say, Seating, SharedLists,
+    Subject, TaskOrigin, TaskRight, Terms, Tightening,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;

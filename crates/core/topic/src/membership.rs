@@ -345,6 +345,7 @@ impl<H: Handles> Topic<H> {
         self.departures.forget(participant);
         self.fail_asked(participant);
         self.note_approver(participant, None);
+        self.note_claimant(participant, None);
         self.recall_of(participant, None);
         self.cancel_tasks_of(participant);
     }
@@ -415,6 +416,7 @@ impl<H: Handles> Topic<H> {
         newest: Option<LinkId>,
     ) {
         self.note_approver(participant, Some(&capabilities));
+        self.note_claimant(participant, Some(&capabilities));
         let Some(seat) = self.members.seat(participant) else {
             // The participant is absent, but may have proposals.
             return self.recall_of(participant, Some(&capabilities));

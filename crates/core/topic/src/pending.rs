@@ -8,7 +8,7 @@ use model::{Capabilities, Narrowing, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     decide::NamedBy,
-    effect::{DECIDERS_SHOWN_MAX, ProposalView},
+    effect::{DECIDERS_SHOWN_MAX, NotedApproval, ProposalView},
     event::{CountedApproval, Terms},
     members::Member,
     proposals::Proposal,
@@ -236,12 +236,17 @@ impl<H: Handles> Topic<H> {
     fn glance(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
         let decided = proposal.decided.as_ref();
         let over = proposal.over.as_ref();
-        let author = |one: &CountedApproval| one.by.clone();
-        let approved_by = if proposal.is_pending() {
-            self.counting(proposal).map(author).collect()
+        let approvals: Vec<&CountedApproval> = if proposal.is_pending() {
+            self.counting(proposal).collect()
         } else {
-            proposal.approved_by.iter().map(author).collect()
+            proposal.approved_by.iter().collect()
         };
+        let notes = approvals.iter().filter_map(|one| {
+            Some(NotedApproval {
+                by: one.by.clone(),
+                note: one.note.clone()?,
+            })
+        });
         ProposalView {
             id,
             by: proposal.terms.by.clone(),
@@ -251,13 +256,15 @@ impl<H: Handles> Topic<H> {
             state: proposal.state(),
             reason: over.and_then(|over| over.reason.clone()),
             approvals: proposal.terms.approvals.max(1),
-            approved_by,
+            notes: notes.collect(),
+            approved_by: approvals.iter().map(|one| one.by.clone()).collect(),
             decided_by: decided.map(|decided| decided.by.clone()),
             ruling: decided.and_then(|decided| decided.ruling.clone()),
             fulfilment: proposal.fulfilment.clone(),
             in_room: proposal.run_until_ms.is_some(),
             answer: proposal.answer.clone(),
             updated_ms: proposal.updated_ms,
+            claims: self.claims.on(id),
             deciders: Vec::new(),
             absent: Vec::new(),
         }

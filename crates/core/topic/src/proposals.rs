@@ -456,6 +456,7 @@ impl<H: Handles> Proposals<H> {
         id: OperationId,
         by: ParticipantId,
         outside: Option<Arc<Capabilities>>,
+        note: Option<Arc<str>>,
         now_ms: u64,
     ) {
         let Some(proposal) = self.get_mut(id) else {
@@ -465,7 +466,12 @@ impl<H: Handles> Proposals<H> {
         let shown = proposal.terms.digest;
         let kept = &mut proposal.approved_by;
         kept.retain(|one| one.shown == shown && one.by != by);
-        kept.push(CountedApproval { by, outside, shown });
+        kept.push(CountedApproval {
+            by,
+            outside,
+            shown,
+            note,
+        });
         self.approved.insert(id);
     }
 

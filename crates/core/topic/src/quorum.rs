@@ -137,8 +137,9 @@ impl<H: Handles> Topic<H> {
             self.proposals.describe(id, digest, content, bytes);
         }
         let outside = self.capabilities(&by).cloned().or(outside);
+        let note = handle.as_ref().and_then(H::note);
         self.proposals
-            .count_approval(id, by.clone(), outside, self.now_ms);
+            .count_approval(id, by.clone(), outside, note, self.now_ms);
         // The request that came with it is not approved yet.
         if let Some(requested) = requested {
             self.drop_calls(requested);

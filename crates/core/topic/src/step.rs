@@ -23,6 +23,7 @@ impl<H: Handles> Topic<H> {
         self.now_ms = self.now_ms.max(now.steady_ms);
         self.wall_ms = now.wall_ms;
         self.departures.begin(self.now_ms);
+        let at_stake = self.claims_at_stake(&event);
         match event {
             Event::Join(join) => self.join(join),
             Event::Leave { link } => self.leave(link),
@@ -30,6 +31,7 @@ impl<H: Handles> Topic<H> {
             Event::Disown { participant } => {
                 self.ring.disown(participant.as_str());
                 self.proposals.disown(participant);
+                self.drop_claims_of(participant);
                 self.cancel_tasks_of(participant);
             }
             Event::Regrant {
@@ -111,6 +113,7 @@ impl<H: Handles> Topic<H> {
                 decided.amended = amended;
                 self.decide(proposal, decided);
             }
+            Event::Claim(claiming) => self.claim(claiming),
             Event::Describe {
                 proposal,
                 digest,
@@ -122,6 +125,7 @@ impl<H: Handles> Topic<H> {
             Event::Written { proposal, stored } => self.written(proposal, stored),
             Event::Tick => {
                 self.expire_due();
+                self.end_due_claims();
                 self.park_due();
                 self.expire_tasks();
             }
@@ -152,6 +156,7 @@ impl<H: Handles> Topic<H> {
             } => self.task_changed(task, over, until_ms),
             Event::SessionLost { server, session } => self.lose_tasks(server, session),
         }
+        self.review_claims(&at_stake);
         std::mem::take(&mut self.effects)
     }
 
@@ -160,6 +165,7 @@ impl<H: Handles> Topic<H> {
         let at_ms = |deadline: Option<u64>| deadline.unwrap_or(u64::MAX);
         let first_ms = at_ms(self.deadlines.next_ms())
             .min(at_ms(self.proposals.next_deadline_ms()))
+            .min(at_ms(self.claims.next_end_ms()))
             .min(at_ms(self.tasks.next_deadline_ms()));
         (first_ms < u64::MAX).then_some(first_ms)
     }

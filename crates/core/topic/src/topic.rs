@@ -11,6 +11,7 @@ use crate::{
     Handles,
     admission::{Looker, admits, within},
     catalog::{Catalog, Route, UpstreamIndex},
+    claims::Claims,
     config::{Limits, TopicConfig, TopicSettings, UpstreamNames},
     deadlines::Deadlines,
     departures::Departures,
@@ -39,6 +40,8 @@ pub struct Topic<H: Handles> {
     pub(crate) members: Members<H>,
     pub(crate) operations: Operations<H>,
     pub(crate) proposals: Proposals<H>,
+    /// Participants that look at proposals.
+    pub(crate) claims: Claims,
     /// Tasks at servers, of present and absent participants.
     pub(crate) tasks: Tasks<H>,
     pub(crate) interests: Interests,
@@ -107,6 +110,7 @@ impl<H: Handles> Topic<H> {
             members: Members::new(guests),
             operations: Operations::default(),
             proposals: Proposals::new(guests),
+            claims: Claims::new(guests),
             tasks: Tasks::new(guests),
             interests: Interests::default(),
             ring: Ring::new(epoch, kept),

@@ -74,6 +74,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         proposals::proposal,
         proposals::approve,
         proposals::reject,
+        proposals::claim,
         proposals::withdraw,
         messages::send,
         brakes::pause,

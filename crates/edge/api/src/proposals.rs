@@ -1,6 +1,6 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::by_rule::decided_by::{code_of, decider, rule_of};
+use gateway::by_rule::decided_by::{code_of, decider, notes_of, rule_of};
 use gateway::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,7 @@ pub(crate) async fn approve(
     Body(Approval {
         digest: shown,
         arguments,
+        note,
     }): Body<Approval>,
 ) -> ApiResult<Json<Proposal>> {
     let arguments = arguments.map(|raw| raw.get().to_owned());
@@ -97,6 +98,7 @@ pub(crate) async fn approve(
         .decide(Choice::Approve {
             digest: digest(&shown)?,
             arguments,
+            note,
         })
         .await
 }
@@ -132,6 +134,21 @@ pub(crate) async fn withdraw(
     review.decide(Choice::Withdraw { reason }).await
 }
 
+/// Shows others who may decide about a proposal that the caller looks at it.
+///
+/// It ends by itself after five minutes, unless the caller claims again, and with the proposal. It
+/// stops no participant from deciding.
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{id}/claim",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn claim(review: Review) -> ApiResult<Json<Proposal>> {
+    review.dispatch.claim(review.id, review.decider())?;
+    review.shown()
+}
+
 /// A proposal that the request names, in its topic, and the caller with its capabilities there.
 /// Whether the caller may see it is not known yet: a decision about a proposal that it may not see
 /// is refused, and recorded, where the proposal is.
@@ -165,20 +182,25 @@ impl FromRequestParts<Api> for Review {
 impl Review {
     /// Decides, and returns the proposal as it is then.
     async fn decide(self, choice: Choice) -> ApiResult<Json<Proposal>> {
-        let Self {
-            dispatch,
-            caller,
-            id,
-        } = self;
-        let by = Decider {
-            id: &caller.id,
-            outside: Some(&caller.capabilities),
-            narrowing: caller.narrowing(),
+        let by = self.decider();
+        self.dispatch.decide(self.id, by, choice).await?;
+        self.shown()
+    }
+
+    /// The caller as one that decides.
+    fn decider(&self) -> Decider<'_> {
+        Decider {
+            id: &self.caller.id,
+            outside: Some(&self.caller.capabilities),
+            narrowing: self.caller.narrowing(),
             by_person: true,
-        };
-        dispatch.decide(id, by, choice).await?;
-        let decided = dispatch.with(|topic| topic.proposal(id));
-        Ok(Json(Proposal::of(&decided.ok_or_else(unknown_proposal)?)))
+        }
+    }
+
+    /// The proposal as it is now.
+    fn shown(&self) -> ApiResult<Json<Proposal>> {
+        let found = self.dispatch.with(|topic| topic.proposal(self.id));
+        Ok(Json(Proposal::of(&found.ok_or_else(unknown_proposal)?)))
     }
 }
 
@@ -216,6 +238,8 @@ pub(crate) struct Proposal {
     at: String,
     /// When it expires without a decision, RFC 3339.
     expires: String,
+    /// The participants that look at it, by name; empty unless it is pending.
+    claims: Vec<ProposalClaim>,
     /// Whether a reviewer has changed the params, of one that needs several approvals: these are what
     /// others approve.
     amended: bool,
@@ -236,9 +260,29 @@ pub(crate) struct Proposal {
     code: Option<String>,
     /// The reason for its state, in words.
     reason: Option<String>,
+    /// What reviewers said to the proposer with their approvals, in the order of these.
+    notes: Vec<ReviewerNote>,
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]
     answer: Option<Box<RawValue>>,
+}
+
+/// A participant that looks at a proposal.
+#[derive(Serialize, ToSchema)]
+struct ProposalClaim {
+    /// The participant.
+    by: String,
+    /// Since when, RFC 3339.
+    since: String,
+}
+
+/// The note of a reviewer with an approval.
+#[derive(Serialize, ToSchema)]
+struct ReviewerNote {
+    /// The reviewer.
+    by: String,
+    /// The note.
+    note: String,
 }
 
 /// Proposals.
@@ -257,6 +301,8 @@ pub(crate) struct Approval {
     /// Arguments for the tool in place of the proposed ones.
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Box<RawValue>>,
+    /// A note for the proposer, in words; at most 4096 bytes.
+    pub note: Option<String>,
 }
 
 /// A rejection.
@@ -266,7 +312,7 @@ pub(crate) struct Rejection {
     /// The reason, from a list: `arguments` (the call itself, as its arguments show it) or
     /// `context` (the moment or the context, which no argument shows).
     pub code: Option<String>,
-    /// The reason, in words for the proposer.
+    /// The reason, in words for the proposer; at most 4096 bytes.
     pub reason: Option<String>,
 }
 
@@ -274,7 +320,7 @@ pub(crate) struct Rejection {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Withdrawal {
-    /// The reason, in words for the record.
+    /// The reason, in words for the record; at most 4096 bytes.
     pub reason: Option<String>,
 }
 
@@ -307,6 +353,14 @@ impl Proposal {
             held: opened.held,
             at: rfc3339(opened.at_ms),
             expires: rfc3339(opened.expires_ms),
+            claims: view
+                .claims
+                .iter()
+                .map(|one| ProposalClaim {
+                    by: one.by.to_string(),
+                    since: rfc3339(one.since_ms),
+                })
+                .collect(),
             amended: view.content.is_amended,
             approvals: view.approvals,
             approved_by: view.approved_by.iter().map(ToString::to_string).collect(),
@@ -316,6 +370,13 @@ impl Proposal {
             edited: edited.and_then(raw),
             code: code_of(view).map(str::to_owned),
             reason: view.reason.as_deref().map(str::to_owned),
+            notes: notes_of(view)
+                .iter()
+                .map(|one| ReviewerNote {
+                    by: one.by.to_string(),
+                    note: one.note.to_owned(),
+                })
+                .collect(),
             answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),
         }
     }

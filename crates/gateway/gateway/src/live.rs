@@ -36,10 +36,14 @@ impl Handles for Live {
     }
 
     fn kept_bytes(ruling: Option<&Arc<Ruling>>, answer: Option<&Answer>) -> usize {
-        let params = ruling
-            .and_then(|ruling| ruling.params.as_ref())
-            .map_or(0, String::len);
-        params + answer.map_or(0, |answer| answer.payload.bytes.len())
+        let texts = ruling.map(|ruling| [&ruling.params, &ruling.note]);
+        let texts = texts.into_iter().flatten().flatten();
+        texts.map(String::len).sum::<usize>()
+            + answer.map_or(0, |answer| answer.payload.bytes.len())
+    }
+
+    fn note(ruling: &Arc<Ruling>) -> Option<Arc<str>> {
+        ruling.note.as_deref().map(Arc::from)
     }
 
     fn notice_bytes(notice: &Arc<Notice>) -> usize {

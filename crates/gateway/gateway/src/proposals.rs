@@ -4,6 +4,7 @@
 pub(crate) mod announce;
 pub(crate) mod answer;
 pub(crate) mod approvals;
+mod claims;
 pub(crate) mod content;
 pub mod decide;
 pub(crate) mod describe;

@@ -13,7 +13,7 @@ use crate::{
     dispatch::Dispatch,
     link::Link,
     live::{Live, ProposalView},
-    proposals::content::Proposed,
+    proposals::content::{Proposed, Ruling},
     results::asked::recorded,
 };
 use store::recorder::{RecordPermit, entry};
@@ -284,7 +284,11 @@ impl<'d> Record<'d> {
         let approval = RecordedApproval {
             by: rule.map_or(by.as_str(), |_| RULES),
             permit: ruling.permit(),
-            why: format!("{words}; {}", words_of_approvals(proposal)),
+            why: format!(
+                "{words}; {}{}",
+                words_of_approvals(proposal),
+                note_words(ruling)
+            ),
             params: proposal.content.opened.params.as_deref(),
         };
         self.approval(proposal, approval);
@@ -299,6 +303,7 @@ impl<'d> Record<'d> {
             let before = words_of_approvals(proposal);
             why.push_str(&format!("; before: {before}"));
         }
+        why.push_str(&ruling.map_or_else(String::new, |ruling| note_words(ruling)));
         let approval = RecordedApproval {
             by: decider(proposal).unwrap_or_default(),
             permit: ruling.and_then(|ruling| ruling.permit()),
@@ -486,6 +491,13 @@ pub(crate) fn why_of(verdict: &Verdict, rule: Option<&str>) -> Option<String> {
         }
         Verdict::Held { .. } | Verdict::Admitted { .. } | Verdict::Refused(_) => None,
     }
+}
+
+/// The note of a reviewer with an approval, as the end of a text.
+fn note_words(ruling: &Ruling) -> String {
+    let note = ruling.note.as_deref();
+    note.map(|note| format!("; note: {note}"))
+        .unwrap_or_default()
 }
 
 /// The kind of a client's request, as it was asked for.

@@ -179,6 +179,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         }
         Effect::Remind { handle, proposal } => announce::remind(dispatch, &handle, &proposal),
         Effect::Counted(counted) => announce::counted(dispatch, &counted),
+        Effect::Claimed { proposal } => announce::claimed(dispatch, &proposal),
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
         Effect::Concluded { proposal } => {
             dispatch.rules.conclude(proposal.id);

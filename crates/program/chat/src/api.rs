@@ -114,6 +114,9 @@ pub struct ProposalDetails {
     pub at: String,
     /// When it expires without a decision, RFC 3339.
     pub expires: String,
+    /// The participants that look at it.
+    #[serde(default)]
+    pub claims: Vec<ClaimDetails>,
     /// Whether a reviewer has changed the params, which others are to approve.
     #[serde(default)]
     pub amended: bool,
@@ -135,8 +138,29 @@ pub struct ProposalDetails {
     pub edited: Option<Box<RawValue>>,
     /// The reason for its state.
     pub reason: Option<String>,
+    /// What reviewers said with their approvals.
+    #[serde(default)]
+    pub notes: Vec<NoteDetails>,
     /// The JSON-RPC answer to the request that ran.
     pub answer: Option<Box<RawValue>>,
+}
+
+/// A participant that looks at a proposal.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ClaimDetails {
+    /// The participant.
+    pub by: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+}
+
+/// The note of a reviewer with an approval.
+#[derive(Debug, Clone, Deserialize)]
+pub struct NoteDetails {
+    /// The reviewer.
+    pub by: String,
+    /// The note.
+    pub note: String,
 }
 
 /// The params of `tools/call`, as far as they are split.
@@ -232,23 +256,37 @@ pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<ProposalDetails,
     read(&api.get(segments(&["proposals", id]), Vec::new()).await?)
 }
 
-/// Approves a proposal as it was shown, with other arguments if there are some. Returns it as it is
-/// then.
-pub(crate) async fn approve(
-    api: &dyn Api,
-    id: &str,
-    digest: &str,
-    arguments: Option<&str>,
-) -> Result<ProposalDetails, ApiRefusal> {
+/// The body of `POST proposals/{id}/approve`: the digest of what was shown, and if there are such,
+/// other arguments, as they are spelled, and a note for the proposer.
+#[must_use]
+pub fn approval_body(digest: &str, arguments: Option<&str>, note: Option<&str>) -> String {
     let mut body = format!("{{\"digest\":{}", json!(digest));
     if let Some(arguments) = arguments {
         body += &format!(",\"arguments\":{arguments}");
     }
+    if let Some(note) = note.filter(|note| !note.is_empty()) {
+        body += &format!(",\"note\":{}", json!(note));
+    }
     body.push('}');
+    body
+}
+
+/// Approves a proposal with an [`approval_body`]. Returns it as it is then.
+pub(crate) async fn approve(
+    api: &dyn Api,
+    id: &str,
+    body: String,
+) -> Result<ProposalDetails, ApiRefusal> {
     read(
         &api.post(segments(&["proposals", id, "approve"]), Vec::new(), body)
             .await?,
     )
+}
+
+/// Has others see that the person looks at a proposal. Returns it as it is then.
+pub(crate) async fn claim(api: &dyn Api, id: &str) -> Result<ProposalDetails, ApiRefusal> {
+    let path = segments(&["proposals", id, "claim"]);
+    read(&api.post(path, Vec::new(), "{}".to_owned()).await?)
 }
 
 /// Rejects or withdraws a proposal (`verb`), with a reason unless it is empty.

@@ -68,6 +68,13 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
     if let Some(approvals) = approvals(proposal) {
         card.line(CardPart::Fact, approvals);
     }
+    if let Some(claims) = claims(proposal) {
+        card.line(CardPart::Fact, claims);
+    }
+    for note in &proposal.notes {
+        let text = format!("note by {}: {}", note.by, note.note);
+        card.line(CardPart::Fact, visible::line(&text));
+    }
     card.line(CardPart::Mark, ToolEffects::of(proposal).words());
     let marks = marks(proposal, around.is_here);
     if !marks.is_empty() {
@@ -218,6 +225,25 @@ pub fn approvals(proposal: &ProposalDetails) -> Option<String> {
         "{by}{count} of {} approvals{edited}",
         proposal.approvals
     ))
+}
+
+/// The participants that look at a proposal, by name; `None` if there are none.
+#[must_use]
+pub fn claimants(proposal: &ProposalDetails) -> Option<String> {
+    let by = proposal.claims.iter().map(|one| visible::line(&one.by));
+    let by: Vec<String> = by.collect();
+    (!by.is_empty()).then(|| by.join(", "))
+}
+
+/// Who looks at a proposal, and since when.
+#[must_use]
+pub fn claims(proposal: &ProposalDetails) -> Option<String> {
+    let each = proposal.claims.iter().map(|one| {
+        let since = one.since.get(11..19).unwrap_or(&one.since);
+        visible::line(&format!("{} since {since} UTC", one.by))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| format!("looking at it: {}", each.join(", ")))
 }
 
 /// How a proposal has ended, by whom, and why.

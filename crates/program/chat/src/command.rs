@@ -9,10 +9,11 @@ pub(crate) const HELP: &str = "\
 /call WHO TOOL [{arguments}]  call a tool, or propose the call if you may only propose
 /proposals                    list the proposals that wait for a decision
 /show ID                      show one of them in full; ID may be its number, or the beginning of its id
-/approve ID                   approve a proposal: it runs once, on your authority
+/approve ID [NOTE]            approve a proposal: it runs once, on your authority; the note is for its proposer
 /reject ID [REASON]           reject a proposal
 /edit ID [{arguments}]        approve a proposal with other arguments; without them, in your editor
 /allow ID 15m|1h|8h           approve a proposal, and allow its proposer all calls of the tool for a time
+/claim ID                     show others for five minutes that you look at a proposal
 /withdraw ID [REASON]         withdraw a proposal of your own
 /yes                          confirm the approval that was asked about; any other line drops it
 /calls                        show the calls of others, or stop showing them
@@ -49,8 +50,15 @@ pub(crate) enum ChatCommand<'l> {
     Proposals,
     /// `/show ID`
     Show(&'l str),
-    /// `/approve ID`
-    Approve(&'l str),
+    /// `/approve ID [NOTE]`
+    Approve {
+        /// The proposal.
+        which: &'l str,
+        /// The note for its proposer, may be empty.
+        note: &'l str,
+    },
+    /// `/claim ID`
+    Claim(&'l str),
     /// `/reject ID [REASON]` or `/withdraw ID [REASON]`
     End {
         /// The proposal's number, or the beginning of its id.
@@ -129,11 +137,15 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
             text => ChatCommand::Message { to, text },
         },
         ("proposals", _) => ChatCommand::Proposals,
-        ("approve" | "reject" | "show" | "edit" | "allow" | "withdraw", "") => {
+        ("approve" | "reject" | "show" | "edit" | "allow" | "claim" | "withdraw", "") => {
             ChatCommand::Invalid("Name a proposal: its number or its id.")
         }
+        ("claim", which) => ChatCommand::Claim(which),
         ("show", which) => ChatCommand::Show(which),
-        ("approve", which) => ChatCommand::Approve(which),
+        ("approve", which) => ChatCommand::Approve {
+            which,
+            note: further,
+        },
         ("reject", which) => ChatCommand::End {
             which,
             withdraw: false,
@@ -239,7 +251,11 @@ mod tests {
                 r#"Call { target: "w", name: "t", arguments: RawValue({}) }"#,
             ),
             ("/proposals", "Proposals"),
-            ("/approve 1", r#"Approve("1")"#),
+            ("/approve 1", r#"Approve { which: "1", note: "" }"#),
+            (
+                "/approve 1 only  today",
+                r#"Approve { which: "1", note: "only  today" }"#,
+            ),
             (
                 "/reject 1 too  bold",
                 r#"End { which: "1", withdraw: false, reason: "too  bold" }"#,
@@ -254,6 +270,7 @@ mod tests {
             ),
             ("/msg boss  a b", r#"Message { to: "boss", text: "a b" }"#),
             ("/show 1", r#"Show("1")"#),
+            ("/claim 1", r#"Claim("1")"#),
             ("/edit 1", r#"Edit { which: "1", arguments: None }"#),
             (
                 r#"/edit 1 {"a": 1}"#,

@@ -61,10 +61,12 @@ pub enum Edit {
 #[allow(missing_docs)]
 pub enum Decide {
     Approve,
+    ApproveWithNote,
     Reject,
     Edit,
     EditOutside,
     Allow,
+    Claim,
     Withdraw,
 }
 
@@ -259,6 +261,12 @@ pub const KEYS: &[Binding] = &[
     ),
     key(
         KeyContext::Inbox,
+        &["A"],
+        Deed::Decide(Decide::ApproveWithNote),
+        "approve, with a note for the proposer",
+    ),
+    key(
+        KeyContext::Inbox,
         &["r"],
         Deed::Decide(Decide::Reject),
         "reject, with a reason for the proposer",
@@ -280,6 +288,12 @@ pub const KEYS: &[Binding] = &[
         &["h"],
         Deed::Decide(Decide::Allow),
         "approve, and the like of it for 15 minutes, 1 hour or 8 hours, by a rule",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["c"],
+        Deed::Decide(Decide::Claim),
+        "show others for five minutes that you look at it",
     ),
     key(
         KeyContext::Inbox,

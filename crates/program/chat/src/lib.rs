@@ -36,8 +36,11 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{Allow, Api, ApiRefusal, ApiReply, LikeRule, ProposalDetails};
-pub use card::approvals;
+pub use api::{
+    Allow, Api, ApiRefusal, ApiReply, ClaimDetails, LikeRule, NoteDetails, ProposalDetails,
+    approval_body,
+};
+pub use card::{approvals, claimants, claims};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{ChatEntry, Tone};

@@ -122,6 +122,13 @@ impl Performer {
                 self.running
                     .spawn(async move { approve(&*api, &happened, &approval, limit).await });
             }
+            Action::Claim { id, number } => self.spawn(async move {
+                let entry = match api::claim(&*api, &id).await {
+                    Ok(_) => note(&format!("* others see that you look at #{number}")),
+                    Err(refused) => trouble(format!("! #{number} was not claimed: {refused}")),
+                };
+                vec![ChatEvent::Decided(vec![entry])]
+            }),
             Action::End {
                 id,
                 number,
@@ -309,9 +316,11 @@ async fn approve(
         number,
         digest,
         arguments,
+        note: words,
         later,
     } = approval;
-    let mut proposal = match api::approve(api, id, digest, arguments.as_deref()).await {
+    let body = api::approval_body(digest, arguments.as_deref(), words.as_deref());
+    let mut proposal = match api::approve(api, id, body).await {
         Ok(proposal) => proposal,
         Err(refused) => {
             let entry = trouble(format!("! #{number} was not approved: {refused}"));

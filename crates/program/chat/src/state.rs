@@ -117,6 +117,13 @@ pub enum Action {
     Refresh,
     /// Approve a proposal.
     Approve(Box<Approval>),
+    /// Have others see that the person looks at a proposal.
+    Claim {
+        /// The proposal.
+        id: String,
+        /// Its number.
+        number: usize,
+    },
     /// Reject or withdraw a proposal.
     End {
         /// The proposal.
@@ -179,6 +186,8 @@ pub struct Approval {
     pub digest: String,
     /// Arguments in place of the proposed ones.
     pub arguments: Option<String>,
+    /// Note for the proposer.
+    pub note: Option<String>,
     /// What goes with it for later calls, if something does.
     pub later: Option<Later>,
 }
@@ -231,6 +240,13 @@ pub enum Prompt {
         /// Whether it is withdrawn.
         withdraw: bool,
         /// The reason so far.
+        line: Typing,
+    },
+    /// The note that goes with an approval.
+    Note {
+        /// The proposal.
+        id: String,
+        /// The note so far.
         line: Typing,
     },
     /// Other arguments.

@@ -74,6 +74,7 @@ impl<H: Handles> Effect<H> {
             | Self::NotProposed { .. }
             | Self::Rejected { .. }
             | Self::Counted { .. }
+            | Self::Claimed { .. }
             | Self::Approved { .. }
             | Self::Concluded { .. }
             | Self::Relay { .. }

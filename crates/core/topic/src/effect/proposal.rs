@@ -49,6 +49,24 @@ pub enum ProposalChange<H: Handles> {
 /// The most participants that a [`ProposalView`] names as able to decide.
 pub const DECIDERS_SHOWN_MAX: usize = 16;
 
+/// A participant that looks at a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The participant.
+    pub by: ParticipantId,
+    /// The time since when, in Unix milliseconds.
+    pub since_ms: u64,
+}
+
+/// The note that came with an approval, before the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotedApproval {
+    /// The participant that approved.
+    pub by: ParticipantId,
+    /// Its note for the proposer.
+    pub note: Arc<str>,
+}
+
 /// A proposal at one moment, with the shell's handles.
 #[derive(Debug, Clone)]
 pub struct ProposalView<H: Handles> {
@@ -71,6 +89,8 @@ pub struct ProposalView<H: Handles> {
     /// While it is pending, the participants whose approvals count so far, in their order; then those
     /// whose approvals counted beside the last one.
     pub approved_by: Vec<ParticipantId>,
+    /// The notes that came with these approvals.
+    pub notes: Vec<NotedApproval>,
     /// The participant that decided.
     pub decided_by: Option<ParticipantId>,
     /// The shell's part of the decision.
@@ -83,6 +103,8 @@ pub struct ProposalView<H: Handles> {
     pub answer: Option<H::Answer>,
     /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
     pub updated_ms: u64,
+    /// While it is pending, the participants that look at it, by name.
+    pub claims: Vec<Claim>,
     /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at
     /// most. Empty in lists of proposals.
     pub deciders: Vec<ParticipantId>,

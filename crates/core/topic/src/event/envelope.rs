@@ -202,6 +202,8 @@ pub struct CountedApproval {
     pub outside: Option<Arc<Capabilities>>,
     /// The digest of the request that it approved.
     pub shown: Digest,
+    /// Its note for the proposer.
+    pub note: Option<Arc<str>>,
 }
 
 /// A proposal with other arguments: the version that an approval is about.

@@ -16,6 +16,7 @@ mod braked;
 mod cancelling;
 mod catalog;
 mod changes;
+mod claims;
 mod clocks;
 mod closed;
 mod cost;

@@ -334,6 +334,7 @@ fn approvals_come_back_after_a_restart_and_are_judged_anew() {
         by: id(by),
         outside: outside.map(caps),
         shown,
+        note: None,
     };
     let mut stage = stage();
     stage.caller(EVE, "eve", &["mcp/approve:tools/call:one_a"]);

@@ -345,6 +345,15 @@ fn effect(effect: &Effect) -> String {
                 names(all)
             )
         }
+        Effect::Claimed { proposal } => {
+            let by: Vec<_> = proposal.claims.iter().map(|one| one.by.clone()).collect();
+            let by = if by.is_empty() {
+                "none".to_owned()
+            } else {
+                names(&by)
+            };
+            format!("looks at p{}: {by}", proposal.id.0)
+        }
         Effect::Approved { proposal, servers } => {
             format!("approved p{} at {}", proposal.id.0, names(servers))
         }

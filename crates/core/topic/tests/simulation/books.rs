@@ -2,6 +2,7 @@
 //! effect.
 
 pub(crate) mod calls;
+pub(crate) mod claims;
 pub(crate) mod deals;
 pub(crate) mod ends;
 pub(crate) mod envelopes;
@@ -33,6 +34,7 @@ use crate::{
     variants,
 };
 use calls::{Call, Waiting};
+use claims::ClaimBook;
 use deals::Deal;
 use envelopes::Log;
 use interests::Ends;
@@ -69,6 +71,7 @@ pub(crate) struct Books {
     pub(crate) deals: BTreeMap<OperationId, Deal>,
     /// Approved proposals that the gateway is to carry out at these servers.
     pub(crate) to_execute: Vec<(OperationId, ParticipantId)>,
+    pub(crate) claims: ClaimBook,
     pub(crate) room: Room,
     pub(crate) unpublished: Vec<Unpublished>,
     pub(crate) mirrors: Mirrors,
@@ -116,6 +119,7 @@ impl Books {
         self.keep_end(turn);
         self.finish_participants(turn);
         self.finish_calls(turn);
+        self.finish_claims();
         self.finish_tasks(turn);
         self.finish_questions(turn);
         self.finish_room(effects, turn);
@@ -224,6 +228,7 @@ impl Books {
             }
             Effect::Remind { handle, proposal } => self.reminded(*handle, proposal, turn),
             Effect::Counted(counted) => self.counted(counted, turn),
+            Effect::Claimed { proposal } => self.claimed(proposal),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),
@@ -241,6 +246,7 @@ impl Books {
         self.waiting.clear();
         self.questions.clear();
         self.rulings.clear();
+        self.claims = ClaimBook::default();
         self.to_execute.clear();
         self.standing
             .values_mut()

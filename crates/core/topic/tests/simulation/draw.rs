@@ -3,6 +3,7 @@
 mod answers;
 mod asks;
 mod brakes;
+mod claims;
 mod envelopes;
 mod fulfilments;
 mod held;

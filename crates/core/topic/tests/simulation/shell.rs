@@ -260,6 +260,10 @@ impl Shell {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");
             }
+            Effect::Claimed { proposal } => {
+                let seen = self.proposals.entry(proposal.id).or_default();
+                assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");
+            }
             Effect::Approved { proposal, .. } => {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");

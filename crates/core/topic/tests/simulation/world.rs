@@ -144,6 +144,7 @@ impl World {
         match self.beside.below(80) {
             0 => self.brakes(),
             1 => self.rejects(),
+            2..5 => self.claim(),
             _ => {}
         }
         match self.prng.below(100) {
@@ -316,6 +317,11 @@ impl World {
                 .filter(|open| open.link == *link)
                 .map(|open| open.question);
             assert_eq!(asked, own.collect::<Vec<_>>());
+        }
+        for id in books.deals.keys() {
+            let shown = topic.proposal(*id).map(|view| view.claims);
+            let by = shown.into_iter().flatten().map(|one| one.by);
+            assert_eq!(by.collect::<Vec<_>>(), books.claimants(*id), "{id}");
         }
         self.check_tasks();
         assert_eq!(
@@ -499,6 +505,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore(_) | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
+        Event::Claim(_) => false,
         Event::MayBecomeTask { .. } | Event::Task(_) | Event::TaskWritten { .. } => false,
         Event::TaskChanged { .. } | Event::SessionLost { .. } => false,
         Event::Tick | Event::Stop | Event::Notice { .. } | Event::Brake { .. } => false,

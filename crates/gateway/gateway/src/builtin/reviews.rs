@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
-use crate::by_rule::decided_by::{code_of, decider, rule_of};
+use crate::by_rule::decided_by::{code_of, decider, notes_of, rule_of};
 use crate::live::{ProposalView, Topic};
 use crate::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
 use crate::{call::Call, dispatch::Dispatch};
@@ -23,6 +23,7 @@ pub const LISTED_BYTES_MAX: usize = 8 * 1024;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 const APPROVED: &str = "It is approved and runs once, on your authority; its proposer gets the answer, and show_proposal returns it.";
+const CLAIMED: &str = "Others who may decide see for five minutes that you look at it; claim it again to go on, or decide.";
 const REJECTED: &str = "The proposal is rejected, and its proposer is notified.";
 
 #[derive(Deserialize)]
@@ -46,6 +47,7 @@ struct ApproveArguments {
     id: String,
     digest: String,
     arguments: Option<Box<RawValue>>,
+    note: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -91,6 +93,9 @@ pub(super) struct ShownProposal {
     digest: Option<String>,
     at: String,
     expires: String,
+    /// The participants that look at it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<ShownClaim>,
     /// The number of participants that must approve it, if it is more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     approvals: Option<usize>,
@@ -111,10 +116,27 @@ pub(super) struct ShownProposal {
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// What reviewers said with their approvals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<ShownNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_begins: Option<String>,
+}
+
+/// The note of a reviewer, as a model sees it.
+#[derive(Serialize)]
+struct ShownNote {
+    by: String,
+    note: String,
+}
+
+/// A participant that looks at a proposal, as a model sees it.
+#[derive(Serialize)]
+struct ShownClaim {
+    by: String,
+    since: String,
 }
 
 /// The outcome of a decision.
@@ -216,6 +238,7 @@ pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<
         id,
         digest: seen,
         arguments,
+        note,
     } = arguments::read(&call.request)?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
     decide(
@@ -225,10 +248,19 @@ pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<
         Choice::Approve {
             digest: digest(&seen)?,
             arguments,
+            note,
         },
         APPROVED,
     )
     .await
+}
+
+/// Shows others that the caller looks at a proposal.
+pub(super) fn claim(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Refusal> {
+    let ShowArguments { id } = arguments::read(&call.request)?;
+    let id = dispatch.with(|topic| find(topic, call, &id))?;
+    dispatch.claim(id, deciding_caller(call))?;
+    Ok(outcome(dispatch, id, CLAIMED))
 }
 
 /// Rejects another participant's proposal.
@@ -258,12 +290,16 @@ async fn decide(
         RefusalCode::UnknownTarget => unknown(),
         _ => refusal,
     })?;
+    Ok(outcome(dispatch, id, message))
+}
+
+fn outcome(dispatch: &Dispatch, id: OperationId, message: &'static str) -> Decided {
     let state = dispatch.with(|topic| topic.proposal(id).map(|proposal| proposal.state));
-    Ok(Decided {
+    Decided {
         id: id.to_string(),
         state: state.unwrap_or(ProposalState::Pending).as_str(),
         message,
-    })
+    }
 }
 
 /// The caller as one that decides.
@@ -343,6 +379,14 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         digest: in_full.then(|| opened.digest.clone()),
         at: rfc3339(opened.at_ms),
         expires: rfc3339(opened.expires_ms),
+        claims: proposal
+            .claims
+            .iter()
+            .map(|one| ShownClaim {
+                by: text(one.by.as_str()),
+                since: rfc3339(one.since_ms),
+            })
+            .collect(),
         approvals: Some(proposal.approvals).filter(|count| *count > 1),
         approved_by: proposal
             .approved_by
@@ -355,6 +399,13 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         edited: raw(edited),
         code: code_of(proposal),
         reason: proposal.reason.as_deref().map(text),
+        notes: notes_of(proposal)
+            .iter()
+            .map(|one| ShownNote {
+                by: text(one.by.as_str()),
+                note: text(one.note),
+            })
+            .collect(),
         answer: answer.and_then(safe_text::raw),
         answer_begins: long.map(|long| safe_text::beginning(long, ANSWER_BYTES_MAX)),
     }

@@ -53,6 +53,7 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::ListProposals => Ok(result(reviews::list(dispatch, call), form)),
         BuiltinTool::ShowProposal => Ok(result(reviews::show(dispatch, call), form)),
         BuiltinTool::ApproveProposal => return later(dispatch, call, reviews::approve),
+        BuiltinTool::ClaimProposal => Ok(result(reviews::claim(dispatch, call), form)),
         BuiltinTool::RejectProposal => return later(dispatch, call, reviews::reject),
         BuiltinTool::Say => return later(dispatch, call, messages::say),
         BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
@@ -180,6 +181,7 @@ fn group(tool: BuiltinTool) -> BuiltIn {
         | BuiltinTool::ShowProposal
         | BuiltinTool::ApproveProposal
         | BuiltinTool::RejectProposal
+        | BuiltinTool::ClaimProposal
         | BuiltinTool::WithdrawProposal
         | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
         BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => {

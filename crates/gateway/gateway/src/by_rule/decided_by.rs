@@ -54,6 +54,43 @@ pub fn code_of(proposal: &ProposalView) -> Option<&'static str> {
     proposal.ruling.as_ref()?.code.code()
 }
 
+/// A note that a reviewer has given with an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalNote<'p> {
+    /// The reviewer.
+    pub by: &'p ParticipantId,
+    /// Its words for the proposer.
+    pub note: &'p str,
+}
+
+/// The notes with the approvals of a proposal, in their order.
+pub fn notes_of(proposal: &ProposalView) -> Vec<ApprovalNote<'_>> {
+    let before = proposal.notes.iter().map(|one| ApprovalNote {
+        by: &one.by,
+        note: &one.note,
+    });
+    let last = || {
+        let note = proposal.ruling.as_ref()?.note.as_deref()?;
+        let by = proposal.decided_by.as_ref()?;
+        Some(ApprovalNote { by, note })
+    };
+    before.chain(last()).collect()
+}
+
+/// Writes the member by which programs learn of notes, if there are any.
+pub(crate) fn write_notes(notes: &[ApprovalNote<'_>], object: &mut Object<'_>) {
+    if notes.is_empty() {
+        return;
+    }
+    object.array("notes", |all| {
+        for ApprovalNote { by, note } in notes {
+            all.object(|one| {
+                one.text("by", by.as_str()).text("note", note);
+            });
+        }
+    });
+}
+
 /// The approvals of a proposal so far, in words: "approved by ann, 1 of 2".
 pub(crate) fn words_of_approvals(proposal: &ProposalView) -> String {
     let approved = proposal.approved_by.iter();

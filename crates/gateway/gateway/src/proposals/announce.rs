@@ -5,14 +5,16 @@ use std::sync::Arc;
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::section::McpCalls;
-use topic::{Audience, Cause, CountedDecision, Reach};
+use topic::{Audience, Cause, Claim, CountedDecision, Reach};
 use wire::mcp::{relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
 use super::{content::Proposed, journal};
-use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of};
+use crate::by_rule::decided_by::{
+    ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
+};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, Live, ProposalView};
 use crate::proposals::kept::OpenedProposal;
@@ -91,6 +93,11 @@ pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope
 pub(crate) fn counted(dispatch: &Arc<Dispatch>, counted: &CountedDecision<Live>) {
     Record(dispatch).counted(counted);
     notify(dispatch, &counted.proposal);
+}
+
+/// Other participants look at a proposal than before.
+pub(crate) fn claimed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    notify(dispatch, proposal);
 }
 
 /// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that
@@ -332,6 +339,8 @@ struct State<'p> {
     reason: Option<&'p str>,
     /// The reason that its reviewer chose from the list.
     code: Option<&'p str>,
+    /// Notes of the reviewers with their approvals.
+    notes: Vec<ApprovalNote<'p>>,
     /// The envelope that fulfils it: its answer names that one, not the proposal.
     fulfilment: Option<&'p str>,
     /// Whether other params run than the proposed ones.
@@ -340,6 +349,8 @@ struct State<'p> {
     approvals: usize,
     /// The participants whose approvals count, before the last one.
     approved_by: &'p [ParticipantId],
+    /// Participants that look at it, while it is pending.
+    claims: &'p [Claim],
     /// Participants that the proposal names and that are not here.
     absent: &'p [ParticipantId],
 }
@@ -354,10 +365,12 @@ impl<'p> State<'p> {
             rule: None,
             reason: None,
             code: None,
+            notes: Vec::new(),
             fulfilment: None,
             edited: false,
             approvals: 1,
             approved_by: &[],
+            claims: &[],
             absent: &[],
         }
     }
@@ -370,6 +383,7 @@ impl<'p> State<'p> {
             reason,
             fulfilment,
             absent,
+            claims,
             ..
         } = proposal;
         let by = decider(proposal);
@@ -389,8 +403,10 @@ impl<'p> State<'p> {
             rule,
             reason,
             code: code_of(proposal),
+            notes: notes_of(proposal),
             fulfilment,
             edited,
+            claims,
             absent,
             ..Self::new(envelope, *state)
         }
@@ -412,6 +428,7 @@ impl<'p> State<'p> {
                 .optional_text("code", self.code)
                 .optional_text("reason", self.reason)
                 .optional_text("fulfilment", self.fulfilment);
+            write_notes(&self.notes, payload);
             if self.edited {
                 payload.bool("edited", true);
             }
@@ -419,6 +436,16 @@ impl<'p> State<'p> {
                 payload.number("approvals", self.approvals);
                 let approved_by = self.approved_by.iter();
                 payload.texts("approved_by", approved_by.map(ParticipantId::as_str));
+            }
+            if !self.claims.is_empty() {
+                payload.array("claims", |all| {
+                    for Claim { by, since_ms } in self.claims {
+                        all.object(|one| {
+                            one.text("by", by.as_str())
+                                .text("since", &rfc3339(*since_ms));
+                        });
+                    }
+                });
             }
             if !self.absent.is_empty() {
                 payload.texts("absent", self.absent.iter().map(ParticipantId::as_str));

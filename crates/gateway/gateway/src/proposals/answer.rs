@@ -8,7 +8,7 @@ use model::{Answer, Form, Outcome, ParticipantId, Refusal, RefusalCode};
 use topic::End;
 use wire::mcp::{input, relay, result::words, task};
 
-use super::view::View;
+use super::view::{View, noted};
 use super::{announce, content::Waits};
 use crate::incoming::{Names, Parks};
 use crate::returns::{self, Why};
@@ -103,7 +103,7 @@ pub(crate) fn settle(
         let server = call.delivered.get().map(|delivered| &delivered.server);
         announce::answered(dispatch, server, &answer, proposal);
     }
-    delivery::settle(dispatch, call, answer);
+    delivery::settle(dispatch, call, noted(answer, proposal));
 }
 
 /// The answer to the call of a task, under the task's id (2025-11-25, `tasks/result`).

@@ -108,6 +108,7 @@ pub(super) fn restored(dispatch: &Dispatch, kept: &KeptProposal) -> Vec<CountedA
             by,
             outside: is_operator.then(|| Arc::new(Capabilities::full())),
             shown,
+            note: one.note.as_deref().map(Arc::from),
         });
     }
     all

@@ -144,6 +144,8 @@ pub struct Ruling {
     pub rule: Option<DecidingRule>,
     /// The reason that the reviewer chose from the list, of a rejection.
     pub code: RejectReason,
+    /// The reviewer's note for the proposer, of an approval.
+    pub note: Option<String>,
     /// Measures of the decision. Several proposals that are decided at once are not one batch, as
     /// each decision counts from the one before.
     pub(crate) deliberation: Deliberation,
@@ -179,6 +181,11 @@ impl Ruling {
             code,
             ..Self::default()
         }
+    }
+
+    /// The decision with the reviewer's note.
+    pub(crate) fn noted(self, note: Option<String>) -> Self {
+        Self { note, ..self }
     }
 
     /// The decision, as that of a rule.

@@ -24,6 +24,10 @@ use crate::live::{Event, Live, ProposalView, Topic};
 use crate::proposals::kept::OpenedProposal;
 use crate::{curation, dispatch::Dispatch, link::Link, record::Record, written_act};
 
+/// The key of `_meta` with the note of a reviewer, in the params of a request that fulfils a
+/// proposal.
+pub const NOTE_KEY: &str = "portmoot/note";
+
 /// A participant's decision.
 #[derive(Debug, Clone)]
 pub enum Choice {
@@ -33,6 +37,8 @@ pub enum Choice {
         digest: Digest,
         /// Other arguments than those that were proposed: a JSON object.
         arguments: Option<String>,
+        /// A note for the proposer.
+        note: Option<String>,
     },
     /// It never runs.
     Reject {
@@ -46,6 +52,39 @@ pub enum Choice {
         /// Why, for the record.
         reason: Option<String>,
     },
+}
+
+/// The most bytes of the words for the proposer that go with a decision: the reason of a rejection or
+/// withdrawal, the note with an approval.
+pub const DECISION_WORDS_BYTES_MAX: usize = 4096;
+
+impl Choice {
+    /// Checks the words that go with it.
+    ///
+    /// # Errors
+    /// If they are too long.
+    fn check_words(&self) -> Result<(), Refusal> {
+        match self {
+            Self::Approve { note, .. } => check_words("a note", note.as_deref()),
+            Self::Reject { reason, .. } | Self::Withdraw { reason } => {
+                check_words("a reason", reason.as_deref())
+            }
+        }
+    }
+}
+
+/// Checks the words (`what`) that go with a decision.
+fn check_words(what: &str, words: Option<&str>) -> Result<(), Refusal> {
+    if words.is_some_and(|words| words.len() > DECISION_WORDS_BYTES_MAX) {
+        let why = format!("{what} has at most {DECISION_WORDS_BYTES_MAX} bytes");
+        return Err(Refusal::new(RefusalCode::TooLarge, why));
+    }
+    Ok(())
+}
+
+/// A note, unless it says nothing.
+fn said(note: Option<String>) -> Option<String> {
+    note.filter(|note| !note.trim().is_empty())
 }
 
 /// The participant that decides.
@@ -98,6 +137,7 @@ impl Dispatch {
             not_decided(&refusal);
             return Err(refusal);
         };
+        choice.check_words().inspect_err(not_decided)?;
         let mut params = None;
         if let Choice::Approve { arguments, .. } = &choice {
             let edited = arguments
@@ -141,8 +181,10 @@ impl Dispatch {
         };
         let measures = self.measured(id, proposal, &content, &choice);
         let mut ruling = Ruling::new(params, permit).measured(by_person, measures);
-        if let Choice::Reject { code, .. } = &choice {
-            ruling.code = *code;
+        match choice.clone() {
+            Choice::Approve { note, .. } => ruling.note = said(note),
+            Choice::Reject { code, .. } => ruling.code = code,
+            Choice::Withdraw { .. } => {}
         }
         let end = ruling.reply();
         self.take(Event::Decide {
@@ -198,7 +240,11 @@ impl Dispatch {
     }
 
     /// The content of a proposal, and whether this participant may see it.
-    fn look_up(&self, proposal: OperationId, by: Decider<'_>) -> (Option<Arc<Proposed>>, bool) {
+    pub(super) fn look_up(
+        &self,
+        proposal: OperationId,
+        by: Decider<'_>,
+    ) -> (Option<Arc<Proposed>>, bool) {
         self.with(|topic| {
             let Some((content, is_open)) = topic.proposed(proposal) else {
                 return (None, false);
@@ -257,6 +303,9 @@ pub(crate) fn ruling_of(
     let params = call
         .params()
         .map(|params| String::from_utf8_lossy(params).into_owned());
+    let (params, note) = params.map(split_note).transpose()?.unzip();
+    let note = note.flatten();
+    check_words("a note", note.as_deref())?;
     let params = params
         .map(|params| completed(dispatch, opened, params))
         .transpose()?;
@@ -273,7 +322,9 @@ pub(crate) fn ruling_of(
     // The envelope that proposed is no showing: what its receiver does with it is not known.
     let ruling = Ruling::new(params, permit);
     let is_signed_in = link.participant.is_signed_in();
-    let mut ruling = ruling.measured(is_signed_in, Deliberation::default());
+    let mut ruling = ruling
+        .measured(is_signed_in, Deliberation::default())
+        .noted(said(note));
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), Arc::clone(envelope)));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))
@@ -294,6 +345,7 @@ pub(crate) fn rejection_of(
         "an object with `code` and `reason`, both texts",
     )?;
     let reason = reason.filter(|reason: &String| !reason.is_empty());
+    check_words("a reason", reason.as_deref())?;
     let code = chosen_reason(code.as_deref())?;
     let named = envelope.correlation_id();
     let is_known =
@@ -398,6 +450,25 @@ fn is_edited(opened: &OpenedProposal, params: Option<&str>) -> bool {
 
 fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
     call_params(params.unwrap_or("{}").as_bytes()).ok()
+}
+
+/// Splits the note of a reviewer off the params of the request that fulfils.
+///
+/// # Errors
+/// If the note is no text.
+fn split_note(params: String) -> Result<(String, Option<String>), Refusal> {
+    let Some(raw) = json::at(params.as_bytes(), &["_meta", NOTE_KEY]) else {
+        return Ok((params, None));
+    };
+    let wrong = || {
+        Refusal::new(
+            RefusalCode::Malformed,
+            format!("`{NOTE_KEY}` in `_meta` is a text"),
+        )
+    };
+    let note = json::text(raw).ok_or_else(wrong)?.into_owned();
+    let without = relay::without_meta(&params, NOTE_KEY).ok_or_else(wrong)?;
+    Ok((without, Some(note)))
 }
 
 /// Params that a reviewer wrote, with the presets that the proposal has been shown with.

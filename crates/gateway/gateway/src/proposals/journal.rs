@@ -216,6 +216,7 @@ fn record_of(
             rule: rule_in(Some(ruling.as_ref())).cloned(),
             digest: opened.digest.clone(),
             params: opened.params.clone().filter(|_| *amended),
+            note: ruling.note.clone(),
             at_ms,
         }),
         ProposalChange::Decided {
@@ -234,6 +235,7 @@ fn record_of(
             author: rule_in(ruling.as_deref()).map(|_| by.to_string()),
             decision: decision_of(*state),
             reason: reason.as_deref().map(str::to_owned),
+            note: ruling.as_ref().and_then(|ruling| ruling.note.clone()),
             code: code_in(ruling.as_deref()).map(str::to_owned),
             digest: Some(opened.digest.clone()),
             params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
@@ -497,7 +499,7 @@ fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
             decided.rule.clone(),
             code.unwrap_or_default(),
         );
-        Some((by, Arc::new(ruling)))
+        Some((by, Arc::new(ruling.noted(decided.note.clone()))))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
     Some(topic::EndedProposal {
@@ -605,6 +607,7 @@ mod tests {
             author: Some("ann".into()),
             decision: DecisionRecord::Approved,
             reason: None,
+            note: None,
             code: None,
             digest: None,
             params: None,

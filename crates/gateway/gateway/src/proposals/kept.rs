@@ -85,15 +85,15 @@ impl KeptProposal {
 
     fn text_bytes(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let decided = self
-            .decided
-            .as_ref()
-            .map_or(0, |decided| of(&decided.params) + of(&decided.reason));
+        let decided = self.decided.as_ref().map_or(0, |decided| {
+            of(&decided.params) + of(&decided.reason) + of(&decided.note)
+        });
         let ended = self
             .ended
             .as_ref()
             .map_or(0, |ended| of(&ended.answer) + of(&ended.reason));
-        let approvals = self.approvals.iter().map(|one| of(&one.params));
+        let approvals = self.approvals.iter();
+        let approvals = approvals.map(|one| of(&one.params) + of(&one.note));
         approvals.sum::<usize>()
             + of(&self.opened.params)
             + of(&self.opened.tool)

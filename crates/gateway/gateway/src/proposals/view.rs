@@ -9,16 +9,20 @@ use platform::unix_ms;
 use rules::RejectReason;
 use wire::mcp::approval::{self, Disposition, Remedy};
 use wire::mcp::relay;
-use wire::mcp::result::{tool_result, words};
+use wire::mcp::result::{tool_result, with_meta, words};
 use wire::mcp::task::{self, OperationState, TaskView};
 
-use crate::by_rule::decided_by::{code_of, decider, rule_of, words_of_approvals};
+use crate::by_rule::decided_by::{
+    code_of, decider, notes_of, rule_of, words_of_approvals, write_notes,
+};
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
 /// Interval at which a client should ask about a task, in milliseconds.
 const POLL_MS: u64 = 1000;
 /// The key of `_meta` that has the proposal's id.
 const ID_KEY: &str = "portmoot/proposal";
+/// The key of `_meta` that has what reviewers said with their approvals.
+const APPROVAL_KEY: &str = "portmoot/approval";
 
 /// A proposal as its proposer sees it in one form.
 pub(crate) struct View<'v> {
@@ -48,7 +52,8 @@ impl<'v> View<'v> {
         let answer = proposal
             .answer
             .as_ref()
-            .map(|answer| relay::convert_answer(answer, method, form, &|_| None));
+            .map(|answer| relay::convert_answer(answer, method, form, &|_| None))
+            .map(|answer| noted(answer, proposal));
         let id = proposal.id.to_string();
         Self {
             id,
@@ -116,6 +121,12 @@ impl<'v> View<'v> {
         let because = why
             .map(|why| format!(", with the reason: {why}"))
             .unwrap_or_default();
+        let notes = notes_of(self.proposal);
+        let notes: Vec<String> = notes
+            .iter()
+            .map(|one| format!(" {} notes: {}", one.by, one.note))
+            .collect();
+        let notes = notes.concat();
         let chosen = self.proposal.ruling.as_ref().map(|ruling| ruling.code);
         let (object, after) = match chosen.unwrap_or_default() {
             RejectReason::Unsaid => ("", "do not repeat it unchanged"),
@@ -125,10 +136,10 @@ impl<'v> View<'v> {
         match self.proposal.state {
             ProposalState::Pending => self.waiting(),
             ProposalState::Running => {
-                format!("The call of {act} was approved by {decider} and runs now.")
+                format!("The call of {act} was approved by {decider} and runs now.{notes}")
             }
             ProposalState::Completed => {
-                format!("The call of {act} was approved by {decider} and is done.")
+                format!("The call of {act} was approved by {decider} and is done.{notes}")
             }
             ProposalState::Failed => {
                 let why = why.unwrap_or("no answer");
@@ -137,7 +148,9 @@ impl<'v> View<'v> {
                 } else {
                     " Whether it was carried out is not known: look before you repeat it."
                 };
-                format!("The call of {act} was approved by {decider} and failed: {why}.{after}")
+                format!(
+                    "The call of {act} was approved by {decider} and failed: {why}.{notes}{after}"
+                )
             }
             ProposalState::Rejected => format!(
                 "The call of {act} was rejected by {decider}{object}{because}. It was not run; {after}."
@@ -253,6 +266,7 @@ impl<'v> View<'v> {
             }
             data.optional_text("code", code_of(proposal));
             data.optional_text("reason", proposal.reason.as_deref());
+            write_notes(&notes_of(proposal), data);
             data.optional_text("fulfilment", proposal.fulfilment.as_deref());
             data.bool("answered", self.answer.is_some());
         });
@@ -288,7 +302,7 @@ impl<'v> View<'v> {
         let is_same = method == self.proposal.content.opened.method;
         Some(match (&self.answer, &self.proposal.answer) {
             // As its server wrote it: the caller's door converts it, and spells its URIs.
-            (_, Some(answer)) if is_same => Ok(answer.clone()),
+            (_, Some(answer)) if is_same => Ok(noted(answer.clone(), self.proposal)),
             // A tool waited for another method: its result has the answer as text.
             (Some(answer), _) => Ok(in_words(
                 &String::from_utf8_lossy(answer.payload.body_bytes()),
@@ -303,6 +317,16 @@ impl<'v> View<'v> {
             )),
         })
     }
+}
+
+/// The answer to a proposed call, for its proposer: with the notes of the reviewers, if they gave some.
+pub(super) fn noted(answer: Answer, proposal: &ProposalView) -> Answer {
+    let notes = notes_of(proposal);
+    if notes.is_empty() {
+        return answer;
+    }
+    let approval = json::object(|approval| write_notes(&notes, approval));
+    with_meta(&answer, APPROVAL_KEY, &approval)
 }
 
 #[cfg(test)]

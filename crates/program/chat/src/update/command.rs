@@ -59,7 +59,10 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             card(state, id);
             Vec::new()
         }),
-        ChatCommand::Approve(which) => about(state, which, approve),
+        ChatCommand::Approve { which, note } => {
+            about(state, which, |state, id| approve(state, id, note))
+        }
+        ChatCommand::Claim(which) => about(state, which, decide::claim),
         ChatCommand::End {
             which,
             withdraw,
@@ -145,12 +148,12 @@ fn card(state: &mut ChatState, id: &str) {
 }
 
 /// Approves a proposal; on the screen, where its card has just opened, only a key does that.
-fn approve(state: &mut ChatState, id: &str) -> Vec<Action> {
+fn approve(state: &mut ChatState, id: &str, note: &str) -> Vec<Action> {
     if state.mode == ScreenMode::Screen {
-        state.tell("Read what is asked for, then press a to approve it.");
+        state.tell("Read what is asked for, then press a to approve it, or A with a note.");
         return Vec::new();
     }
-    decide::approve(state, id)
+    decide::approve(state, id, note)
 }
 
 /// Does something about a proposal that was named. On the screen its card opens.

@@ -52,27 +52,31 @@ fn is_read(state: &mut ChatState) -> bool {
     left == 0
 }
 
-fn approval(item: &InboxItem, arguments: Option<String>, later: Option<Later>) -> Box<Approval> {
+/// An approval of what is shown. A note, arguments and leave for later calls may be added.
+fn approval(item: &InboxItem) -> Box<Approval> {
     let id = item.proposal.id.clone();
     let digest = item.proposal.digest.clone();
     Box::new(Approval {
         id,
         number: item.number,
         digest,
-        arguments,
-        later,
+        arguments: None,
+        note: None,
+        later: None,
     })
 }
 
-/// Approves, or asks first.
-pub(super) fn approve(state: &mut ChatState, id: &str) -> Vec<Action> {
+/// Approves with a note, unless it is empty, or asks first.
+pub(super) fn approve(state: &mut ChatState, id: &str, note: &str) -> Vec<Action> {
     let Some(item) = to_decide(state, id) else {
         return Vec::new();
     };
     if !is_read(state) {
         return Vec::new();
     }
-    let approval = approval(&item, None, None);
+    let mut approval = approval(&item);
+    let note = note.trim();
+    approval.note = (!note.is_empty()).then(|| note.to_owned());
     let effects = ToolEffects::of(&item.proposal);
     if !effects.needs_second_key() {
         return vec![Action::Approve(approval)];
@@ -203,7 +207,7 @@ pub(super) fn with_arguments(state: &mut ChatState, id: &str, text: &str) -> Vec
     let same = |text: &str| json::canonical(text.as_bytes()).ok();
     if same(&proposed).is_some() && same(&proposed) == same(given.get()) {
         state.tell("The arguments are the proposed ones.");
-        return approve(state, id);
+        return approve(state, id, "");
     }
     let mut question = vec![CardLine {
         part: CardPart::Head,
@@ -218,7 +222,8 @@ pub(super) fn with_arguments(state: &mut ChatState, id: &str, text: &str) -> Vec
         part: CardPart::Mark,
         text: ToolEffects::of(&item.proposal).words().to_owned(),
     });
-    let approval = approval(&item, Some(given.get().to_owned()), None);
+    let mut approval = approval(&item);
+    approval.arguments = Some(given.get().to_owned());
     ask(state, approval, question);
     Vec::new()
 }
@@ -283,7 +288,8 @@ pub(super) fn like(state: &mut ChatState, id: &str, found: Result<LikeRule, ApiR
             ToolEffects::of(&item.proposal).words().to_owned(),
         ),
     ];
-    let approval = approval(&item, None, Some(Later::Rule(rule)));
+    let mut approval = approval(&item);
+    approval.later = Some(Later::Rule(rule));
     ask(state, approval, question);
 }
 
@@ -371,17 +377,40 @@ pub(super) fn capability(
     });
     let participant = proposal.by.clone();
     let topic = proposal.topic.clone();
-    let approval = approval(
-        &item,
-        None,
-        Some(Later::Grant(Allow {
-            participant,
-            topic,
-            capability,
-            seconds,
-        })),
-    );
+    let mut approval = approval(&item);
+    approval.later = Some(Later::Grant(Allow {
+        participant,
+        topic,
+        capability,
+        seconds,
+    }));
     ask(state, approval, question);
+}
+
+/// Has others see that the person looks at a proposal. It decides nothing, so the card need not be
+/// read.
+pub(super) fn claim(state: &mut ChatState, id: &str) -> Vec<Action> {
+    let Some(item) = state.inbox.get(id) else {
+        return Vec::new();
+    };
+    if state.is_own(&item.proposal) {
+        state.tell("It is your own proposal: another participant decides about it.");
+        return Vec::new();
+    }
+    vec![Action::Claim {
+        id: id.to_owned(),
+        number: item.number,
+    }]
+}
+
+/// Asks for the note of an approval.
+pub(super) fn ask_note(state: &mut ChatState, id: &str) {
+    if to_decide(state, id).is_some() && is_read(state) {
+        state.prompt = Some(Prompt::Note {
+            id: id.to_owned(),
+            line: Typing::default(),
+        });
+    }
 }
 
 /// Asks for the reason of a rejection or withdrawal.

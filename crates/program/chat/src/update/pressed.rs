@@ -211,12 +211,14 @@ fn in_inbox(state: &mut ChatState, deed: Deed) -> Vec<Action> {
 
 fn decided(state: &mut ChatState, how: Decide, id: &str) -> Vec<Action> {
     match how {
-        Decide::Approve => return decide::approve(state, id),
+        Decide::Approve => return decide::approve(state, id, ""),
+        Decide::ApproveWithNote => decide::ask_note(state, id),
         Decide::Edit => return decide::edit(state, id, false),
         Decide::EditOutside => return decide::edit(state, id, true),
         Decide::Reject => decide::ask_reason(state, id, false),
         Decide::Withdraw => decide::ask_reason(state, id, true),
         Decide::Allow => decide::allow(state, id),
+        Decide::Claim => return decide::claim(state, id),
     }
     Vec::new()
 }
@@ -231,6 +233,9 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         Some(Prompt::Reason { id, withdraw, line }) if key.code == KeyCode::Enter => {
             decide::end(state, &id, withdraw, line.text())
         }
+        Some(Prompt::Note { id, line }) if key.code == KeyCode::Enter => {
+            decide::approve(state, &id, line.text())
+        }
         Some(Prompt::Arguments { id, line }) if key.code == KeyCode::Enter => {
             decide::with_arguments(state, &id, line.text())
         }
@@ -241,6 +246,11 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         }) => {
             edit(&mut line, key);
             state.prompt = Some(Prompt::Reason { id, withdraw, line });
+            Vec::new()
+        }
+        Some(Prompt::Note { id, mut line }) => {
+            edit(&mut line, key);
+            state.prompt = Some(Prompt::Note { id, line });
             Vec::new()
         }
         Some(Prompt::Arguments { id, mut line }) => {
@@ -314,6 +324,7 @@ pub(super) fn paste(state: &mut ChatState, text: &str) {
         (
             Some(
                 Prompt::Reason { line, .. }
+                | Prompt::Note { line, .. }
                 | Prompt::Arguments { line, .. }
                 | Prompt::Conditions { line, .. },
             ),

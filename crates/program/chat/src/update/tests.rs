@@ -46,11 +46,14 @@ fn names(actions: &[Action]) -> Vec<String> {
                 }
                 Some(Later::Rule(rule)) => format!("rule {} {}", rule.text, rule.seconds),
             };
+            let note = approval.note.as_deref();
+            let note = note.map(|note| format!(" with {note}")).unwrap_or_default();
             format!(
-                "approve {} {} {:?} {later}",
+                "approve {} {} {:?} {later}{note}",
                 approval.id, approval.digest, approval.arguments
             )
         }
+        Action::Claim { id, .. } => format!("claim {id}"),
         Action::End {
             id,
             withdraw,
@@ -117,6 +120,7 @@ fn nothing_is_approved_that_was_not_shown_in_full() {
     let mut stage = at_inbox(&[proposal("a", &more)]);
     for keys in [
         &["a"][..],
+        &["A"],
         &["e"],
         &["E"],
         &["h"],
@@ -150,7 +154,7 @@ fn nothing_is_approved_that_was_not_shown_in_full() {
 fn a_card_that_opens_by_itself_is_not_decided_by_a_key_for_another() {
     let mut stage = at_inbox(&[harmless("a"), harmless("b")]);
     stage.take(ChatEvent::Inbox(Ok(vec![harmless("b")])));
-    for key in ["a", "r", "e", "E", "h"] {
+    for key in ["a", "A", "r", "e", "E", "h"] {
         assert_eq!(names(&stage.press(&[key])), NONE, "{key}");
         assert!(stage.state.prompt.is_none(), "{key}");
     }
@@ -159,8 +163,32 @@ fn a_card_that_opens_by_itself_is_not_decided_by_a_key_for_another() {
 }
 
 #[test]
+fn a_note_goes_with_an_approval_and_a_claim_decides_nothing() {
+    let mut stage = at_inbox(&[harmless("a")]);
+    assert_eq!(
+        names(&stage.press(&["A", "this once", "Enter"])),
+        ["approve a aa None None with this once"]
+    );
+    assert_eq!(
+        names(&stage.press(&["A", "Enter"])),
+        ["approve a aa None None"]
+    );
+    // What may be destructive needs its second key all the same.
+    let mut stage = at_inbox(&[unsaid("a")]);
+    assert_eq!(names(&stage.press(&["A", "once", "Enter"])), NONE);
+    assert_eq!(
+        names(&stage.press(&["y"])),
+        ["approve a aa None None with once"]
+    );
+    assert_eq!(names(&stage.press(&["c"])), ["claim a"]);
+    stage.state.me.id = "scout".to_owned();
+    assert_eq!(names(&stage.press(&["c"])), NONE);
+    assert!(stage.state.notice().unwrap().contains("your own"));
+}
+
+#[test]
 fn a_question_ends_with_its_proposal() {
-    for keys in [&["a"][..], &["r"], &["e"], &["h"]] {
+    for keys in [&["a"][..], &["A"], &["r"], &["e"], &["h"]] {
         let mut stage = at_inbox(&[unsaid("a"), harmless("b")]);
         stage.press(keys);
         assert!(stage.state.prompt.is_some(), "{keys:?}");
@@ -644,6 +672,10 @@ fn typed_lines_are_commands_or_messages() {
         ),
         ("/reject 1 too bold", &["end a false \"too bold\""]),
         ("/approve 2", &["approve b bb None None"]),
+        (
+            "/approve 2 only now",
+            &["approve b bb None None with only now"],
+        ),
         ("/approve 9", &[]),
         ("/allow 2 15m", &["capability b 900"]),
         ("/edit 1", &["edit a {\n  \"text\": \"please\"\n}\n"]),

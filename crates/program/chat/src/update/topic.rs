@@ -316,6 +316,7 @@ fn drop_stale_prompt(state: &mut ChatState) {
     let id = match &state.prompt {
         Some(
             Prompt::Reason { id, .. }
+            | Prompt::Note { id, .. }
             | Prompt::Arguments { id, .. }
             | Prompt::Conditions { id, .. }
             | Prompt::Time { id },

@@ -85,6 +85,9 @@ fn entry(state: &ChatState, item: &InboxItem, is_selected: bool, columns: usize)
         ToolEffects::Reading | ToolEffects::ReadOnly | ToolEffects::Additive => " ",
     };
     let left = span(proposal.expires_ms().saturating_sub(state.now_ms));
+    // Another one looks at it.
+    let looks = proposal.claims.iter().any(|one| one.by != state.me.id);
+    let left = if looks { format!("@ {left}") } else { left };
     let by = if state.is_own(proposal) {
         "yours".to_owned()
     } else {

@@ -94,6 +94,7 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
         (Some(Prompt::Reason { .. }), _) => {
             "Enter decides, with or without a reason; Esc goes back"
         }
+        (Some(Prompt::Note { .. }), _) => "Enter approves, with or without a note; Esc goes back",
         (Some(Prompt::Arguments { .. } | Prompt::Conditions { .. }), _) => {
             "Enter goes on, Esc goes back"
         }
@@ -147,6 +148,11 @@ pub(super) fn input(
                 buffer,
             )
         }
+        Some(Prompt::Note { id, line }) => typed(
+            &format!("approve #{}, note: ", state.inbox.number_of(id)),
+            line,
+            buffer,
+        ),
         Some(Prompt::Conditions { line, .. }) => {
             typed("conditions, with ; between: ", line, buffer)
         }

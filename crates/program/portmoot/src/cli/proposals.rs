@@ -57,6 +57,9 @@ pub(crate) enum ProposalsCommand {
         /// Replacement arguments, a JSON object
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
+        /// Note for the proposer, which goes with the answer
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
         /// Edit the arguments in $VISUAL or $EDITOR before you are asked
         #[arg(long, conflicts_with_all = ["arguments", "digest", "yes"])]
         edit: bool,
@@ -84,6 +87,15 @@ pub(crate) enum ProposalsCommand {
         /// Reason, sent to the proposer
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Show others that you look at a proposal
+    ///
+    /// It ends after five minutes, unless you claim again, and stops no participant from deciding.
+    Claim {
+        /// Proposal id, or its beginning
+        id: String,
         #[command(flatten)]
         gateway: RunningArgs,
     },

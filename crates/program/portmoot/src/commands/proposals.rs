@@ -6,7 +6,7 @@ mod list;
 mod outcome;
 mod review;
 
-use ::chat::ProposalDetails;
+use ::chat::{ProposalDetails, approval_body};
 use model::OperationId;
 use serde_json::{Value, json};
 
@@ -57,6 +57,7 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
         ProposalsCommand::Approve {
             id,
             arguments,
+            note,
             edit,
             digest,
             yes,
@@ -70,15 +71,8 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
                 Some(digest) => (digest, arguments),
                 None => looked_at(&remote, &id, arguments, edit, yes, output).await?,
             };
-            approve(
-                &remote,
-                &id,
-                &digest,
-                arguments.as_deref(),
-                !no_wait,
-                output,
-            )
-            .await
+            let body = approval_body(&digest, arguments.as_deref(), note.as_deref());
+            approve(&remote, &id, body, !no_wait, output).await
         }
         ProposalsCommand::Reject {
             id,
@@ -86,6 +80,11 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             reason,
             gateway,
         } => reject(&id, code.as_deref(), reason, &gateway, output).await,
+        ProposalsCommand::Claim { id, gateway } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let id = whole_id(&remote, &id).await?;
+            end(&remote, &id, "claim", &json!({}), output).await
+        }
         ProposalsCommand::Withdraw {
             id,
             reason,
@@ -190,7 +189,7 @@ async fn reject(
     end(&remote, &id, "reject", &body, output).await
 }
 
-/// Rejects or withdraws (`verb`).
+/// Rejects, withdraws or claims (`verb`).
 async fn end(
     remote: &Remote,
     id: &str,

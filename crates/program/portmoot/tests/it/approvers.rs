@@ -77,6 +77,7 @@ fn who_may_approve_decides_and_calls_nothing() {
         "show_proposal",
         "approve_proposal",
         "reject_proposal",
+        "claim_proposal",
     ];
     assert_eq!(reviewer.names("tools"), deciding);
     let asked = reviewer.ask("tools/call", json!({ "name": "tools_echo" }));

@@ -11,7 +11,7 @@ use crate::support::{Client, Gateway, fixture, modern, until};
 use crate::ws::{Socket, people, token};
 
 const BOSS: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
-const DECIDING: [&str; 2] = ["approve_proposal", "reject_proposal"];
+const DECIDING: [&str; 3] = ["approve_proposal", "reject_proposal", "claim_proposal"];
 
 /// A gateway with the fixture as `tools`; a `scout` that may only propose, a `boss` with full
 /// access, a `clerk` that may only add, and a `guest` that may only chat. Calls are held for a
@@ -310,11 +310,11 @@ fn lists_show_usable_tools_and_others_look_unknown() {
         ["list_proposals", "show_proposal"],
         ["withdraw_proposal", "wait_for_proposal"],
     );
-    let all = [looking, DECIDING, mine].concat();
+    let all = [&looking[..], &DECIDING, &mine].concat();
     assert_eq!(own(&client(&gateway, "boss")), all);
     assert_eq!(
         own(&client(&gateway, "clerk")),
-        [looking, DECIDING].concat()
+        [&looking[..], &DECIDING].concat()
     );
     let (scout, guest) = (client(&gateway, "scout"), client(&gateway, "guest"));
     assert_eq!(own(&scout), [looking, mine].concat());
@@ -509,7 +509,7 @@ fn listed_builtin_tools_take_precedence_over_server_tools() {
     gateway.wait_for("a", "ready");
     let client = Client::plain(&gateway);
     let names = client.names("tools");
-    assert_eq!(names[6..], ["say", "other"], "{names:?}");
+    assert_eq!(names[7..], ["say", "other"], "{names:?}");
     assert_eq!(
         names
             .iter()

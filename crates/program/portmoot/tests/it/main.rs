@@ -129,6 +129,7 @@ mod real;
 mod registry;
 mod reload;
 mod reviewed;
+mod reviewers;
 mod reviewing;
 mod room_edges;
 mod room_presence;

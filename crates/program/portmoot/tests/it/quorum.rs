@@ -11,14 +11,19 @@ use crate::ws::{Socket, people, token};
 
 /// A gateway with the fixture as `tools`, whose `echo` needs two approvals; a `scout` that may only
 /// propose; `ann` and `eve` that may call, and `dee` that may only approve.
-struct Stage {
-    home: Home,
+pub(crate) struct Stage {
+    pub(crate) home: Home,
     config: String,
-    gateway: Gateway,
+    pub(crate) gateway: Gateway,
 }
 
 impl Stage {
-    fn new() -> Stage {
+    pub(crate) fn new() -> Stage {
+        Stage::with("", "500ms")
+    }
+
+    /// The same, with more of this in the topic's section, and this time for which calls are held.
+    pub(crate) fn with(of_topic: &str, hold: &str) -> Stage {
         let people = people(&[
             ("scout", &["mcp/proposal:*"]),
             ("ann", &["mcp/*", "portmoot/*"]),
@@ -26,10 +31,12 @@ impl Stage {
             ("dee", &["mcp/approve:*", "portmoot/reject"]),
         ]);
         let (home, config) = people;
-        let more = "[servers.tools.tool.echo]\napprovals = 2\n[topics.main]\n\
-                    destructive_approvals = 3\nbuiltin = [\"proposals\"]\n\
-                    [server.limits]\nhold = \"500ms\"\n";
-        let config = config + &fixture("tools", &[]) + more;
+        let more = format!(
+            "[servers.tools.tool.echo]\napprovals = 2\n[topics.main]\n{of_topic}\
+             destructive_approvals = 3\nbuiltin = [\"proposals\"]\n\
+             [server.limits]\nhold = \"{hold}\"\n"
+        );
+        let config = config + &fixture("tools", &[]) + &more;
         let gateway = Gateway::start(&home, &config);
         gateway.ready("tools");
         Stage {
@@ -39,20 +46,20 @@ impl Stage {
         }
     }
 
-    fn client(&self, who: &str) -> Client {
+    pub(crate) fn client(&self, who: &str) -> Client {
         Client::of(&self.gateway, &token(who))
     }
 
     /// A call of scout's that waits for decisions; returns the id of its proposal.
     #[track_caller]
-    fn held(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) fn held(&self, tool: &str, arguments: Value) -> String {
         let result = self.client("scout").call(tool, arguments);
         let id = result["_meta"]["portmoot/proposal"].as_str();
         id.unwrap_or_else(|| panic!("{result}")).to_owned()
     }
 
     #[track_caller]
-    fn api(&self, who: &str, method: &str, path: &str, body: &Value) -> Reply {
+    pub(crate) fn api(&self, who: &str, method: &str, path: &str, body: &Value) -> Reply {
         let bearer = format!("Bearer {}", token(who));
         let headers = [
             ("authorization", bearer.as_str()),
@@ -68,14 +75,14 @@ impl Stage {
     }
 
     #[track_caller]
-    fn shown(&self, id: &str) -> Value {
+    pub(crate) fn shown(&self, id: &str) -> Value {
         let reply = self.api("ann", "GET", id, &json!({}));
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()
     }
 
     #[track_caller]
-    fn approve(&self, who: &str, id: &str) -> Reply {
+    pub(crate) fn approve(&self, who: &str, id: &str) -> Reply {
         let digest = self.shown(id)["digest"].clone();
         let body = json!({ "digest": digest });
         self.api(who, "POST", &format!("{id}/approve"), &body)
@@ -94,7 +101,7 @@ impl Stage {
 
     /// The answer of its proposer's request, which waits for it a moment.
     #[track_caller]
-    fn waited(&self, id: &str) -> String {
+    pub(crate) fn waited(&self, id: &str) -> String {
         let scout = self.client("scout");
         let waited = scout.call("wait_for_proposal", json!({ "id": id }));
         waited["content"][0]["text"].as_str().unwrap().to_owned()
@@ -102,13 +109,13 @@ impl Stage {
 
     /// Its outcome. The server may start up for it.
     #[track_caller]
-    fn outcome(&self, id: &str) -> String {
+    pub(crate) fn outcome(&self, id: &str) -> String {
         until("its outcome", || {
             Some(self.waited(id)).filter(|text| !text.starts_with("Not done yet"))
         })
     }
 
-    fn restart(&mut self, signal: &str) {
+    pub(crate) fn restart(&mut self, signal: &str) {
         self.gateway.signal(signal);
         self.gateway.wait();
         self.gateway = Gateway::start(&self.home, &self.config);
@@ -116,7 +123,7 @@ impl Stage {
     }
 
     #[track_caller]
-    fn run(&self, who: &str, words: &[&str], code: i32) -> String {
+    pub(crate) fn run(&self, who: &str, words: &[&str], code: i32) -> String {
         let url = self.gateway.url();
         let token = token(who);
         let words = [words, &["--url", &url, "--token", &token]].concat();

@@ -485,6 +485,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "each takes three approvals that a person looked at; its test has all",
     ),
     (
+        "Claims of proposals",
+        "64 participants have to claim; its test has them",
+    ),
+    (
         "The like of a call that is approved",
         "it bounds one request and holds nothing; its test has both ends",
     ),

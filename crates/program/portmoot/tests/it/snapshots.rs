@@ -225,7 +225,8 @@ fn plain(word: &str, is_number: bool) -> String {
     if word.starts_with("pm_") && word.len() > 40 {
         return format!("pm_{}", "x".repeat(word.len() - 3));
     }
-    if is("0000-00-00") || is("0000-0000") || is("00:00") && word.len() == 5 {
+    let is_time = ["00:00", "00:00:00"].map(|time| is(time) && word.len() == time.len());
+    if is("0000-00-00") || is("0000-0000") || is_time.contains(&true) {
         return word
             .chars()
             .map(|c| if c.is_ascii_digit() { '0' } else { c })
@@ -384,6 +385,7 @@ fn every_command_prints_its_snapshot() {
             stage.show("proposals-ls", &["proposals", "ls"], Both);
             stage.show("proposals-show", &["proposals", "show", &id], Both);
             stage.show("rules-explain", &["rules", "explain", &id], Both);
+            stage.show("proposals-claim", &["proposals", "claim", &id], Both);
             stage.show(
                 "rules-like-too-many",
                 &["rules", "like", &id, "--uses", "21"],

@@ -24,6 +24,7 @@ pub(crate) use request::edit_params;
 pub use request::{
     EncodedRequest, decode_request, encode_question, encode_request, legacy_params, method,
     param_text, replace_arguments, request_of, set_arguments, with_arguments, with_tool,
+    without_meta,
 };
 
 /// A message as a payload, with its marks. `params` are those of a request or notification.

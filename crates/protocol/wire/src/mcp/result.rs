@@ -1,7 +1,7 @@
 //! Results of tools that the gateway itself writes.
 
-use json::Object;
-use model::Form;
+use json::{Object, Span};
+use model::{Answer, Coding, Form, Outcome, Payload};
 
 /// The result of a tool in words.
 #[must_use]
@@ -25,6 +25,47 @@ pub fn tool_result(
         end(result, is_error, form);
         more(result);
     })
+}
+
+/// A server's result with one more key in `_meta`, in its form. An error, and what is written in
+/// protobuf, stays as it is.
+#[must_use]
+pub fn with_meta(answer: &Answer, key: &str, raw: &[u8]) -> Answer {
+    if answer.outcome != Outcome::Ok || answer.payload.coding != Coding::Json {
+        return answer.clone();
+    }
+    let body = answer.payload.body_bytes();
+    let body = if body.is_empty() { b"{}" } else { body };
+    match set_within(body, "_meta", key, raw) {
+        Ok(body) => Answer {
+            outcome: Outcome::Ok,
+            payload: Payload {
+                is_fitted: answer.payload.is_fitted,
+                ..Payload::relayed(answer.payload.form, body)
+            },
+        },
+        Err(_) => answer.clone(),
+    }
+}
+
+/// Sets one member of the object under `outer`, and adds that object if it is missing.
+///
+/// # Errors
+/// [`json::JsonError`] when `body` or that member is no object or has a member twice.
+pub(super) fn set_within(
+    body: &[u8],
+    outer: &str,
+    key: &str,
+    raw: &[u8],
+) -> Result<Vec<u8>, json::JsonError> {
+    let members = json::members(body, Span::all(body))?;
+    let inner = match members.get(outer).filter(|there| there.raw != b"null") {
+        Some(there) => json::edited(there.raw, &[(key, Some(raw))])?,
+        None => json::object(|inner| {
+            inner.raw(key, raw);
+        }),
+    };
+    json::edited(body, &[(outer, Some(&inner))])
 }
 
 /// Writes the members that every result has.

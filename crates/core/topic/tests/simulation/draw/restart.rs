@@ -141,6 +141,7 @@ impl World {
                         by: one.by.clone(),
                         outside: None,
                         shown: SHOWN,
+                        note: None,
                     })
                     .collect();
                 for one in &mut self.books.deals.get_mut(&proposal).unwrap().counted {

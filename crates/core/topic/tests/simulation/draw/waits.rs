@@ -198,6 +198,8 @@ impl World {
 
     pub(crate) fn tick(&mut self) {
         self.now_ms += if self.prng.one_in(3) { 1 } else { 300 };
+        self.books.now_ms = self.now_ms;
+        self.books.end_due_claims();
         let due = self
             .topic
             .next_deadline_ms()

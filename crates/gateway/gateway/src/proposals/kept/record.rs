@@ -95,6 +95,9 @@ pub struct ApprovalRecord {
     /// approvals of before are void.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
+    /// The reviewer's note for the proposer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Time in Unix milliseconds.
     pub at_ms: u64,
 }
@@ -133,6 +136,9 @@ pub struct DecidedProposal {
     /// Reason for the proposer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The reviewer's note for the proposer, of an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The reason that the reviewer chose from the list, by its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

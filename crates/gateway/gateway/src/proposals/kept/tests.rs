@@ -77,6 +77,7 @@ fn decided(id: &str, decision: DecisionRecord, by: &str) -> ProposalRecord {
         by: by.into(),
         decision,
         reason: None,
+        note: None,
         code: None,
         digest: None,
         params: None,

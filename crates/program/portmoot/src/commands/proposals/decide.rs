@@ -1,6 +1,6 @@
 //! Approvals over the API, and the arguments that replace the proposed ones.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::outcome::{decided, ended};
 use crate::remote::{Remote, api};
@@ -8,20 +8,14 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// Approves, and waits for the outcome if that is wanted.
+/// Approves with the body of an approval, and waits for the outcome if that is wanted.
 pub(super) async fn approve(
     remote: &Remote,
     id: &str,
-    digest: &str,
-    arguments: Option<&str>,
+    body: String,
     wait: bool,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let mut body = format!("{{\"digest\":{}", json!(digest));
-    if let Some(arguments) = arguments {
-        body += &format!(",\"arguments\":{arguments}");
-    }
-    body.push('}');
     let answer = api::post(remote, &["proposals", id, "approve"], &[], body).await?;
     if wait {
         ended(remote, id, answer, output).await

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, span};
+use ::chat::{ProposalDetails, claimants, span};
 use platform::unix_ms;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "ID",
     "STATE",
     "BY",
@@ -22,6 +22,7 @@ const COLUMNS: [&str; 8] = [
     "TO",
     "AGE",
     "LEFT",
+    "LOOKS",
 ];
 /// Fewest digits of an id in a table.
 const ID_DIGITS: usize = 8;
@@ -152,6 +153,7 @@ fn row(one: &ProposalDetails, digits: usize) -> Vec<String> {
         one.to.join(", "),
         span(now_ms.saturating_sub(one.at_ms())),
         left,
+        claimants(one).unwrap_or_else(|| "-".to_owned()),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, approvals, content};
+use ::chat::{ProposalDetails, approvals, claims, content};
 use json::visible;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -103,10 +103,14 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
         .as_deref()
         .map(|reason| format!(": {}", visible::line(reason)));
     match proposal.state.as_str() {
-        "pending" => match approvals(proposal) {
-            Some(approvals) => format!("{act} is pending: {approvals}"),
-            None => format!("{act} is pending"),
-        },
+        "pending" => {
+            let facts = [approvals(proposal), claims(proposal)];
+            let facts: Vec<String> = facts.into_iter().flatten().collect();
+            match facts.as_slice() {
+                [] => format!("{act} is pending"),
+                facts => format!("{act} is pending: {}", facts.join("; ")),
+            }
+        }
         "running" => format!("{act} is approved and running"),
         "completed" => format!("{act} was approved and has completed"),
         "failed" => format!(

@@ -2,7 +2,7 @@
 
 use ::chat::card::{Around, brief, lines, text};
 use ::chat::rows::columns;
-use ::chat::{ProposalDetails, ToolEffects, Zone, edit_text};
+use ::chat::{ProposalDetails, ToolEffects, Zone, approval_body, edit_text};
 use json::visible;
 use platform::unix_ms;
 
@@ -15,7 +15,7 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
-const QUESTION: &str = "[a]pprove, [r]eject, [e]dit, [s]kip, [q]uit?";
+const QUESTION: &str = "[a]pprove, approve with a [n]ote, [r]eject, [e]dit, [s]kip, [q]uit?";
 
 /// A proposal as a reviewer reads it: what matters first, the definition of the tool last.
 pub(super) fn shown(proposal: &ProposalDetails) -> String {
@@ -82,16 +82,19 @@ pub(super) fn edited(proposal: &ProposalDetails) -> Result<String, Failure> {
 /// # Errors
 /// At the end of the input: nothing was decided.
 pub(super) fn reason(terminal: &mut dyn Terminal) -> Result<String, Failure> {
-    let reason = terminal.ask("Reason for the proposer (Enter for none):");
-    reason
-        .map(|reason| reason.trim().to_owned())
-        .ok_or_else(|| {
-            Failure::new(
-                Exit::Refused,
-                "consent_refused",
-                "the input ended, and the proposal was not decided",
-            )
-        })
+    asked_words(terminal, "Reason for the proposer (Enter for none):")
+}
+
+/// Asks for the words that go with a decision; empty for none.
+fn asked_words(terminal: &mut dyn Terminal, question: &str) -> Result<String, Failure> {
+    let words = terminal.ask(question);
+    words.map(|words| words.trim().to_owned()).ok_or_else(|| {
+        Failure::new(
+            Exit::Refused,
+            "consent_refused",
+            "the input ended, and the proposal was not decided",
+        )
+    })
 }
 
 /// Reviews what waits, oldest first.
@@ -122,11 +125,18 @@ pub(super) async fn all(
         terminal.discard_input();
         let typed = terminal.ask(QUESTION).unwrap_or_else(|| "q".to_owned());
         let done = match typed.trim() {
-            "a" => approve_one(remote, &listed, None, &mut terminal, output).await,
+            "a" => approve_one(remote, &listed, None, None, &mut terminal, output).await,
+            "n" => match asked_words(&mut terminal, "Note for the proposer (Enter for none):") {
+                Ok(note) => {
+                    approve_one(remote, &listed, None, Some(note), &mut terminal, output).await
+                }
+                Err(failure) => Err(failure),
+            },
             "e" => match edited(&listed) {
                 Ok(arguments) => {
                     terminal.show(&replacement(&arguments));
-                    approve_one(remote, &listed, Some(arguments), &mut terminal, output).await
+                    let arguments = Some(arguments);
+                    approve_one(remote, &listed, arguments, None, &mut terminal, output).await
                 }
                 Err(failure) => Err(failure),
             },
@@ -134,7 +144,7 @@ pub(super) async fn all(
             "q" => return Ok(Exit::Ok),
             "s" | "" => Ok(()),
             _ => {
-                terminal.show("it was skipped: type a, r, e, s or q");
+                terminal.show("it was skipped: type a, n, r, e, s or q");
                 Ok(())
             }
         };
@@ -150,6 +160,7 @@ async fn approve_one(
     remote: &Remote,
     proposal: &ProposalDetails,
     arguments: Option<String>,
+    note: Option<String>,
     terminal: &mut ProcessTerminal,
     output: Output,
 ) -> Result<(), Failure> {
@@ -159,16 +170,10 @@ async fn approve_one(
         output.message("the proposal was not decided");
         return Ok(());
     }
-    approve(
-        remote,
-        &proposal.id,
-        &proposal.digest,
-        arguments.as_deref(),
-        true,
-        output,
-    )
-    .await
-    .map(drop)
+    let body = approval_body(&proposal.digest, arguments.as_deref(), note.as_deref());
+    approve(remote, &proposal.id, body, true, output)
+        .await
+        .map(drop)
 }
 
 async fn reject_one(

@@ -54,6 +54,7 @@ fn the_same_tools_answer_envelopes() {
             "show_proposal",
             "approve_proposal",
             "reject_proposal",
+            "claim_proposal",
             "withdraw_proposal",
             "wait_for_proposal"
         ]

@@ -199,6 +199,7 @@ const DOORS: &[(&str, &str, Body)] = &[
         "/api/v1/topics/{topic}/participants/{id}/resume",
         Unread(401),
     ),
+    ("POST", "/api/v1/topics/{topic}/rules", Unread(401)),
     ("POST", "/api/v1/topics/{topic}/rules/replay", Unread(401)),
     ("GET", "/api/v1/topics/{topic}/rules/offers", Unread(401)),
     (
@@ -218,6 +219,8 @@ const DOORS: &[(&str, &str, Body)] = &[
     ),
     ("GET", "/api/v1/results/{id}", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/approve", Unread(401)),
+    ("POST", "/api/v1/proposals/{id}/claim", Unread(401)),
+    ("POST", "/api/v1/proposals/{id}/like", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/reject", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/withdraw", Unread(401)),
     // Nothing.

@@ -352,6 +352,17 @@ pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
     String::from_utf8(edited).ok()
 }
 
+/// Legacy params without a key of `_meta`, and without `_meta` if it has nothing else.
+#[must_use]
+pub fn without_meta(params: &str, key: &str) -> Option<String> {
+    let meta = json::at(params.as_bytes(), &["_meta"])?;
+    let rest = json::edited(meta, &[(key, None)]).ok()?;
+    let is_empty = rest.iter().all(|byte| b"{} \t\r\n".contains(byte));
+    let rest = (!is_empty).then_some(&*rest);
+    let edited = json::edited(params.as_bytes(), &[("_meta", rest)]).ok()?;
+    String::from_utf8(edited).ok()
+}
+
 /// The params of a request in the legacy form under the server's own name, as MCPx envelopes and
 /// reviewers see them.
 #[must_use]

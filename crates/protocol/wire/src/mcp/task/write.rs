@@ -1,11 +1,12 @@
 //! Writer of tasks, in the form of either era.
 
-use json::{JsonError, Object, Span};
+use json::{JsonError, Object};
 use model::{Form, Method, Notice, Payload};
 
 use super::view::{OperationState, TaskView};
 use crate::mcp::approval::{Remedy, write_denial};
 use crate::mcp::meta;
+use crate::mcp::result::set_within;
 use crate::time::rfc3339;
 
 /// The key of a `CreateTaskResult`'s `_meta` with the text that the model gets at once (2025-11-25,
@@ -117,18 +118,6 @@ pub fn related(body: &[u8], task_id: &str) -> Result<Vec<u8>, JsonError> {
 /// [`JsonError`] when `tool` or its `execution` is no object or has a member twice.
 pub fn offer(tool: &[u8]) -> Result<Vec<u8>, JsonError> {
     set_within(tool, "execution", "taskSupport", b"\"optional\"")
-}
-
-/// Sets one member of the object under `outer`, and adds that object if it is missing.
-fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>, JsonError> {
-    let members = json::members(body, Span::all(body))?;
-    let inner = match members.get(outer).filter(|there| there.raw != b"null") {
-        Some(there) => json::edited(there.raw, &[(key, Some(raw))])?,
-        None => json::object(|inner| {
-            inner.raw(key, raw);
-        }),
-    };
-    json::edited(body, &[(outer, Some(&inner))])
 }
 
 fn legacy(task: &TaskView<'_>) -> Vec<u8> {

@@ -1,0 +1,159 @@
+//! Abilities of reviewers beside deciding: notes with approvals, claims.
+
+use serde_json::{Value, json};
+
+use crate::audit_log::AuditLog;
+use crate::builtin_proposals::data;
+use crate::quorum::Stage;
+use crate::support::until;
+use crate::ws::{Socket, token};
+
+/// The kind of the audit entries about what is proposed here.
+const PROPOSED: &str = "mcp/proposal:tools/call:echo";
+
+/// The notes that an answer to the proposer has with it.
+fn notes_with(result: &Value) -> &Value {
+    &result["_meta"]["portmoot/approval"]["notes"]
+}
+
+#[test]
+fn a_note_with_an_approval_reaches_the_proposer_and_outlasts_a_kill() {
+    let mut stage = Stage::new();
+    let id = stage.held("tools_echo", json!({ "text": "two" }));
+    let mut room = Socket::enter(&stage.gateway, "eve", "?mode=all");
+    let noted = ["proposals", "approve", &id, "--yes", "--note", "only today"];
+    stage.run("ann", &noted, 0);
+    let of_ann = json!({ "by": "ann", "note": "only today" });
+    let state = room.receive_until(|one| one["kind"] == "portmoot/proposal");
+    assert_eq!(state["payload"]["notes"], json!([of_ann]), "{state}");
+    stage.restart("KILL");
+    assert_eq!(stage.shown(&id)["notes"], json!([of_ann]));
+    let card = stage.run("dee", &["proposals", "show", &id], 0);
+    assert!(card.contains("note by ann: only today"), "{card}");
+    let digest = stage.shown(&id)["digest"].clone();
+    // Both kinds of words have one limit.
+    let long = "y".repeat(4096);
+    for (verb, member) in [("approve", "note"), ("reject", "reason")] {
+        let mut words = json!({ member: format!("{long}y") });
+        if verb == "approve" {
+            words["digest"] = digest.clone();
+        }
+        let reply = stage.api("dee", "POST", &format!("{id}/{verb}"), &words);
+        assert_eq!(reply.status, 413, "{reply:?}");
+    }
+    let approval = json!({ "id": id, "digest": digest, "note": long });
+    data(&stage.client("dee"), "approve_proposal", approval);
+    assert_eq!(stage.outcome(&id), "two");
+    let both = json!([of_ann, { "by": "dee", "note": long }]);
+    let scout = stage.client("scout");
+    let waited = scout.call("wait_for_proposal", json!({ "id": id }));
+    assert_eq!(notes_with(&waited), &both, "{waited}");
+    let at_once = json!({ "id": id, "wait": false });
+    let report = scout.call("wait_for_proposal", at_once);
+    assert_eq!(report["structuredContent"]["notes"], both, "{report}");
+    stage.restart("TERM");
+    assert_eq!(stage.shown(&id)["notes"], both);
+    stage.gateway.signal("TERM");
+    let last = "proposed by scout; before: approved by ann, 1 of 2; note: yyy";
+    AuditLog(&stage.home).has("dee", PROPOSED, "approved", last);
+}
+
+#[test]
+fn a_note_by_envelope_goes_with_the_answer_to_the_call_that_waits() {
+    let stage = Stage::with("", "30s");
+    let scout = stage.client("scout");
+    let mut ann = Socket::enter(&stage.gateway, "ann", "?mode=all");
+    std::thread::scope(|scope| {
+        let held = scope.spawn(move || scout.call("tools_echo", json!({ "text": "x" })));
+        let proposal = ann.receive_until(|one| one["kind"] == "mcp/proposal:tools/call:echo");
+        for (id, note) in [("f0", json!(1)), ("f1", json!("as ever"))] {
+            let meta = json!({ "portmoot/note": note });
+            let params = json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": meta });
+            let call =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            let about = json!({ "correlation_id": proposal["id"] });
+            ann.send("mcp/request:tools/call:echo", id, &["tools"], about, &call);
+        }
+        let refused = ann.receive_until(|one| one["kind"] == "system/error");
+        assert_eq!(refused["correlation_id"], "f0", "{refused}");
+        let bearer = token("ann");
+        let shown: Value = until("ann has approved", || {
+            let all = stage.gateway.get("/api/v1/proposals", Some(&bearer)).json();
+            let first = all["proposals"][0].clone();
+            (first["approved_by"] == json!(["ann"])).then_some(first)
+        });
+        let note = json!({ "by": "ann", "note": "as ever" });
+        // The params are the proposed ones all the same.
+        assert_eq!(
+            (&shown["notes"], &shown["amended"]),
+            (&json!([note]), &json!(false))
+        );
+        let id = shown["id"].as_str().unwrap();
+        assert_eq!(stage.approve("dee", id).status, 200);
+        let result = held.join().unwrap();
+        assert_eq!(result["content"][0]["text"], "x", "{result}");
+        assert_eq!(notes_with(&result), &json!([note]), "{result}");
+    });
+    stage.gateway.signal("TERM");
+    let first = "proposed by scout; approved by ann, 1 of 2; note: as ever";
+    AuditLog(&stage.home).has("ann", PROPOSED, "approved", first);
+}
+
+/// The participants that look at a proposal, as one who may decide is shown.
+#[track_caller]
+fn looks(stage: &Stage, id: &str) -> Vec<String> {
+    let shown = stage.shown(id);
+    let all = shown["claims"].as_array().unwrap();
+    for one in all {
+        let since = one["since"].as_str().unwrap();
+        assert!(since.starts_with("20") && since.ends_with('Z'), "{one}");
+    }
+    let by = all.iter().map(|one| one["by"].as_str().unwrap().to_owned());
+    by.collect()
+}
+
+#[test]
+fn others_see_who_looks_at_a_proposal_and_decide_all_the_same() {
+    let mut stage = Stage::new();
+    let id = stage.held("tools_echo", json!({ "text": "x" }));
+    let mut room = Socket::enter(&stage.gateway, "eve", "?mode=all");
+    let said = stage.run("ann", &["proposals", "claim", &id], 0);
+    assert!(said.contains("looking at it: ann since "), "{said}");
+    let state = room.receive_until(|one| one["kind"] == "portmoot/proposal");
+    assert_eq!(state["payload"]["claims"][0]["by"], "ann", "{state}");
+    assert_eq!(state["payload"]["state"], "pending");
+    let claimed = data(&stage.client("dee"), "claim_proposal", json!({ "id": id }));
+    assert_eq!(claimed["state"], "pending", "{claimed}");
+    assert_eq!(looks(&stage, &id), ["ann", "dee"]);
+    let listed = stage.run("dee", &["proposals", "ls"], 0);
+    assert!(
+        listed.contains("LOOKS") && listed.contains("ann, dee"),
+        "{listed}"
+    );
+    let listed = data(&stage.client("dee"), "list_proposals", json!({}));
+    assert_eq!(listed["proposals"][0]["claims"][0]["by"], "ann", "{listed}");
+    // Its proposer decides nothing.
+    let claim = format!("{id}/claim");
+    assert_eq!(stage.api("scout", "POST", &claim, &json!({})).status, 409);
+    let unknown = format!("{}/claim", "0".repeat(32));
+    assert_eq!(stage.api("ann", "POST", &unknown, &json!({})).status, 404);
+    // Of a participant in the room it ends when that leaves.
+    assert_eq!(stage.api("eve", "POST", &claim, &json!({})).status, 200);
+    assert_eq!(looks(&stage, &id), ["ann", "dee", "eve"]);
+    drop(room);
+    until("eve has left", || {
+        (looks(&stage, &id) == ["ann", "dee"]).then_some(())
+    });
+    // It ends with a restart, and with the proposal.
+    stage.restart("KILL");
+    assert!(looks(&stage, &id).is_empty());
+    assert_eq!(stage.api("ann", "POST", &claim, &json!({})).status, 200);
+    let eve = stage.approve("eve", &id);
+    assert_eq!(eve.json()["state"], "pending", "{eve:?}");
+    assert_eq!(looks(&stage, &id), ["ann"]);
+    let dee = stage.approve("dee", &id);
+    assert_eq!(dee.json()["state"], "running", "{dee:?}");
+    assert!(looks(&stage, &id).is_empty());
+    assert_eq!(stage.api("ann", "POST", &claim, &json!({})).status, 409);
+    stage.gateway.stop().expect(0);
+}
