@@ -66,7 +66,7 @@ fn a_proposal_is_repeated_from_the_disk_until_its_end() {
     assert_eq!(repeated(&stage), None);
     stage.stored(1);
     assert_eq!(repeated(&stage), Some(op(1)));
-    // It runs at most once, so whoever asks again meanwhile gets this run.
+    // It runs at most once, so each caller that asks again meanwhile gets this run.
     stage.decide(1, "ann", APPROVE);
     assert_eq!(repeated(&stage), Some(op(1)));
     stage.stored(1);
@@ -81,7 +81,7 @@ fn a_proposal_is_repeated_from_the_disk_until_its_end() {
 fn a_call_whose_caller_waits_is_not_repeated_by_another_at_the_same_time() {
     let mut stage = held();
     assert_eq!(repeated(&stage), None, "it is held");
-    // The other is a proposal of its own, and is repeated once its caller is told so.
+    // The other is a proposal of its own, and is repeated once its caller is answered so.
     stage.call(BOB, 12, "one_a");
     stage.propose(2, "bob", 12);
     stage.stored(2);
@@ -103,7 +103,7 @@ fn a_call_that_was_answered_for_now_is_repeated_whoever_waits_since() {
     assert_eq!(repeated(&stage), Some(op(1)));
     stage.approved(1);
     assert_eq!(repeated(&stage), Some(op(1)), "it runs");
-    // The gateway stops: every caller is told, and none is there after the restart.
+    // The gateway stops: every caller is answered, and none is there after the restart.
     let mut stage = held();
     stage.step(Event::Stop);
     assert_eq!(repeated(&stage), Some(op(1)));
