@@ -113,10 +113,13 @@ fn only_participants_that_may_decide_claim_and_no_claim_stops_another() {
     assert_eq!(claims(&mut stage, 1, "dee", None), Err(Cause::Decided));
 }
 
+/// A step after which a participant holds its claim no more.
+type EndOfClaim = fn(&mut Stage) -> Vec<String>;
+
 #[test]
 fn a_claim_ends_when_its_holder_leaves_or_may_not_decide_any_more() {
     let full = Arc::new(Capabilities::full());
-    let ends: [(&str, fn(&mut Stage) -> Vec<String>); 5] = [
+    let ends: [(&str, EndOfClaim); 5] = [
         ("leaves", |stage| shown(&stage.leave(ANN))),
         ("is revoked", |stage| shown(&stage.revoke("ann"))),
         ("has other rights", |stage| {
