@@ -75,7 +75,7 @@ impl UsedUpBy {
 }
 
 impl LivingRule {
-    /// What suspends it now.
+    /// The cause that suspends it now, if there is one.
     fn suspended(&self, spent: &Spent, now_ms: u64) -> Option<SuspendCause> {
         let scope = &self.rule.scope;
         let around = Surrounding {

@@ -13,7 +13,7 @@ pub const POLICY_CHANGES_AT: usize = 60;
 /// The part of the calls after which two tools have another definition, in percent.
 pub const TOOLS_CHANGE_AT: usize = 80;
 
-/// What a synthetic trace has beside calls and a policy on their arguments.
+/// Disturbances of a synthetic trace, beside calls and a policy on their arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Twist {
     /// The percentage of approvals that are rejected for no reason that arguments show.

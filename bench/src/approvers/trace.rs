@@ -38,7 +38,7 @@ pub struct TracedCall {
     pub at_ms: u64,
 }
 
-/// What an approver would want: of a tool and arguments, whether the call is approved.
+/// The wish of an approver: of a tool and arguments, whether the call is approved.
 pub type HiddenPolicy = fn(&str, &Value) -> bool;
 
 impl TracedCall {

@@ -260,7 +260,7 @@ pub(crate) struct Proposal {
     code: Option<String>,
     /// The reason for its state, in words.
     reason: Option<String>,
-    /// What reviewers said to the proposer with their approvals, in the order of these.
+    /// Notes of reviewers to the proposer, in the order of their approvals.
     notes: Vec<ReviewerNote>,
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]

@@ -138,7 +138,7 @@ pub struct ProposalDetails {
     pub edited: Option<Box<RawValue>>,
     /// The reason for its state.
     pub reason: Option<String>,
-    /// What reviewers said with their approvals.
+    /// Notes of reviewers, given with their approvals.
     #[serde(default)]
     pub notes: Vec<NoteDetails>,
     /// The JSON-RPC answer to the request that ran.

@@ -38,7 +38,7 @@ fn proposed(count: u128) -> Stage {
     stage
 }
 
-/// What follows, or the cause for which it is refused.
+/// The effects of a claim, or the cause for which it is refused.
 fn claims(
     stage: &mut Stage,
     proposal: u128,

@@ -116,7 +116,7 @@ pub(super) struct ShownProposal {
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What reviewers said with their approvals.
+    /// Notes of reviewers, given with their approvals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<ShownNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
