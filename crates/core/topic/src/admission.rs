@@ -257,6 +257,8 @@ pub enum BuiltinTool {
     RejectProposal,
     /// Shows others that the caller looks at a proposal.
     ClaimProposal,
+    /// Gives more time to decide about another participant's proposal.
+    ExtendProposal,
     /// Withdraws a proposal of the caller's own.
     WithdrawProposal,
     /// Waits for a proposal of the caller's own.
@@ -317,9 +319,10 @@ impl BuiltinTool {
             Self::Proxy | Self::SearchTools => {
                 capabilities.admits_head(REQUEST) || capabilities.admits_head(PROPOSAL)
             }
-            Self::ApproveProposal | Self::RejectProposal | Self::ClaimProposal => {
-                capabilities.admits_some_deciding()
-            }
+            Self::ApproveProposal
+            | Self::RejectProposal
+            | Self::ClaimProposal
+            | Self::ExtendProposal => capabilities.admits_some_deciding(),
             Self::WithdrawProposal | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
             Self::Say => sends(capabilities) && capabilities.scope().is_none_or(sends),
             Self::ReadMessages | Self::ListParticipants => true,
@@ -476,7 +479,12 @@ mod builtin_tests {
             );
         };
         let look = ["list_proposals", "show_proposal"];
-        let decide = ["approve_proposal", "reject_proposal", "claim_proposal"];
+        let decide = [
+            "approve_proposal",
+            "reject_proposal",
+            "claim_proposal",
+            "extend_proposal",
+        ];
         let own = ["withdraw_proposal", "wait_for_proposal"];
         let read = ["read_messages", "list_participants"];
         check(&[], &read);

@@ -10,6 +10,7 @@ use crate::{
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::{Decision, Terms},
+    expiry::{EXTENSION_MS, EXTENSIONS_MAX},
     members::Member,
     operations::State,
     proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, RulingForm, Unpublished},
@@ -41,7 +42,7 @@ impl<H: Handles> Topic<H> {
         };
         let is_awaited = match &proposal.phase {
             Phase::Opening => true,
-            Phase::Deciding(before) => before.is_partial,
+            Phase::Deciding(before) => before.leaves_it_open(),
             Phase::Pending | Phase::Running | Phase::Ending(_) => false,
         };
         if is_awaited {
@@ -53,9 +54,9 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Has a decision wait until the opening is on disk, or the approval before it: it is judged then.
-    /// One waits at a time. Where several approvals are needed, one that waits decides nothing yet:
-    /// it gives way to a rejection or withdrawal.
+    /// Has a decision wait until the opening is on disk, or the change before it: it is judged then.
+    /// One waits at a time. More time gives way to any decision; where several approvals are needed,
+    /// one that waits decides nothing yet, and gives way to a rejection or withdrawal.
     fn queue_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
@@ -65,20 +66,26 @@ impl<H: Handles> Topic<H> {
             proposal.queued = Some(Box::new(ruling));
             return;
         };
-        let leaves_it_open = needs_several && first.approves.is_some();
-        if leaves_it_open && ruling.approves.is_none() {
+        let is_one_of_several = needs_several && first.approves.is_some();
+        let ends_it = ruling.approves.is_none() && !ruling.is_extension();
+        let gives_way = if first.is_extension() {
+            !ruling.is_extension()
+        } else {
+            is_one_of_several && ends_it
+        };
+        if gives_way {
             proposal.queued = Some(Box::new(ruling));
             self.refuse_ruling(id, *first, Cause::Decided);
-        } else {
-            proposal.queued = Some(first);
-            // The next approval may count a moment later.
-            let cause = if leaves_it_open {
-                Cause::Limit
-            } else {
-                Cause::Decided
-            };
-            self.refuse_ruling(id, ruling, cause);
+            return;
         }
+        // The next one may count a moment later, if the first leaves the proposal open.
+        let cause = if first.is_extension() || is_one_of_several {
+            Cause::Limit
+        } else {
+            Cause::Decided
+        };
+        proposal.queued = Some(first);
+        self.refuse_ruling(id, ruling, cause);
     }
 
     /// Whether a proposal is still open to a decision: an approval must be about the request as it
@@ -91,6 +98,9 @@ impl<H: Handles> Topic<H> {
         }
         if terms.is_over(self.now_ms, self.wall_ms) {
             return Err(Cause::Expired);
+        }
+        if ruling.is_extension() && terms.extensions >= EXTENSIONS_MAX {
+            return Err(Cause::Extended);
         }
         let Some(Approval { shown, current }) = ruling.approves else {
             return Ok(());
@@ -177,6 +187,11 @@ impl<H: Handles> Topic<H> {
             Some(ruling) if is_partial => ProposalChange::Counted {
                 by,
                 amended: is_amended,
+                ruling,
+            },
+            Some(ruling) if state == ProposalState::Pending => ProposalChange::Extended {
+                by,
+                expires_wall_ms: proposal.terms.expires_wall_ms.saturating_add(EXTENSION_MS),
                 ruling,
             },
             handle => ProposalChange::Decided {
@@ -331,6 +346,9 @@ impl<H: Handles> Topic<H> {
             Phase::Opening => self.not_opened(id),
             Phase::Deciding(ruling) if stored && ruling.is_partial => {
                 self.count_approval(id, *ruling);
+            }
+            Phase::Deciding(ruling) if stored && ruling.is_extension() => {
+                self.extended(id, *ruling);
             }
             Phase::Deciding(ruling) if stored && ruling.state == ProposalState::Running => {
                 self.approved(id, *ruling);

@@ -378,6 +378,20 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
+    /// There is more time to decide about a proposal: the view has its new expiry.
+    Extended {
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+        /// The participant that gave it.
+        by: ParticipantId,
+        /// The shell's part of the extension.
+        ruling: H::Ruling,
+    },
+    /// A proposal expires soon, unless it is decided.
+    Expiring {
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+    },
     /// A proposal runs now, once: in this step with a held call, else with
     /// [`Event::Execute`](crate::Event::Execute) at the servers named here, else by a participant
     /// that answers in the room.

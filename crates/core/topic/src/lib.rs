@@ -77,6 +77,7 @@ mod diff;
 mod direct;
 mod effect;
 mod event;
+mod expiry;
 mod fulfil;
 mod handles;
 mod interests;
@@ -130,6 +131,7 @@ pub use event::{
     Parked, PublicTarget, RequestEvent, Requested, Restore, Resume, Say, Seating, SharedLists,
     Subject, TaskOrigin, TaskRight, Terms, Tightening,
 };
+pub use expiry::{EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX};
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};

@@ -255,6 +255,8 @@ impl<H: Handles> Topic<H> {
             held: proposal.held,
             state: proposal.state(),
             reason: over.and_then(|over| over.reason.clone()),
+            expires_wall_ms: proposal.terms.expires_wall_ms,
+            extensions: proposal.terms.extensions,
             approvals: proposal.terms.approvals.max(1),
             notes: notes.collect(),
             approved_by: approvals.iter().map(|one| one.by.clone()).collect(),

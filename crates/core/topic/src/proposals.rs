@@ -70,6 +70,8 @@ pub(crate) struct Proposals<H: Handles> {
     deadlines: Deadlines,
     /// The pending ones, by the time on the wall clock at which they expire.
     wall_deadlines: Deadlines,
+    /// The pending ones whose warning is to come, by its time.
+    warnings: Deadlines,
     /// By the envelope that proposed.
     by_envelope: Map<Arc<str>, OperationId>,
     /// Running proposals, by the envelope that fulfils.
@@ -98,6 +100,7 @@ impl<H: Handles> Proposals<H> {
             open: Amount::default(),
             deadlines: Deadlines::default(),
             wall_deadlines: Deadlines::default(),
+            warnings: Deadlines::default(),
             by_envelope: Map::new(),
             by_fulfilment: Map::new(),
             in_room: BTreeSet::new(),
@@ -287,6 +290,24 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
+    /// The time of the warning before its expiry.
+    fn warning(&self, id: OperationId) -> Option<u64> {
+        let proposal = self.get(id)?;
+        match proposal.phase {
+            Phase::Pending => proposal.warn_ms,
+            _ => None,
+        }
+    }
+
+    /// Takes out one that expires soon.
+    pub(crate) fn take_warning(&mut self, now_ms: u64) -> Option<OperationId> {
+        let id = self.warnings.take_due(now_ms)?;
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.warn_ms = None;
+        }
+        Some(id)
+    }
+
     /// Enters the deadlines of a proposal, after its phase has changed.
     fn schedule(&mut self, id: OperationId) {
         if let Some(at_ms) = self.deadline(id) {
@@ -294,6 +315,9 @@ impl<H: Handles> Proposals<H> {
         }
         if let Some(at_ms) = self.wall_deadline(id) {
             self.wall_deadlines.insert(at_ms, id);
+        }
+        if let Some(at_ms) = self.warning(id) {
+            self.warnings.insert(at_ms, id);
         }
     }
 
@@ -305,11 +329,15 @@ impl<H: Handles> Proposals<H> {
         if let Some(at_ms) = self.wall_deadline(id) {
             self.wall_deadlines.remove(at_ms, id);
         }
+        if let Some(at_ms) = self.warning(id) {
+            self.warnings.remove(at_ms, id);
+        }
     }
 
     /// The next deadline on the steady clock.
     pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
-        self.deadlines.next_ms()
+        let all = [self.deadlines.next_ms(), self.warnings.next_ms()];
+        all.into_iter().flatten().min()
     }
 
     /// The next deadline on the wall clock.

@@ -192,6 +192,7 @@ impl<H: Handles> Topic<H> {
     fn enter_proposal(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         let content = proposal.content.clone();
         proposal.updated_ms = self.now_ms;
+        proposal.warn_ms = proposal.terms.warning_ms(self.now_ms);
         self.proposals.insert(id, proposal);
         self.effects.push(Effect::Store {
             proposal: id,
@@ -279,6 +280,7 @@ impl<H: Handles> Topic<H> {
         proposal.held = held;
         proposal.public = public.map(Arc::from);
         proposal.updated_ms = self.now_ms;
+        proposal.warn_ms = proposal.terms.warning_ms(self.now_ms);
         proposal.approved_by = approved_by;
         if let Some(end) = end {
             proposal.over = Some(LastState {

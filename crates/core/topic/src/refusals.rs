@@ -137,6 +137,11 @@ fn words(cause: Cause) -> Refusal {
             "you have approved this proposal already",
             Some("wait until another participant approves it, or reject it"),
         ),
+        Cause::Extended => (
+            Code::Conflict,
+            "this proposal was given more time as often as it may be",
+            Some("decide about it, or let its proposer propose it again"),
+        ),
         Cause::Decided => (Code::Conflict, "this proposal is decided already", None),
         Cause::Differs => (
             Code::Conflict,

@@ -433,7 +433,7 @@ impl<H: Handles> Topic<H> {
         let never_runs = match &proposal.phase {
             Phase::Opening | Phase::Pending => true,
             Phase::Deciding(ruling) => {
-                ruling.is_partial || ruling.state == ProposalState::Withdrawn
+                ruling.leaves_it_open() || ruling.state == ProposalState::Withdrawn
             }
             Phase::Ending(last) => {
                 matches!(

@@ -124,6 +124,7 @@ impl<H: Handles> Topic<H> {
             }
             Event::Written { proposal, stored } => self.written(proposal, stored),
             Event::Tick => {
+                self.warn_due();
                 self.expire_due();
                 self.end_due_claims();
                 self.park_due();

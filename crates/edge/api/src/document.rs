@@ -75,6 +75,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         proposals::approve,
         proposals::reject,
         proposals::claim,
+        proposals::extend,
         proposals::withdraw,
         messages::send,
         brakes::pause,

@@ -149,6 +149,17 @@ pub(crate) async fn claim(review: Review) -> ApiResult<Json<Proposal>> {
     review.shown()
 }
 
+/// Gives ten minutes more to decide about a proposal, at most ten times.
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{id}/extend",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn extend(review: Review) -> ApiResult<Json<Proposal>> {
+    review.decide(Choice::Extend).await
+}
+
 /// A proposal that the request names, in its topic, and the caller with its capabilities there.
 /// Whether the caller may see it is not known yet: a decision about a proposal that it may not see
 /// is refused, and recorded, where the proposal is.
@@ -238,6 +249,8 @@ pub(crate) struct Proposal {
     at: String,
     /// When it expires without a decision, RFC 3339.
     expires: String,
+    /// The number of times that its expiry was moved.
+    extensions: usize,
     /// The participants that look at it, by name; empty unless it is pending.
     claims: Vec<ProposalClaim>,
     /// Whether a reviewer has changed the params, of one that needs several approvals: these are what
@@ -352,7 +365,8 @@ impl Proposal {
             digest: opened.digest.clone(),
             held: opened.held,
             at: rfc3339(opened.at_ms),
-            expires: rfc3339(opened.expires_ms),
+            expires: rfc3339(view.expires_wall_ms),
+            extensions: view.extensions,
             claims: view
                 .claims
                 .iter()

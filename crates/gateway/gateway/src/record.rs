@@ -17,6 +17,7 @@ use crate::{
     results::asked::recorded,
 };
 use store::recorder::{RecordPermit, entry};
+use wire::time::rfc3339;
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";
@@ -292,6 +293,25 @@ impl<'d> Record<'d> {
             params: proposal.content.opened.params.as_deref(),
         };
         self.approval(proposal, approval);
+    }
+
+    /// A participant gave more time to decide about a proposal.
+    pub(crate) fn extended(self, proposal: &ProposalView, by: &ParticipantId, ruling: &Ruling) {
+        let permit = ruling.permit();
+        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
+        let opened = &proposal.content.opened;
+        let until = rfc3339(proposal.expires_wall_ms);
+        let why = format!("until {until}, proposed by {}", opened.by);
+        let entry = self.entry(by.as_str(), PROPOSAL, Word::Extended);
+        self.proposal(
+            permit,
+            proposal.id,
+            opened,
+            AuditEntry {
+                why: Some(&why),
+                ..entry
+            },
+        );
     }
 
     /// A proposal was approved.

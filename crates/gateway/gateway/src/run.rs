@@ -180,6 +180,12 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Remind { handle, proposal } => announce::remind(dispatch, &handle, &proposal),
         Effect::Counted(counted) => announce::counted(dispatch, &counted),
         Effect::Claimed { proposal } => announce::claimed(dispatch, &proposal),
+        Effect::Extended {
+            proposal,
+            by,
+            ruling,
+        } => announce::extended(dispatch, &proposal, &by, &ruling),
+        Effect::Expiring { proposal } => announce::expiring(dispatch, &proposal),
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
         Effect::Concluded { proposal } => {
             dispatch.rules.conclude(proposal.id);

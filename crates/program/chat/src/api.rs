@@ -283,9 +283,13 @@ pub(crate) async fn approve(
     )
 }
 
-/// Has others see that the person looks at a proposal. Returns it as it is then.
-pub(crate) async fn claim(api: &dyn Api, id: &str) -> Result<ProposalDetails, ApiRefusal> {
-    let path = segments(&["proposals", id, "claim"]);
+/// Claims a proposal or gives more time to decide about it (`verb`). Returns it as it is then.
+pub(crate) async fn review(
+    api: &dyn Api,
+    id: &str,
+    verb: &str,
+) -> Result<ProposalDetails, ApiRefusal> {
+    let path = segments(&["proposals", id, verb]);
     read(&api.post(path, Vec::new(), "{}".to_owned()).await?)
 }
 

@@ -14,6 +14,7 @@ pub(crate) const HELP: &str = "\
 /edit ID [{arguments}]        approve a proposal with other arguments; without them, in your editor
 /allow ID 15m|1h|8h           approve a proposal, and allow its proposer all calls of the tool for a time
 /claim ID                     show others for five minutes that you look at a proposal
+/extend ID                    give ten minutes more to decide about a proposal
 /withdraw ID [REASON]         withdraw a proposal of your own
 /yes                          confirm the approval that was asked about; any other line drops it
 /calls                        show the calls of others, or stop showing them
@@ -59,6 +60,8 @@ pub(crate) enum ChatCommand<'l> {
     },
     /// `/claim ID`
     Claim(&'l str),
+    /// `/extend ID`
+    Extend(&'l str),
     /// `/reject ID [REASON]` or `/withdraw ID [REASON]`
     End {
         /// The proposal's number, or the beginning of its id.
@@ -137,10 +140,12 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
             text => ChatCommand::Message { to, text },
         },
         ("proposals", _) => ChatCommand::Proposals,
-        ("approve" | "reject" | "show" | "edit" | "allow" | "claim" | "withdraw", "") => {
-            ChatCommand::Invalid("Name a proposal: its number or its id.")
-        }
+        (
+            "approve" | "reject" | "show" | "edit" | "allow" | "claim" | "extend" | "withdraw",
+            "",
+        ) => ChatCommand::Invalid("Name a proposal: its number or its id."),
         ("claim", which) => ChatCommand::Claim(which),
+        ("extend", which) => ChatCommand::Extend(which),
         ("show", which) => ChatCommand::Show(which),
         ("approve", which) => ChatCommand::Approve {
             which,
@@ -271,6 +276,7 @@ mod tests {
             ("/msg boss  a b", r#"Message { to: "boss", text: "a b" }"#),
             ("/show 1", r#"Show("1")"#),
             ("/claim 1", r#"Claim("1")"#),
+            ("/extend 1", r#"Extend("1")"#),
             ("/edit 1", r#"Edit { which: "1", arguments: None }"#),
             (
                 r#"/edit 1 {"a": 1}"#,

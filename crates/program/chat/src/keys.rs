@@ -67,6 +67,7 @@ pub enum Decide {
     EditOutside,
     Allow,
     Claim,
+    Extend,
     Withdraw,
 }
 
@@ -294,6 +295,12 @@ pub const KEYS: &[Binding] = &[
         &["c"],
         Deed::Decide(Decide::Claim),
         "show others for five minutes that you look at it",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["t"],
+        Deed::Decide(Decide::Extend),
+        "give ten minutes more to decide",
     ),
     key(
         KeyContext::Inbox,

@@ -123,9 +123,20 @@ impl Performer {
                     .spawn(async move { approve(&*api, &happened, &approval, limit).await });
             }
             Action::Claim { id, number } => self.spawn(async move {
-                let entry = match api::claim(&*api, &id).await {
+                let entry = match api::review(&*api, &id, "claim").await {
                     Ok(_) => note(&format!("* others see that you look at #{number}")),
                     Err(refused) => trouble(format!("! #{number} was not claimed: {refused}")),
+                };
+                vec![ChatEvent::Decided(vec![entry])]
+            }),
+            Action::Extend { id, number } => self.spawn(async move {
+                let entry = match api::review(&*api, &id, "extend").await {
+                    Ok(_) => note(&format!(
+                        "* there are ten minutes more to decide about #{number}"
+                    )),
+                    Err(refused) => {
+                        trouble(format!("! there is no more time for #{number}: {refused}"))
+                    }
                 };
                 vec![ChatEvent::Decided(vec![entry])]
             }),

@@ -65,6 +65,7 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<ChatEntry
         Event::ProposalState {
             to,
             state: ProposalState::Pending,
+            expiring: false,
             ..
         } if to != known.me => return None,
         Event::ProposalState {
@@ -75,6 +76,7 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<ChatEntry
             reason,
             edited,
             absent,
+            expiring,
             ..
         } => {
             let number = (known.number)(to, proposal);
@@ -105,8 +107,9 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<ChatEntry
                 names => format!(" (not here: {})", visible::line(&names.join(", "))),
             };
             let edited = if *edited { ", edited" } else { "" };
+            let expiring = if *expiring { ", and expires soon" } else { "" };
             note(format!(
-                "* {whose} {which}{of} is {state}{by}{edited}{reason}{absent}"
+                "* {whose} {which}{of} is {state}{by}{edited}{expiring}{reason}{absent}"
             ))
         }
         Event::Refused { error, .. } => trouble(format!("! refused: {}", lines(&error.message))),
@@ -597,6 +600,7 @@ mod tests {
                 fulfilment,
                 edited,
                 absent,
+                expiring: false,
             }
         };
         for (event, expect) in [

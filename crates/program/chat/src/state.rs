@@ -124,6 +124,13 @@ pub enum Action {
         /// Its number.
         number: usize,
     },
+    /// Give ten minutes more to decide about a proposal.
+    Extend {
+        /// The proposal.
+        id: String,
+        /// Its number.
+        number: usize,
+    },
     /// Reject or withdraw a proposal.
     End {
         /// The proposal.

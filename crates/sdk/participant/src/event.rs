@@ -99,6 +99,8 @@ pub enum Event {
         edited: bool,
         /// Of a pending proposal: participants that it names and that were not in the topic.
         absent: Vec<String>,
+        /// Whether it expires soon, while it is pending: a reviewer may decide, or give it more time.
+        expiring: bool,
     },
     /// The gateway refused an envelope that is neither a pending request nor a pending proposal.
     Refused {

@@ -91,6 +91,8 @@ struct StatePayload {
     edited: bool,
     #[serde(default)]
     absent: Vec<String>,
+    #[serde(default)]
+    expiring: bool,
 }
 
 impl Protocol {
@@ -406,6 +408,7 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         fulfilment,
         edited,
         absent,
+        expiring,
     } = serde_json::from_slice(envelope.payload()).ok()?;
     let to = envelope.to().next()?.to_owned();
     let state = state.parse().ok()?;
@@ -418,6 +421,7 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         fulfilment,
         edited,
         absent,
+        expiring,
     })
 }
 

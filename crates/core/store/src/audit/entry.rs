@@ -28,6 +28,8 @@ pub enum RecordedVerdict {
     Held,
     /// A reviewer approved the proposal.
     Approved,
+    /// A reviewer gave more time to decide about the proposal.
+    Extended,
     /// A reviewer rejected the proposal.
     Rejected,
     /// The proposer withdrew the proposal.

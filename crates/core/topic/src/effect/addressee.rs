@@ -75,6 +75,8 @@ impl<H: Handles> Effect<H> {
             | Self::Rejected { .. }
             | Self::Counted { .. }
             | Self::Claimed { .. }
+            | Self::Extended { .. }
+            | Self::Expiring { .. }
             | Self::Approved { .. }
             | Self::Concluded { .. }
             | Self::Relay { .. }

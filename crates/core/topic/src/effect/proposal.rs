@@ -20,6 +20,15 @@ pub enum ProposalChange<H: Handles> {
         /// The shell's part of the decision.
         ruling: H::Ruling,
     },
+    /// A participant gave more time to decide about it.
+    Extended {
+        /// The participant.
+        by: ParticipantId,
+        /// Its new expiry on the wall clock, milliseconds.
+        expires_wall_ms: u64,
+        /// The shell's part of the extension.
+        ruling: H::Ruling,
+    },
     /// A participant decided about it. A rejected or withdrawn proposal is over; no
     /// [`ProposalChange::Ended`] follows.
     Decided {
@@ -84,6 +93,10 @@ pub struct ProposalView<H: Handles> {
     pub state: ProposalState,
     /// The reason for its end, in words for the proposer.
     pub reason: Option<Arc<str>>,
+    /// When it expires without a decision, on the wall clock, milliseconds.
+    pub expires_wall_ms: u64,
+    /// The number of times that its expiry was moved.
+    pub extensions: usize,
     /// The number of participants that must approve it.
     pub approvals: usize,
     /// While it is pending, the participants whose approvals count so far, in their order; then those

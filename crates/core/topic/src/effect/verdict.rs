@@ -103,6 +103,8 @@ pub enum Cause {
     Decided,
     /// The participant has approved the proposal already: another one must.
     Counted,
+    /// The expiry of the proposal was moved as often as it may be.
+    Extended,
     /// The reviewer saw another request than the proposed one.
     Differs,
     /// The request is not the proposed one.

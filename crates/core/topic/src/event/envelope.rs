@@ -137,6 +137,8 @@ pub struct Terms {
     pub bytes: usize,
     /// The number of participants that must approve it before it runs; at least one must.
     pub approvals: usize,
+    /// The number of times that its expiry was moved.
+    pub extensions: usize,
 }
 
 impl Terms {
@@ -167,6 +169,8 @@ pub enum Decision<'a> {
         /// Why, in words for the proposer.
         reason: Option<&'a str>,
     },
+    /// It may be decided about for longer, by [`EXTENSION_MS`](crate::EXTENSION_MS).
+    Extend,
     /// The proposer withdraws it.
     Withdraw {
         /// Why, for the record.

@@ -62,7 +62,8 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) outside: Option<Arc<Capabilities>>,
     /// The narrowing of its access token, by which the decision is judged whenever it is.
     pub(crate) narrowing: Option<Narrowing>,
-    /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
+    /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`]; of an
+    /// extension [`ProposalState::Pending`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
     /// The approved request, if it is an approval.
@@ -114,6 +115,7 @@ impl<H: Handles> Ruling<H> {
             Decision::Approve { shown, current } => {
                 ruling.approves = Some(Approval { shown, current });
             }
+            Decision::Extend => ruling.state = ProposalState::Pending,
             Decision::Reject { reason } => {
                 ruling.state = ProposalState::Rejected;
                 ruling.reason = reason.map(Arc::from);
@@ -124,6 +126,16 @@ impl<H: Handles> Ruling<H> {
             }
         }
         ruling
+    }
+
+    /// Whether it gives more time to decide.
+    pub(crate) fn is_extension(&self) -> bool {
+        self.state == ProposalState::Pending
+    }
+
+    /// Whether the proposal stays open to decisions once this one is on disk.
+    pub(crate) fn leaves_it_open(&self) -> bool {
+        self.is_partial || self.is_extension()
     }
 
     /// The form in which it came.
@@ -238,6 +250,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) decided: Option<Decided<H>>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
+    /// When those who may decide are warned that it expires, on the steady clock.
+    pub(crate) warn_ms: Option<u64>,
     /// The time until which a participant may answer in the room.
     pub(crate) run_until_ms: Option<u64>,
     /// The participants that were asked to carry it out in the room; none if any may.
@@ -274,6 +288,7 @@ impl<H: Handles> Proposal<H> {
             approved_by: Vec::new(),
             decided: None,
             fulfilment: None,
+            warn_ms: None,
             run_until_ms: None,
             asked: Box::default(),
             answer: None,

@@ -25,6 +25,7 @@ mod described;
 mod disowned;
 mod early;
 mod envelope;
+mod expiry;
 mod fulfilments;
 mod holds;
 mod ids;

@@ -345,6 +345,11 @@ fn effect(effect: &Effect) -> String {
                 names(all)
             )
         }
+        Effect::Extended { proposal, by, .. } => {
+            let until = proposal.expires_wall_ms;
+            format!("extended p{} by {by} to {until}", proposal.id.0)
+        }
+        Effect::Expiring { proposal } => format!("expiring p{}", proposal.id.0),
         Effect::Claimed { proposal } => {
             let by: Vec<_> = proposal.claims.iter().map(|one| one.by.clone()).collect();
             let by = if by.is_empty() {
@@ -392,6 +397,7 @@ fn record(record: &ProposalChange<Numbers>) -> String {
             };
             format!("{how} by {by}")
         }
+        ProposalChange::Extended { by, .. } => format!("extended by {by}"),
         ProposalChange::Decided {
             by,
             state,

@@ -95,6 +95,7 @@ pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) ->
         expires_wall_ms: WALL_EXPIRES_MS,
         bytes: 10,
         approvals: 1,
+        extensions: 0,
     }
 }
 

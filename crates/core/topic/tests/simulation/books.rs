@@ -229,6 +229,12 @@ impl Books {
             Effect::Remind { handle, proposal } => self.reminded(*handle, proposal, turn),
             Effect::Counted(counted) => self.counted(counted, turn),
             Effect::Claimed { proposal } => self.claimed(proposal),
+            Effect::Extended {
+                proposal,
+                by,
+                ruling,
+            } => self.extended(proposal, by, *ruling, turn),
+            Effect::Expiring { proposal } => self.expiring(proposal),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),

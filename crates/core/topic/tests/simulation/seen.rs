@@ -116,6 +116,7 @@ pub(crate) const SEEN: &[&str] = &[
     "stored: opened",
     "stored: decided",
     "stored: approved by one of several",
+    "stored: extended",
     "stored: withdrawn by the topic",
     "stored: ended",
     "proposed",
@@ -129,6 +130,8 @@ pub(crate) const SEEN: &[&str] = &[
     "not proposed: moot",
     "not proposed: log unavailable",
     "counted",
+    "extended",
+    "expiring",
     "claims changed",
     "claimed",
     "claimed again",
@@ -341,6 +344,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Store { record, .. } => match **record {
             Record::Opened => "stored: opened",
             Record::Counted { .. } => "stored: approved by one of several",
+            Record::Extended { .. } => "stored: extended",
             Record::Decided {
                 ruling: Some(_), ..
             } => "stored: decided",
@@ -358,6 +362,8 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Remind { .. } => "reminded",
         Effect::Counted(_) => "counted",
         Effect::Claimed { .. } => "claims changed",
+        Effect::Extended { .. } => "extended",
+        Effect::Expiring { .. } => "expiring",
         Effect::Approved { proposal, .. } if proposal.approvals > 1 => "approved by several",
         Effect::Approved { .. } => "approved",
         Effect::Concluded { proposal } => match proposal.state {

@@ -260,7 +260,9 @@ impl Shell {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");
             }
-            Effect::Claimed { proposal } => {
+            Effect::Claimed { proposal }
+            | Effect::Extended { proposal, .. }
+            | Effect::Expiring { proposal } => {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");
             }

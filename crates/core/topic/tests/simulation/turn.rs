@@ -22,6 +22,7 @@ pub(crate) struct Decided {
     pub(crate) same: bool,
     pub(crate) withdraws: bool,
     pub(crate) approves: bool,
+    pub(crate) extends: bool,
     pub(crate) fulfilment: Option<String>,
     /// It came as a request in the room, to these participants.
     pub(crate) requested: bool,

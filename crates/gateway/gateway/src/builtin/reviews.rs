@@ -24,6 +24,7 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 const APPROVED: &str = "It is approved and runs once, on your authority; its proposer gets the answer, and show_proposal returns it.";
 const CLAIMED: &str = "Others who may decide see for five minutes that you look at it; claim it again to go on, or decide.";
+const EXTENDED: &str = "There are ten minutes more to decide about it.";
 const REJECTED: &str = "The proposal is rejected, and its proposer is notified.";
 
 #[derive(Deserialize)]
@@ -263,6 +264,12 @@ pub(super) fn claim(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Re
     Ok(outcome(dispatch, id, CLAIMED))
 }
 
+/// Gives more time to decide about another participant's proposal.
+pub(super) async fn extend(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
+    let ShowArguments { id } = arguments::read(&call.request)?;
+    decide(&dispatch, &call, &id, Choice::Extend, EXTENDED).await
+}
+
 /// Rejects another participant's proposal.
 pub(super) async fn reject(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
     let RejectArguments { id, code, reason } = arguments::read(&call.request)?;
@@ -378,7 +385,7 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         tool: raw(opened.tool.as_deref()),
         digest: in_full.then(|| opened.digest.clone()),
         at: rfc3339(opened.at_ms),
-        expires: rfc3339(opened.expires_ms),
+        expires: rfc3339(proposal.expires_wall_ms),
         claims: proposal
             .claims
             .iter()

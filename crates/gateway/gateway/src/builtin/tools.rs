@@ -54,6 +54,7 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::ShowProposal => Ok(result(reviews::show(dispatch, call), form)),
         BuiltinTool::ApproveProposal => return later(dispatch, call, reviews::approve),
         BuiltinTool::ClaimProposal => Ok(result(reviews::claim(dispatch, call), form)),
+        BuiltinTool::ExtendProposal => return later(dispatch, call, reviews::extend),
         BuiltinTool::RejectProposal => return later(dispatch, call, reviews::reject),
         BuiltinTool::Say => return later(dispatch, call, messages::say),
         BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
@@ -182,6 +183,7 @@ fn group(tool: BuiltinTool) -> BuiltIn {
         | BuiltinTool::ApproveProposal
         | BuiltinTool::RejectProposal
         | BuiltinTool::ClaimProposal
+        | BuiltinTool::ExtendProposal
         | BuiltinTool::WithdrawProposal
         | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
         BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => {

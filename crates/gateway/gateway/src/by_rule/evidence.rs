@@ -98,6 +98,7 @@ impl<'c> Conclusion<'c> {
             // What several participants approve is decided with the last of them.
             ProposalChange::Opened
             | ProposalChange::Counted { .. }
+            | ProposalChange::Extended { .. }
             | ProposalChange::Ended { .. } => None,
         }
     }

@@ -11,7 +11,10 @@ use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
 use wire::time::rfc3339;
 
-use super::{content::Proposed, journal};
+use super::{
+    content::{Proposed, Ruling},
+    journal,
+};
 use crate::by_rule::decided_by::{
     ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
 };
@@ -98,6 +101,26 @@ pub(crate) fn counted(dispatch: &Arc<Dispatch>, counted: &CountedDecision<Live>)
 /// Other participants look at a proposal than before.
 pub(crate) fn claimed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     notify(dispatch, proposal);
+}
+
+/// There is more time to decide about a proposal.
+pub(crate) fn extended(
+    dispatch: &Arc<Dispatch>,
+    proposal: &ProposalView,
+    by: &ParticipantId,
+    ruling: &Ruling,
+) {
+    Record(dispatch).extended(proposal, by, ruling);
+    notify(dispatch, proposal);
+}
+
+/// A proposal expires soon: those that may decide are warned.
+pub(crate) fn expiring(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let state = State {
+        is_expiring: true,
+        ..State::of(proposal)
+    };
+    notify_of(dispatch, proposal, &state);
 }
 
 /// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that
@@ -266,7 +289,11 @@ pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalV
 /// Notifies the proposer of the state of its proposal, and all that receive proposals, so that
 /// reviewers learn what is decided.
 fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let payload = State::of(proposal).payload();
+    notify_of(dispatch, proposal, &State::of(proposal));
+}
+
+fn notify_of(dispatch: &Arc<Dispatch>, proposal: &ProposalView, state: &State<'_>) {
+    let payload = state.payload();
     let by = &proposal.by;
     let envelope = &*proposal.envelope;
     if proposal.held && dispatch.settings().topic.mcp_calls == McpCalls::None {
@@ -349,6 +376,10 @@ struct State<'p> {
     approvals: usize,
     /// The participants whose approvals count, before the last one.
     approved_by: &'p [ParticipantId],
+    /// When it expires without a decision, in Unix milliseconds, while it is pending.
+    expires_ms: Option<u64>,
+    /// Whether that is soon.
+    is_expiring: bool,
     /// Participants that look at it, while it is pending.
     claims: &'p [Claim],
     /// Participants that the proposal names and that are not here.
@@ -370,6 +401,8 @@ impl<'p> State<'p> {
             edited: false,
             approvals: 1,
             approved_by: &[],
+            expires_ms: None,
+            is_expiring: false,
             claims: &[],
             absent: &[],
         }
@@ -395,6 +428,7 @@ impl<'p> State<'p> {
             .as_ref()
             .is_some_and(|ruling| ruling.params.is_some())
             || proposal.content.is_amended;
+        let is_pending = *state == ProposalState::Pending;
         Self {
             approvals: proposal.approvals,
             approved_by: &proposal.approved_by,
@@ -406,6 +440,7 @@ impl<'p> State<'p> {
             notes: notes_of(proposal),
             fulfilment,
             edited,
+            expires_ms: is_pending.then_some(proposal.expires_wall_ms),
             claims,
             absent,
             ..Self::new(envelope, *state)
@@ -436,6 +471,12 @@ impl<'p> State<'p> {
                 payload.number("approvals", self.approvals);
                 let approved_by = self.approved_by.iter();
                 payload.texts("approved_by", approved_by.map(ParticipantId::as_str));
+            }
+            if let Some(expires_ms) = self.expires_ms {
+                payload.text("expires", &rfc3339(expires_ms));
+            }
+            if self.is_expiring {
+                payload.bool("expiring", true);
             }
             if !self.claims.is_empty() {
                 payload.array("claims", |all| {

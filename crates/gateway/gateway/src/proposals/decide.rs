@@ -47,6 +47,8 @@ pub enum Choice {
         /// Why, from a list.
         code: RejectReason,
     },
+    /// It may be decided about for ten minutes more.
+    Extend,
     /// Its proposer withdraws it.
     Withdraw {
         /// Why, for the record.
@@ -69,6 +71,7 @@ impl Choice {
             Self::Reject { reason, .. } | Self::Withdraw { reason } => {
                 check_words("a reason", reason.as_deref())
             }
+            Self::Extend => Ok(()),
         }
     }
 }
@@ -153,7 +156,7 @@ impl Dispatch {
         }
         let content = match &choice {
             Choice::Approve { .. } => describe::one(self, proposal, content),
-            Choice::Reject { .. } | Choice::Withdraw { .. } => Arc::clone(content),
+            Choice::Reject { .. } | Choice::Extend | Choice::Withdraw { .. } => Arc::clone(content),
         };
         let amended = approvals::amended(&content, params.as_deref()).inspect_err(not_decided)?;
         if matches!(choice, Choice::Approve { .. }) {
@@ -175,6 +178,7 @@ impl Dispatch {
             Choice::Reject { reason, .. } => Decision::Reject {
                 reason: reason.as_deref(),
             },
+            Choice::Extend => Decision::Extend,
             Choice::Withdraw { reason } => Decision::Withdraw {
                 reason: reason.as_deref(),
             },
@@ -184,7 +188,7 @@ impl Dispatch {
         match choice.clone() {
             Choice::Approve { note, .. } => ruling.note = said(note),
             Choice::Reject { code, .. } => ruling.code = code,
-            Choice::Withdraw { .. } => {}
+            Choice::Extend | Choice::Withdraw { .. } => {}
         }
         let end = ruling.reply();
         self.take(Event::Decide {
@@ -231,7 +235,7 @@ impl Dispatch {
         let digest = match choice {
             Choice::Approve { digest, .. } => Some(*digest),
             Choice::Reject { .. } => content.opened.digest.parse().ok(),
-            Choice::Withdraw { .. } => None,
+            Choice::Extend | Choice::Withdraw { .. } => None,
         };
         digest.map_or_else(Deliberation::default, |digest| {
             let decided = ShownText { proposal, digest };

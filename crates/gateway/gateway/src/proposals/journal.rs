@@ -16,7 +16,7 @@ use super::content::{Proposed, Ruling};
 use super::describe;
 use super::kept::{
     ApprovalRecord, CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord, EndRecord,
-    KeptProposal, KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
+    ExtensionRecord, KeptProposal, KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
 };
 use super::open::Opening;
 use super::waiting;
@@ -99,7 +99,7 @@ fn of_rules(
     change: &ProposalChange<Live>,
 ) -> Vec<RuleRecord> {
     match change {
-        ProposalChange::Opened => Vec::new(),
+        ProposalChange::Opened | ProposalChange::Extended { .. } => Vec::new(),
         ProposalChange::Counted { ruling, .. } => {
             let rule = ruling.rule.as_ref();
             rule.map_or_else(Vec::new, |rule| rule.charges.clone())
@@ -132,7 +132,9 @@ fn of_rules(
 /// Whether a proposal is over with a change, and has not run.
 fn ends_without_run(change: &ProposalChange<Live>) -> bool {
     match change {
-        ProposalChange::Opened | ProposalChange::Counted { .. } => false,
+        ProposalChange::Opened
+        | ProposalChange::Counted { .. }
+        | ProposalChange::Extended { .. } => false,
         ProposalChange::Decided { state, .. } => *state != ProposalState::Running,
         ProposalChange::Ended { state, .. } => {
             matches!(state, ProposalState::Expired | ProposalState::Withdrawn)
@@ -143,7 +145,9 @@ fn ends_without_run(change: &ProposalChange<Live>) -> bool {
 /// The end of a spot check with a change; `None` of a change that leaves the proposal pending.
 fn spot_end(change: &ProposalChange<Live>) -> Option<SpotEnd> {
     match change {
-        ProposalChange::Opened | ProposalChange::Counted { .. } => None,
+        ProposalChange::Opened
+        | ProposalChange::Counted { .. }
+        | ProposalChange::Extended { .. } => None,
         ProposalChange::Decided { state, ruling, .. } => Some(match state {
             ProposalState::Running => {
                 let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_ref());
@@ -217,6 +221,16 @@ fn record_of(
             digest: opened.digest.clone(),
             params: opened.params.clone().filter(|_| *amended),
             note: ruling.note.clone(),
+            at_ms,
+        }),
+        ProposalChange::Extended {
+            by,
+            expires_wall_ms,
+            ..
+        } => ProposalRecord::ProposalExtended(ExtensionRecord {
+            id,
+            by: by.to_string(),
+            expires_ms: *expires_wall_ms,
             at_ms,
         }),
         ProposalChange::Decided {
@@ -343,13 +357,14 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         let is_pending = proposal.decided.is_none() && !proposal.has_ended();
         // It comes back even if the log has no room: then the loss is counted.
         let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
-        let Some(opening) = Opening::restored(&proposal.opened, ending, expires_ms) else {
+        let Some(mut opening) = Opening::restored(&proposal.opened, ending, expires_ms) else {
             tracing::error!(
                 id = proposal.opened.id,
                 "the journal has a proposal that cannot be read"
             );
             continue;
         };
+        opening.terms.extensions = proposal.extensions.len();
         if !proposal.has_ended() && proposal.decided.is_some() {
             lose_outcome(dispatch, opening, proposal);
             continue;

@@ -13,8 +13,8 @@ use topic::{ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, closed_digest};
 pub use record::{
-    ApprovalRecord, ClosedProposals, DecidedProposal, DecisionRecord, EndRecord, OpenedProposal,
-    ProposalRecord,
+    ApprovalRecord, ClosedProposals, DecidedProposal, DecisionRecord, EndRecord, ExtensionRecord,
+    OpenedProposal, ProposalRecord,
 };
 
 use closed::ClosedSet;
@@ -27,6 +27,8 @@ pub struct KeptProposal {
     /// The approvals before the decision, of one that needs several, in their order. Whether each
     /// still counts is for the topic to judge.
     pub approvals: Vec<ApprovalRecord>,
+    /// The times at which its expiry was moved, in their order. `opened` has the last one.
+    pub extensions: Vec<ExtensionRecord>,
     /// The decision. The outcome of a proposal that is approved and not ended after a restart is
     /// unknown.
     pub decided: Option<DecidedProposal>,
@@ -60,8 +62,10 @@ impl KeptProposal {
 
     fn records(&self) -> impl Iterator<Item = ProposalRecord> + '_ {
         let opened = std::iter::once(ProposalRecord::ProposalOpened(self.opened.clone()));
+        let extensions = self.extensions.iter().cloned();
         let approvals = self.approvals.iter().cloned();
         opened
+            .chain(extensions.map(ProposalRecord::ProposalExtended))
             .chain(approvals.map(ProposalRecord::ProposalApproved))
             .chain(
                 self.decided
@@ -79,6 +83,7 @@ impl KeptProposal {
 
     fn records_count(&self) -> usize {
         1 + self.approvals.len()
+            + self.extensions.len()
             + usize::from(self.decided.is_some())
             + usize::from(self.ended.is_some())
     }
@@ -160,6 +165,7 @@ impl KeptProposals {
             let proposal = KeptProposal {
                 opened: opened.clone(),
                 approvals: Vec::new(),
+                extensions: Vec::new(),
                 decided: None,
                 ended: None,
             };
@@ -184,6 +190,15 @@ impl KeptProposals {
         open.approvals.retain(|one| one.by != approval.by);
         open.approvals.push(approval.clone());
         self.open_records += open.approvals.len();
+    }
+
+    fn extended(&mut self, extension: &ExtensionRecord) {
+        let open = self.open.get_mut(&extension.id);
+        if let Some(open) = open.filter(|open| open.decided.is_none()) {
+            open.opened.expires_ms = extension.expires_ms;
+            open.extensions.push(extension.clone());
+            self.open_records += 1;
+        }
     }
 
     fn decided(&mut self, decided: &DecidedProposal) {
@@ -242,6 +257,7 @@ impl Fold for KeptProposals {
         match record {
             ProposalRecord::ProposalOpened(opened) => self.opened(opened),
             ProposalRecord::ProposalApproved(approval) => self.approved(approval),
+            ProposalRecord::ProposalExtended(extension) => self.extended(extension),
             ProposalRecord::ProposalDecided(decided) => self.decided(decided),
             ProposalRecord::ProposalEnded(ended) => self.ended_as(ended),
             ProposalRecord::ProposalsClosed(closed) => self.closed.add_all(closed),

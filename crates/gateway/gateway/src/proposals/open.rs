@@ -80,6 +80,7 @@ fn terms_of(
         expires_wall_ms,
         bytes,
         approvals: opened.approvals.unwrap_or(1),
+        extensions: 0,
     }
 }
 

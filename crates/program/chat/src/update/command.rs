@@ -62,6 +62,7 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
         ChatCommand::Approve { which, note } => {
             about(state, which, |state, id| approve(state, id, note))
         }
+        ChatCommand::Extend(which) => about(state, which, decide::extend),
         ChatCommand::Claim(which) => about(state, which, decide::claim),
         ChatCommand::End {
             which,

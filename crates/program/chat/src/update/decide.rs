@@ -390,17 +390,33 @@ pub(super) fn capability(
 /// Has others see that the person looks at a proposal. It decides nothing, so the card need not be
 /// read.
 pub(super) fn claim(state: &mut ChatState, id: &str) -> Vec<Action> {
-    let Some(item) = state.inbox.get(id) else {
-        return Vec::new();
-    };
+    let number = of_another(state, id);
+    let id = id.to_owned();
+    number
+        .map(|number| Action::Claim { id, number })
+        .into_iter()
+        .collect()
+}
+
+/// Gives more time to decide, which decides nothing either.
+pub(super) fn extend(state: &mut ChatState, id: &str) -> Vec<Action> {
+    let number = of_another(state, id);
+    let id = id.to_owned();
+    number
+        .map(|number| Action::Extend { id, number })
+        .into_iter()
+        .collect()
+}
+
+/// The number of a proposal of another participant.
+fn of_another(state: &mut ChatState, id: &str) -> Option<usize> {
+    let item = state.inbox.get(id)?;
+    let number = item.number;
     if state.is_own(&item.proposal) {
         state.tell("It is your own proposal: another participant decides about it.");
-        return Vec::new();
+        return None;
     }
-    vec![Action::Claim {
-        id: id.to_owned(),
-        number: item.number,
-    }]
+    Some(number)
 }
 
 /// Asks for the note of an approval.

@@ -219,6 +219,7 @@ fn decided(state: &mut ChatState, how: Decide, id: &str) -> Vec<Action> {
         Decide::Withdraw => decide::ask_reason(state, id, true),
         Decide::Allow => decide::allow(state, id),
         Decide::Claim => return decide::claim(state, id),
+        Decide::Extend => return decide::extend(state, id),
     }
     Vec::new()
 }

@@ -53,6 +53,7 @@ fn names(actions: &[Action]) -> Vec<String> {
                 approval.id, approval.digest, approval.arguments
             )
         }
+        Action::Extend { id, .. } => format!("extend {id}"),
         Action::Claim { id, .. } => format!("claim {id}"),
         Action::End {
             id,
@@ -181,6 +182,7 @@ fn a_note_goes_with_an_approval_and_a_claim_decides_nothing() {
         ["approve a aa None None with once"]
     );
     assert_eq!(names(&stage.press(&["c"])), ["claim a"]);
+    assert_eq!(names(&stage.press(&["t"])), ["extend a"]);
     stage.state.me.id = "scout".to_owned();
     assert_eq!(names(&stage.press(&["c"])), NONE);
     assert!(stage.state.notice().unwrap().contains("your own"));
@@ -513,6 +515,7 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
         fulfilment: None,
         edited: false,
         absent: Vec::new(),
+        expiring: false,
     };
     stage.pending(&[harmless("a"), harmless("b")]);
     assert_eq!(names(&stage.topic(state)), ["refresh"]);

@@ -99,6 +99,15 @@ pub(crate) enum ProposalsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Give ten minutes more to decide about a proposal
+    ///
+    /// A proposal can be given more time ten times.
+    Extend {
+        /// Proposal id, or its beginning
+        id: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Withdraw one of your own proposals
     Withdraw {
         /// Proposal id, or its beginning

@@ -672,7 +672,7 @@ pub(crate) enum AuditCommand {
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// Only this verdict: admitted, refused, held, approved, rejected, withdrawn, expired,
+        /// Only this verdict: admitted, refused, held, approved, extended, rejected, withdrawn, expired,
         /// completed or failed
         #[arg(long, value_name = "VERDICT")]
         verdict: Option<String>,

@@ -85,6 +85,11 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             let id = whole_id(&remote, &id).await?;
             end(&remote, &id, "claim", &json!({}), output).await
         }
+        ProposalsCommand::Extend { id, gateway } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let id = whole_id(&remote, &id).await?;
+            end(&remote, &id, "extend", &json!({}), output).await
+        }
         ProposalsCommand::Withdraw {
             id,
             reason,
@@ -189,7 +194,7 @@ async fn reject(
     end(&remote, &id, "reject", &body, output).await
 }
 
-/// Rejects, withdraws or claims (`verb`).
+/// Rejects, withdraws, claims or extends (`verb`).
 async fn end(
     remote: &Remote,
     id: &str,

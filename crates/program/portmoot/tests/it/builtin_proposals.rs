@@ -11,7 +11,12 @@ use crate::support::{Client, Gateway, fixture, modern, until};
 use crate::ws::{Socket, people, token};
 
 const BOSS: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
-const DECIDING: [&str; 3] = ["approve_proposal", "reject_proposal", "claim_proposal"];
+const DECIDING: [&str; 4] = [
+    "approve_proposal",
+    "reject_proposal",
+    "claim_proposal",
+    "extend_proposal",
+];
 
 /// A gateway with the fixture as `tools`; a `scout` that may only propose, a `boss` with full
 /// access, a `clerk` that may only add, and a `guest` that may only chat. Calls are held for a
@@ -509,7 +514,7 @@ fn listed_builtin_tools_take_precedence_over_server_tools() {
     gateway.wait_for("a", "ready");
     let client = Client::plain(&gateway);
     let names = client.names("tools");
-    assert_eq!(names[7..], ["say", "other"], "{names:?}");
+    assert_eq!(names[8..], ["say", "other"], "{names:?}");
     assert_eq!(
         names
             .iter()

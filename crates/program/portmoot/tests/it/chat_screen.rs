@@ -402,6 +402,7 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["A"], "approve #2, note:"),
     (&["Escape"], "!approve #2"),
     (&["c"], "looking at it: boss since "),
+    (&["t"], "expires in 14m"),
     (&["e"], "arguments: {"),
     (&["Escape"], "!arguments: {"),
     (&["E"], "Nothing was decided: the text was left as it was"),

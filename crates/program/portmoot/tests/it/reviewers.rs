@@ -157,3 +157,48 @@ fn others_see_who_looks_at_a_proposal_and_decide_all_the_same() {
     assert_eq!(stage.api("ann", "POST", &claim, &json!({})).status, 409);
     stage.gateway.stop().expect(0);
 }
+
+#[test]
+fn ten_minutes_more_are_given_before_the_end_and_outlast_a_kill() {
+    let mut stage = Stage::with("proposal_ttl = \"61s\"\n", "500ms");
+    let mut room = Socket::enter(&stage.gateway, "eve", "?mode=all");
+    let id = stage.held("tools_echo", json!({ "text": "late" }));
+    let first = stage.shown(&id)["expires"].clone();
+    let warning = room.receive_until(|one| one["payload"]["expiring"] == true);
+    assert_eq!(
+        (&warning["kind"], &warning["payload"]["expires"]),
+        (&json!("portmoot/proposal"), &first),
+        "{warning}"
+    );
+    let said = stage.run("ann", &["proposals", "extend", &id], 0);
+    assert!(said.contains("10m") && said.contains("left"), "{said}");
+    let state = room.receive_until(|one| one["payload"]["expires"] != first);
+    assert!(state["payload"]["expiring"].is_null(), "{state}");
+    let until = stage.shown(&id)["expires"].clone();
+    assert_eq!(until, state["payload"]["expires"]);
+    stage.restart("KILL");
+    let shown = stage.shown(&id);
+    assert_eq!(
+        (&shown["expires"], &shown["extensions"], &shown["state"]),
+        (&until, &json!(1), &json!("pending"))
+    );
+    // Only who may decide gives more time, and not for ever.
+    let extend = format!("{id}/extend");
+    assert_eq!(stage.api("scout", "POST", &extend, &json!({})).status, 409);
+    let dee = stage.client("dee");
+    for _ in 1..10 {
+        data(&dee, "extend_proposal", json!({ "id": id }));
+    }
+    assert_eq!(stage.shown(&id)["extensions"], 10);
+    let eleventh = stage.api("ann", "POST", &extend, &json!({}));
+    assert_eq!(eleventh.status, 409, "{eleventh:?}");
+    // Its caller waits as long.
+    assert!(stage.waited(&id).starts_with("Not done yet"));
+    assert_eq!(stage.approve("ann", &id).status, 200);
+    assert_eq!(stage.approve("dee", &id).json()["state"], "running");
+    assert_eq!(stage.outcome(&id), "late");
+    stage.restart("TERM");
+    assert_eq!(stage.shown(&id)["extensions"], 10);
+    stage.gateway.signal("TERM");
+    AuditLog(&stage.home).comes_to(9, "dee", PROPOSED, "extended", "until 2");
+}

@@ -386,6 +386,7 @@ fn every_command_prints_its_snapshot() {
             stage.show("proposals-show", &["proposals", "show", &id], Both);
             stage.show("rules-explain", &["rules", "explain", &id], Both);
             stage.show("proposals-claim", &["proposals", "claim", &id], Both);
+            stage.show("proposals-extend", &["proposals", "extend", &id], Both);
             stage.show(
                 "rules-like-too-many",
                 &["rules", "like", &id, "--uses", "21"],

@@ -312,9 +312,13 @@ impl Books {
         // A participant of the room may have answered before.
         let kept = running.map_or(Some(answer), |id| match self.deals[&id].writing {
             Some(Written::Ended { answer, .. }) => answer,
-            Some(Written::Opened | Written::Counted(_) | Written::Decided { .. }) | None => {
-                Some(answer)
-            }
+            Some(
+                Written::Opened
+                | Written::Counted(_)
+                | Written::Extended { .. }
+                | Written::Decided { .. },
+            )
+            | None => Some(answer),
         });
         assert!(view.is_none_or(|view| view.answer == kept));
         if answering.outcome == Outcome::Ok {

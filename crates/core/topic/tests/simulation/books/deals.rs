@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, OperationId, ParticipantId, ProposalState};
+use topic::{EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX};
 
 use super::{
     Books,
@@ -20,6 +21,11 @@ pub(crate) enum Written {
     Opened,
     /// An approval after which others must follow. The journal's are in `counted`.
     Counted(Counted),
+    /// More time to decide. The journal's are in `extensions`.
+    Extended {
+        by: ParticipantId,
+        ruling: u64,
+    },
     Decided {
         by: ParticipantId,
         state: ProposalState,
@@ -79,6 +85,11 @@ pub(crate) struct Deal {
     /// before the decision.
     pub(crate) approvals: usize,
     pub(crate) counted: Vec<Counted>,
+    /// How often its expiry was moved, and the last decision that did.
+    pub(crate) extensions: usize,
+    pub(crate) extended: Option<u64>,
+    /// When it is to be warned that it expires.
+    pub(crate) warn_ms: Option<u64>,
     pub(crate) proposed: bool,
     pub(crate) approved: u32,
     /// The number of runs on an approval, and by its proposer's own request.
@@ -142,6 +153,12 @@ impl Deal {
     }
 }
 
+/// When a proposal is to be warned that it expires, unless that has passed.
+pub(crate) fn warning(deal: &Deal, now_ms: u64) -> Option<u64> {
+    let at_ms = deal.expires_ms.saturating_sub(EXPIRY_WARNING_MS);
+    (at_ms > now_ms).then_some(at_ms)
+}
+
 impl Books {
     pub(crate) fn deals_open(&self) -> usize {
         self.deals
@@ -181,6 +198,7 @@ impl Books {
         let written = match record {
             Record::Opened => {
                 assert!(turn.proposing == Some(id) && last.is_none());
+                self.deals.get_mut(&id).unwrap().warn_ms = warning(&deal, now_ms);
                 Written::Opened
             }
             Record::Counted { by, ruling, .. } => {
@@ -195,6 +213,23 @@ impl Books {
                     outside: decided.outside,
                     requested: decided.requested,
                 })
+            }
+            Record::Extended {
+                by,
+                expires_wall_ms,
+                ruling,
+            } => {
+                assert_eq!(last, Some(&Written::Opened), "it is decided");
+                self.check_decision(id, &deal, (by, ProposalState::Pending, *ruling), turn);
+                assert!(
+                    deal.extensions < EXTENSIONS_MAX,
+                    "{id} has had all its time"
+                );
+                assert_eq!(*expires_wall_ms, deal.expires_wall_ms + EXTENSION_MS);
+                Written::Extended {
+                    by: by.clone(),
+                    ruling: *ruling,
+                }
             }
             Record::Decided {
                 by, state, ruling, ..
@@ -243,7 +278,7 @@ impl Books {
         }
         let deal = self.deals.get_mut(&id).unwrap();
         let is_decision = match &written {
-            Written::Counted(_) => true,
+            Written::Counted(_) | Written::Extended { .. } => true,
             Written::Decided { ruling, .. } => ruling.is_some(),
             Written::Opened | Written::Ended { .. } => false,
         };
@@ -251,6 +286,7 @@ impl Books {
         let is_queued = |own: u64| deal.queued.as_ref().is_some_and(|one| one.ruling == own);
         let ruling = match &written {
             Written::Counted(counted) => Some(counted.ruling),
+            Written::Extended { ruling, .. } => Some(*ruling),
             Written::Decided { ruling, .. } => *ruling,
             Written::Opened | Written::Ended { .. } => None,
         };
@@ -362,6 +398,35 @@ impl Books {
         let by: Vec<_> = counts.map(|one| one.by.clone()).collect();
         assert_eq!(view.approved_by, by);
         self.count("counted");
+    }
+
+    /// There is more time to decide, and that is on disk.
+    pub(crate) fn extended(
+        &mut self,
+        view: &ProposalView,
+        by: &ParticipantId,
+        ruling: u64,
+        turn: &Turn,
+    ) {
+        let deal = self.written(view.id, turn);
+        assert_eq!(
+            (deal.extended, deal.approved, &deal.over),
+            (Some(ruling), 0, &None)
+        );
+        assert_ne!(*by, deal.by);
+        assert_eq!(
+            (view.expires_wall_ms, view.extensions),
+            (deal.expires_wall_ms, deal.extensions)
+        );
+    }
+
+    /// A proposal expires soon, which is said once.
+    pub(crate) fn expiring(&mut self, view: &ProposalView) {
+        let (now_ms, wall_ms) = (self.now_ms, self.wall_ms);
+        let deal = self.deals.get_mut(&view.id).unwrap();
+        assert!(deal.is_pending() && !deal.is_late(now_ms, wall_ms));
+        let due = deal.warn_ms.take();
+        assert!(due.is_some_and(|due_ms| due_ms <= now_ms), "{due:?}");
     }
 
     pub(crate) fn approved(&mut self, view: &ProposalView, servers: &[ParticipantId], turn: &Turn) {

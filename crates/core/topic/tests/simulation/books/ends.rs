@@ -1,11 +1,12 @@
 //! Ends of proposals: each once, and for a reason.
 
 use model::{OperationId, Outcome, ParticipantId, ProposalState};
+use topic::EXTENSION_MS;
 
 use super::{
     Books,
     calls::Place,
-    deals::{Deal, Written},
+    deals::{Deal, Written, warning},
 };
 use crate::{numbers::ProposalView, turn::Turn};
 
@@ -81,7 +82,7 @@ impl Books {
             (&deal.by, deal.content, deal.answer)
         );
         let end = |written: &Written| match written {
-            Written::Opened | Written::Counted(_) => None,
+            Written::Opened | Written::Counted(_) | Written::Extended { .. } => None,
             Written::Decided { state, .. } | Written::Ended { state, .. } => Some(*state),
         };
         let (about, stored) = turn.journal.expect("an end is on disk, or cannot be");
@@ -119,6 +120,7 @@ impl Books {
 
     /// The journal answers: the record is on disk, or is not.
     pub(crate) fn journal(&mut self, id: OperationId, stored: bool) {
+        let now_ms = self.now_ms;
         let deal = self.deals.get_mut(&id).unwrap();
         let written = deal.writing.take();
         if let Some(Written::Counted(mut counted)) = written {
@@ -133,6 +135,16 @@ impl Books {
                 let deal = self.deals.get_mut(&id).unwrap();
                 deal.counted.retain(|one| one.by != counted.by);
                 deal.counted.push(counted);
+            }
+            return;
+        }
+        if let Some(Written::Extended { ruling, .. }) = written {
+            if stored {
+                deal.expires_ms += EXTENSION_MS;
+                deal.expires_wall_ms += EXTENSION_MS;
+                deal.extensions += 1;
+                deal.extended = Some(ruling);
+                deal.warn_ms = warning(deal, now_ms);
             }
             return;
         }

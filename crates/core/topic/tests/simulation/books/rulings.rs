@@ -1,7 +1,7 @@
 //! Decisions: each counts or is refused, once.
 
 use model::{OperationId, ParticipantId, ProposalState};
-use topic::Cause;
+use topic::{Cause, EXTENSIONS_MAX};
 
 use super::{
     Books,
@@ -47,12 +47,12 @@ impl Books {
             assert!(!self.braked.contains(by), "{by} is paused, and decides");
             assert!(self.could(&decided, deal), "{by} decided without leave");
             assert!(
-                state == ProposalState::Rejected || decided.same,
+                state != ProposalState::Running || decided.same,
                 "not what was shown"
             );
             let are_away = self.are_away(deal, &decided.named);
             assert!(
-                state == ProposalState::Rejected || !are_away,
+                state != ProposalState::Running || !are_away,
                 "those that would carry it out are away"
             );
         }
@@ -90,7 +90,8 @@ impl Books {
             Some(Written::Decided { ruling, .. }) => *ruling,
             _ => deal.counted.last().map(|one| one.ruling),
         };
-        assert_eq!(own, Some(ruling), "{id} was not decided");
+        let all = [own, deal.extended];
+        assert!(all.contains(&Some(ruling)), "{id} was not decided");
     }
 
     pub(crate) fn refused_decision(&mut self, refused: &RefusedDecision, turn: &Turn) {
@@ -157,8 +158,7 @@ impl Books {
         }
     }
 
-    /// Whether an approval that waited for the journal makes way for a decision of this step which ends
-    /// the proposal.
+    /// Whether a decision that waited for the journal makes way for one of this step.
     fn is_displaced(&self, refused: &RefusedDecision, turn: &Turn) -> bool {
         let Some(deal) = self.deals.get(&refused.proposal) else {
             return false;
@@ -166,8 +166,12 @@ impl Books {
         let (Some(queued), Some((_, brought))) = (&deal.queued, &turn.decision) else {
             return false;
         };
-        let is_it = queued.ruling == refused.ruling && queued.approves;
-        is_it && deal.approvals > 1 && !brought.approves && turn.journal.is_none()
+        let gives_way = if queued.extends {
+            !brought.extends
+        } else {
+            queued.approves && deal.approvals > 1 && !brought.approves && !brought.extends
+        };
+        queued.ruling == refused.ruling && gives_way && turn.journal.is_none()
     }
 
     fn check_refusal(&self, deal: &Deal, decided: &Decided, cause: Cause) {
@@ -190,12 +194,14 @@ impl Books {
                     "it is new"
                 );
             }
+            Cause::Extended => assert!(deal.extensions >= EXTENSIONS_MAX),
             Cause::Mismatch => assert!(decided.fulfilment.is_some()),
             Cause::Decided => assert!(!pending, "it is open: {deal:?}"),
             Cause::Limit => {
-                let first = deal.queued.as_ref();
-                assert!(deal.approvals > 1 && decided.approves);
-                assert!(first.is_some_and(|first| first.approves));
+                let first = deal.queued.as_ref().expect("another one waits");
+                let is_one_of_several = deal.approvals > 1 && first.approves;
+                assert!(decided.extends || decided.approves && is_one_of_several);
+                assert!(first.extends || is_one_of_several);
             }
             other => panic!("refused because of {other:?}"),
         }

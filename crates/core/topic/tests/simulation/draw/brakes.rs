@@ -91,6 +91,7 @@ impl World {
             same: true,
             withdraws: false,
             approves: false,
+            extends: false,
             fulfilment: None,
             requested: true,
             named: Vec::new(),

@@ -43,6 +43,7 @@ impl World {
             same: true,
             withdraws: false,
             approves: false,
+            extends: false,
             fulfilment: None,
             requested: false,
             named: Vec::new(),

@@ -192,6 +192,7 @@ impl World {
             same: current == Some(SHOWN),
             withdraws: false,
             approves: true,
+            extends: false,
             fulfilment: Some(drawn.id.clone()),
             requested: true,
             named: drawn.to.iter().map(|to| id(to)).collect(),
@@ -351,10 +352,11 @@ impl World {
             matches!(plan, Plan::Repeat | Plan::Absent),
             "{plan:?}"
         );
+        let own = decided.as_ref().map(|decided| decided.ruling);
         let refused_decision = effects
             .all
             .iter()
-            .any(|effect| matches!(effect, Effect::RefuseDecision(_)));
+            .any(|effect| matches!(effect, Effect::RefuseDecision(one) if Some(one.ruling) == own));
         let waits_with = match plan {
             Plan::Own(id) => Some((id, true)),
             Plan::Decision(id) if !refused_decision => Some((id, false)),

@@ -1,7 +1,7 @@
 //! Held calls and their proposals.
 
 use model::{Digest, Method, OperationId, Outcome, ParticipantId, Refusal, RefusalCode};
-use topic::{Cause, End, Terms};
+use topic::{Cause, EXPIRY_WARNING_MS, End, Terms};
 
 use crate::{
     books::{calls::Place, deals::Deal, limits::LIMITS},
@@ -52,7 +52,13 @@ impl World {
 
     pub(crate) fn expiry(&mut self) -> u64 {
         let long = if self.prng.one_in(4) { 2_000 } else { 40_000 };
-        self.now_ms + self.prng.below(long) as u64
+        // Some live long enough for a warning.
+        let after_ms = if self.beside.one_in(6) {
+            EXPIRY_WARNING_MS
+        } else {
+            0
+        };
+        self.now_ms + after_ms + self.prng.below(long) as u64
     }
 
     pub(crate) fn propose_held(&mut self) {
@@ -187,6 +193,7 @@ pub(crate) fn terms(deal: &Deal) -> Terms {
         expires_wall_ms: deal.expires_wall_ms,
         bytes: deal.bytes(),
         approvals: deal.approvals,
+        extensions: deal.extensions,
     }
 }
 
@@ -207,6 +214,7 @@ pub(crate) fn blank(
     // A third needs two, some need three.
     let approvals = [1, 1, 2, 1, 3, 2][usize::try_from(content % 6).unwrap()];
     let counted = Vec::new();
+    let (extensions, extended, warn_ms) = <_>::default();
     let runs = 0;
     let runs_own = 0;
     Deal {
@@ -224,6 +232,9 @@ pub(crate) fn blank(
         durable,
         approvals,
         counted,
+        extensions,
+        extended,
+        warn_ms,
         proposed,
         approved,
         runs,

@@ -275,7 +275,10 @@ impl World {
 
     pub(crate) fn decide(&mut self) {
         let proposal = self.any_deal(|deal| {
-            let counted = matches!(deal.writing, Some(Written::Counted(_)));
+            let counted = matches!(
+                deal.writing,
+                Some(Written::Counted(_) | Written::Extended { .. })
+            );
             deal.writing.is_none() || deal.durable.is_empty() || counted
         });
         self.decides(proposal);
@@ -336,6 +339,7 @@ impl World {
         let outside = outsider.then_some(&full).filter(|_| !self.prng.one_in(4));
         let other = Digest([2; 32]);
         let (decision, same) = match self.prng.below(9) {
+            _ if self.beside.one_in(8) => (Decision::Extend, true),
             0..2 => (Decision::Reject { reason: Some("no") }, true),
             2 => (Decision::Withdraw { reason: None }, true),
             3 => (
@@ -372,6 +376,7 @@ impl World {
             same,
             withdraws: matches!(decision, Decision::Withdraw { .. }),
             approves,
+            extends: matches!(decision, Decision::Extend),
             fulfilment: fulfilment.clone(),
             requested: false,
             named: Vec::new(),
@@ -411,7 +416,10 @@ impl World {
         assert!(
             deal.queued.is_none()
                 && (deal.durable.is_empty() && deal.writing == Some(Written::Opened)
-                    || matches!(deal.writing, Some(Written::Counted(_))))
+                    || matches!(
+                        deal.writing,
+                        Some(Written::Counted(_) | Written::Extended { .. })
+                    ))
         );
         let may = if decided.withdraws {
             decided.by == deal.by && self.books.is_in_scope(decided.token.as_ref(), deal)

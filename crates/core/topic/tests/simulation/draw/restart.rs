@@ -6,7 +6,7 @@ use topic::{CountedApproval, EndedProposal, Restore, RingLimits};
 use crate::{
     books::{
         Books,
-        deals::{Deal, Written},
+        deals::{Deal, Written, warning},
         envelopes::digest,
         tasks::{Stage, Task},
     },
@@ -38,7 +38,9 @@ impl Books {
         assert!(!deal.proposed || !deal.durable.is_empty(), "{id} is lost");
         match deal.durable.last() {
             None => deal.gone = true,
-            Some(Written::Counted(_)) => panic!("{id}: an approval is no decision"),
+            Some(Written::Counted(_) | Written::Extended { .. }) => {
+                panic!("{id}: an approval is no decision")
+            }
             Some(Written::Opened) => {
                 assert!(
                     deal.approved == 0 && deal.runs_own == 0,
@@ -144,6 +146,8 @@ impl World {
                         note: None,
                     })
                     .collect();
+                let warns = warning(deal, self.now_ms);
+                self.books.deals.get_mut(&proposal).unwrap().warn_ms = warns;
                 for one in &mut self.books.deals.get_mut(&proposal).unwrap().counted {
                     one.outside = None;
                 }
@@ -285,9 +289,11 @@ fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
             ruling: Some(ruling),
             ..
         } => Some((by.clone(), *ruling)),
-        Written::Opened | Written::Counted(_) | Written::Decided { .. } | Written::Ended { .. } => {
-            None
-        }
+        Written::Opened
+        | Written::Counted(_)
+        | Written::Extended { .. }
+        | Written::Decided { .. }
+        | Written::Ended { .. } => None,
     });
     EndedProposal {
         state,

@@ -220,6 +220,10 @@ impl World {
             },
         );
         assert!(due || effects.all.is_empty(), "nothing is due");
+        let now_ms = self.now_ms;
+        let is_warned = |deal: &Deal| deal.warn_ms.is_none_or(|due_ms| due_ms > now_ms);
+        let mut pending = self.books.deals.values().filter(|deal| deal.is_pending());
+        assert!(pending.all(is_warned), "a warning is missing");
         assert!(
             self.topic
                 .next_deadline_ms()

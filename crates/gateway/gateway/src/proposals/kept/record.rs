@@ -13,6 +13,8 @@ pub enum ProposalRecord {
     ProposalOpened(OpenedProposal),
     /// A reviewer approved a proposal that needs the approvals of others too.
     ProposalApproved(ApprovalRecord),
+    /// A reviewer gave more time to decide about a proposal.
+    ProposalExtended(ExtensionRecord),
     /// A reviewer approved or rejected a proposal, or its proposer withdrew it.
     ProposalDecided(DecidedProposal),
     /// A proposal expired, or its operation completed or failed.
@@ -98,6 +100,19 @@ pub struct ApprovalRecord {
     /// The reviewer's note for the proposer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// More time to decide about a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtensionRecord {
+    /// Id of the proposal.
+    pub id: String,
+    /// The reviewer.
+    pub by: String,
+    /// Its expiry from now on, in Unix milliseconds.
+    pub expires_ms: u64,
     /// Time in Unix milliseconds.
     pub at_ms: u64,
 }

@@ -32,6 +32,8 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         held: true,
         state,
         reason: None,
+        expires_wall_ms: 9,
+        extensions: 0,
         approvals: 1,
         approved_by: Vec::new(),
         notes: Vec::new(),

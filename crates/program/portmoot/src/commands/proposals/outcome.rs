@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, approvals, claims, content};
+use ::chat::{ProposalDetails, approvals, claims, content, span};
 use json::visible;
+use platform::unix_ms;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -104,12 +105,11 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
         .map(|reason| format!(": {}", visible::line(reason)));
     match proposal.state.as_str() {
         "pending" => {
-            let facts = [approvals(proposal), claims(proposal)];
+            let left = span(proposal.expires_ms().saturating_sub(unix_ms()));
+            let left = Some(format!("{left} left"));
+            let facts = [approvals(proposal), claims(proposal), left];
             let facts: Vec<String> = facts.into_iter().flatten().collect();
-            match facts.as_slice() {
-                [] => format!("{act} is pending"),
-                facts => format!("{act} is pending: {}", facts.join("; ")),
-            }
+            format!("{act} is pending: {}", facts.join("; "))
         }
         "running" => format!("{act} is approved and running"),
         "completed" => format!("{act} was approved and has completed"),

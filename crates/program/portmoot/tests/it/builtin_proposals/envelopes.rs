@@ -55,6 +55,7 @@ fn the_same_tools_answer_envelopes() {
             "approve_proposal",
             "reject_proposal",
             "claim_proposal",
+            "extend_proposal",
             "withdraw_proposal",
             "wait_for_proposal"
         ]
