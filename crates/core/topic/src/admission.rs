@@ -259,6 +259,8 @@ pub enum BuiltinTool {
     ClaimProposal,
     /// Gives more time to decide about another participant's proposal.
     ExtendProposal,
+    /// Replaces the arguments of a proposal of the caller's own.
+    AmendProposal,
     /// Withdraws a proposal of the caller's own.
     WithdrawProposal,
     /// Waits for a proposal of the caller's own.
@@ -323,7 +325,9 @@ impl BuiltinTool {
             | Self::RejectProposal
             | Self::ClaimProposal
             | Self::ExtendProposal => capabilities.admits_some_deciding(),
-            Self::WithdrawProposal | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
+            Self::AmendProposal | Self::WithdrawProposal | Self::WaitForProposal => {
+                capabilities.admits_head(PROPOSAL)
+            }
             Self::Say => sends(capabilities) && capabilities.scope().is_none_or(sends),
             Self::ReadMessages | Self::ListParticipants => true,
         }
@@ -485,7 +489,7 @@ mod builtin_tests {
             "claim_proposal",
             "extend_proposal",
         ];
-        let own = ["withdraw_proposal", "wait_for_proposal"];
+        let own = ["amend_proposal", "withdraw_proposal", "wait_for_proposal"];
         let read = ["read_messages", "list_participants"];
         check(&[], &read);
         check(&["chat"], &[&["say"][..], &read].concat());

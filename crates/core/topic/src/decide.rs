@@ -13,7 +13,9 @@ use crate::{
     expiry::{EXTENSION_MS, EXTENSIONS_MAX},
     members::Member,
     operations::State,
-    proposals::{Approval, Decided, LastState, Phase, Proposal, Ruling, RulingForm, Unpublished},
+    proposals::{
+        Approval, Decided, LastState, Phase, Proposal, Ruling, RulingForm, TermsChange, Unpublished,
+    },
     refusals,
 };
 
@@ -55,8 +57,8 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Has a decision wait until the opening is on disk, or the change before it: it is judged then.
-    /// One waits at a time. More time gives way to any decision; where several approvals are needed,
-    /// one that waits decides nothing yet, and gives way to a rejection or withdrawal.
+    /// One waits at a time. More time gives way to all others. Other arguments, and an approval where
+    /// several are needed, end nothing: they give way to a rejection or withdrawal.
     fn queue_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
@@ -66,12 +68,12 @@ impl<H: Handles> Topic<H> {
             proposal.queued = Some(Box::new(ruling));
             return;
         };
-        let is_one_of_several = needs_several && first.approves.is_some();
-        let ends_it = ruling.approves.is_none() && !ruling.is_extension();
+        let ends_nothing = first.change.is_some() || needs_several && first.approves.is_some();
+        let ends_it = ruling.approves.is_none() && ruling.change.is_none();
         let gives_way = if first.is_extension() {
             !ruling.is_extension()
         } else {
-            is_one_of_several && ends_it
+            ends_nothing && ends_it
         };
         if gives_way {
             proposal.queued = Some(Box::new(ruling));
@@ -79,7 +81,7 @@ impl<H: Handles> Topic<H> {
             return;
         }
         // The next one may count a moment later, if the first leaves the proposal open.
-        let cause = if first.is_extension() || is_one_of_several {
+        let cause = if ends_nothing {
             Cause::Limit
         } else {
             Cause::Decided
@@ -101,6 +103,9 @@ impl<H: Handles> Topic<H> {
         }
         if ruling.is_extension() && terms.extensions >= EXTENSIONS_MAX {
             return Err(Cause::Extended);
+        }
+        if ruling.is_amendment() {
+            return self.may_amend(proposal, ruling);
         }
         let Some(Approval { shown, current }) = ruling.approves else {
             return Ok(());
@@ -170,6 +175,7 @@ impl<H: Handles> Topic<H> {
             handle,
             fulfilment,
             amended,
+            change,
             is_partial,
             ..
         } = ruling.clone();
@@ -189,7 +195,10 @@ impl<H: Handles> Topic<H> {
                 amended: is_amended,
                 ruling,
             },
-            Some(ruling) if state == ProposalState::Pending => ProposalChange::Extended {
+            Some(ruling) if change == Some(TermsChange::Amendment) => {
+                ProposalChange::Amended { by, ruling }
+            }
+            Some(ruling) if change == Some(TermsChange::Extension) => ProposalChange::Extended {
                 by,
                 expires_wall_ms: proposal.terms.expires_wall_ms.saturating_add(EXTENSION_MS),
                 ruling,
@@ -218,12 +227,16 @@ impl<H: Handles> Topic<H> {
             if !self.covers_proposal(narrowing, id) {
                 return Err(Cause::NotAdmitted);
             }
-            return if withdraws { Ok(()) } else { Err(Cause::Own) };
+            return if withdraws || ruling.is_amendment() {
+                Ok(())
+            } else {
+                Err(Cause::Own)
+            };
         }
         if self.is_braked(&ruling.by) {
             return Err(Cause::Paused);
         }
-        if withdraws {
+        if withdraws || ruling.is_amendment() {
             return Err(Cause::NotAdmitted);
         }
         // Proposals that are over cannot be decided, and their targets may be gone.
@@ -349,6 +362,9 @@ impl<H: Handles> Topic<H> {
             }
             Phase::Deciding(ruling) if stored && ruling.is_extension() => {
                 self.extended(id, *ruling);
+            }
+            Phase::Deciding(ruling) if stored && ruling.is_amendment() => {
+                self.amended(id, *ruling);
             }
             Phase::Deciding(ruling) if stored && ruling.state == ProposalState::Running => {
                 self.approved(id, *ruling);

@@ -387,6 +387,14 @@ pub enum Effect<H: Handles> {
         /// The shell's part of the extension.
         ruling: H::Ruling,
     },
+    /// The proposer of a proposal has replaced its arguments: the view has the new ones, and all
+    /// approvals so far are void.
+    Amended {
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+        /// The shell's part of the amendment.
+        ruling: H::Ruling,
+    },
     /// A proposal expires soon, unless it is decided.
     Expiring {
         /// The proposal.

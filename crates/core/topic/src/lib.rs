@@ -62,6 +62,7 @@
 //!   configuration.
 
 mod admission;
+mod amend;
 mod asks;
 mod audience;
 mod brakes;
@@ -110,6 +111,7 @@ mod topic;
 mod view;
 
 pub use admission::{BuiltinTool, RequestWay};
+pub use amend::AMENDMENTS_MAX;
 pub use audience::{Audience, Listener, Reach};
 pub use brakes::BRAKES_MAX;
 pub use catalog::{Route, UpstreamIndex};

@@ -257,6 +257,7 @@ impl<H: Handles> Topic<H> {
             reason: over.and_then(|over| over.reason.clone()),
             expires_wall_ms: proposal.terms.expires_wall_ms,
             extensions: proposal.terms.extensions,
+            amendments: proposal.terms.amendments,
             approvals: proposal.terms.approvals.max(1),
             notes: notes.collect(),
             approved_by: approvals.iter().map(|one| one.by.clone()).collect(),

@@ -22,7 +22,7 @@ pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
 pub(crate) use proposal::{
     Approval, Decided, LastState, Phase, Proposal, RoomCall, RoomRequests, Ruling, RulingForm,
-    Unpublished,
+    TermsChange, Unpublished,
 };
 pub use rejected::REJECTED_PROPOSALS_MAX;
 use rejected::RejectedIds;
@@ -501,6 +501,14 @@ impl<H: Handles> Proposals<H> {
             note,
         });
         self.approved.insert(id);
+    }
+
+    /// Drops the approvals that one has.
+    pub(crate) fn forget_approvals(&mut self, id: OperationId) {
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.approved_by.clear();
+        }
+        self.approved.remove(&id);
     }
 
     /// Open proposals that have approvals and need others, in the order of their ids.

@@ -142,6 +142,11 @@ fn words(cause: Cause) -> Refusal {
             "this proposal was given more time as often as it may be",
             Some("decide about it, or let its proposer propose it again"),
         ),
+        Cause::Amended => (
+            Code::Conflict,
+            "this proposal was amended as often as it may be",
+            Some("withdraw it, and propose the request again"),
+        ),
         Cause::Decided => (Code::Conflict, "this proposal is decided already", None),
         Cause::Differs => (
             Code::Conflict,

@@ -76,6 +76,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         proposals::reject,
         proposals::claim,
         proposals::extend,
+        proposals::amend,
         proposals::withdraw,
         messages::send,
         brakes::pause,

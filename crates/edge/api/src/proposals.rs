@@ -160,6 +160,24 @@ pub(crate) async fn extend(review: Review) -> ApiResult<Json<Proposal>> {
     review.decide(Choice::Extend).await
 }
 
+/// Replaces the arguments of a proposal of the caller's own that is not decided yet.
+///
+/// Reviewers look at it again: approvals of the former arguments are void.
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{id}/amend",
+    params(("id" = String, Path)),
+    request_body = Amendment,
+    responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn amend(
+    review: Review,
+    Body(Amendment { arguments }): Body<Amendment>,
+) -> ApiResult<Json<Proposal>> {
+    let arguments = arguments.get().to_owned();
+    review.decide(Choice::Amend { arguments }).await
+}
+
 /// A proposal that the request names, in its topic, and the caller with its capabilities there.
 /// Whether the caller may see it is not known yet: a decision about a proposal that it may not see
 /// is refused, and recorded, where the proposal is.
@@ -251,6 +269,8 @@ pub(crate) struct Proposal {
     expires: String,
     /// The number of times that its expiry was moved.
     extensions: usize,
+    /// The number of times that its proposer replaced its arguments.
+    amendments: usize,
     /// The participants that look at it, by name; empty unless it is pending.
     claims: Vec<ProposalClaim>,
     /// Whether a reviewer has changed the params, of one that needs several approvals: these are what
@@ -318,6 +338,15 @@ pub(crate) struct Approval {
     pub note: Option<String>,
 }
 
+/// Other arguments of a proposal.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Amendment {
+    /// Arguments for the tool in place of the proposed ones.
+    #[schema(value_type = Object)]
+    pub arguments: Box<RawValue>,
+}
+
 /// A rejection.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -367,6 +396,7 @@ impl Proposal {
             at: rfc3339(opened.at_ms),
             expires: rfc3339(view.expires_wall_ms),
             extensions: view.extensions,
+            amendments: view.amendments,
             claims: view
                 .claims
                 .iter()

@@ -101,6 +101,7 @@ pub fn router(
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/claim", post(proposals::claim))
         .route("/api/v1/proposals/{id}/extend", post(proposals::extend))
+        .route("/api/v1/proposals/{id}/amend", post(proposals::amend))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .route("/api/v1/proposals/{id}/rules", get(rules::explain))
         .route("/api/v1/topics/{topic}/messages", post(messages::send))

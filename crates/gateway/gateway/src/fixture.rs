@@ -32,6 +32,7 @@ pub(crate) fn opened() -> OpenedProposal {
         held: false,
         door: None,
         approvals: None,
+        amendments: 0,
         at_ms: 1,
         expires_ms: 300_001,
     }

@@ -1,6 +1,7 @@
 //! Proposals: what is proposed and shown, decided, carried out, written down, and answered to
 //! waiting callers.
 
+mod amendments;
 pub(crate) mod announce;
 pub(crate) mod answer;
 pub(crate) mod approvals;

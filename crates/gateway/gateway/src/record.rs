@@ -314,6 +314,25 @@ impl<'d> Record<'d> {
         );
     }
 
+    /// The proposer of a proposal replaced its arguments.
+    pub(crate) fn amended(self, proposal: &ProposalView, ruling: &Ruling) {
+        let permit = ruling.permit();
+        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
+        let opened = &proposal.content.opened;
+        let why = format!("version {}", proposal.amendments + 1);
+        let entry = self.entry(&opened.by, PROPOSAL, Word::Amended);
+        self.proposal(
+            permit,
+            proposal.id,
+            opened,
+            AuditEntry {
+                why: Some(&why),
+                payload: opened.params.as_deref().map(str::as_bytes),
+                ..entry
+            },
+        );
+    }
+
     /// A proposal was approved.
     pub(crate) fn approved(self, proposal: &ProposalView, params: Option<&str>) {
         let ruling = proposal.ruling.as_ref();

@@ -185,6 +185,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             by,
             ruling,
         } => announce::extended(dispatch, &proposal, &by, &ruling),
+        Effect::Amended { proposal, ruling } => announce::amended(dispatch, &proposal, &ruling),
         Effect::Expiring { proposal } => announce::expiring(dispatch, &proposal),
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
         Effect::Concluded { proposal } => {

@@ -117,6 +117,9 @@ pub struct ProposalDetails {
     /// The participants that look at it.
     #[serde(default)]
     pub claims: Vec<ClaimDetails>,
+    /// The number of times that its proposer replaced its arguments.
+    #[serde(default)]
+    pub amendments: usize,
     /// Whether a reviewer has changed the params, which others are to approve.
     #[serde(default)]
     pub amended: bool,

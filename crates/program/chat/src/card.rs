@@ -68,6 +68,9 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
     if let Some(approvals) = approvals(proposal) {
         card.line(CardPart::Fact, approvals);
     }
+    if let Some(amendments) = amendments(proposal) {
+        card.line(CardPart::Fact, amendments);
+    }
     if let Some(claims) = claims(proposal) {
         card.line(CardPart::Fact, claims);
     }
@@ -225,6 +228,16 @@ pub fn approvals(proposal: &ProposalDetails) -> Option<String> {
         "{by}{count} of {} approvals{edited}",
         proposal.approvals
     ))
+}
+
+/// How often its proposer replaced the arguments of a proposal; `None` if never.
+#[must_use]
+pub fn amendments(proposal: &ProposalDetails) -> Option<String> {
+    match proposal.amendments {
+        0 => None,
+        1 => Some("amended once by its proposer".to_owned()),
+        times => Some(format!("amended {times} times by its proposer")),
+    }
 }
 
 /// The participants that look at a proposal, by name; `None` if there are none.

@@ -40,7 +40,7 @@ pub use api::{
     Allow, Api, ApiRefusal, ApiReply, ClaimDetails, LikeRule, NoteDetails, ProposalDetails,
     approval_body,
 };
-pub use card::{approvals, claimants, claims};
+pub use card::{amendments, approvals, claimants, claims};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{ChatEntry, Tone};

@@ -28,6 +28,8 @@ pub enum RecordedVerdict {
     Held,
     /// A reviewer approved the proposal.
     Approved,
+    /// The proposer replaced the arguments of the proposal.
+    Amended,
     /// A reviewer gave more time to decide about the proposal.
     Extended,
     /// A reviewer rejected the proposal.

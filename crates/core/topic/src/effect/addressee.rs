@@ -76,6 +76,7 @@ impl<H: Handles> Effect<H> {
             | Self::Counted { .. }
             | Self::Claimed { .. }
             | Self::Extended { .. }
+            | Self::Amended { .. }
             | Self::Expiring { .. }
             | Self::Approved { .. }
             | Self::Concluded { .. }

@@ -29,6 +29,13 @@ pub enum ProposalChange<H: Handles> {
         /// The shell's part of the extension.
         ruling: H::Ruling,
     },
+    /// Its proposer replaced its arguments: the content has the new ones.
+    Amended {
+        /// The proposer.
+        by: ParticipantId,
+        /// The shell's part of the amendment.
+        ruling: H::Ruling,
+    },
     /// A participant decided about it. A rejected or withdrawn proposal is over; no
     /// [`ProposalChange::Ended`] follows.
     Decided {
@@ -97,6 +104,8 @@ pub struct ProposalView<H: Handles> {
     pub expires_wall_ms: u64,
     /// The number of times that its expiry was moved.
     pub extensions: usize,
+    /// The number of times that its proposer replaced its arguments.
+    pub amendments: usize,
     /// The number of participants that must approve it.
     pub approvals: usize,
     /// While it is pending, the participants whose approvals count so far, in their order; then those

@@ -105,6 +105,8 @@ pub enum Cause {
     Counted,
     /// The expiry of the proposal was moved as often as it may be.
     Extended,
+    /// The proposer has replaced the arguments of the proposal as often as it may.
+    Amended,
     /// The reviewer saw another request than the proposed one.
     Differs,
     /// The request is not the proposed one.

@@ -139,6 +139,8 @@ pub struct Terms {
     pub approvals: usize,
     /// The number of times that its expiry was moved.
     pub extensions: usize,
+    /// The number of times that its proposer replaced its arguments.
+    pub amendments: usize,
 }
 
 impl Terms {
@@ -171,6 +173,9 @@ pub enum Decision<'a> {
     },
     /// It may be decided about for longer, by [`EXTENSION_MS`](crate::EXTENSION_MS).
     Extend,
+    /// Its proposer replaces its arguments by those of [`Event::Decide`](crate::Event::Decide): what
+    /// reviewers saw and approved before is void.
+    Amend,
     /// The proposer withdraws it.
     Withdraw {
         /// Why, for the record.
@@ -210,7 +215,8 @@ pub struct CountedApproval {
     pub note: Option<Arc<str>>,
 }
 
-/// A proposal with other arguments: the version that an approval is about.
+/// A proposal with other arguments: the version that an approval is about, or the one that its
+/// proposer puts in place of the former.
 #[derive(Debug, Clone)]
 pub struct Amended<H: Handles> {
     /// The digest of the request as reviewers see it from now on.

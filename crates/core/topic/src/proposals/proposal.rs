@@ -54,6 +54,15 @@ pub(crate) struct Decided<H: Handles> {
     pub(crate) ruling: Option<H::Ruling>,
 }
 
+/// The change of a proposal that a participant makes without a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TermsChange {
+    /// There is more time to decide.
+    Extension,
+    /// Its proposer has other arguments.
+    Amendment,
+}
+
 /// A decision that a participant made.
 #[derive(Debug, Clone)]
 pub(crate) struct Ruling<H: Handles> {
@@ -62,9 +71,11 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) outside: Option<Arc<Capabilities>>,
     /// The narrowing of its access token, by which the decision is judged whenever it is.
     pub(crate) narrowing: Option<Narrowing>,
-    /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`]; of an
-    /// extension [`ProposalState::Pending`].
+    /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`]; of a
+    /// change [`ProposalState::Pending`].
     pub(crate) state: ProposalState,
+    /// The change, if it decides nothing.
+    pub(crate) change: Option<TermsChange>,
     pub(crate) reason: Option<Arc<str>>,
     /// The approved request, if it is an approval.
     pub(crate) approves: Option<Approval>,
@@ -78,7 +89,7 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) requested: Option<RoomRequests<H>>,
     /// The participants that such a request names.
     pub(crate) named: Box<[ParticipantId]>,
-    /// The other arguments that it is about, of an approval among several.
+    /// The other arguments that it is about, of an approval among several or an amendment.
     pub(crate) amended: Option<Amended<H>>,
     /// Whether other approvals must follow, of an approval that is being written.
     pub(crate) is_partial: bool,
@@ -100,6 +111,7 @@ impl<H: Handles> Ruling<H> {
             outside: None,
             narrowing: None,
             state: ProposalState::Running,
+            change: None,
             reason: None,
             approves: None,
             handle,
@@ -115,7 +127,8 @@ impl<H: Handles> Ruling<H> {
             Decision::Approve { shown, current } => {
                 ruling.approves = Some(Approval { shown, current });
             }
-            Decision::Extend => ruling.state = ProposalState::Pending,
+            Decision::Extend => ruling.becomes(TermsChange::Extension),
+            Decision::Amend => ruling.becomes(TermsChange::Amendment),
             Decision::Reject { reason } => {
                 ruling.state = ProposalState::Rejected;
                 ruling.reason = reason.map(Arc::from);
@@ -128,14 +141,24 @@ impl<H: Handles> Ruling<H> {
         ruling
     }
 
+    fn becomes(&mut self, change: TermsChange) {
+        self.state = ProposalState::Pending;
+        self.change = Some(change);
+    }
+
     /// Whether it gives more time to decide.
     pub(crate) fn is_extension(&self) -> bool {
-        self.state == ProposalState::Pending
+        self.change == Some(TermsChange::Extension)
+    }
+
+    /// Whether its proposer replaces its arguments.
+    pub(crate) fn is_amendment(&self) -> bool {
+        self.change == Some(TermsChange::Amendment)
     }
 
     /// Whether the proposal stays open to decisions once this one is on disk.
     pub(crate) fn leaves_it_open(&self) -> bool {
-        self.is_partial || self.is_extension()
+        self.is_partial || self.change.is_some()
     }
 
     /// The form in which it came.

@@ -8,6 +8,7 @@
     clippy::panic
 )] // all of it is a test
 
+mod amend;
 mod apps;
 mod asks;
 mod audience;

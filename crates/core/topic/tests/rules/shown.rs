@@ -349,6 +349,7 @@ fn effect(effect: &Effect) -> String {
             let until = proposal.expires_wall_ms;
             format!("extended p{} by {by} to {until}", proposal.id.0)
         }
+        Effect::Amended { proposal, .. } => format!("amended p{}", proposal.id.0),
         Effect::Expiring { proposal } => format!("expiring p{}", proposal.id.0),
         Effect::Claimed { proposal } => {
             let by: Vec<_> = proposal.claims.iter().map(|one| one.by.clone()).collect();
@@ -398,6 +399,7 @@ fn record(record: &ProposalChange<Numbers>) -> String {
             format!("{how} by {by}")
         }
         ProposalChange::Extended { by, .. } => format!("extended by {by}"),
+        ProposalChange::Amended { by, .. } => format!("amended by {by}"),
         ProposalChange::Decided {
             by,
             state,

@@ -96,6 +96,7 @@ pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) ->
         bytes: 10,
         approvals: 1,
         extensions: 0,
+        amendments: 0,
     }
 }
 

@@ -234,6 +234,7 @@ impl Books {
                 by,
                 ruling,
             } => self.extended(proposal, by, *ruling, turn),
+            Effect::Amended { proposal, ruling } => self.amended(proposal, *ruling, turn),
             Effect::Expiring { proposal } => self.expiring(proposal),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),

@@ -37,6 +37,7 @@ pub(crate) type Topic = topic::Topic<Numbers>;
 pub(crate) type Event<'a> = topic::Event<'a, Numbers>;
 pub(crate) type Effect = topic::Effect<Numbers>;
 pub(crate) type Effects = topic::Effects<Numbers>;
+pub(crate) type Amended = topic::Amended<Numbers>;
 pub(crate) type CountedDecision = topic::CountedDecision<Numbers>;
 pub(crate) type RefusedDecision = topic::RefusedDecision<Numbers>;
 pub(crate) type RoomEffect = topic::RoomEffect<Numbers>;

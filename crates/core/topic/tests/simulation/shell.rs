@@ -262,6 +262,7 @@ impl Shell {
             }
             Effect::Claimed { proposal }
             | Effect::Extended { proposal, .. }
+            | Effect::Amended { proposal, .. }
             | Effect::Expiring { proposal } => {
                 let seen = self.proposals.entry(proposal.id).or_default();
                 assert!(!seen.is_approved && !seen.is_concluded, "{effect:?}");

@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use model::{Capabilities, LinkId, Narrowing, OperationId, Outcome, ParticipantId};
+use model::{Capabilities, Digest, LinkId, Narrowing, OperationId, Outcome, ParticipantId};
 use topic::{Ended, Listener};
 
-use crate::books::{calls::Call, questions::Question, room::Message, tasks::TaskTurn};
+use crate::books::{calls::Call, deals::Deal, questions::Question, room::Message, tasks::TaskTurn};
 
 /// A decision, as the event has it.
 #[derive(Debug, Clone)]
@@ -18,15 +18,31 @@ pub(crate) struct Decided {
     /// The participant's capabilities, if it is not in the topic.
     pub(crate) outside: Option<Arc<Capabilities>>,
     pub(crate) token: Option<Narrowing>,
-    /// Whether it has the digest that the reviewer saw, and the server still lists the same.
-    pub(crate) same: bool,
+    /// The digest that the reviewer saw, and the one of what the server lists now, of an approval.
+    pub(crate) digests: Option<(Digest, Option<Digest>)>,
     pub(crate) withdraws: bool,
     pub(crate) approves: bool,
     pub(crate) extends: bool,
+    /// The other content, of an amendment.
+    pub(crate) amends: Option<u64>,
     pub(crate) fulfilment: Option<String>,
     /// It came as a request in the room, to these participants.
     pub(crate) requested: bool,
     pub(crate) named: Vec<ParticipantId>,
+}
+
+impl Decided {
+    /// Whether it is about a proposal as it is now.
+    pub(crate) fn is_about(&self, deal: &Deal) -> bool {
+        let own = deal.digest();
+        let is_it = |(shown, current)| (shown, current) == (own, Some(own));
+        self.digests.is_none_or(is_it)
+    }
+
+    /// Whether it decides nothing.
+    pub(crate) fn changes(&self) -> bool {
+        self.extends || self.amends.is_some()
+    }
 }
 
 /// An answer in the room.

@@ -21,7 +21,7 @@ variants!(EVENTS, event, Event<'_>, "event ", Event:
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
     Closed Withhold Receive Ignore Deliver Hold Park Pause Return Proceed Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
-    CancelTask ForgetTask LoseTask CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Rejected Remind Counted Claimed Extended Expiring Approved Concluded Relay Ruled
+    CancelTask ForgetTask LoseTask CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Rejected Remind Counted Claimed Extended Amended Expiring Approved Concluded Relay Ruled
     RefuseDecision);
 
 variants!(ROOM_EFFECTS, room_effect, RoomEffect, "room effect ", RoomEffect:

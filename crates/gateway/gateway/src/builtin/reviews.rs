@@ -25,6 +25,8 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 const APPROVED: &str = "It is approved and runs once, on your authority; its proposer gets the answer, and show_proposal returns it.";
 const CLAIMED: &str = "Others who may decide see for five minutes that you look at it; claim it again to go on, or decide.";
 const EXTENDED: &str = "There are ten minutes more to decide about it.";
+const AMENDED: &str =
+    "The proposal has these arguments from now on. Approvals and views of the former are void.";
 const REJECTED: &str = "The proposal is rejected, and its proposer is notified.";
 
 #[derive(Deserialize)]
@@ -49,6 +51,13 @@ struct ApproveArguments {
     digest: String,
     arguments: Option<Box<RawValue>>,
     note: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AmendArguments {
+    id: String,
+    arguments: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -268,6 +277,13 @@ pub(super) fn claim(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Re
 pub(super) async fn extend(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
     let ShowArguments { id } = arguments::read(&call.request)?;
     decide(&dispatch, &call, &id, Choice::Extend, EXTENDED).await
+}
+
+/// Replaces the arguments of a proposal of the caller's own.
+pub(super) async fn amend(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
+    let AmendArguments { id, arguments } = arguments::read(&call.request)?;
+    let arguments = arguments.get().to_owned();
+    decide(&dispatch, &call, &id, Choice::Amend { arguments }, AMENDED).await
 }
 
 /// Rejects another participant's proposal.

@@ -55,6 +55,7 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::ApproveProposal => return later(dispatch, call, reviews::approve),
         BuiltinTool::ClaimProposal => Ok(result(reviews::claim(dispatch, call), form)),
         BuiltinTool::ExtendProposal => return later(dispatch, call, reviews::extend),
+        BuiltinTool::AmendProposal => return later(dispatch, call, reviews::amend),
         BuiltinTool::RejectProposal => return later(dispatch, call, reviews::reject),
         BuiltinTool::Say => return later(dispatch, call, messages::say),
         BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
@@ -184,6 +185,7 @@ fn group(tool: BuiltinTool) -> BuiltIn {
         | BuiltinTool::RejectProposal
         | BuiltinTool::ClaimProposal
         | BuiltinTool::ExtendProposal
+        | BuiltinTool::AmendProposal
         | BuiltinTool::WithdrawProposal
         | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
         BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => {

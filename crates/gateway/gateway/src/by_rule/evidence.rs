@@ -99,6 +99,7 @@ impl<'c> Conclusion<'c> {
             ProposalChange::Opened
             | ProposalChange::Counted { .. }
             | ProposalChange::Extended { .. }
+            | ProposalChange::Amended { .. }
             | ProposalChange::Ended { .. } => None,
         }
     }

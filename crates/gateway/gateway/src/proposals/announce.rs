@@ -18,6 +18,7 @@ use super::{
 use crate::by_rule::decided_by::{
     ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
 };
+use crate::by_rule::judge;
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, Live, ProposalView};
 use crate::proposals::kept::OpenedProposal;
@@ -112,6 +113,18 @@ pub(crate) fn extended(
 ) {
     Record(dispatch).extended(proposal, by, ruling);
     notify(dispatch, proposal);
+}
+
+/// The proposer of a proposal has replaced its arguments: those that may decide get the new ones, and
+/// rules judge them.
+pub(crate) fn amended(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling: &Ruling) {
+    Record(dispatch).amended(proposal, ruling);
+    let state = State {
+        params: proposal.content.opened.params.as_deref(),
+        ..State::of(proposal)
+    };
+    notify_of(dispatch, proposal, &state);
+    judge::one(dispatch, proposal.id);
 }
 
 /// A proposal expires soon: those that may decide are warned.
@@ -380,6 +393,10 @@ struct State<'p> {
     expires_ms: Option<u64>,
     /// Whether that is soon.
     is_expiring: bool,
+    /// The number of times that its proposer replaced its arguments.
+    amendments: usize,
+    /// The params that it has from now on, if its proposer has just replaced them.
+    params: Option<&'p str>,
     /// Participants that look at it, while it is pending.
     claims: &'p [Claim],
     /// Participants that the proposal names and that are not here.
@@ -403,6 +420,8 @@ impl<'p> State<'p> {
             approved_by: &[],
             expires_ms: None,
             is_expiring: false,
+            amendments: 0,
+            params: None,
             claims: &[],
             absent: &[],
         }
@@ -440,6 +459,7 @@ impl<'p> State<'p> {
             notes: notes_of(proposal),
             fulfilment,
             edited,
+            amendments: proposal.amendments,
             expires_ms: is_pending.then_some(proposal.expires_wall_ms),
             claims,
             absent,
@@ -477,6 +497,12 @@ impl<'p> State<'p> {
             }
             if self.is_expiring {
                 payload.bool("expiring", true);
+            }
+            if self.amendments > 0 {
+                payload.number("amendments", self.amendments);
+            }
+            if let Some(params) = self.params {
+                payload.raw("params", params.as_bytes());
             }
             if !self.claims.is_empty() {
                 payload.array("claims", |all| {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use auth::LOCAL_USER;
-use model::{Capabilities, MethodFacts, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::{Capabilities, Digest, MethodFacts, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Amended, CountedApproval};
 use wire::mcpx::NESTING_MAX;
 
 use super::content::{self, Proposed};
-use super::kept::KeptProposal;
+use super::kept::{KeptProposal, OpenedProposal};
 use crate::by_rule::tool_facts::{is_harmless_tool, upstream_of};
 use crate::dispatch::Dispatch;
 use crate::live::Live;
@@ -52,10 +52,26 @@ pub(super) fn amended(
     content: &Proposed,
     params: Option<&str>,
 ) -> Result<Option<Amended<Live>>, Refusal> {
-    let opened = &content.opened;
-    let Some(params) = params.filter(|_| opened.needs_several()) else {
+    let Some(params) = params.filter(|_| content.opened.needs_several()) else {
         return Ok(None);
     };
+    let version = version(content, params)?;
+    Ok(version.map(|(opened, digest)| Amended {
+        digest,
+        bytes: content::bytes_of(&opened),
+        content: content.amended(opened),
+    }))
+}
+
+/// A proposal with other params, and its digest; `None` if it has them already.
+///
+/// # Errors
+/// If the params cannot be proposed.
+pub(super) fn version(
+    content: &Proposed,
+    params: &str,
+) -> Result<Option<(OpenedProposal, Digest)>, Refusal> {
+    let opened = &content.opened;
     let wrong = |why: String| {
         Refusal::new(
             RefusalCode::Malformed,
@@ -75,12 +91,7 @@ pub(super) fn amended(
     let mut amended = opened.clone();
     amended.params = Some(params.to_owned());
     amended.digest = digest.to_string();
-    let bytes = content::bytes_of(&amended);
-    Ok(Some(Amended {
-        digest,
-        content: content.amended(amended),
-        bytes,
-    }))
+    Ok(Some((amended, digest)))
 }
 
 /// The params that run, of a decision with these: those of an earlier approval, if it changed them.

@@ -71,6 +71,17 @@ impl Proposed {
         })
     }
 
+    /// The proposal with other params, which its proposer has written: a reviewer's are void.
+    pub(super) fn amended_by_proposer(&self, opened: OpenedProposal) -> Arc<Self> {
+        Arc::new(Self {
+            opened,
+            is_amended: false,
+            call: self.call,
+            envelope_bytes: self.envelope_bytes,
+            permits: Arc::clone(&self.permits),
+        })
+    }
+
     /// A copy of the proposal as its reviewers see it from now on.
     pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
         let call = self.call;

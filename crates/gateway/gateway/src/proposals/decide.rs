@@ -13,6 +13,7 @@ use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
 use wire::{digest::call_params, mcp::relay};
 
+use super::amendments;
 use super::approvals;
 use super::content::{Proposed, Ruling};
 use super::describe;
@@ -49,6 +50,11 @@ pub enum Choice {
     },
     /// It may be decided about for ten minutes more.
     Extend,
+    /// Its proposer replaces its arguments.
+    Amend {
+        /// The arguments that it has from now on: a JSON object.
+        arguments: String,
+    },
     /// Its proposer withdraws it.
     Withdraw {
         /// Why, for the record.
@@ -71,7 +77,7 @@ impl Choice {
             Self::Reject { reason, .. } | Self::Withdraw { reason } => {
                 check_words("a reason", reason.as_deref())
             }
-            Self::Extend => Ok(()),
+            Self::Extend | Self::Amend { .. } => Ok(()),
         }
     }
 }
@@ -141,24 +147,22 @@ impl Dispatch {
             return Err(refusal);
         };
         choice.check_words().inspect_err(not_decided)?;
-        let mut params = None;
-        if let Choice::Approve { arguments, .. } = &choice {
-            let edited = arguments
-                .as_ref()
-                .map(|arguments| edit(content.opened.params.as_deref(), arguments));
-            let edited = edited.transpose().inspect_err(not_decided)?;
-            let completed = edited.map(|edited| completed(self, &content.opened, edited));
-            let written = completed.transpose().inspect_err(not_decided)?;
-            params = written.filter(|params| is_edited(&content.opened, Some(params)));
+        let mut params = written_params(self, &content.opened, &choice).inspect_err(not_decided)?;
+        let is_about_params = matches!(choice, Choice::Approve { .. } | Choice::Amend { .. });
+        let mut content = Arc::clone(content);
+        if is_about_params {
             // After a restart servers list their tools a little later.
             self.wait_for_servers().await;
             self.refresh_proposer(&content.opened);
+            content = describe::one(self, proposal, &content);
         }
-        let content = match &choice {
-            Choice::Approve { .. } => describe::one(self, proposal, content),
-            Choice::Reject { .. } | Choice::Extend | Choice::Withdraw { .. } => Arc::clone(content),
+        let amended = match &choice {
+            Choice::Amend { .. } => {
+                let params = params.take().unwrap_or_default();
+                Some(amendments::version(self, &content, &params).inspect_err(not_decided)?)
+            }
+            _ => approvals::amended(&content, params.as_deref()).inspect_err(not_decided)?,
         };
-        let amended = approvals::amended(&content, params.as_deref()).inspect_err(not_decided)?;
         if matches!(choice, Choice::Approve { .. }) {
             params = approvals::running_params(&content, params);
         }
@@ -179,6 +183,7 @@ impl Dispatch {
                 reason: reason.as_deref(),
             },
             Choice::Extend => Decision::Extend,
+            Choice::Amend { .. } => Decision::Amend,
             Choice::Withdraw { reason } => Decision::Withdraw {
                 reason: reason.as_deref(),
             },
@@ -188,7 +193,7 @@ impl Dispatch {
         match choice.clone() {
             Choice::Approve { note, .. } => ruling.note = said(note),
             Choice::Reject { code, .. } => ruling.code = code,
-            Choice::Extend | Choice::Withdraw { .. } => {}
+            Choice::Extend | Choice::Amend { .. } | Choice::Withdraw { .. } => {}
         }
         let end = ruling.reply();
         self.take(Event::Decide {
@@ -235,7 +240,7 @@ impl Dispatch {
         let digest = match choice {
             Choice::Approve { digest, .. } => Some(*digest),
             Choice::Reject { .. } => content.opened.digest.parse().ok(),
-            Choice::Extend | Choice::Withdraw { .. } => None,
+            Choice::Extend | Choice::Amend { .. } | Choice::Withdraw { .. } => None,
         };
         digest.map_or_else(Deliberation::default, |digest| {
             let decided = ShownText { proposal, digest };
@@ -311,9 +316,16 @@ pub(crate) fn ruling_of(
     let note = note.flatten();
     check_words("a note", note.as_deref())?;
     let params = params
-        .map(|params| completed(dispatch, opened, params))
+        .map(|params| completed(dispatch, opened, params, Author::Reviewer))
         .transpose()?;
     let edited = is_edited(opened, params.as_deref());
+    if edited && opened.amendments > 0 {
+        let why = "its proposer has amended it: this is not what is proposed now";
+        let refusal = Refusal::new(RefusalCode::Conflict, why);
+        return Err(refusal.hint(
+            "look at it again, and send what is proposed; or approve with other arguments by the API or the tool",
+        ));
+    }
     if edited && opened.needs_several() {
         let why = "this is not what was proposed, and others must approve the same";
         let refusal = Refusal::new(RefusalCode::Conflict, why);
@@ -475,11 +487,45 @@ fn split_note(params: String) -> Result<(String, Option<String>), Refusal> {
     Ok((without, Some(note)))
 }
 
-/// Params that a reviewer wrote, with the presets that the proposal has been shown with.
+/// The params that go with a choice: of an approval, if they are other ones than those that were
+/// proposed; of an amendment.
+///
+/// # Errors
+/// If the arguments are no JSON object, or cannot be those of the tool.
+fn written_params(
+    dispatch: &Dispatch,
+    opened: &OpenedProposal,
+    choice: &Choice,
+) -> Result<Option<String>, Refusal> {
+    let before = opened.params.as_deref();
+    match choice {
+        Choice::Approve {
+            arguments: Some(arguments),
+            ..
+        } => {
+            let written = edit(before, arguments)?;
+            let written = completed(dispatch, opened, written, Author::Reviewer)?;
+            Ok(is_edited(opened, Some(&written)).then_some(written))
+        }
+        Choice::Amend { arguments } => {
+            let written = edit(before, arguments)?;
+            completed(dispatch, opened, written, Author::Caller).map(Some)
+        }
+        Choice::Approve {
+            arguments: None, ..
+        }
+        | Choice::Reject { .. }
+        | Choice::Extend
+        | Choice::Withdraw { .. } => Ok(None),
+    }
+}
+
+/// Params that a participant wrote, with the presets that the proposal has been shown with.
 fn completed(
     dispatch: &Dispatch,
     opened: &OpenedProposal,
     params: String,
+    author: Author,
 ) -> Result<String, Refusal> {
     let to: Vec<ParticipantId> = opened
         .to
@@ -487,7 +533,7 @@ fn completed(
         .filter_map(|to| ParticipantId::new(to).ok())
         .collect();
     let act = (opened.method.as_str(), opened.context.as_deref());
-    let whole = curation::completed_params(dispatch, &to, act, Some(&params), Author::Reviewer)?;
+    let whole = curation::completed_params(dispatch, &to, act, Some(&params), author)?;
     Ok(whole.unwrap_or(params))
 }
 

@@ -15,8 +15,9 @@ use super::approvals;
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::kept::{
-    ApprovalRecord, CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord, EndRecord,
-    ExtensionRecord, KeptProposal, KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
+    AmendmentRecord, ApprovalRecord, CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord,
+    EndRecord, ExtensionRecord, KeptProposal, KeptProposals, OpenedProposal, ProposalRecord,
+    closed_digest,
 };
 use super::open::Opening;
 use super::waiting;
@@ -67,7 +68,7 @@ pub(crate) fn store(
         of_rules.push(RuleRecord::Decided(decided));
     }
     let check = spot_end(&change).and_then(|end| dispatch.rules.end_of_check(proposal, end));
-    let returned = (opened.needs_several() && ends_without_run(&change))
+    let returned = (opened.needs_several() && voids_approvals(&change))
         .then(|| dispatch.rules.return_of(proposal))
         .flatten();
     let of_end: Vec<RuleRecord> = check.into_iter().chain(returned).collect();
@@ -99,7 +100,9 @@ fn of_rules(
     change: &ProposalChange<Live>,
 ) -> Vec<RuleRecord> {
     match change {
-        ProposalChange::Opened | ProposalChange::Extended { .. } => Vec::new(),
+        ProposalChange::Opened
+        | ProposalChange::Extended { .. }
+        | ProposalChange::Amended { .. } => Vec::new(),
         ProposalChange::Counted { ruling, .. } => {
             let rule = ruling.rule.as_ref();
             rule.map_or_else(Vec::new, |rule| rule.charges.clone())
@@ -129,12 +132,13 @@ fn of_rules(
     }
 }
 
-/// Whether a proposal is over with a change, and has not run.
-fn ends_without_run(change: &ProposalChange<Live>) -> bool {
+/// Whether the approvals that a proposal has so far run nothing, after a change.
+fn voids_approvals(change: &ProposalChange<Live>) -> bool {
     match change {
         ProposalChange::Opened
         | ProposalChange::Counted { .. }
         | ProposalChange::Extended { .. } => false,
+        ProposalChange::Amended { .. } => true,
         ProposalChange::Decided { state, .. } => *state != ProposalState::Running,
         ProposalChange::Ended { state, .. } => {
             matches!(state, ProposalState::Expired | ProposalState::Withdrawn)
@@ -142,12 +146,14 @@ fn ends_without_run(change: &ProposalChange<Live>) -> bool {
     }
 }
 
-/// The end of a spot check with a change; `None` of a change that leaves the proposal pending.
+/// The end of a spot check with a change; `None` of a change that leaves the proposal as it is.
 fn spot_end(change: &ProposalChange<Live>) -> Option<SpotEnd> {
     match change {
         ProposalChange::Opened
         | ProposalChange::Counted { .. }
         | ProposalChange::Extended { .. } => None,
+        // What was checked is proposed no more.
+        ProposalChange::Amended { .. } => Some(SpotEnd::Undecided),
         ProposalChange::Decided { state, ruling, .. } => Some(match state {
             ProposalState::Running => {
                 let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_ref());
@@ -231,6 +237,12 @@ fn record_of(
             id,
             by: by.to_string(),
             expires_ms: *expires_wall_ms,
+            at_ms,
+        }),
+        ProposalChange::Amended { .. } => ProposalRecord::ProposalAmended(AmendmentRecord {
+            id,
+            params: opened.params.clone(),
+            digest: opened.digest.clone(),
             at_ms,
         }),
         ProposalChange::Decided {

@@ -13,8 +13,8 @@ use topic::{ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, closed_digest};
 pub use record::{
-    ApprovalRecord, ClosedProposals, DecidedProposal, DecisionRecord, EndRecord, ExtensionRecord,
-    OpenedProposal, ProposalRecord,
+    AmendmentRecord, ApprovalRecord, ClosedProposals, DecidedProposal, DecisionRecord, EndRecord,
+    ExtensionRecord, OpenedProposal, ProposalRecord,
 };
 
 use closed::ClosedSet;
@@ -201,6 +201,18 @@ impl KeptProposals {
         }
     }
 
+    fn amended(&mut self, amendment: &AmendmentRecord) {
+        let open = self.open.get_mut(&amendment.id);
+        if let Some(open) = open.filter(|open| open.decided.is_none()) {
+            self.open_records -= open.approvals.len();
+            open.approvals.clear();
+            let opened = &mut open.opened;
+            opened.params.clone_from(&amendment.params);
+            opened.digest.clone_from(&amendment.digest);
+            opened.amendments += 1;
+        }
+    }
+
     fn decided(&mut self, decided: &DecidedProposal) {
         if let Some(open) = self
             .open
@@ -258,6 +270,7 @@ impl Fold for KeptProposals {
             ProposalRecord::ProposalOpened(opened) => self.opened(opened),
             ProposalRecord::ProposalApproved(approval) => self.approved(approval),
             ProposalRecord::ProposalExtended(extension) => self.extended(extension),
+            ProposalRecord::ProposalAmended(amendment) => self.amended(amendment),
             ProposalRecord::ProposalDecided(decided) => self.decided(decided),
             ProposalRecord::ProposalEnded(ended) => self.ended_as(ended),
             ProposalRecord::ProposalsClosed(closed) => self.closed.add_all(closed),

@@ -81,6 +81,7 @@ fn terms_of(
         bytes,
         approvals: opened.approvals.unwrap_or(1),
         extensions: 0,
+        amendments: opened.amendments,
     }
 }
 
@@ -148,7 +149,7 @@ pub(crate) fn of_envelope(
         Record(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
     })?;
     wanted.params = whole.or(wanted.params);
-    if let Some(refusal) = unfit_at(dispatch, &wanted) {
+    if let Some(refusal) = unfit_at(dispatch, wanted.by, &wanted.to, act, params_of(&wanted)) {
         Record(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
         return Err(refusal);
     }
@@ -162,16 +163,44 @@ pub(crate) fn of_envelope(
     open(dispatch, wanted, definition)
 }
 
+fn params_of<'w>(wanted: &'w Wanted<'_>) -> &'w str {
+    wanted.params.as_deref().unwrap_or("{}")
+}
+
+/// Checks that the servers of a proposal could run it with other params.
+///
+/// # Errors
+/// If one of those whose arguments are checked could not.
+pub(super) fn check_fit(
+    dispatch: &Dispatch,
+    opened: &OpenedProposal,
+    params: &str,
+) -> Result<(), Refusal> {
+    let Ok(by) = ParticipantId::new(&opened.by) else {
+        return Ok(());
+    };
+    let to = opened.to.iter();
+    let to: Vec<ParticipantId> = to.filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let act = (opened.method.as_str(), opened.context.as_deref());
+    unfit_at(dispatch, &by, &to, act, params).map_or(Ok(()), Err)
+}
+
 /// The refusal of a proposed call that one of the servers whose arguments are checked could not
 /// run. It is checked again when it runs.
-fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
-    let calls_tool = MethodFacts::of(wanted.method).calls_tool();
-    let tool = wanted.context.filter(|_| calls_tool)?;
-    let params = wanted.params.as_deref().unwrap_or("{}").as_bytes();
-    wanted.to.iter().find_map(|to| {
+fn unfit_at(
+    dispatch: &Dispatch,
+    by: &ParticipantId,
+    to: &[ParticipantId],
+    (method, context): (&str, Option<&str>),
+    params: &str,
+) -> Option<Refusal> {
+    let calls_tool = MethodFacts::of(method).calls_tool();
+    let tool = context.filter(|_| calls_tool)?;
+    let params = params.as_bytes();
+    to.iter().find_map(|to| {
         let server = dispatch.with(|topic| topic.server(to))?.handle;
         let server = server.upstream()?;
-        let manifest = server.manifest_for(wanted.by, Form::ENVELOPE);
+        let manifest = server.manifest_for(by, Form::ENVELOPE);
         server
             .validates(&manifest)
             .then(|| unfit::of(&manifest, tool, params))?
@@ -248,6 +277,7 @@ fn try_open(
         held: call.is_some(),
         door: None,
         approvals: (approvals > 1).then_some(approvals),
+        amendments: 0,
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };

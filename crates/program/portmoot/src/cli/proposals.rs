@@ -108,6 +108,18 @@ pub(crate) enum ProposalsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Replace the arguments of one of your own proposals
+    ///
+    /// Reviewers look at it again: approvals of the former arguments are void.
+    Amend {
+        /// Proposal id, or its beginning
+        id: String,
+        /// Arguments that replace all proposed ones, a JSON object
+        #[arg(value_name = "JSON")]
+        arguments: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Withdraw one of your own proposals
     Withdraw {
         /// Proposal id, or its beginning

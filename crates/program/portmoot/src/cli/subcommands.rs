@@ -672,8 +672,8 @@ pub(crate) enum AuditCommand {
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// Only this verdict: admitted, refused, held, approved, extended, rejected, withdrawn, expired,
-        /// completed or failed
+        /// Only this verdict: admitted, refused, held, approved, amended, extended, rejected,
+        /// withdrawn, expired, completed or failed
         #[arg(long, value_name = "VERDICT")]
         verdict: Option<String>,
         /// Only this operation or proposal

@@ -90,6 +90,11 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             let id = whole_id(&remote, &id).await?;
             end(&remote, &id, "extend", &json!({}), output).await
         }
+        ProposalsCommand::Amend {
+            id,
+            arguments,
+            gateway,
+        } => amend(&id, &arguments, &gateway, output).await,
         ProposalsCommand::Withdraw {
             id,
             reason,
@@ -192,6 +197,21 @@ async fn reject(
     let reason = reason.filter(|reason| !reason.is_empty());
     let body = json!({ "code": code, "reason": reason });
     end(&remote, &id, "reject", &body, output).await
+}
+
+/// Replaces the arguments of a proposal.
+async fn amend(
+    id: &str,
+    arguments: &str,
+    gateway: &RunningArgs,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let arguments = arguments_given(arguments)?;
+    let remote = running_endpoint(gateway, output)?;
+    let id = whole_id(&remote, id).await?;
+    let body = format!("{{\"arguments\":{arguments}}}");
+    let answer = api::post(&remote, &["proposals", &id, "amend"], &[], body).await?;
+    decided(&answer, output)
 }
 
 /// Rejects, withdraws, claims or extends (`verb`).

@@ -83,6 +83,7 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/proposals/{id}" => "/api/v1/proposals/00",
             "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",
             "/api/v1/proposals/{id}/claim" => "/api/v1/proposals/00/claim",
+            "/api/v1/proposals/{id}/amend" => "/api/v1/proposals/00/amend",
             "/api/v1/proposals/{id}/extend" => "/api/v1/proposals/00/extend",
             "/api/v1/proposals/{id}/reject" => "/api/v1/proposals/00/reject",
             "/api/v1/proposals/{id}/like" => "/api/v1/proposals/00/like",

@@ -33,6 +33,7 @@ const TESTS: &[&str] = &[
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
     "quorum::a_proposal_runs_with_the_second_approval_and_not_before",
     "questions_between_eras::a_legacy_server_asks_a_modern_client",
+    "reviewers::its_proposer_amends_a_proposal_and_what_was_approved_is_void",
     "reviewers::ten_minutes_more_are_given_before_the_end_and_outlast_a_kill",
     "reviewers::others_see_who_looks_at_a_proposal_and_decide_all_the_same",
     "rules::paused::calls_of_a_paused_client_wait_until_it_is_resumed",

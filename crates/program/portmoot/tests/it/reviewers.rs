@@ -202,3 +202,100 @@ fn ten_minutes_more_are_given_before_the_end_and_outlast_a_kill() {
     stage.gateway.signal("TERM");
     AuditLog(&stage.home).comes_to(9, "dee", PROPOSED, "extended", "until 2");
 }
+
+#[test]
+fn its_proposer_amends_a_proposal_and_what_was_approved_is_void() {
+    let mut stage = Stage::new();
+    let id = stage.held("tools_echo", json!({ "text": "first" }));
+    let mut room = Socket::enter(&stage.gateway, "eve", "?mode=all");
+    assert_eq!(stage.approve("ann", &id).status, 200);
+    let before = stage.shown(&id);
+    let amend = format!("{id}/amend");
+    let second = json!({ "arguments": { "text": "second" } });
+    let by_another = stage.api("dee", "POST", &amend, &second);
+    assert_eq!(by_another.status, 404, "{by_another:?}");
+    for wrong in [
+        json!({ "arguments": [] }),
+        json!({ "arguments": { "text": "first" } }),
+    ] {
+        let refused = stage.api("scout", "POST", &amend, &wrong);
+        assert!([400, 409].contains(&refused.status), "{refused:?}");
+    }
+    let amended = stage.api("scout", "POST", &amend, &second);
+    assert_eq!(amended.status, 200, "{amended:?}");
+    let state = room.receive_until(|one| one["payload"]["amendments"] == 1);
+    assert_eq!(
+        state["payload"]["params"]["arguments"]["text"], "second",
+        "{state}"
+    );
+    let shown = stage.shown(&id);
+    assert_eq!(
+        (
+            &shown["approved_by"],
+            &shown["amendments"],
+            &shown["amended"]
+        ),
+        (&json!([]), &json!(1), &json!(false)),
+        "{shown}"
+    );
+    // What was seen of it before is void, over a restart too.
+    stage.restart("KILL");
+    let seen = json!({ "digest": before["digest"] });
+    let approve = format!("{id}/approve");
+    assert_eq!(stage.api("dee", "POST", &approve, &seen).status, 409);
+    let scout = stage.client("scout");
+    let third = json!({ "id": id, "arguments": { "text": "third" } });
+    let said = data(&scout, "amend_proposal", third);
+    assert_eq!(said["state"], "pending", "{said}");
+    let fourth = stage.run(
+        "scout",
+        &["proposals", "amend", &id, r#"{"text":"4th"}"#],
+        0,
+    );
+    assert!(fourth.contains("amended 3 times"), "{fourth}");
+    assert_eq!(stage.shown(&id)["amendments"], 3);
+    assert_eq!(stage.approve("ann", &id).status, 200);
+    assert_eq!(stage.approve("dee", &id).json()["state"], "running");
+    assert_eq!(stage.outcome(&id), "4th");
+    let late = stage.api("scout", "POST", &amend, &second);
+    assert_eq!(late.status, 409, "{late:?}");
+    stage.gateway.signal("TERM");
+    let log = AuditLog(&stage.home);
+    log.has("scout", PROPOSED, "amended", "version 4");
+    log.has("dee", PROPOSED, "approved", "proposed by scout; before");
+}
+
+#[test]
+fn a_held_call_runs_with_the_arguments_that_its_proposer_amended() {
+    let stage = Stage::with("", "30s");
+    let scout = stage.client("scout");
+    let mut ann = Socket::enter(&stage.gateway, "ann", "?mode=all");
+    std::thread::scope(|scope| {
+        let held = scope.spawn(move || scout.call("tools_echo", json!({ "text": "x" })));
+        let proposal = ann.receive_until(|one| one["kind"] == "mcp/proposal:tools/call:echo");
+        let bearer = token("ann");
+        let all = stage.gateway.get("/api/v1/proposals", Some(&bearer)).json();
+        let id = all["proposals"][0]["id"].as_str().unwrap().to_owned();
+        let amended = json!({ "arguments": { "text": "y" } });
+        let reply = stage.api("scout", "POST", &format!("{id}/amend"), &amended);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        // A reviewer in the room that has seen the former arguments alone fulfils nothing.
+        let params = json!({ "name": "echo", "arguments": { "text": "x" } });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let about = json!({ "correlation_id": proposal["id"] });
+        ann.send(
+            "mcp/request:tools/call:echo",
+            "f0",
+            &["tools"],
+            about,
+            &call,
+        );
+        let refused = ann.receive_until(|one| one["kind"] == "system/error");
+        assert_eq!(refused["correlation_id"], "f0", "{refused}");
+        assert!(refused.to_string().contains("has amended it"), "{refused}");
+        assert_eq!(stage.approve("ann", &id).status, 200);
+        assert_eq!(stage.approve("dee", &id).status, 200);
+        let result = held.join().unwrap();
+        assert_eq!(result["content"][0]["text"], "y", "{result}");
+    });
+}

@@ -387,6 +387,8 @@ fn every_command_prints_its_snapshot() {
             stage.show("rules-explain", &["rules", "explain", &id], Both);
             stage.show("proposals-claim", &["proposals", "claim", &id], Both);
             stage.show("proposals-extend", &["proposals", "extend", &id], Both);
+            let amends = ["proposals", "amend", &id, "{\"a\":1}"];
+            stage.show("proposals-amend", &amends, Both);
             stage.show(
                 "rules-like-too-many",
                 &["rules", "like", &id, "--uses", "21"],

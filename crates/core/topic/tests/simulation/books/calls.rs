@@ -316,6 +316,7 @@ impl Books {
                 Written::Opened
                 | Written::Counted(_)
                 | Written::Extended { .. }
+                | Written::Amended { .. }
                 | Written::Decided { .. },
             )
             | None => Some(answer),

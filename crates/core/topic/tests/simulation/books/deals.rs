@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, OperationId, ParticipantId, ProposalState};
-use topic::{EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX};
+use model::{Capabilities, Digest, OperationId, ParticipantId, ProposalState};
+use topic::{AMENDMENTS_MAX, EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX};
 
 use super::{
     Books,
@@ -24,6 +24,11 @@ pub(crate) enum Written {
     /// More time to decide. The journal's are in `extensions`.
     Extended {
         by: ParticipantId,
+        ruling: u64,
+    },
+    /// Another content. The journal's is in `content`.
+    Amended {
+        content: u64,
         ruling: u64,
     },
     Decided {
@@ -88,6 +93,9 @@ pub(crate) struct Deal {
     /// How often its expiry was moved, and the last decision that did.
     pub(crate) extensions: usize,
     pub(crate) extended: Option<u64>,
+    /// How often its proposer replaced its content, and the last decision that did.
+    pub(crate) amendments: usize,
+    pub(crate) amended: Option<u64>,
     /// When it is to be warned that it expires.
     pub(crate) warn_ms: Option<u64>,
     pub(crate) proposed: bool,
@@ -123,7 +131,17 @@ pub(crate) struct Deal {
 impl Deal {
     /// The length of its content.
     pub(crate) fn bytes(&self) -> usize {
-        usize::try_from(self.content % 8).unwrap()
+        bytes_of(self.content)
+    }
+
+    /// The digest of the version that it is now.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest([1 + u8::try_from(self.amendments).unwrap(); 32])
+    }
+
+    /// The digest of the version after that.
+    pub(crate) fn next_digest(&self) -> Digest {
+        Digest([2 + u8::try_from(self.amendments).unwrap(); 32])
     }
 
     pub(crate) fn is_known(&self) -> bool {
@@ -151,6 +169,11 @@ impl Deal {
         let ending = matches!(self.writing, Some(Written::Ended { .. }));
         self.is_known() && self.over.is_none() && self.approved == 0 && !ending
     }
+}
+
+/// The length of a content.
+pub(crate) fn bytes_of(content: u64) -> usize {
+    usize::try_from(content % 8).unwrap()
 }
 
 /// When a proposal is to be warned that it expires, unless that has passed.
@@ -189,11 +212,9 @@ impl Books {
             .expect("only a proposal is written down")
             .clone();
         assert!(deal.over.is_none() && deal.is_known(), "{id} is over");
-        assert_eq!(
-            (&deal.writing, content),
-            (&None, deal.content),
-            "one thing at a time is written"
-        );
+        assert_eq!(deal.writing, None, "one thing at a time is written");
+        let is_amendment = matches!(record, Record::Amended { .. });
+        assert!(is_amendment || content == deal.content, "another content");
         let last = deal.durable.last();
         let written = match record {
             Record::Opened => {
@@ -228,6 +249,17 @@ impl Books {
                 assert_eq!(*expires_wall_ms, deal.expires_wall_ms + EXTENSION_MS);
                 Written::Extended {
                     by: by.clone(),
+                    ruling: *ruling,
+                }
+            }
+            Record::Amended { by, ruling } => {
+                assert_eq!(last, Some(&Written::Opened), "it is decided");
+                let decided = self.decision(id, turn).expect("no participant amended");
+                assert_eq!(decided.amends, Some(content));
+                self.check_decision(id, &deal, (by, ProposalState::Pending, *ruling), turn);
+                assert!(deal.amendments < AMENDMENTS_MAX, "{id} has been amended");
+                Written::Amended {
+                    content,
                     ruling: *ruling,
                 }
             }
@@ -278,7 +310,7 @@ impl Books {
         }
         let deal = self.deals.get_mut(&id).unwrap();
         let is_decision = match &written {
-            Written::Counted(_) | Written::Extended { .. } => true,
+            Written::Counted(_) | Written::Extended { .. } | Written::Amended { .. } => true,
             Written::Decided { ruling, .. } => ruling.is_some(),
             Written::Opened | Written::Ended { .. } => false,
         };
@@ -286,7 +318,7 @@ impl Books {
         let is_queued = |own: u64| deal.queued.as_ref().is_some_and(|one| one.ruling == own);
         let ruling = match &written {
             Written::Counted(counted) => Some(counted.ruling),
-            Written::Extended { ruling, .. } => Some(*ruling),
+            Written::Extended { ruling, .. } | Written::Amended { ruling, .. } => Some(*ruling),
             Written::Decided { ruling, .. } => *ruling,
             Written::Opened | Written::Ended { .. } => None,
         };
@@ -418,6 +450,32 @@ impl Books {
             (view.expires_wall_ms, view.extensions),
             (deal.expires_wall_ms, deal.extensions)
         );
+    }
+
+    /// Its proposer has replaced the content of a proposal, and that is on disk.
+    pub(crate) fn amended(&mut self, view: &ProposalView, ruling: u64, turn: &Turn) {
+        let deal = self.written(view.id, turn);
+        assert_eq!(
+            (deal.amended, deal.approved, &deal.over),
+            (Some(ruling), 0, &None)
+        );
+        assert_eq!(
+            (view.content, view.amendments),
+            (deal.content, deal.amendments)
+        );
+        assert!(view.approved_by.is_empty(), "an approval of before counts");
+    }
+
+    /// Whether another content of a proposal has room.
+    pub(crate) fn has_room_for(&self, deal: &Deal, content: u64) -> bool {
+        let open = || {
+            let all = self.deals.values();
+            all.filter(|one| one.is_known() && one.over.is_none())
+        };
+        let own = open().filter(|one| one.by == deal.by).map(Deal::bytes);
+        let instead = |sum: usize| sum - deal.bytes() + bytes_of(content);
+        instead(open().map(Deal::bytes).sum()) <= LIMITS.proposal_bytes_max
+            && instead(own.sum()) <= LIMITS.proposal_bytes_per_participant_max
     }
 
     /// A proposal expires soon, which is said once.

@@ -82,7 +82,10 @@ impl Books {
             (&deal.by, deal.content, deal.answer)
         );
         let end = |written: &Written| match written {
-            Written::Opened | Written::Counted(_) | Written::Extended { .. } => None,
+            Written::Opened
+            | Written::Counted(_)
+            | Written::Extended { .. }
+            | Written::Amended { .. } => None,
             Written::Decided { state, .. } | Written::Ended { state, .. } => Some(*state),
         };
         let (about, stored) = turn.journal.expect("an end is on disk, or cannot be");
@@ -145,6 +148,15 @@ impl Books {
                 deal.extensions += 1;
                 deal.extended = Some(ruling);
                 deal.warn_ms = warning(deal, now_ms);
+            }
+            return;
+        }
+        if let Some(Written::Amended { content, ruling }) = written {
+            if stored {
+                deal.content = content;
+                deal.amendments += 1;
+                deal.amended = Some(ruling);
+                deal.counted.clear();
             }
             return;
         }

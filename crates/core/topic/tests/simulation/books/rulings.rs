@@ -1,7 +1,7 @@
 //! Decisions: each counts or is refused, once.
 
 use model::{OperationId, ParticipantId, ProposalState};
-use topic::{Cause, EXTENSIONS_MAX};
+use topic::{AMENDMENTS_MAX, Cause, EXTENSIONS_MAX};
 
 use super::{
     Books,
@@ -38,16 +38,16 @@ impl Books {
         let decided = self.decision(id, turn).expect("no participant decided");
         assert_eq!((&decided.by, decided.ruling), (by, ruling));
         assert_eq!(decided.withdraws, state == ProposalState::Withdrawn);
-        if decided.withdraws {
-            assert_eq!(*by, deal.by, "only its proposer withdraws");
+        if decided.withdraws || decided.amends.is_some() {
+            assert_eq!(*by, deal.by, "only its proposer withdraws or amends");
             let is_good = self.is_in_scope(decided.token.as_ref(), deal);
-            assert!(is_good, "withdrawn with a token that is not good for it");
+            assert!(is_good, "done with a token that is not good for it");
         } else {
             assert_ne!(*by, deal.by, "no participant decides about its own");
             assert!(!self.braked.contains(by), "{by} is paused, and decides");
             assert!(self.could(&decided, deal), "{by} decided without leave");
             assert!(
-                state != ProposalState::Running || decided.same,
+                state != ProposalState::Running || decided.is_about(deal),
                 "not what was shown"
             );
             let are_away = self.are_away(deal, &decided.named);
@@ -90,7 +90,7 @@ impl Books {
             Some(Written::Decided { ruling, .. }) => *ruling,
             _ => deal.counted.last().map(|one| one.ruling),
         };
-        let all = [own, deal.extended];
+        let all = [own, deal.extended, deal.amended];
         assert!(all.contains(&Some(ruling)), "{id} was not decided");
     }
 
@@ -169,7 +169,8 @@ impl Books {
         let gives_way = if queued.extends {
             !brought.extends
         } else {
-            queued.approves && deal.approvals > 1 && !brought.approves && !brought.extends
+            let ends_nothing = queued.amends.is_some() || queued.approves && deal.approvals > 1;
+            ends_nothing && !brought.approves && !brought.changes()
         };
         queued.ruling == refused.ruling && gives_way && turn.journal.is_none()
     }
@@ -181,12 +182,18 @@ impl Books {
         let pending = deal.is_pending() && !deal.recalled;
         match cause {
             Cause::Paused => assert!(!own && self.braked.contains(&decided.by)),
-            Cause::Own => assert!(own && is_good && !decided.withdraws),
+            Cause::Own => {
+                assert!(own && is_good && !decided.withdraws && decided.amends.is_none());
+            }
             Cause::NotAdmitted if own => assert!(!is_good),
-            Cause::NotAdmitted => assert!(decided.withdraws || !could),
+            Cause::NotAdmitted => {
+                assert!(decided.withdraws || decided.amends.is_some() || !could);
+            }
             Cause::Expired => assert!(deal.is_late(self.now_ms, self.wall_ms) && pending),
-            Cause::Away => assert!(pending && decided.same && self.are_away(deal, &decided.named)),
-            Cause::Differs | Cause::Redefined => assert!(!decided.same && pending),
+            Cause::Away => {
+                assert!(pending && decided.is_about(deal) && self.are_away(deal, &decided.named))
+            }
+            Cause::Differs | Cause::Redefined => assert!(!decided.is_about(deal) && pending),
             Cause::Counted => {
                 let own = deal.counted.iter().find(|one| one.by == decided.by);
                 assert!(
@@ -194,14 +201,19 @@ impl Books {
                     "it is new"
                 );
             }
+            Cause::Amended => assert!(deal.amendments >= AMENDMENTS_MAX),
             Cause::Extended => assert!(deal.extensions >= EXTENSIONS_MAX),
             Cause::Mismatch => assert!(decided.fulfilment.is_some()),
             Cause::Decided => assert!(!pending, "it is open: {deal:?}"),
+            Cause::Limit
+                if decided
+                    .amends
+                    .is_some_and(|new| !self.has_room_for(deal, new)) => {}
             Cause::Limit => {
                 let first = deal.queued.as_ref().expect("another one waits");
                 let is_one_of_several = deal.approvals > 1 && first.approves;
-                assert!(decided.extends || decided.approves && is_one_of_several);
-                assert!(first.extends || is_one_of_several);
+                assert!(decided.approves || decided.changes());
+                assert!(first.changes() || is_one_of_several);
             }
             other => panic!("refused because of {other:?}"),
         }

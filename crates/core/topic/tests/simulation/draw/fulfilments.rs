@@ -10,7 +10,10 @@ use crate::{
         envelopes::Envelope,
         unpublished::Unpublished,
     },
-    draw::{held::SHOWN, requests::blank},
+    draw::{
+        held::{FIRST, OTHER},
+        requests::blank,
+    },
     names::{BUILT_IN, NAMES, SERVERS, id},
     numbers::{Effect, Effects},
     turn::{Decided, Turn},
@@ -135,11 +138,8 @@ impl World {
             .iter()
             .map(|to| (self::id(to), self.fresh(), self.number()))
             .collect();
-        let current = if self.prng.one_in(10) {
-            Digest([2; 32])
-        } else {
-            SHOWN
-        };
+        let own = deal.as_ref().map_or(FIRST, Deal::digest);
+        let current = if self.prng.one_in(10) { OTHER } else { own };
         let ruling = (!self.prng.one_in(20)).then(|| (Some(current), self.number()));
         let request = Request {
             context,
@@ -184,15 +184,19 @@ impl World {
             turn.calls.insert(*call, (*operation, open));
         }
         let calls = turn.calls.clone();
+        let about = drawn.correlation.as_deref();
+        let about = about.and_then(|envelope| self.books.deal_of(envelope));
+        let shown = about.map_or(FIRST, |id| self.books.deals[&id].digest());
         let decided = request.ruling.map(|(current, ruling)| Decided {
             by: from.clone(),
             ruling,
             outside: None,
             token: drawn.token.clone(),
-            same: current == Some(SHOWN),
+            digests: Some((shown, current)),
             withdraws: false,
             approves: true,
             extends: false,
+            amends: None,
             fulfilment: Some(drawn.id.clone()),
             requested: true,
             named: drawn.to.iter().map(|to| id(to)).collect(),

@@ -12,7 +12,10 @@ use crate::{
 };
 
 /// The digest of a proposed request as reviewers see it.
-pub(crate) const SHOWN: Digest = Digest([1; 32]);
+/// The digest of a proposal that was never amended.
+pub(crate) const FIRST: Digest = Digest([1; 32]);
+/// The digest of no proposal.
+pub(crate) const OTHER: Digest = Digest([255; 32]);
 
 impl World {
     /// The cause for which the topic does not accept one more proposal under this envelope.
@@ -188,12 +191,13 @@ pub(crate) fn terms(deal: &Deal) -> Terms {
         context: deal.own.as_deref().map(Into::into),
         to: deal.to.clone().into(),
         envelope: deal.envelope.as_str().into(),
-        digest: SHOWN,
+        digest: deal.digest(),
         expires_ms: deal.expires_ms,
         expires_wall_ms: deal.expires_wall_ms,
         bytes: deal.bytes(),
         approvals: deal.approvals,
         extensions: deal.extensions,
+        amendments: deal.amendments,
     }
 }
 
@@ -215,6 +219,7 @@ pub(crate) fn blank(
     let approvals = [1, 1, 2, 1, 3, 2][usize::try_from(content % 6).unwrap()];
     let counted = Vec::new();
     let (extensions, extended, warn_ms) = <_>::default();
+    let (amendments, amended) = <_>::default();
     let runs = 0;
     let runs_own = 0;
     Deal {
@@ -234,6 +239,8 @@ pub(crate) fn blank(
         counted,
         extensions,
         extended,
+        amendments,
+        amended,
         warn_ms,
         proposed,
         approved,

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::{Capabilities, LinkId, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Decision, Intent};
 
 use crate::{
     books::{
-        deals::{Deal, Written},
+        deals::{Deal, Written, bytes_of},
         envelopes::{Envelope, Fate},
         limits::LIMITS,
         unpublished::Unpublished,
     },
-    draw::held::{SHOWN, blank, terms},
+    draw::held::{FIRST, OTHER, blank, terms},
     names::{CALLERS, NAMES, SERVERS, id},
-    numbers::{Effect, Event},
+    numbers::{Amended, Effect, Event},
     turn::{Decided, Turn},
     world::World,
 };
@@ -277,7 +277,7 @@ impl World {
         let proposal = self.any_deal(|deal| {
             let counted = matches!(
                 deal.writing,
-                Some(Written::Counted(_) | Written::Extended { .. })
+                Some(Written::Counted(_) | Written::Extended { .. } | Written::Amended { .. })
             );
             deal.writing.is_none() || deal.durable.is_empty() || counted
         });
@@ -317,7 +317,7 @@ impl World {
         let effects = self.live(
             Event::Describe {
                 proposal,
-                digest: SHOWN,
+                digest: self.books.deals.get(&proposal).map_or(FIRST, Deal::digest),
                 content,
                 bytes,
             },
@@ -337,34 +337,36 @@ impl World {
         let by = proposer.filter(|_| self.prng.one_in(5)).unwrap_or(by);
         let full = Arc::new(Capabilities::full());
         let outside = outsider.then_some(&full).filter(|_| !self.prng.one_in(4));
-        let other = Digest([2; 32]);
-        let (decision, same) = match self.prng.below(9) {
-            _ if self.beside.one_in(8) => (Decision::Extend, true),
-            0..2 => (Decision::Reject { reason: Some("no") }, true),
-            2 => (Decision::Withdraw { reason: None }, true),
-            3 => (
-                Decision::Approve {
-                    shown: other,
-                    current: Some(SHOWN),
-                },
-                false,
-            ),
-            4 => (
-                Decision::Approve {
-                    shown: SHOWN,
-                    current: Some(other).filter(|_| self.prng.one_in(2)),
-                },
-                false,
-            ),
-            _ => (
-                Decision::Approve {
-                    shown: SHOWN,
-                    current: Some(SHOWN),
-                },
-                true,
-            ),
+        let own = self.books.deals.get(&proposal).map_or(FIRST, Deal::digest);
+        let decision = match self.prng.below(9) {
+            _ if self.beside.one_in(8) => Decision::Extend,
+            _ if self.beside.one_in(8) => Decision::Amend,
+            0..2 => Decision::Reject { reason: Some("no") },
+            2 => Decision::Withdraw { reason: None },
+            3 => Decision::Approve {
+                shown: OTHER,
+                current: Some(own),
+            },
+            4 => Decision::Approve {
+                shown: own,
+                current: Some(OTHER).filter(|_| self.prng.one_in(2)),
+            },
+            _ => Decision::Approve {
+                shown: own,
+                current: Some(own),
+            },
+        };
+        let by = if decision == Decision::Amend {
+            self.amends(proposal).unwrap_or(by)
+        } else {
+            by
+        };
+        let digests = match decision {
+            Decision::Approve { shown, current } => Some((shown, current)),
+            _ => None,
         };
         let ruling = self.number();
+        let amended = (decision == Decision::Amend).then(|| self.amended(proposal));
         let token = self.token();
         let approves = matches!(decision, Decision::Approve { .. });
         let fulfilment = (approves && self.prng.one_in(2)).then(|| format!("f{}", self.number()));
@@ -373,10 +375,11 @@ impl World {
             ruling,
             outside: outside.cloned(),
             token: token.clone(),
-            same,
+            digests,
             withdraws: matches!(decision, Decision::Withdraw { .. }),
             approves,
             extends: matches!(decision, Decision::Extend),
+            amends: amended.as_ref().map(|amended| amended.content),
             fulfilment: fulfilment.clone(),
             requested: false,
             named: Vec::new(),
@@ -395,7 +398,7 @@ impl World {
                 narrowing: token.as_ref(),
                 decision,
                 fulfilment,
-                amended: None,
+                amended,
                 ruling,
             },
             turn,
@@ -410,6 +413,23 @@ impl World {
         }
     }
 
+    /// The proposer of a proposal, mostly: no other participant may amend it.
+    fn amends(&mut self, proposal: OperationId) -> Option<ParticipantId> {
+        let proposer = self.books.deals.get(&proposal).map(|deal| deal.by.clone());
+        proposer.filter(|_| !self.beside.one_in(6))
+    }
+
+    /// Another version of a proposal.
+    fn amended(&mut self, proposal: OperationId) -> Amended {
+        let content = self.number();
+        let deal = self.books.deals.get(&proposal);
+        Amended {
+            digest: deal.map_or(FIRST, Deal::next_digest),
+            content,
+            bytes: bytes_of(content),
+        }
+    }
+
     /// A decision waits for the opening to be on disk; its participant may decide.
     pub(crate) fn queues(&mut self, proposal: OperationId, decided: Decided) {
         let deal = &self.books.deals[&proposal];
@@ -418,10 +438,14 @@ impl World {
                 && (deal.durable.is_empty() && deal.writing == Some(Written::Opened)
                     || matches!(
                         deal.writing,
-                        Some(Written::Counted(_) | Written::Extended { .. })
+                        Some(
+                            Written::Counted(_)
+                                | Written::Extended { .. }
+                                | Written::Amended { .. }
+                        )
                     ))
         );
-        let may = if decided.withdraws {
+        let may = if decided.withdraws || decided.amends.is_some() {
             decided.by == deal.by && self.books.is_in_scope(decided.token.as_ref(), deal)
         } else {
             decided.by != deal.by

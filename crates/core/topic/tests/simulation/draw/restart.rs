@@ -10,7 +10,7 @@ use crate::{
         envelopes::digest,
         tasks::{Stage, Task},
     },
-    draw::held::{SHOWN, terms},
+    draw::held::terms,
     numbers::{Event, Numbers},
     turn::Turn,
     world::World,
@@ -38,7 +38,7 @@ impl Books {
         assert!(!deal.proposed || !deal.durable.is_empty(), "{id} is lost");
         match deal.durable.last() {
             None => deal.gone = true,
-            Some(Written::Counted(_) | Written::Extended { .. }) => {
+            Some(Written::Counted(_) | Written::Extended { .. } | Written::Amended { .. }) => {
                 panic!("{id}: an approval is no decision")
             }
             Some(Written::Opened) => {
@@ -142,7 +142,7 @@ impl World {
                     .map(|one| CountedApproval {
                         by: one.by.clone(),
                         outside: None,
-                        shown: SHOWN,
+                        shown: deal.digest(),
                         note: None,
                     })
                     .collect();
@@ -292,6 +292,7 @@ fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
         Written::Opened
         | Written::Counted(_)
         | Written::Extended { .. }
+        | Written::Amended { .. }
         | Written::Decided { .. }
         | Written::Ended { .. } => None,
     });

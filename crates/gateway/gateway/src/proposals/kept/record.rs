@@ -15,6 +15,8 @@ pub enum ProposalRecord {
     ProposalApproved(ApprovalRecord),
     /// A reviewer gave more time to decide about a proposal.
     ProposalExtended(ExtensionRecord),
+    /// The proposer of a proposal replaced its arguments.
+    ProposalAmended(AmendmentRecord),
     /// A reviewer approved or rejected a proposal, or its proposer withdrew it.
     ProposalDecided(DecidedProposal),
     /// A proposal expired, or its operation completed or failed.
@@ -64,10 +66,17 @@ pub struct OpenedProposal {
     /// The number of participants that must approve it, if it is more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<usize>,
+    /// The number of times that the proposer replaced the arguments: `params` are the last.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub amendments: usize,
     /// Time of opening in Unix milliseconds.
     pub at_ms: u64,
     /// Time of expiry in Unix milliseconds.
     pub expires_ms: u64,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl OpenedProposal {
@@ -113,6 +122,20 @@ pub struct ExtensionRecord {
     pub by: String,
     /// Its expiry from now on, in Unix milliseconds.
     pub expires_ms: u64,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// Other arguments of a proposal, by its proposer: approvals of before are void.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AmendmentRecord {
+    /// Id of the proposal.
+    pub id: String,
+    /// The params that it has from now on, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// Digest of what reviewers see from now on.
+    pub digest: String,
     /// Time in Unix milliseconds.
     pub at_ms: u64,
 }

@@ -34,6 +34,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         reason: None,
         expires_wall_ms: 9,
         extensions: 0,
+        amendments: 0,
         approvals: 1,
         approved_by: Vec::new(),
         notes: Vec::new(),

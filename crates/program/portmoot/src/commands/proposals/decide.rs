@@ -34,6 +34,6 @@ pub(super) fn arguments_given(text: &str) -> Result<String, Failure> {
     if object {
         return Ok(text.to_owned());
     }
-    let failure = Failure::bad_argument("--arguments must be a JSON object");
-    Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
+    let failure = Failure::bad_argument("the arguments must be a JSON object");
+    Err(failure.hint(r#"for example '{"path":"/tmp/report"}'"#))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, approvals, claims, content, span};
+use ::chat::{ProposalDetails, amendments, approvals, claims, content, span};
 use json::visible;
 use platform::unix_ms;
 use serde_json::Value;
@@ -107,7 +107,12 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
         "pending" => {
             let left = span(proposal.expires_ms().saturating_sub(unix_ms()));
             let left = Some(format!("{left} left"));
-            let facts = [approvals(proposal), claims(proposal), left];
+            let facts = [
+                approvals(proposal),
+                amendments(proposal),
+                claims(proposal),
+                left,
+            ];
             let facts: Vec<String> = facts.into_iter().flatten().collect();
             format!("{act} is pending: {}", facts.join("; "))
         }

@@ -56,6 +56,7 @@ fn the_same_tools_answer_envelopes() {
             "reject_proposal",
             "claim_proposal",
             "extend_proposal",
+            "amend_proposal",
             "withdraw_proposal",
             "wait_for_proposal"
         ]

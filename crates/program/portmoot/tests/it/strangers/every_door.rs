@@ -220,6 +220,7 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("GET", "/api/v1/results/{id}", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/approve", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/claim", Unread(401)),
+    ("POST", "/api/v1/proposals/{id}/amend", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/extend", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/like", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/reject", Unread(401)),
