@@ -12,6 +12,7 @@ pub(crate) mod kept;
 pub(crate) mod locked_case;
 pub mod offers;
 pub(crate) mod recorded;
+pub mod shadow;
 pub mod shown;
 pub(crate) mod tighten;
 pub(crate) mod tool_facts;

@@ -122,7 +122,7 @@ impl Dispatch {
         });
         let (step, rule) = tighten::step_envelope(self, id, envelope, event, refused);
         let by_rule = step.verdict.as_ref();
-        let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_deref()));
+        let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_ref()));
         let (admitted, why) = match &step.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),

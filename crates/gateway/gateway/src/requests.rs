@@ -129,7 +129,7 @@ impl Dispatch {
         if let Some(verdict) = &step.verdict {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
-                Record(self).request(permit, call, verdict, rule.as_deref());
+                Record(self).request(permit, call, verdict, rule.as_ref());
             }
         }
         step.carry_out();

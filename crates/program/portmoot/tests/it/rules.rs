@@ -21,6 +21,7 @@ mod restarts;
 mod roads;
 mod servers;
 mod several;
+mod shadow;
 mod shown;
 mod spots;
 mod suspended;
