@@ -108,7 +108,7 @@ mod template;
 mod topic;
 mod view;
 
-pub use admission::{BuiltinTool, RequestWay};
+pub use admission::{BuiltinTool, RequestWay, admits_envelope};
 pub use audience::{Audience, Listener, Reach};
 pub use brakes::BRAKES_MAX;
 pub use catalog::{Route, UpstreamIndex};

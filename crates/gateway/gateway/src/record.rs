@@ -2,12 +2,13 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
 use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
-use topic::{Cause, CountedDecision, HeldFor, Verdict};
+use topic::{Cause, CountedDecision, HeldFor, RequestWay, Verdict};
 use wire::mcpx::Envelope;
 
 use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of, words_of_approvals};
 use crate::by_rule::tighten::RuleWords;
 use crate::proposals::kept::OpenedProposal;
+use crate::shadow_sets;
 use crate::violations::Violation;
 use crate::{
     call::Call,
@@ -95,6 +96,76 @@ impl<'d> Record<'d> {
             )
         };
         self.write(permit, &entry);
+    }
+
+    /// Capabilities in shadow would have decided a client's request to this server otherwise.
+    pub(crate) fn request_in_shadow(
+        self,
+        call: &Call,
+        to: &ParticipantId,
+        was: RequestWay,
+        why: &str,
+    ) {
+        let by = call.link.participant.id.as_str();
+        let entry = AuditEntry {
+            to: &[to.as_str()],
+            why: Some(why),
+            operation: Some(call.id),
+            ..self.entry(by, what_of(&call.request), Word::Shadow)
+        };
+        self.in_shadow(was, &entry);
+    }
+
+    /// Capabilities in shadow would have decided an envelope otherwise.
+    pub(crate) fn envelope_in_shadow(
+        self,
+        envelope: &Envelope,
+        to: &[&str],
+        was: RequestWay,
+        why: &str,
+    ) {
+        let entry = AuditEntry {
+            to,
+            why: Some(why),
+            ..self.entry(envelope.from(), envelope.kind(), Word::Shadow)
+        };
+        self.in_shadow(was, &entry);
+    }
+
+    /// Capabilities in shadow would not have been enough for a decision.
+    pub(crate) fn decision_in_shadow(
+        self,
+        id: OperationId,
+        opened: &OpenedProposal,
+        by: &ParticipantId,
+        why: &str,
+    ) {
+        let permit = self.0.audit.reserve_or_count();
+        let entry = AuditEntry {
+            why: Some(why),
+            ..self.entry(by.as_str(), PROPOSAL, Word::Shadow)
+        };
+        self.proposal(permit, id, opened, entry);
+    }
+
+    /// An entry about what would have been decided. That of a refused act costs its sender little, as
+    /// that itself.
+    fn in_shadow(self, was: RequestWay, entry: &AuditEntry<'_>) {
+        let permit = self.0.audit.reserve_or_count();
+        if was == RequestWay::Refused {
+            self.0.audit.write_counted(permit, entry);
+        } else {
+            permit.write(entry);
+        }
+    }
+
+    /// A decision of a participant about a proposal counts.
+    fn decided_by(self, proposal: &ProposalView, by: Option<&ParticipantId>) {
+        if self.0.shadow_sets.is_any()
+            && let Some(by) = by
+        {
+            shadow_sets::decision(self.0, proposal, by);
+        }
     }
 
     /// A call that was admitted, and is refused since.
@@ -293,6 +364,7 @@ impl<'d> Record<'d> {
             params: proposal.content.opened.params.as_deref(),
         };
         self.approval(proposal, approval);
+        self.decided_by(proposal, rule.is_none().then_some(by));
     }
 
     /// A proposal was approved.
@@ -313,6 +385,8 @@ impl<'d> Record<'d> {
             params,
         };
         self.approval(proposal, approval);
+        let by_hand = rule_of(proposal).is_none();
+        self.decided_by(proposal, proposal.decided_by.as_ref().filter(|_| by_hand));
     }
 
     /// What rules in shadow would have decided about a proposal, as the end of a text.
@@ -392,6 +466,9 @@ impl<'d> Record<'d> {
                 ..entry
             },
         );
+        if proposal.state == ProposalState::Rejected && rule.is_none() {
+            self.decided_by(proposal, proposal.decided_by.as_ref());
+        }
     }
 
     /// A decision that does not count.

@@ -22,6 +22,7 @@ mod roads;
 mod servers;
 mod several;
 mod shadow;
+mod shadow_sets;
 mod shown;
 mod spots;
 mod suspended;
