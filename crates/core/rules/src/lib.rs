@@ -115,7 +115,7 @@ pub use arguments::{
     ArgumentsError,
 };
 pub use bound::{RATE_MIN, USES_MIN, approved_share_permille, rate_of, uses_after};
-pub use call::RuledCall;
+pub use call::{CallStage, RuledCall};
 pub use candidate::{Acceptance, CandidateSort, GroupKey, RuleCandidate, SHADOW_DAY_MS, TERM_DAYS};
 pub use characters::{CharSet, CharsError, IDENTIFIER_CHARS_MAX, Shape};
 pub use conditions::{CONDITIONS_MAX, Conditions};
@@ -165,7 +165,7 @@ pub use replay::{PastCall, ReplayStanding, ReplayedCall, RuleReplay, replay};
 pub use rule::{
     CallRule, PROPOSERS_MAX, RuleDecision, RuleScope, TERM_MS_MAX, TERM_MS_MIN, TermError,
 };
-pub use rule_set::{CallStage, RuleAnswer, RuleExplanation, RuleSet, RuleSetError};
+pub use rule_set::{RuleAnswer, RuleExplanation, RuleSet, RuleSetError};
 pub use shadow::{
     NoShadowEnd, SHADOWS_KEPT, ShadowDecision, ShadowEnd, ShadowLook, ShadowMark, ShadowTally,
     ShadowTotals,

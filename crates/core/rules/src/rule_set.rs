@@ -4,22 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{KindRef, ParticipantId, REQUEST};
 
-use crate::call::RuledCall;
+use crate::call::{CallStage, RuledCall};
 use crate::judge::{ExplainedCheck, Judge, kept_value};
 use crate::name::RuleName;
 use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules, reads_back};
 use crate::rule::{CallRule, RuleDecision};
 use crate::shadow::ShadowLook;
 use crate::spent::{AnsweredCall, RuleCharge, Spent};
-
-/// Way in which a call came before the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CallStage {
-    /// Its sender may make it without approval. Only rules that reject or ask look at it.
-    Direct,
-    /// It waits for a decision.
-    Proposed,
-}
 
 /// The rule that decides a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -162,7 +162,7 @@ impl ShadowTally {
                 self.by_rules.saturating_add(self.left_by_rules),
                 "that rules decided",
             ),
-            (self.undecided, "that nobody decided"),
+            (self.undecided, "that were left undecided"),
         ];
         let others = others.into_iter().filter(|(count, _)| *count > 0);
         words.extend(others.map(|(count, what)| format!("{count} {what}")));

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 use model::{Latest, OperationId, ParticipantId};
 
+use crate::call::CallStage;
 use crate::constant::Constant;
 use crate::decimal::Decimal;
 use crate::guards::AfterGuard;
 use crate::name::{RuleId, RuleName};
 use crate::pointer::Pointer;
 use crate::rule::RuleDecision;
-use crate::rule_set::CallStage;
 use crate::shadow::{ShadowDecision, ShadowEnd, ShadowMark, ShadowTally, ShadowTotals};
 use crate::spot::{SpotEnd, SpotTally, SpotTotals, is_spot_check};
 use crate::window::RuleWindow;

@@ -354,6 +354,14 @@ mod tests {
     }
 
     #[test]
+    fn capabilities_alone_admit_an_envelope_by_kind_and_addressees() {
+        let granted = Capabilities::parse(["chat", PAUSE]).unwrap();
+        let admits = |kind| admits_envelope(&granted, kind, &["ann"]);
+        assert!(admits("chat") && admits(PAUSE) && admits(RESUME));
+        assert!(!admits("mcp/request:tools/call:a") && !admits("no kind"));
+    }
+
+    #[test]
     fn verdicts() {
         let granted = Capabilities::parse([
             "mcp/request:tools/call:a*",

@@ -15,7 +15,7 @@ use axum::{Json, http::request::Parts};
 use model::OperationId;
 
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::rules::may_see;
+use crate::seen_rules::may_see;
 use crate::state::{Api, Body, Caller};
 
 /// The proposals that the caller may see: its own, and those whose request it could make.

@@ -15,6 +15,7 @@ use wire::time::{read_rfc3339, rfc3339};
 
 use crate::error::{ApiResult, Problem};
 use crate::proposals::Review;
+use crate::seen_rules::may_see;
 use crate::state::{Api, Body, Caller, blocking};
 
 /// The name by which faults of rules that came over the API name their place.
@@ -139,16 +140,6 @@ pub(crate) async fn explain(
         server: of_call.and_then(|one| Some(one.server?.to_string())),
         rules: seen.map(Reason::of).collect(),
     }))
-}
-
-/// Whether a caller, with its capabilities in the topic, may see a rule. Its own rule it may see
-/// whatever it may do itself by now, as far as its token is good for what the rule decides.
-pub(crate) fn may_see(caller: &Participant, rule: &CallRule) -> bool {
-    if rule.author != caller.id {
-        return rule.is_within(&caller.capabilities);
-    }
-    let narrowing = caller.narrowing();
-    narrowing.is_none_or(|narrowing| rule.is_within(&narrowing.to))
 }
 
 /// A rule of a topic.

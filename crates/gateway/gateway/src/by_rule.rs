@@ -13,6 +13,7 @@ pub(crate) mod locked_case;
 pub mod offers;
 pub(crate) mod recorded;
 pub mod shadow;
+pub(crate) mod shadowed_case;
 pub mod shown;
 pub(crate) mod tighten;
 pub(crate) mod tool_facts;

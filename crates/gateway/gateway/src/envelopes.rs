@@ -23,7 +23,7 @@ use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{by_rule::tighten, record::Record, record::why_of, shadow_sets, violations::Violation};
+use crate::{by_rule::tighten, record::Record, record::why_of, shadow_acts, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -143,7 +143,7 @@ impl Dispatch {
         if self.shadow_sets.is_any()
             && let Some(verdict) = &step.verdict
         {
-            shadow_sets::envelope(self, id, by.narrowing(), envelope, &to, verdict);
+            shadow_acts::envelope(self, id, by.narrowing(), envelope, &to, verdict);
         }
         Ok(step)
     }

@@ -5,10 +5,10 @@ use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, CountedDecision, HeldFor, RequestWay, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of, words_of_approvals};
-use crate::by_rule::tighten::RuleWords;
+use crate::by_rule::decided_by::{
+    AuthoredRule, RuleWords, code_of, decider, rule_of, words_of_approvals,
+};
 use crate::proposals::kept::OpenedProposal;
-use crate::shadow_sets;
 use crate::violations::Violation;
 use crate::{
     call::Call,
@@ -156,15 +156,6 @@ impl<'d> Record<'d> {
             self.0.audit.write_counted(permit, entry);
         } else {
             permit.write(entry);
-        }
-    }
-
-    /// A decision of a participant about a proposal counts.
-    fn decided_by(self, proposal: &ProposalView, by: Option<&ParticipantId>) {
-        if self.0.shadow_sets.is_any()
-            && let Some(by) = by
-        {
-            shadow_sets::decision(self.0, proposal, by);
         }
     }
 
@@ -364,7 +355,6 @@ impl<'d> Record<'d> {
             params: proposal.content.opened.params.as_deref(),
         };
         self.approval(proposal, approval);
-        self.decided_by(proposal, rule.is_none().then_some(by));
     }
 
     /// A proposal was approved.
@@ -385,8 +375,6 @@ impl<'d> Record<'d> {
             params,
         };
         self.approval(proposal, approval);
-        let by_hand = rule_of(proposal).is_none();
-        self.decided_by(proposal, proposal.decided_by.as_ref().filter(|_| by_hand));
     }
 
     /// What rules in shadow would have decided about a proposal, as the end of a text.
@@ -466,9 +454,6 @@ impl<'d> Record<'d> {
                 ..entry
             },
         );
-        if proposal.state == ProposalState::Rejected && rule.is_none() {
-            self.decided_by(proposal, proposal.decided_by.as_ref());
-        }
     }
 
     /// A decision that does not count.

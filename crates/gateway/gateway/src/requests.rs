@@ -21,7 +21,7 @@ use crate::work::Work;
 use store::recorder::RecordPermit;
 
 use crate::dispatch::{Dispatch, Refused};
-use crate::{called_tool, record::Record, results, sending, shadow_sets, skills, tasks};
+use crate::{called_tool, record::Record, results, sending, shadow_acts, skills, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -133,7 +133,7 @@ impl Dispatch {
             }
             // What its caller comes back to was looked at before.
             if self.shadow_sets.is_any() && is_recorded && !comes_back {
-                shadow_sets::request(self, call, target, by.narrowing(), verdict);
+                shadow_acts::request(self, call, target, by.narrowing(), verdict);
             }
         }
         step.carry_out();

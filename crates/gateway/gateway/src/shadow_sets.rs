@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::{Capabilities, Narrowing, OperationId, ParticipantId};
+use model::{Capabilities, Narrowing, ParticipantId};
 use platform::Mutex;
-use topic::{Cause, HeldFor, PublicTarget, RequestWay, Verdict, admits_envelope};
-use wire::mcpx::Envelope;
+use topic::RequestWay;
 
-use crate::call::Call;
-use crate::dispatch::{Dispatch, StandingOf};
-use crate::live::ProposalView;
-use crate::record::Record;
+/// The capabilities in shadow of a participant in a topic now; `None` if it has none.
+pub type ShadowSetOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
 
 /// The capabilities in shadow of the participants of a topic.
 #[derive(Default)]
@@ -21,7 +18,7 @@ pub(crate) struct ShadowSets {
     /// Whether there are any: without, no act is looked at.
     is_any: AtomicBool,
     /// Those of a participant in the topic now, with what is granted to it.
-    now: OnceLock<StandingOf>,
+    now: OnceLock<ShadowSetOf>,
     state: Mutex<ShadowState>,
 }
 
@@ -72,15 +69,6 @@ impl WouldCounts {
     }
 }
 
-/// The way that an act would have gone, in the words of records.
-pub(crate) fn would_have(way: RequestWay) -> &'static str {
-    match way {
-        RequestWay::Made => "would have been allowed",
-        RequestWay::Held => "would have become a proposal",
-        RequestWay::Refused => "would have been refused",
-    }
-}
-
 impl ShadowSets {
     /// Whether there are any.
     pub(crate) fn is_any(&self) -> bool {
@@ -88,7 +76,7 @@ impl ShadowSets {
     }
 
     /// Those of a participant now, as far as an access token with this narrowing is good for them.
-    fn of(
+    pub(crate) fn of(
         &self,
         participant: &ParticipantId,
         narrowing: Option<&Narrowing>,
@@ -100,132 +88,34 @@ impl ShadowSets {
         })
     }
 
-    fn count(&self, participant: &ParticipantId, would: Option<RequestWay>) {
+    pub(crate) fn count(&self, participant: &ParticipantId, would: Option<RequestWay>) {
         let mut state = self.state.lock();
         let counts = state.counts.entry(participant.clone()).or_default();
         counts.take(would);
     }
-}
 
-impl Dispatch {
-    /// Has capabilities in shadow be asked for here, once.
-    pub fn ask_shadow_sets(&self, now: StandingOf) {
-        let _ = self.shadow_sets.now.set(now);
+    /// Asks for them here, from now on.
+    pub(crate) fn ask(&self, now: ShadowSetOf) {
+        let _ = self.now.set(now);
     }
 
-    /// Takes over the configured capabilities in shadow. What was counted of one that has changed
-    /// begins anew.
-    pub fn put_shadow_sets(&self, written: BTreeMap<ParticipantId, Arc<Capabilities>>) {
-        let sets = &self.shadow_sets;
-        let mut state = sets.state.lock();
+    /// Takes over the configured ones. What was counted of one that has changed begins anew.
+    pub(crate) fn put(&self, written: BTreeMap<ParticipantId, Arc<Capabilities>>) {
+        let mut state = self.state.lock();
         let ShadowState {
             written: before,
             counts,
         } = &mut *state;
         counts.retain(|id, _| before.get(id) == written.get(id));
-        sets.is_any.store(!written.is_empty(), Ordering::Relaxed);
+        self.is_any.store(!written.is_empty(), Ordering::Relaxed);
         *before = written;
     }
 
-    /// What the capabilities in shadow of a participant would have decided otherwise here; `None` if it
-    /// has none.
-    pub fn would_counts(&self, participant: &ParticipantId) -> Option<WouldCounts> {
-        let state = self.shadow_sets.state.lock();
+    /// The counts of a participant; `None` if it has no set.
+    pub(crate) fn counts_of(&self, participant: &ParticipantId) -> Option<WouldCounts> {
+        let state = self.state.lock();
         let counts = || state.counts.get(participant).copied().unwrap_or_default();
         state.written.contains_key(participant).then(counts)
-    }
-
-    /// The capabilities in shadow of a participant here, with what is granted to it.
-    pub fn shadow_set_of(&self, participant: &ParticipantId) -> Option<Arc<Capabilities>> {
-        self.shadow_sets.of(participant, None)
-    }
-}
-
-/// The way that the capabilities of its sender gave an act; `None` if something else decided it.
-fn way_by_capabilities(verdict: &Verdict) -> Option<RequestWay> {
-    match verdict {
-        Verdict::Admitted { .. } => Some(RequestWay::Made),
-        Verdict::Held { .. } => Some(RequestWay::Held),
-        Verdict::Refused(Cause::NotAdmitted) => Some(RequestWay::Refused),
-        Verdict::Refused(_) => None,
-    }
-}
-
-/// Looks at a client's request for a target, after its verdict.
-pub(crate) fn request(
-    dispatch: &Dispatch,
-    call: &Call,
-    target: Option<PublicTarget<'_>>,
-    narrowing: Option<&Narrowing>,
-    verdict: &Verdict,
-) {
-    let sets = &dispatch.shadow_sets;
-    let by = &call.link.participant.id;
-    let (Some(was), Some(set)) = (way_by_capabilities(verdict), sets.of(by, narrowing)) else {
-        return;
-    };
-    let method = &call.request.method;
-    let destination = dispatch.with(|topic| topic.destination(call.link.id, method, target));
-    let Some(destination) = destination else {
-        return;
-    };
-    let Some(way) = destination.way(&set, method.as_str()) else {
-        return;
-    };
-    // What a rule or a pause holds its sender could make, and would be held all the same.
-    let is_held_anyway = way == RequestWay::Made
-        && matches!(verdict, Verdict::Held { why, .. } if *why != HeldFor::Capability);
-    let would = (way != was && !is_held_anyway).then_some(way);
-    sets.count(by, would);
-    if let Some(way) = would {
-        Record(dispatch).request_in_shadow(call, &destination.to, was, would_have(way));
-    }
-}
-
-/// Looks at an envelope, after its verdict.
-pub(crate) fn envelope(
-    dispatch: &Dispatch,
-    by: &ParticipantId,
-    narrowing: Option<&Narrowing>,
-    envelope: &Envelope,
-    to: &[&str],
-    verdict: &Verdict,
-) {
-    let sets = &dispatch.shadow_sets;
-    let (Some(was), Some(set)) = (way_by_capabilities(verdict), sets.of(by, narrowing)) else {
-        return;
-    };
-    let way = if admits_envelope(&set, envelope.kind(), to) {
-        RequestWay::Made
-    } else {
-        RequestWay::Refused
-    };
-    // Nothing holds an envelope.
-    let would = (way != was && was != RequestWay::Held).then_some(way);
-    sets.count(by, would);
-    if let Some(way) = would {
-        Record(dispatch).envelope_in_shadow(envelope, to, was, would_have(way));
-    }
-}
-
-/// Looks at a decision of a participant about another one's proposal, which counts.
-pub(crate) fn decision(dispatch: &Dispatch, proposal: &ProposalView, by: &ParticipantId) {
-    let sets = &dispatch.shadow_sets;
-    let opened = &proposal.content.opened;
-    let (Some(set), Some(target)) = (sets.of(by, None), &opened.context) else {
-        return;
-    };
-    let to = opened.to.iter();
-    let to: Vec<ParticipantId> = to.filter_map(|to| ParticipantId::new(to).ok()).collect();
-    let may = dispatch.with(|topic| {
-        let mut all = to.iter();
-        all.all(|to| topic.covers_request(&set, &opened.method, target, to))
-    });
-    sets.count(by, (!may).then_some(RequestWay::Refused));
-    if !may {
-        let operation: OperationId = proposal.id;
-        let why = would_have(RequestWay::Refused);
-        Record(dispatch).decision_in_shadow(operation, opened, by, why);
     }
 }
 

@@ -184,7 +184,7 @@ fn looks_are_counted_once_by_what_became_of_the_proposal() {
     assert_eq!(tally, expected);
     assert_eq!(
         tally.words(RuleDecision::Approve),
-        "would have answered 6 of 7 proposals, 2 of them otherwise than people, 1 that rules decided, 1 that nobody decided"
+        "would have answered 6 of 7 proposals, 2 of them otherwise than people, 1 that rules decided, 1 that were left undecided"
     );
     assert_eq!(tally.otherwise(RuleDecision::Reject), 2);
     assert!(spent.is_shadowed(OperationId(9)) && !spent.is_shadowed(OperationId(1)));

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use model::OperationId;
 
 use super::{OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals, ShadowedCall};
-use crate::rule_set::CallStage;
+use crate::call::CallStage;
 use crate::shadow::{ShadowLooks, ShadowMark};
 use crate::spot::{SpotCause, SpotChecks};
 use crate::window::DAY_MS;

@@ -22,7 +22,7 @@ pub(crate) use record::{
     AcceptedRule, DismissedOffer, EndedRule, EndedUse, LearnedText, ReturnedUse, RuleRecord,
     SuspendedRule,
 };
-pub(crate) use shadow::{ShadowEnded, Shadowed};
+pub(crate) use shadow::ShadowEnded;
 pub(crate) use spot::{CheckedSpot, SpotSeed, SpottedCall};
 
 /// The latest version of a rule that was in force.

@@ -23,7 +23,7 @@ use self::counted::CountedRequest;
 use self::params::kind_of;
 use self::readings::{ReadRequest, Readings};
 use self::sent::Sent;
-use super::decided_by::AuthoredRule;
+use super::decided_by::{AuthoredRule, RuleWords};
 use super::desk::DeskState;
 use super::locked_case::{Hindrance, LockedAuthors, authors_of};
 use super::shadow::WouldHave;
@@ -33,14 +33,6 @@ use crate::live::{Event, Live, Topic};
 
 /// The most looks at a request. If something came between each time, people decide.
 const LOOKS_MAX: usize = 8;
-
-/// Words of records about rules before a request.
-pub(crate) enum RuleWords {
-    /// Of the rule that takes something of it.
-    Takes(String),
-    /// Of those in shadow that would have taken something of one that runs.
-    Would(String),
-}
 
 /// Steps the topic with the request of a call. Returns what records say of rules before it.
 pub(crate) fn step_request<'d>(
@@ -251,6 +243,50 @@ fn judge<'d>(
     (topic, Judged::Taken(Taken::unread()))
 }
 
+/// The rules that a request is looked at for.
+struct Judging<'s> {
+    /// Sets of those that may take something of it.
+    sets: &'s [&'s RuleSet],
+    /// The set of those in shadow, if they look too.
+    shadows: Option<&'s RuleSet>,
+}
+
+impl Judging<'_> {
+    /// The destinations of a request about which there are rules.
+    ///
+    /// # Errors
+    /// The judgement of one of which it cannot be said what it names.
+    fn destinations(
+        &self,
+        asked: &Asked<'_>,
+        topic: &Topic,
+    ) -> Result<Vec<RequestDestination>, Judged> {
+        let mut destinations = asked.destinations(topic, self.sets);
+        let is_of = |at: &RequestDestination, is_meant: &dyn Fn(KindRef<'_>) -> bool| {
+            kind_of(asked.method(), at.own.as_deref()).is_some_and(is_meant)
+        };
+        if asked.is_of_unknown_target() {
+            let tightens = |at: &RequestDestination| is_of(at, &|kind| self.tightens(kind));
+            return Err(if destinations.iter().any(tightens) {
+                Judged::Taken(Taken::unread())
+            } else {
+                Judged::Left(CountedRequest::default())
+            });
+        }
+        let is_meant = |kind: KindRef<'_>| self.tightens(kind) || self.shadows(kind);
+        destinations.retain(|at| is_of(at, &is_meant));
+        Ok(destinations)
+    }
+
+    fn tightens(&self, kind: KindRef<'_>) -> bool {
+        self.sets.iter().any(|set| set.tightens_kind(kind))
+    }
+
+    fn shadows(&self, kind: KindRef<'_>) -> bool {
+        self.shadows.is_some_and(|set| set.shadows_direct(kind))
+    }
+}
+
 /// Looks at a request, while topic and desk are locked.
 fn look(
     dispatch: &Dispatch,
@@ -261,27 +297,19 @@ fn look(
 ) -> Look {
     let state = dispatch.rules.lock();
     let is_paused = dispatch.rules.is_paused();
-    let with_shadows = with_shadows && !is_paused;
     let sets: &[&RuleSet] = if is_paused {
         &[&state.set, &state.coming]
     } else {
         &[&state.set]
     };
-    let mut destinations = asked.destinations(topic, sets);
-    let is_of = |at: &RequestDestination, is_meant: &dyn Fn(KindRef<'_>) -> bool| {
-        kind_of(asked.method(), at.own.as_deref()).is_some_and(is_meant)
+    let judging = Judging {
+        sets,
+        shadows: (with_shadows && !is_paused).then_some(&state.set),
     };
-    let tightens = |kind: KindRef<'_>| sets.iter().any(|set| set.tightens_kind(kind));
-    let shadows = |kind: KindRef<'_>| with_shadows && state.set.shadows_direct(kind);
-    if asked.is_of_unknown_target() {
-        let is_taken = destinations.iter().any(|at| is_of(at, &tightens));
-        return Look::Judged(if is_taken {
-            Judged::Taken(Taken::unread())
-        } else {
-            Judged::Left(CountedRequest::default())
-        });
-    }
-    destinations.retain(|at| is_of(at, &|kind| tightens(kind) || shadows(kind)));
+    let destinations = match judging.destinations(asked, topic) {
+        Ok(destinations) => destinations,
+        Err(judged) => return Look::Judged(judged),
+    };
     let case = DirectCase {
         asked,
         state: &state,
@@ -314,7 +342,7 @@ fn look(
             let twice = counted.add(dispatch, charges, &state)?;
             Some(Taken::ask(twice))
         });
-        if taken.is_none() && with_shadows {
+        if taken.is_none() && judging.shadows.is_some() {
             let Ok(looks) = case.shadows(&call, request) else {
                 return Look::AuthorsUnread(at.own.clone());
             };

@@ -6,6 +6,7 @@ use rules::{
 };
 
 use super::record::{CarriedRule, ChargedRule};
+use super::shadow::Shadowed;
 use super::*;
 
 fn accepted(rule: &str, digest: u8) -> RuleRecord {

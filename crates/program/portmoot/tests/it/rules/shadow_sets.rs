@@ -24,12 +24,12 @@ impl Bank {
         let more = format!("{table}shadow_capabilities = {set}\n");
         self.change(&table, &more);
         until("it has a set in shadow", || {
-            self.would(who).is_object().then_some(())
+            self.in_shadow(who).is_object().then_some(())
         });
     }
 
     /// What the set in shadow of a participant would have decided.
-    fn would(&self, who: &str) -> Value {
+    fn in_shadow(&self, who: &str) -> Value {
         let can = self.api("GET", &format!("participants/{who}/can"), "");
         can["topics"][0]["shadow"].clone()
     }
@@ -38,7 +38,7 @@ impl Bank {
     #[track_caller]
     fn counts(&self, who: &str, counts: [u64; 4]) {
         until(&format!("{who} {counts:?}"), || {
-            let would = self.would(who);
+            let would = self.in_shadow(who);
             let now =
                 ["acts", "refused", "held", "allowed"].map(|key| would[key].as_u64().unwrap());
             (now == counts).then_some(())
@@ -106,7 +106,7 @@ fn without_capabilities_in_shadow_nothing_is_recorded_of_them() {
     bank.shadows("dave", "[\"chat\"]");
     pays_directly(&bank, 10);
     bank.asks(11);
-    assert_eq!(bank.would("payer"), Value::Null);
+    assert_eq!(bank.in_shadow("payer"), Value::Null);
     let log = AuditLog(&bank.home);
     log.has("payer", CALL, "admitted", "");
     assert!(log.entries(&["--verdict", "shadow"]).is_empty());

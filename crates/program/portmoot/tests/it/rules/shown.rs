@@ -133,7 +133,8 @@ fn the_page_on_rules_shows_what_the_program_prints() {
     let listed = bank.portmoot(&["rules", "ls"], 0);
     bank.reject(&proposal);
     call.rest();
-    let [explain, ls, replay, _, _, _, _, _, _, _, _] = blocks_of(&page, "console").try_into().unwrap();
+    let [explain, ls, replay, _, _, _, _, _, _, _, _] =
+        blocks_of(&page, "console").try_into().unwrap();
     // Days and hours differ.
     let plain = |text: &str| -> Vec<String> {
         let text = text
