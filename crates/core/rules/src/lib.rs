@@ -72,6 +72,7 @@ mod bound;
 mod call;
 mod candidate;
 mod characters;
+mod charge;
 mod conditions;
 mod constant;
 mod decimal;
@@ -118,6 +119,7 @@ pub use bound::{RATE_MIN, USES_MIN, approved_share_permille, rate_of, uses_after
 pub use call::{CallStage, RuledCall};
 pub use candidate::{Acceptance, CandidateSort, GroupKey, RuleCandidate, SHADOW_DAY_MS, TERM_DAYS};
 pub use characters::{CharSet, CharsError, IDENTIFIER_CHARS_MAX, Shape};
+pub use charge::{OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals, ShadowedCall};
 pub use conditions::{CONDITIONS_MAX, Conditions};
 pub use constant::{CONSTANT_BYTES_MAX, Constant, ConstantError, ValueType};
 pub use decimal::{Decimal, NUMBER_DIGITS_MAX, SpelledNumber};
@@ -170,10 +172,7 @@ pub use shadow::{
     NoShadowEnd, SHADOWS_KEPT, ShadowDecision, ShadowEnd, ShadowLook, ShadowMark, ShadowTally,
     ShadowTotals,
 };
-pub use spent::{
-    ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals,
-    ShadowedCall, Spent, SpentEvent,
-};
+pub use spent::{ANSWERED_CALLS_MAX, AnsweredCall, Spent, SpentEvent};
 pub use spot::{
     CHECKS_KEPT, NoSpotEnd, OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, SpotEnd, SpotTally,
     SpotTotals, is_spot_check,

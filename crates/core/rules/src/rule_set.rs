@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{KindRef, ParticipantId, REQUEST};
 
 use crate::call::{CallStage, RuledCall};
+use crate::charge::RuleCharge;
 use crate::judge::{ExplainedCheck, Judge, kept_value};
 use crate::name::RuleName;
 use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules, reads_back};
 use crate::rule::{CallRule, RuleDecision};
 use crate::shadow::ShadowLook;
-use crate::spent::{AnsweredCall, RuleCharge, Spent};
+use crate::spent::{AnsweredCall, Spent};
 
 /// The rule that decides a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,48 +12,21 @@ use std::collections::BTreeMap;
 
 use model::{Latest, OperationId, ParticipantId};
 
-use crate::call::CallStage;
+use crate::charge::{RuleCharge, RuleTotals, ShadowedCall};
 use crate::constant::Constant;
-use crate::decimal::Decimal;
 use crate::guards::AfterGuard;
 use crate::name::{RuleId, RuleName};
 use crate::pointer::Pointer;
-use crate::rule::RuleDecision;
-use crate::shadow::{ShadowDecision, ShadowEnd, ShadowMark, ShadowTally, ShadowTotals};
-use crate::spot::{SpotEnd, SpotTally, SpotTotals, is_spot_check};
+use crate::shadow::{ShadowDecision, ShadowEnd, ShadowMark, ShadowTally};
+use crate::spot::{SpotEnd, SpotTally, is_spot_check};
 use crate::window::RuleWindow;
 use of_rule::RuleSpent;
 
-/// The most calls that are kept for one rule. One that has as many in its windows counts as full:
-/// its guards are broken.
-pub const RULE_CHARGES_MAX: usize = 10_000;
 /// The most answered calls that are kept for guards that ask for an earlier call. The proposer that has
 /// most of them loses its oldest, so that none drives out those of others.
 pub const ANSWERED_CALLS_MAX: usize = 10_000;
-/// The last uses that are looked at for failures.
-pub const OUTCOMES_KEPT: usize = 10;
 /// The least time that an answered call is kept.
 const ANSWERED_MS: u64 = crate::window::WINDOW_MS_MAX;
-
-/// A call that a rule counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleCharge {
-    /// The rule that counts it.
-    pub rule: RuleName,
-    /// The call.
-    pub operation: OperationId,
-    /// When it was decided, in milliseconds since 1970.
-    pub at_ms: u64,
-    /// Whether the rule decided it, which takes one use of its budget.
-    pub is_use: bool,
-    /// The members that the rule sums, each with its value.
-    pub amounts: Vec<(Pointer, Decimal)>,
-    /// The members by which the rule counts, each with its value as a careless reader takes it:
-    /// another case or spelling is no other value.
-    pub values: Vec<(Pointer, Box<str>)>,
-    /// The time that it must be kept, in milliseconds.
-    pub keep_ms: u64,
-}
 
 /// A call that was answered without an error, for guards that ask for an earlier call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,19 +45,6 @@ pub struct AnsweredCall {
     pub values: Vec<(Pointer, Constant)>,
     /// When it was answered, in milliseconds since 1970.
     pub at_ms: u64,
-}
-
-/// A look of a rule in shadow.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShadowedCall {
-    /// The rule.
-    pub rule: RuleName,
-    /// The proposal or call.
-    pub operation: OperationId,
-    /// Whether it is a proposal, or a call that ran without an approval.
-    pub stage: CallStage,
-    /// The decision that the rule would have made, if it would have made one.
-    pub decision: Option<RuleDecision>,
 }
 
 /// A change of what rules have spent.
@@ -129,29 +89,6 @@ pub enum SpentEvent {
     },
     /// A rule's totals, after its charges, in a journal that dropped older events.
     Carried(RuleTotals),
-}
-
-/// The totals of one rule that its kept charges do not show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleTotals {
-    /// The rule, and its latest version.
-    pub rule: RuleName,
-    /// The uses of that version.
-    pub uses: u32,
-    /// As [`Spent::draws`].
-    pub draws: u32,
-    /// When it was last used, in milliseconds since 1970.
-    pub last_use_ms: Option<u64>,
-    /// The last uses that are over, the latest last, each with whether it failed.
-    pub outcomes: Vec<(OperationId, bool)>,
-    /// Its spot checks.
-    pub checks: SpotTotals,
-    /// Its looks in shadow.
-    pub shadow: ShadowTotals,
-    /// As [`Spent::is_full`]: the end of that, in milliseconds since 1970.
-    pub full_until_ms: u64,
-    /// The latest time that was seen, in milliseconds since 1970.
-    pub latest_ms: u64,
 }
 
 /// The spending of all rules.

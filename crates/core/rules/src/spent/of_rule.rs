@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use model::OperationId;
 
-use super::{OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals, ShadowedCall};
 use crate::call::CallStage;
+use crate::charge::{OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals, ShadowedCall};
 use crate::shadow::{ShadowLooks, ShadowMark};
 use crate::spot::{SpotCause, SpotChecks};
 use crate::window::DAY_MS;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::charge::RULE_CHARGES_MAX;
 use crate::window::DAY_MS;
 
 fn charge(version: u32, operation: u128, at_ms: u64) -> RuleCharge {
