@@ -82,7 +82,9 @@ async def by_rules(rules: portmoot.RuleSet, me: portmoot.Participant, proposal: 
     call = portmoot.RuledCall.of(proposal, at_ms=now_ms(), definition=definition, server=server)
     if call is None:
         return Outcome("left to people", more=("it is not for one participant",))
-    answer = rules.decide(call)
+    answer, would = rules.decide(call), rules.would_decide(call)
+    rules.note(call, would)
+    beside = tuple(f"{one.name} is in shadow, and would have decided it ({one.decision})" for one in would)
     if answer and answer.decision == "approve":
         # Before it runs, so that two at once cannot both have the last use.
         rules.charge(call, answer)
@@ -91,10 +93,10 @@ async def by_rules(rules: portmoot.RuleSet, me: portmoot.Participant, proposal: 
             rules.returned(call.operation)
         if outcome.has_succeeded:
             rules.answered(call, now_ms())
-        return Outcome(f"by {answer.name}: {outcome.said}", outcome.is_decided)
+        return Outcome(f"by {answer.name}: {outcome.said}", outcome.is_decided, more=beside)
     if answer and answer.decision == "reject":
         outcome = await reject(proposal, answer.rule.sentence)
-        return Outcome(f"by {answer.name}: {outcome.said}", outcome.is_decided)
+        return Outcome(f"by {answer.name}: {outcome.said}", outcome.is_decided, more=beside)
     why = [line for explained in rules.explain(call) for line in str(explained).split("\n")]
     return Outcome("left to people", more=(f'definition = "{definition}"', f'server = "{server}"', *why))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portmoot import RuledCall, RuleFileError, RuleSet
+from portmoot import RuleAnswer, RuledCall, RuleFileError, RuleSet
 from portmoot._rules.parse import parse_rules
 
 VECTORS = Path(__file__).parents[3] / "crates/core/rules/vectors"
@@ -50,19 +50,25 @@ def test_files_of_rules_read_as_the_vectors_say(case: dict[str, Any]) -> None:
     assert found == case["expect"]
 
 
+def said(answer: RuleAnswer) -> dict[str, Any]:
+    return {"rule": answer.name, "decision": answer.decision}
+
+
 @cases("match.json")
 def test_rules_decide_as_the_vectors_say(case: dict[str, Any]) -> None:
     rules = RuleSet.parse(case["toml"])
-    found: list[dict[str, str] | None] = []
+    found: list[dict[str, Any] | None] = []
     for at, value in enumerate(case["calls"]):
         call, stage = call_of(value, str(at)), value.get("stage", "proposed")
-        answer = rules.decide(call, stage)
+        answer, would = rules.decide(call, stage), rules.would_decide(call, stage)
+        rules.note(call, would)
         if answer is not None and answer.decision == "approve":
             rules.charge(call, answer)
         if answer is None and stage == "direct":
             rules.charge(call)
             rules.answered(call)
-        found.append(None if answer is None else {"rule": answer.name, "decision": answer.decision})
+        one = {} if answer is None else said(answer)
+        found.append({**one, **({"would": [said(other) for other in would]} if would else {})} or None)
     assert found == case["expect"]
 
 

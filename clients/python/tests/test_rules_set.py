@@ -206,3 +206,22 @@ def test_what_a_file_and_a_name_cost_is_bounded() -> None:
         one(f"[rule.when]\n{members}")
     assert time.process_time() - begin < 20
 
+
+
+def test_a_rule_in_shadow_says_what_it_would_decide_and_spends_its_budget() -> None:
+    digest = "ab" * 32
+    text = (
+        '[[rule]]\nid = "r"\nauthor = "ann"\ndecision = "approve"\nkind = "mcp/request:tools/call:t"\nto = "s"\nproposers = ["scout"]\n'
+        f'definition = "{digest}"\nserver = "{digest}"\nexpires = 2999-01-01T00:00:00Z\nuses = 1\nshadow = true\n'
+    )
+    rules = RuleSet.parse(text)
+    assert rules.rules[0].sentence.startswith("in shadow, where it decides nothing: scout may call t of s")
+    said = []
+    for operation in ("1", "1", "2"):
+        call = RuledCall(operation, "scout", "s", "mcp/request:tools/call:t", 1_795_780_800_000, "{}", definition=digest, server=digest)
+        assert rules.decide(call) is None
+        said.append(str(rules.explain(call)[0]).split("\n")[0])
+        rules.note(call, rules.would_decide(call))
+    would, would_not = "r.1 is in shadow, and would decide it (approve)", "r.1 is in shadow, and would not decide it (approve)"
+    assert said == [would, would_not, would_not]
+    assert rules.spent.uses(rules.rules[0]) == 1

@@ -4,6 +4,15 @@ use model::{Digest, KindRef, OperationId, ParticipantId};
 
 use crate::arguments::{Arguments, ArgumentsError};
 
+/// Way in which a call came before the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallStage {
+    /// Its sender may make it without approval. Only rules that reject or ask look at it.
+    Direct,
+    /// It waits for a decision.
+    Proposed,
+}
+
 /// A call or proposal, with all that rules may ask about it. Its arguments must be those that run:
 /// the canonical text that a decision is bound to.
 #[derive(Debug, Clone, Copy)]

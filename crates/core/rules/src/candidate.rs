@@ -131,6 +131,7 @@ impl RuleCandidate {
             expires_ms: Some(expires_ms - expires_ms % 1000),
             uses: Some(uses.min(crate::guards::USES_MAX)),
             destructive: acceptance.destructive,
+            shadow: false,
         };
         let is_rule = approvals > 0 && reads_back(&rule).is_ok();
         is_rule.then_some(rule)

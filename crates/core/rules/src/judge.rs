@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::arguments::Arguments;
 use crate::call::RuledCall;
+use crate::charge::RuleCharge;
 use crate::conditions::Conditions;
 use crate::constant::Constant;
 use crate::decimal::{Decimal, SpelledNumber};
@@ -12,7 +13,7 @@ use crate::guards::{AfterGuard, CountGuard, RuleRate, SumGuard, hours_words};
 use crate::pointer::Pointer;
 use crate::rule::CallRule;
 use crate::spelling;
-use crate::spent::{RuleCharge, Spent};
+use crate::spent::Spent;
 use crate::value_test::{self, ValueTest};
 
 /// The longest value that an explanation shows, in characters.

@@ -12,6 +12,8 @@
 //! - [`ValueTest::includes`], [`ValueTest::join`], [`steps`]: the lattice of conditions.
 //! - [`RuleEvidence`], [`EvidenceLog`], [`Learner`], [`RuleCandidate`]: learning from decisions.
 //!   [`offer`]: what a person sees before accepting a rule. [`replay()`]: rules tried on the past.
+//! - [`CallRule::shadow`], [`ShadowLook`], [`ShadowTally`]: rules that decide nothing, and what they would
+//!   have decided.
 //! - [`RulePhase`], [`suspends`], [`needs_of`], [`is_spot_check`]: the life of a rule.
 //!
 //! # Contract with the shell
@@ -36,8 +38,11 @@
 //! 5. [`RuleSet::charges`] of an approval by rule, in the journal group of that decision, as
 //!    [`SpentEvent::Charged`]. A decision that does not count is taken back by
 //!    [`SpentEvent::Returned`].
-//! 6. [`SpentEvent::Ended`] for a use that was answered, and for no other one.
-//! 7. A [`RuleEvidence`] for each end of a proposal by a decision, in the journal group of that
+//! 6. [`RuleSet::shadows`] beside step 3, each as [`SpentEvent::Shadowed`], with [`ShadowLook::charge`]
+//!    as [`SpentEvent::Charged`]; [`SpentEvent::ShadowEnded`] with the end of the proposal; and
+//!    [`RuleSet::shadow_charges`] beside step 5.
+//! 7. [`SpentEvent::Ended`] for a use that was answered, and for no other one.
+//! 8. A [`RuleEvidence`] for each end of a proposal by a decision, in the journal group of that
 //!    decision, and for each expiry and withdrawal. An [`EvidenceLog`] keeps them, for [`replay()`].
 //!
 //! Times never go back: where a clock was set back, the latest time that the journal has stands in.
@@ -54,7 +59,7 @@
 //! - After an answer without an error, [`RuleSet::remembers`] with the time of the answer, as
 //!   [`SpentEvent::Answered`].
 //! - The operator's [`ToolRules::Never`], with which nothing is learned of a tool.
-//! - Shadows and resumptions. A rule whose author was removed decides nothing, and one with a name that
+//! - Resumptions, and the end of a shadow as it is: a rule leaves its shadow as its next version. A rule whose author was removed decides nothing, and one with a name that
 //!   has another bearer is suspended; neither ends.
 //!
 //! The gateway keeps no [`Learner`]: it has one take all kept decisions when a person asks for offers.
@@ -67,6 +72,7 @@ mod bound;
 mod call;
 mod candidate;
 mod characters;
+mod charge;
 mod conditions;
 mod constant;
 mod decimal;
@@ -96,6 +102,7 @@ mod rule;
 mod rule_set;
 mod segments;
 mod sentence;
+mod shadow;
 mod spelling;
 mod spent;
 mod spot;
@@ -109,9 +116,10 @@ pub use arguments::{
     ArgumentsError,
 };
 pub use bound::{RATE_MIN, USES_MIN, approved_share_permille, rate_of, uses_after};
-pub use call::RuledCall;
+pub use call::{CallStage, RuledCall};
 pub use candidate::{Acceptance, CandidateSort, GroupKey, RuleCandidate, SHADOW_DAY_MS, TERM_DAYS};
 pub use characters::{CharSet, CharsError, IDENTIFIER_CHARS_MAX, Shape};
+pub use charge::{OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals, ShadowedCall};
 pub use conditions::{CONDITIONS_MAX, Conditions};
 pub use constant::{CONSTANT_BYTES_MAX, Constant, ConstantError, ValueType};
 pub use decimal::{Decimal, NUMBER_DIGITS_MAX, SpelledNumber};
@@ -159,11 +167,12 @@ pub use replay::{PastCall, ReplayStanding, ReplayedCall, RuleReplay, replay};
 pub use rule::{
     CallRule, PROPOSERS_MAX, RuleDecision, RuleScope, TERM_MS_MAX, TERM_MS_MIN, TermError,
 };
-pub use rule_set::{CallStage, RuleAnswer, RuleExplanation, RuleSet, RuleSetError};
-pub use spent::{
-    ANSWERED_CALLS_MAX, AnsweredCall, OUTCOMES_KEPT, RULE_CHARGES_MAX, RuleCharge, RuleTotals,
-    Spent, SpentEvent,
+pub use rule_set::{RuleAnswer, RuleExplanation, RuleSet, RuleSetError};
+pub use shadow::{
+    NoShadowEnd, SHADOWS_KEPT, ShadowDecision, ShadowEnd, ShadowLook, ShadowMark, ShadowTally,
+    ShadowTotals,
 };
+pub use spent::{ANSWERED_CALLS_MAX, AnsweredCall, Spent, SpentEvent};
 pub use spot::{
     CHECKS_KEPT, NoSpotEnd, OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, SpotEnd, SpotTally,
     SpotTotals, is_spot_check,

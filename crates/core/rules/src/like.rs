@@ -90,6 +90,7 @@ pub fn like(call: &LikeCall<'_>, terms: &LikeTerms) -> Result<CallRule, LikeErro
         expires_ms: Some(terms.expires_ms.next_multiple_of(1_000)),
         uses: Some(terms.uses),
         destructive: terms.destructive,
+        shadow: false,
     };
     reads_back(&rule).map_err(LikeError::NoRule)?;
     Ok(rule)

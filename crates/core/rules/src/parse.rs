@@ -27,7 +27,7 @@ pub const RULES_MAX: usize = 256;
 /// The most rules of one tool.
 pub const TOOL_RULES_MAX: usize = 32;
 /// The keys of a rule.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "id",
     "version",
     "author",
@@ -42,6 +42,7 @@ const KEYS: [&str; 18] = [
     "rate",
     "during",
     "destructive",
+    "shadow",
     "sum",
     "count",
     "after",
@@ -185,6 +186,7 @@ fn rule_of(id: &RuleId, table: &TableReader<'_>) -> Result<CallRule, RuleFileErr
         .get("destructive")
         .map(|flag| flag.flag())
         .transpose()?;
+    let shadow = table.get("shadow").map(|flag| flag.flag()).transpose()?;
     let rule = CallRule {
         name: RuleName {
             id: id.clone(),
@@ -199,6 +201,7 @@ fn rule_of(id: &RuleId, table: &TableReader<'_>) -> Result<CallRule, RuleFileErr
         expires_ms: table.get("expires").map(|end| time(&end)).transpose()?,
         uses,
         destructive: destructive.unwrap_or_default(),
+        shadow: shadow.unwrap_or_default(),
     };
     if !decision.tightens() {
         table.required(

@@ -73,6 +73,9 @@ fn rule(rule: &CallRule) -> String {
     if rule.destructive {
         line("destructive", "true".to_owned());
     }
+    if rule.shadow {
+        line("shadow", "true".to_owned());
+    }
     out.push_str(&guards(&rule.guards));
     if !rule.when.is_empty() {
         out.push_str("\n[rule.when]\n");

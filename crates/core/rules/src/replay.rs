@@ -5,11 +5,11 @@ use std::borrow::Borrow;
 use model::{Digest, KindRef, OperationId, ParticipantId, REQUEST};
 
 use crate::arguments::{Arguments, ArgumentsError};
-use crate::call::RuledCall;
+use crate::call::{CallStage, RuledCall};
 use crate::evidence::{PastVerdict, RuleEvidence, RuledTool};
 use crate::name::RuleName;
 use crate::rule::RuleDecision;
-use crate::rule_set::{CallStage, RuleSet};
+use crate::rule_set::RuleSet;
 use crate::spent::{Spent, SpentEvent};
 
 /// A call or proposal of the past, as it was recorded.

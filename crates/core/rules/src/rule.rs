@@ -120,6 +120,9 @@ pub struct CallRule {
     pub uses: Option<u32>,
     /// Whether it may approve calls of destructive tools: its author typed the tool's name.
     pub destructive: bool,
+    /// Whether it is in shadow: it decides nothing, and what it would have decided is written beside
+    /// what really happens.
+    pub shadow: bool,
 }
 
 /// Why a rule cannot be accepted at a certain time.
@@ -187,6 +190,22 @@ impl CallRule {
             return Err(TermError::TooLong);
         }
         Ok(())
+    }
+
+    /// The rule as it would be out of its shadow.
+    #[must_use]
+    pub fn awake(&self) -> Self {
+        Self {
+            shadow: false,
+            ..self.clone()
+        }
+    }
+
+    /// Whether the rule is about calls of this proposer that this participant runs.
+    #[must_use]
+    pub fn is_between(&self, proposer: &ParticipantId, to: &ParticipantId) -> bool {
+        let is_to = self.scope.to.as_ref().is_none_or(|own| own == to);
+        is_to && self.scope.has_proposer(proposer)
     }
 
     /// Whether its end has come.

@@ -4,21 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{KindRef, ParticipantId, REQUEST};
 
-use crate::call::RuledCall;
+use crate::call::{CallStage, RuledCall};
+use crate::charge::RuleCharge;
 use crate::judge::{ExplainedCheck, Judge, kept_value};
 use crate::name::RuleName;
 use crate::parse::{RULES_MAX, RuleFileError, TOOL_RULES_MAX, parse_rules, reads_back};
 use crate::rule::{CallRule, RuleDecision};
-use crate::spent::{AnsweredCall, RuleCharge, Spent};
-
-/// Way in which a call came before the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CallStage {
-    /// Its sender may make it without approval. Only rules that reject or ask look at it.
-    Direct,
-    /// It waits for a decision.
-    Proposed,
-}
+use crate::shadow::ShadowLook;
+use crate::spent::{AnsweredCall, Spent};
 
 /// The rule that decides a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,14 +66,16 @@ pub enum RuleSetError {
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     /// In the order in which they decide: reject, ask, then approve, of which the one goes first
-    /// that ends first.
+    /// that ends first. Those in shadow come last, in that order.
     rules: Vec<CallRule>,
     /// Places of the rules that may be about a target: those that name it, and those of a whole method.
     by_target: BTreeMap<Box<str>, Vec<usize>>,
     /// Places of the rules of a whole method: all that may be about a target that no rule names.
     of_methods: Vec<usize>,
-    /// Number of the rules that reject or ask.
+    /// Number of the rules that reject or ask, and are not in shadow.
     tightening: usize,
+    /// Number of the rules in shadow that would reject or ask.
+    shadow_tightening: usize,
     /// Calls that guards ask for, as method, target and server.
     awaited: BTreeSet<(Box<str>, Box<str>, String)>,
 }
@@ -116,8 +111,13 @@ impl RuleSet {
     }
 
     fn indexed(rules: Vec<CallRule>) -> Self {
+        let tightening = |shadow: bool| {
+            let is_one = |rule: &&CallRule| rule.decision.tightens() && rule.shadow == shadow;
+            rules.iter().filter(is_one).count()
+        };
         let mut set = Self {
-            tightening: rules.iter().filter(|rule| rule.decision.tightens()).count(),
+            tightening: tightening(false),
+            shadow_tightening: tightening(true),
             ..Self::default()
         };
         let targets = rules.iter().filter_map(|rule| rule.scope.target.clone());
@@ -203,11 +203,24 @@ impl RuleSet {
         Self::indexed(others.cloned().collect())
     }
 
-    /// Whether some rule rejects or asks: without one, a call that needs no approval need not be
-    /// judged.
+    /// Whether some rule rejects or asks: without one, nothing is taken of a call that needs no
+    /// approval.
     #[must_use]
     pub fn tightens(&self) -> bool {
         self.tightening > 0
+    }
+
+    /// Whether some rule rejects or asks, in shadow or not: without one, a call that needs no approval
+    /// need not be judged.
+    #[must_use]
+    pub fn looks_at_direct(&self) -> bool {
+        self.tightens() || self.shadow_tightening > 0
+    }
+
+    /// Whether some rule is in shadow.
+    #[must_use]
+    pub fn has_shadows(&self) -> bool {
+        self.rules.last().is_some_and(|rule| rule.shadow)
     }
 
     /// Whether some rule asks for an earlier call.
@@ -241,10 +254,48 @@ impl RuleSet {
         tightening.any(|rule| kind.method() == Some(&rule.scope.method))
     }
 
+    /// Whether some rule in shadow that would reject or ask may be about calls of a kind, whatever
+    /// their arguments.
+    #[must_use]
+    pub fn shadows_direct(&self, kind: KindRef<'_>) -> bool {
+        let is_one = |rule: &CallRule| rule.shadow && rule.decision.tightens();
+        self.shadow_tightening > 0 && self.of_kind(kind).any(is_one)
+    }
+
+    /// The rules in shadow that are about a call, and whether each would decide it: as if it alone
+    /// were in force beside the rules that are.
+    #[must_use]
+    pub fn shadows(
+        &self,
+        call: &RuledCall<'_>,
+        spent: &Spent,
+        stage: CallStage,
+    ) -> Vec<ShadowLook<'_>> {
+        let is_meant = |rule: &&CallRule| {
+            let is_asked = stage == CallStage::Proposed || rule.decision.tightens();
+            rule.shadow && is_asked && rule.is_between(call.proposer, call.to)
+        };
+        let mut meant = self.of_kind(call.kind).filter(is_meant).peekable();
+        if meant.peek().is_none() {
+            return Vec::new();
+        }
+        let first = self.decide(call, spent, stage).map(|answer| answer.rule);
+        let look = |rule: &CallRule| {
+            let acts = Judge { rule, call, spent }.acts();
+            acts && first.is_none_or(|first| precedence(rule) < precedence(first))
+        };
+        let looks = meant.map(|rule| ShadowLook {
+            rule,
+            decides: look(rule),
+        });
+        looks.collect()
+    }
+
     /// The rule that decides a call, if one does. A rule that rejects goes before one that asks,
     /// and that before one that approves; of several that approve, the one that ends first.
     ///
-    /// [`RuleDecision::Ask`] means for a proposal that it stays with people.
+    /// [`RuleDecision::Ask`] means for a proposal that it stays with people. A rule in shadow decides
+    /// nothing.
     #[must_use]
     pub fn decide(
         &self,
@@ -255,9 +306,17 @@ impl RuleSet {
         let acts = |rule: &&CallRule| Judge { rule, call, spent }.acts();
         let rule = match stage {
             CallStage::Direct => self.tightening_of_kind(call.kind).find(acts),
-            CallStage::Proposed => self.of_kind(call.kind).find(acts),
+            CallStage::Proposed => self.deciding_of_kind(call.kind).find(acts),
         };
         rule.map(|rule| RuleAnswer { rule })
+    }
+
+    /// The rules of a kind that are not in shadow. In the order of decisions they are the first ones.
+    fn deciding_of_kind<'s, 'k>(
+        &'s self,
+        kind: KindRef<'k>,
+    ) -> impl Iterator<Item = &'s CallRule> + use<'s, 'k> {
+        self.of_kind(kind).take_while(|rule| !rule.shadow)
     }
 
     /// The rules of a kind that reject or ask. In the order of decisions they are the first ones.
@@ -265,7 +324,7 @@ impl RuleSet {
         &'s self,
         kind: KindRef<'k>,
     ) -> impl Iterator<Item = &'s CallRule> + use<'s, 'k> {
-        self.of_kind(kind)
+        self.deciding_of_kind(kind)
             .take_while(|rule| rule.decision.tightens())
     }
 
@@ -279,7 +338,7 @@ impl RuleSet {
         approved_by: Option<&RuleName>,
     ) -> Vec<RuleCharge> {
         let mut charges = Vec::new();
-        for rule in self.of_kind(call.kind) {
+        for rule in self.deciding_of_kind(call.kind) {
             let judge = Judge { rule, call, spent };
             let is_use = approved_by == Some(&rule.name);
             let is_counted = rule.decision.tightens() && !rule.guards.is_empty() && judge.watches();
@@ -288,6 +347,17 @@ impl RuleSet {
             }
         }
         charges
+    }
+
+    /// Charges of a call that will run, of the rules in shadow that would reject or ask with guards.
+    /// One that would have rejected it counts nothing of it: its owner leaves that out.
+    #[must_use]
+    pub fn shadow_charges(&self, call: &RuledCall<'_>, spent: &Spent) -> Vec<RuleCharge> {
+        let is_one = |rule: &&CallRule| rule.shadow && rule.decision.tightens();
+        let shadows = self.of_kind(call.kind).filter(is_one);
+        let judges = shadows.map(|rule| Judge { rule, call, spent });
+        let counting = judges.filter(|judge| !judge.rule.guards.is_empty() && judge.watches());
+        counting.map(|judge| judge.charge(false)).collect()
     }
 
     /// The part of a call that guards of rules keep, once it was answered without an error; `None` if
@@ -349,8 +419,23 @@ impl RuleSet {
     }
 }
 
+impl ShadowLook<'_> {
+    /// The use that the rule spends of its budget, if it would approve the call: as if it did.
+    #[must_use]
+    pub fn charge(&self, call: &RuledCall<'_>, spent: &Spent) -> Option<RuleCharge> {
+        let rule = self.rule;
+        let approves = self.decides && rule.decision == RuleDecision::Approve;
+        approves.then(|| Judge { rule, call, spent }.charge(true))
+    }
+}
+
+/// The order in which rules stand in a set: those in shadow last.
+fn order(rule: &CallRule) -> (bool, (RuleDecision, u64, &RuleName)) {
+    (rule.shadow, precedence(rule))
+}
+
 /// The order in which rules decide.
-fn order(rule: &CallRule) -> (RuleDecision, u64, &RuleName) {
+fn precedence(rule: &CallRule) -> (RuleDecision, u64, &RuleName) {
     (
         rule.decision,
         rule.expires_ms.unwrap_or(u64::MAX),

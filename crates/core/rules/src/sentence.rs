@@ -8,6 +8,8 @@ use crate::spelling::{either, named, quoted};
 
 /// The proposers that are every participant.
 const EVERY: &str = "*";
+/// The beginning of the sentence of a rule in shadow.
+const IN_SHADOW: &str = "in shadow, where it decides nothing: ";
 
 impl CallRule {
     /// The rule in one sentence. It names every condition and every limit; names and constants that
@@ -29,7 +31,8 @@ fn sentence(rule: &CallRule) -> String {
         }
         RuleDecision::Reject => format!("{who} may not call {}", calls(scope)),
     };
-    let mut parts = vec![format!("{subject}{}", conditions(rule))];
+    let shadow = if rule.shadow { IN_SHADOW } else { "" };
+    let mut parts = vec![format!("{shadow}{subject}{}", conditions(rule))];
     parts.push(guards(rule));
     parts.push(limits(rule));
     parts.push(format!("on {}'s authority", named(rule.author.as_str())));

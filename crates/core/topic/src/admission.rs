@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use model::{APPROVE, Capabilities, GATEWAY, KindRef, MethodFacts, Narrowing, PROPOSAL, REQUEST};
+use model::{
+    APPROVE, Capabilities, GATEWAY, KindRef, MethodFacts, Narrowing, PAUSE, PROPOSAL, REQUEST,
+    RESUME,
+};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::Cause;
@@ -153,6 +156,15 @@ impl RequestWay {
             Self::Refused
         }
     }
+}
+
+/// Whether capabilities alone admit an envelope by its kind and addressees.
+#[must_use]
+pub fn admits_envelope(capabilities: &Capabilities, kind: &str, to: &[&str]) -> bool {
+    // The right to pause is the right to resume.
+    let judged = if kind == RESUME { PAUSE } else { kind };
+    let kind = KindRef::parse(judged);
+    kind.is_ok_and(|kind| judge_kind(capabilities, kind, to).is_ok())
 }
 
 /// Whether a request in the room, or a server's question, is admitted: by its kind alone.
@@ -346,6 +358,14 @@ mod tests {
         assert_eq!(way("tools/call", "read_file"), RequestWay::Made);
         assert_eq!(way("tools/call", "write_file"), RequestWay::Held);
         assert_eq!(way("resources/subscribe", "file:///a"), RequestWay::Refused);
+    }
+
+    #[test]
+    fn capabilities_alone_admit_an_envelope_by_kind_and_addressees() {
+        let granted = Capabilities::parse(["chat", PAUSE]).unwrap();
+        let admits = |kind| admits_envelope(&granted, kind, &["ann"]);
+        assert!(admits("chat") && admits(PAUSE) && admits(RESUME));
+        assert!(!admits("mcp/request:tools/call:a") && !admits("no kind"));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, Method, ParticipantId};
 
-use crate::{Handles, Topic, admission::admits, catalog::ClientName, event::PublicTarget};
+use crate::{
+    Handles, RequestWay, Topic, admission::admits, catalog::ClientName, event::PublicTarget,
+};
 
 /// The receiver of a request and what the request names there, before it is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,17 @@ impl RequestDestination {
             own: own.map(Arc::from),
             named: Named::InRoom,
         }
+    }
+
+    /// The way of a caller's request with these capabilities, by themselves. `None` of one in the
+    /// room.
+    #[must_use]
+    pub fn way(&self, capabilities: &Capabilities, method: &str) -> Option<RequestWay> {
+        let Named::ByClient(context) = &self.named else {
+            return None;
+        };
+        let to = self.to.as_str();
+        Some(RequestWay::of(capabilities, method, context.as_deref(), to))
     }
 }
 

@@ -110,7 +110,7 @@ mod template;
 mod topic;
 mod view;
 
-pub use admission::{BuiltinTool, RequestWay};
+pub use admission::{BuiltinTool, RequestWay, admits_envelope};
 pub use amend::AMENDMENTS_MAX;
 pub use audience::{Audience, Listener, Reach};
 pub use brakes::BRAKES_MAX;

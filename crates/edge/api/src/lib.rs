@@ -29,6 +29,7 @@ mod rule_adding;
 mod rule_offers;
 mod rules;
 mod schemas;
+mod seen_rules;
 mod servers;
 mod state;
 mod switches;

@@ -15,6 +15,7 @@ use axum::{Json, http::request::Parts};
 use model::OperationId;
 
 use crate::error::{ApiError, ApiResult, Problem};
+use crate::seen_rules::may_see;
 use crate::state::{Api, Body, Caller};
 
 /// The proposals that the caller may see: its own, and those whose request it could make.
@@ -45,7 +46,10 @@ pub(crate) async fn proposals(
                 let shown: Vec<&ProposalView> = visible.iter().collect();
                 dispatch.note_shown(&caller.id, &caller.capabilities, &shown);
             }
-            proposals.extend(visible.iter().map(Proposal::of));
+            let seen = visible
+                .iter()
+                .map(|view| Proposal::seen(&dispatch, &caller, view));
+            proposals.extend(seen);
         }
     }
     Json(ProposalList { proposals })
@@ -74,7 +78,7 @@ pub(crate) async fn proposal(
     });
     let found = found.ok_or_else(unknown_proposal)?;
     dispatch.note_shown(&caller.id, &caller.capabilities, &[&found]);
-    Ok(Json(Proposal::of(&found)))
+    Ok(Json(Proposal::seen(&dispatch, &caller, &found)))
 }
 
 /// Approves a proposal: the proposed request runs once, for its proposer.
@@ -229,7 +233,8 @@ impl Review {
     /// The proposal as it is now.
     fn shown(&self) -> ApiResult<Json<Proposal>> {
         let found = self.dispatch.with(|topic| topic.proposal(self.id));
-        Ok(Json(Proposal::of(&found.ok_or_else(unknown_proposal)?)))
+        let found = found.ok_or_else(unknown_proposal)?;
+        Ok(Json(Proposal::seen(&self.dispatch, &self.caller, &found)))
     }
 }
 
@@ -286,6 +291,8 @@ pub(crate) struct Proposal {
     rule: Option<String>,
     /// The author of the rule, on whose authority it decided.
     rule_author: Option<String>,
+    /// What rules in shadow, which decide nothing, would have decided: of those that the caller may see.
+    would: Vec<WouldDecide>,
     /// The params that ran, if the reviewer edited them.
     #[schema(value_type = Option<Object>)]
     edited: Option<Box<RawValue>>,
@@ -298,6 +305,19 @@ pub(crate) struct Proposal {
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]
     answer: Option<Box<RawValue>>,
+}
+
+/// A decision that a rule in shadow would have made.
+#[derive(Serialize, ToSchema)]
+struct WouldDecide {
+    /// The rule, with its version.
+    rule: String,
+    /// Its author.
+    author: String,
+    /// `approve`, `reject`, or `ask`, which leaves it to people.
+    decision: String,
+    /// It in English.
+    words: String,
 }
 
 /// A participant that looks at a proposal.
@@ -367,7 +387,23 @@ pub(crate) struct Withdrawal {
 }
 
 impl Proposal {
-    /// A proposal as the API shows it.
+    /// A proposal as the API shows it to a caller.
+    fn seen(dispatch: &Dispatch, caller: &Participant, view: &ProposalView) -> Self {
+        let would = dispatch.would_have(view.id).into_iter();
+        let would = would.filter(|one| may_see(caller, &one.rule));
+        let would = would.map(|one| WouldDecide {
+            rule: one.rule.name.to_string(),
+            author: one.rule.author.to_string(),
+            decision: one.decision.as_str().to_owned(),
+            words: one.words(),
+        });
+        Self {
+            would: would.collect(),
+            ..Self::of(view)
+        }
+    }
+
+    /// A proposal as the API shows it, without what rules in shadow would have decided.
     pub(crate) fn of(view: &ProposalView) -> Self {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         let opened = &view.content.opened;
@@ -411,6 +447,7 @@ impl Proposal {
             decided_by: decider(view).map(str::to_owned),
             rule: rule.map(|one| one.rule.to_string()),
             rule_author: rule.map(|one| one.author.to_string()),
+            would: Vec::new(),
             edited: edited.and_then(raw),
             code: code_of(view).map(str::to_owned),
             reason: view.reason.as_deref().map(str::to_owned),

@@ -62,6 +62,7 @@ pub(crate) async fn can(
         in_topics.push(TopicRights {
             topic: dispatch.name().to_string(),
             capabilities: capabilities.iter().map(shown).collect(),
+            shadow: ShadowRights::of(dispatch, &participant.id),
         });
     }
     let mut wires = Vec::new();
@@ -182,6 +183,41 @@ pub(crate) struct TopicRights {
     pub topic: String,
     /// Its capabilities, in the order in which they are tried.
     pub capabilities: Vec<String>,
+    /// Its capabilities in shadow, which decide nothing, if it has any.
+    pub shadow: Option<ShadowRights>,
+}
+
+/// The capabilities in shadow of a participant in a topic, and what they would have decided otherwise
+/// since the gateway runs and has them.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ShadowRights {
+    /// The capabilities.
+    pub capabilities: Vec<String>,
+    /// Acts that were looked at: requests for a target, envelopes, and decisions that counted.
+    pub acts: u64,
+    /// Acts that would have been refused.
+    pub refused: u64,
+    /// Acts that would have become proposals.
+    pub held: u64,
+    /// Acts that would have been allowed.
+    pub allowed: u64,
+    /// All of it, in English.
+    pub words: String,
+}
+
+impl ShadowRights {
+    fn of(dispatch: &Dispatch, participant: &ParticipantId) -> Option<Self> {
+        let counts = dispatch.would_counts(participant)?;
+        let set = dispatch.shadow_set_of(participant)?;
+        Some(Self {
+            capabilities: set.iter().map(shown).collect(),
+            acts: counts.acts,
+            refused: counts.refused,
+            held: counts.held,
+            allowed: counts.allowed,
+            words: counts.words(),
+        })
+    }
 }
 
 /// The right to one tool, prompt or resource.

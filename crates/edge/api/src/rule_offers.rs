@@ -15,7 +15,8 @@ use utoipa::ToSchema;
 use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
-use crate::rules::{Rule, RuleTrial, may_see, reader_of};
+use crate::rules::{Rule, RuleTrial, reader_of};
+use crate::seen_rules::may_see;
 use crate::state::{Api, Caller, blocking};
 
 /// The rules that the gateway has learned from what the caller approved by hand, for the caller to

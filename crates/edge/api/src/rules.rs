@@ -8,13 +8,14 @@ use gateway::by_rule::shown::{RuleReason, RuleView};
 use gateway::by_rule::tried::{PastReader, TriedRule, TriedRules};
 use gateway::proposals::decide::unknown_proposal;
 use model::{OperationId, Refusal, RefusalCode};
-use rules::{CallRule, ReplayStanding};
+use rules::{CallRule, ReplayStanding, RuleDecision, ShadowTally};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wire::time::{read_rfc3339, rfc3339};
 
 use crate::error::{ApiResult, Problem};
 use crate::proposals::Review;
+use crate::seen_rules::may_see;
 use crate::state::{Api, Body, Caller, blocking};
 
 /// The name by which faults of rules that came over the API name their place.
@@ -141,16 +142,6 @@ pub(crate) async fn explain(
     }))
 }
 
-/// Whether a caller, with its capabilities in the topic, may see a rule. Its own rule it may see
-/// whatever it may do itself by now, as far as its token is good for what the rule decides.
-pub(crate) fn may_see(caller: &Participant, rule: &CallRule) -> bool {
-    if rule.author != caller.id {
-        return rule.is_within(&caller.capabilities);
-    }
-    let narrowing = caller.narrowing();
-    narrowing.is_none_or(|narrowing| rule.is_within(&narrowing.to))
-}
-
 /// A rule of a topic.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Rule {
@@ -164,13 +155,13 @@ pub(crate) struct Rule {
     sentence: String,
     /// Its text, as TOML.
     text: String,
-    /// `in force`, `suspended`, `over`, `spent`, or `refused`.
+    /// `in force`, `in shadow`, `suspended`, `over`, `spent`, or `refused`.
     state: String,
     /// Why it decides nothing.
     why: Option<String>,
     /// When it was suspended, RFC 3339.
     suspended: Option<String>,
-    /// Calls that it has approved.
+    /// Calls that it has approved, or would have, in shadow.
     used: u32,
     /// Calls that it may approve yet.
     left: Option<u32>,
@@ -184,6 +175,39 @@ pub(crate) struct Rule {
     spot_checks: u32,
     /// The spot checks that were approved as they were proposed.
     spot_checks_agreed: u32,
+    /// What this version would have decided, of a rule in shadow, which decides nothing.
+    shadow: Option<ShadowCounts>,
+}
+
+/// What a rule in shadow would have decided, by what became of it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ShadowCounts {
+    /// Proposals that it looked at: those of its tool, its server and its proposers.
+    proposals: u32,
+    /// Proposals that it would have approved or rejected.
+    answered: u32,
+    /// Of these, the ones about which people decided otherwise, or with other arguments.
+    otherwise: u32,
+    /// Of those that it would have answered, the ones that wait.
+    waiting: u32,
+    /// Of those that it would have answered, the ones that people approved as they were proposed.
+    approved: u32,
+    /// Of those that it would have answered, the ones that people approved with other arguments.
+    edited: u32,
+    /// Of those that it would have answered, the ones that people rejected.
+    rejected: u32,
+    /// Of those that it would have answered, the ones that rules decided.
+    by_rules: u32,
+    /// Of those that it would have answered, the ones that expired or were withdrawn.
+    undecided: u32,
+    /// Proposals that it would have left to people.
+    left: u32,
+    /// Calls that ran without an approval, and that it would have made proposals.
+    held: u32,
+    /// Calls that ran without an approval, and that it would have refused.
+    refused: u32,
+    /// All of it, in English.
+    words: String,
 }
 
 /// Rules.
@@ -274,8 +298,12 @@ pub(crate) struct Reason {
     rule: String,
     /// Its decision.
     decision: String,
-    /// Whether it would decide the proposal, were it the only one.
+    /// Whether it would decide the proposal, were it the only one. A rule in shadow decides none.
     decides: bool,
+    /// Whether it is in shadow.
+    shadow: bool,
+    /// Whether it would decide the proposal, were it the only one, and not in shadow.
+    would_decide: bool,
     /// When its author accepted it, RFC 3339, if it was learned and is not of the topic's file.
     accepted: Option<String>,
     /// Its demands on the call, with their results.
@@ -313,6 +341,29 @@ impl Rule {
             accepted: view.accepted_ms.map(rfc3339),
             spot_checks: view.spots.decided,
             spot_checks_agreed: view.spots.agreed,
+            shadow: view
+                .shadow
+                .map(|tally| ShadowCounts::of(tally, rule.decision)),
+        }
+    }
+}
+
+impl ShadowCounts {
+    fn of(tally: ShadowTally, decision: RuleDecision) -> Self {
+        Self {
+            proposals: tally.proposals,
+            answered: tally.answered(),
+            otherwise: tally.otherwise(decision),
+            waiting: tally.waiting,
+            approved: tally.approved,
+            edited: tally.edited,
+            rejected: tally.rejected,
+            by_rules: tally.by_rules,
+            undecided: tally.undecided,
+            left: tally.left,
+            held: tally.held,
+            refused: tally.refused,
+            words: tally.words(decision),
         }
     }
 }
@@ -361,7 +412,9 @@ impl Reason {
         Self {
             rule: reason.rule.name.to_string(),
             decision: reason.rule.decision.as_str().to_owned(),
-            decides: reason.acts,
+            decides: reason.acts && !reason.rule.shadow,
+            shadow: reason.rule.shadow,
+            would_decide: reason.acts,
             accepted: reason.accepted_ms.map(rfc3339),
             checks: checks
                 .map(|check| Check {

@@ -75,6 +75,7 @@ impl Gateway {
             subject: None,
             certificates: Vec::new(),
             capabilities_written: true,
+            shadow: None,
             serves: false,
         }
     }

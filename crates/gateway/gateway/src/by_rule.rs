@@ -12,6 +12,8 @@ pub(crate) mod kept;
 pub(crate) mod locked_case;
 pub mod offers;
 pub(crate) mod recorded;
+pub mod shadow;
+pub(crate) mod shadowed_case;
 pub mod shown;
 pub(crate) mod tighten;
 pub(crate) mod tool_facts;

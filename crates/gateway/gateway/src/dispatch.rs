@@ -25,6 +25,7 @@ use crate::mailboxes::{Busy, Effects, Mailboxes};
 use crate::offer::OwnLists;
 use crate::proposals::showings::Showings;
 use crate::results::store::Results;
+use crate::shadow_sets::ShadowSets;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
@@ -96,6 +97,8 @@ pub struct Dispatch {
     /// Showings of proposals to those who can decide about them.
     pub(crate) showings: Showings,
     pub(crate) standing: StandingOf,
+    /// Capabilities in shadow.
+    pub(crate) shadow_sets: ShadowSets,
     /// The latest resumption of each participant while the journal writes it, unless a pause came
     /// since. Locked while a participant is paused or resumed, and never for the disk, so that journal
     /// and topic have one order.
@@ -169,6 +172,7 @@ impl Dispatch {
             rules,
             showings: Showings::default(),
             standing,
+            shadow_sets: ShadowSets::default(),
             resuming: Mutex::default(),
             braking_places: BrakingPlaces::new(),
             topic: Mutex::new(Topic::new(config)),

@@ -23,7 +23,7 @@ use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{by_rule::tighten, record::Record, record::why_of, violations::Violation};
+use crate::{by_rule::tighten, record::Record, record::why_of, shadow_acts, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -122,7 +122,7 @@ impl Dispatch {
         });
         let (step, rule) = tighten::step_envelope(self, id, envelope, event, refused);
         let by_rule = step.verdict.as_ref();
-        let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_deref()));
+        let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_ref()));
         let (admitted, why) = match &step.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),
@@ -139,6 +139,11 @@ impl Dispatch {
         if brake.is_none() || !admitted {
             let why = by_rule.as_deref().or(why);
             Record(self).envelope(permit, envelope, from, admitted, why);
+        }
+        if self.shadow_sets.is_any()
+            && let Some(verdict) = &step.verdict
+        {
+            shadow_acts::envelope(self, id, by.narrowing(), envelope, &to, verdict);
         }
         Ok(step)
     }

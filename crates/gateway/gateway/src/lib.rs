@@ -49,6 +49,8 @@ mod room_reply;
 mod run;
 mod sending;
 mod servers;
+mod shadow_acts;
+pub mod shadow_sets;
 mod skills;
 mod tasks;
 mod unfit;

@@ -2,10 +2,12 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
 use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
-use topic::{Cause, CountedDecision, HeldFor, Verdict};
+use topic::{Cause, CountedDecision, HeldFor, RequestWay, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::by_rule::decided_by::{AuthoredRule, code_of, decider, rule_of, words_of_approvals};
+use crate::by_rule::decided_by::{
+    AuthoredRule, RuleWords, code_of, decider, rule_of, words_of_approvals,
+};
 use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
@@ -53,14 +55,14 @@ impl<'d> Record<'d> {
         self.write(self.0.audit.reserve_or_count(), entry);
     }
 
-    /// The verdict about a client's request. `rule` is the one that has taken something of it, unless
-    /// its caller could not make it anyway.
+    /// The verdict about a client's request. `rule` says which one has taken something of it, unless
+    /// its caller could not make it anyway, or which ones in shadow would have.
     pub(crate) fn request(
         self,
         permit: RecordPermit,
         call: &Call,
         verdict: &Verdict,
-        rule: Option<&str>,
+        rule: Option<&RuleWords>,
     ) {
         if !permit.keeps() {
             return;
@@ -95,6 +97,67 @@ impl<'d> Record<'d> {
             )
         };
         self.write(permit, &entry);
+    }
+
+    /// Capabilities in shadow would have decided a client's request to this server otherwise.
+    pub(crate) fn request_in_shadow(
+        self,
+        call: &Call,
+        to: &ParticipantId,
+        was: RequestWay,
+        why: &str,
+    ) {
+        let by = call.link.participant.id.as_str();
+        let entry = AuditEntry {
+            to: &[to.as_str()],
+            why: Some(why),
+            operation: Some(call.id),
+            ..self.entry(by, what_of(&call.request), Word::Shadow)
+        };
+        self.in_shadow(was, &entry);
+    }
+
+    /// Capabilities in shadow would have decided an envelope otherwise.
+    pub(crate) fn envelope_in_shadow(
+        self,
+        envelope: &Envelope,
+        to: &[&str],
+        was: RequestWay,
+        why: &str,
+    ) {
+        let entry = AuditEntry {
+            to,
+            why: Some(why),
+            ..self.entry(envelope.from(), envelope.kind(), Word::Shadow)
+        };
+        self.in_shadow(was, &entry);
+    }
+
+    /// Capabilities in shadow would not have been enough for a decision.
+    pub(crate) fn decision_in_shadow(
+        self,
+        id: OperationId,
+        opened: &OpenedProposal,
+        by: &ParticipantId,
+        why: &str,
+    ) {
+        let permit = self.0.audit.reserve_or_count();
+        let entry = AuditEntry {
+            why: Some(why),
+            ..self.entry(by.as_str(), PROPOSAL, Word::Shadow)
+        };
+        self.proposal(permit, id, opened, entry);
+    }
+
+    /// An entry about what would have been decided. That of a refused act costs its sender little, as
+    /// that itself.
+    fn in_shadow(self, was: RequestWay, entry: &AuditEntry<'_>) {
+        let permit = self.0.audit.reserve_or_count();
+        if was == RequestWay::Refused {
+            self.0.audit.write_counted(permit, entry);
+        } else {
+            permit.write(entry);
+        }
     }
 
     /// A call that was admitted, and is refused since.
@@ -343,6 +406,7 @@ impl<'d> Record<'d> {
             why.push_str(&format!("; before: {before}"));
         }
         why.push_str(&ruling.map_or_else(String::new, |ruling| note_words(ruling)));
+        why.push_str(&self.shadow_words(proposal));
         let approval = RecordedApproval {
             by: decider(proposal).unwrap_or_default(),
             permit: ruling.and_then(|ruling| ruling.permit()),
@@ -350,6 +414,15 @@ impl<'d> Record<'d> {
             params,
         };
         self.approval(proposal, approval);
+    }
+
+    /// What rules in shadow would have decided about a proposal, as the end of a text.
+    fn shadow_words(self, proposal: &ProposalView) -> String {
+        let would = self.0.would_have(proposal.id);
+        would
+            .iter()
+            .map(|one| format!("; {}", one.words()))
+            .collect()
     }
 
     fn approval(self, proposal: &ProposalView, approval: RecordedApproval<'_>) {
@@ -399,6 +472,15 @@ impl<'d> Record<'d> {
                 None => code.to_owned(),
             });
         let why = by_rule.as_deref().or(coded.as_deref()).or(reason);
+        // Of one that was approved the approval says so.
+        let is_first = decided || proposal.state == ProposalState::Expired;
+        let shadow = is_first.then(|| self.shadow_words(proposal));
+        let shadow = shadow.filter(|words| !words.is_empty());
+        let beside = shadow.map(|words| match why {
+            Some(why) => format!("{why}{words}"),
+            None => words.trim_start_matches("; ").to_owned(),
+        });
+        let why = beside.as_deref().or(why);
         let payload = answer.filter(|_| !decided);
         let entry = self.entry(by, PROPOSAL, verdict);
         self.proposal(
@@ -518,9 +600,18 @@ fn approval_words(
     )
 }
 
-/// Why a rule has taken something of a request or envelope; `None` if none has.
-pub(crate) fn why_of(verdict: &Verdict, rule: Option<&str>) -> Option<String> {
-    let rule = rule?;
+/// Why a rule has taken something of a request or envelope, or would have; `None` if none has.
+pub(crate) fn why_of(verdict: &Verdict, rule: Option<&RuleWords>) -> Option<String> {
+    let rule = match rule? {
+        RuleWords::Takes(rule) => rule,
+        RuleWords::Would(words) => {
+            let Verdict::Admitted { rule, .. } = verdict else {
+                return None;
+            };
+            let admitted_by = rule.as_str().map(|rule| format!("{rule}; "));
+            return Some(format!("{}{words}", admitted_by.unwrap_or_default()));
+        }
+    };
     match verdict {
         Verdict::Held {
             why: HeldFor::Rule, ..

@@ -21,7 +21,7 @@ use crate::work::Work;
 use store::recorder::RecordPermit;
 
 use crate::dispatch::{Dispatch, Refused};
-use crate::{called_tool, record::Record, results, sending, skills, tasks};
+use crate::{called_tool, record::Record, results, sending, shadow_acts, skills, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -129,7 +129,11 @@ impl Dispatch {
         if let Some(verdict) = &step.verdict {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
-                Record(self).request(permit, call, verdict, rule.as_deref());
+                Record(self).request(permit, call, verdict, rule.as_ref());
+            }
+            // What its caller comes back to was looked at before.
+            if self.shadow_sets.is_any() && is_recorded && !comes_back {
+                shadow_acts::request(self, call, target, by.narrowing(), verdict);
             }
         }
         step.carry_out();

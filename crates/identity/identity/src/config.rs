@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::issuers::{IssuerConfig, IssuerSubject, ScopeConfig};
 use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
-use model::ParticipantId;
+use model::{Capabilities, ParticipantId};
 use topic::section::TopicSection;
 
 /// Participants, tokens, issuers and sign-ins as they are configured, and the topics.
@@ -92,6 +92,9 @@ pub struct ParticipantConfig {
     pub certificates: Vec<CertificateId>,
     /// Whether `capabilities` was written out. An issued token then has none of its own.
     pub capabilities_written: bool,
+    /// Capabilities in shadow, in place of its configured ones: what they would decide otherwise is
+    /// recorded, and nothing else.
+    pub shadow: Option<Arc<Capabilities>>,
     /// Whether it serves: then its tools are listed to the MCP clients of its topics.
     pub serves: bool,
 }

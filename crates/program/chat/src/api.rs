@@ -137,6 +137,9 @@ pub struct ProposalDetails {
     /// The author of the rule.
     #[serde(default)]
     pub rule_author: Option<String>,
+    /// What rules in shadow would have decided.
+    #[serde(default)]
+    pub would: Vec<WouldDetails>,
     /// The params that ran, if the reviewer edited them.
     pub edited: Option<Box<RawValue>>,
     /// The reason for its state.
@@ -155,6 +158,13 @@ pub struct ClaimDetails {
     pub by: String,
     /// Since when, RFC 3339.
     pub since: String,
+}
+
+/// A decision that a rule in shadow would have made.
+#[derive(Debug, Clone, Deserialize)]
+pub struct WouldDetails {
+    /// It in words.
+    pub words: String,
 }
 
 /// The note of a reviewer with an approval.

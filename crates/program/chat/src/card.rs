@@ -74,6 +74,10 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
     if let Some(claims) = claims(proposal) {
         card.line(CardPart::Fact, claims);
     }
+    for would in &proposal.would {
+        let text = format!("in shadow: {}", would.words);
+        card.line(CardPart::Fact, visible::line(&text));
+    }
     for note in &proposal.notes {
         let text = format!("note by {}: {}", note.by, note.note);
         card.line(CardPart::Fact, visible::line(&text));

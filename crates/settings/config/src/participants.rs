@@ -11,7 +11,8 @@ use crate::reader::{ListedText, Table, ValueForm};
 use crate::secrets::{NamedValue, Outside, note_unread};
 use crate::servers::timeouts;
 use crate::values::{
-    Env, FULL_PATH, capabilities, participant_id, rate, result_bytes_max, topic_name,
+    Env, FULL_PATH, capabilities, capabilities_under, participant_id, rate, result_bytes_max,
+    topic_name,
 };
 use auth::{CertificateId, Credential, Participant, TokenHash, Wires, encode_token};
 use identity::config::ParticipantConfig;
@@ -80,6 +81,7 @@ fn participant(
         capabilities(&table, &profiles.sets),
     );
     let capabilities_written = written.is_some();
+    let shadow = capabilities_under(&table, "shadow_capabilities", &profiles.sets);
     let topics = topics(&table);
     let rate = rate(&table, "rate");
     let mode = table.choice("mode", &MODES).unwrap_or_default();
@@ -113,6 +115,7 @@ fn participant(
         certificates,
         subject,
         capabilities_written,
+        shadow,
         serves,
     });
 }

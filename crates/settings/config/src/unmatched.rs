@@ -18,6 +18,9 @@ const HEADS: [&str; 4] = [REQUEST, PROPOSAL, APPROVE, "mcp/response"];
 /// Tables whose entries have `capabilities`.
 const TABLES: [&str; 3] = ["servers", "profiles", "participants"];
 
+/// Keys of lists of capabilities.
+const LISTS: [&str; 2] = ["capabilities", "shadow_capabilities"];
+
 /// Messages about capabilities of a valid configuration that can match nothing.
 pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
     let servers = config.servers.iter().map(|server| server.name.as_str());
@@ -35,14 +38,8 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     for table in TABLES {
         for entry in tree.get(table).map(Node::entries).unwrap_or_default() {
-            let Some(list) = entry.node.get("capabilities") else {
-                continue;
-            };
-            let Value::List(items) = &list.value else {
-                continue;
-            };
-            for item in items {
-                let at = format!("{}: `{table}.{}.capabilities`", item.location, entry.key);
+            for (key, item) in written(&entry.node) {
+                let at = format!("{}: `{table}.{}.{key}`", item.location, entry.key);
                 let kind = item
                     .text()
                     .or_else(|| item.get("kind")?.text())
@@ -61,6 +58,18 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// The capabilities that a table has, each with the key of its list.
+fn written(table: &Node) -> impl Iterator<Item = (&'static str, &Node)> {
+    let lists = LISTS.into_iter().filter_map(|key| {
+        let list = table.get(key)?;
+        let Value::List(items) = &list.value else {
+            return None;
+        };
+        Some(items.iter().map(move |item| (key, item)))
+    });
+    lists.flatten()
 }
 
 /// Why a valid capability can match nothing, as far as the gateway knows the kinds.

@@ -318,11 +318,21 @@ pub(crate) fn topic_name(
 /// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`. One that names
 /// a set of tools is one for each pattern of the set.
 pub(crate) fn capabilities(table: &Table<'_>, sets: &Sets) -> Option<Arc<Capabilities>> {
-    let items = table.list("capabilities")?;
+    capabilities_under(table, "capabilities", sets)
+}
+
+/// The capabilities that a list under this key has.
+pub(crate) fn capabilities_under(
+    table: &Table<'_>,
+    key: &'static str,
+    sets: &Sets,
+) -> Option<Arc<Capabilities>> {
+    let items = table.list(key)?;
+    let list = CapabilityList { table, key };
     Some(Arc::new(
         items
             .iter()
-            .flat_map(|item| capability(table, item, sets))
+            .flat_map(|item| list.capability(item, sets))
             .collect(),
     ))
 }
@@ -391,24 +401,11 @@ struct WrittenCapability<'a> {
     to: Option<&'a Node>,
 }
 
-/// The capabilities that a value is: one, or those of a set.
-fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
-    let written = match written_capability(item) {
-        Ok(written) => written,
-        Err(message) => {
-            note_capability(table, item, &message);
-            return Vec::new();
-        }
-    };
-    let Some((act, name)) = sets::named(written.kind) else {
-        return parse_capability(table, item, written.kind, written.to)
-            .into_iter()
-            .collect();
-    };
-    sets::of(sets, name, table, "capabilities", &item.location)
-        .iter()
-        .filter_map(|pattern| parse_capability(table, item, &format!("{act}{pattern}"), written.to))
-        .collect()
+/// A list of capabilities in a table.
+#[derive(Clone, Copy)]
+struct CapabilityList<'t> {
+    table: &'t Table<'t>,
+    key: &'static str,
 }
 
 /// The parts of a capability that a value is.
@@ -443,33 +440,53 @@ fn written_capability(item: &Node) -> Result<WrittenCapability<'_>, String> {
     }
 }
 
-/// The capability of this kind, for these addressees; notes a problem if there is none.
-fn parse_capability(
-    table: &Table<'_>,
-    item: &Node,
-    kind: &str,
-    to: Option<&Node>,
-) -> Option<Capability> {
-    let parsed = match to {
-        None => Capability::parse(kind),
-        Some(to) => Capability::parse(kind).and_then(|capability| capability.to(addressees(to))),
-    };
-    match parsed {
-        Ok(capability) => Some(capability),
-        Err(error) => {
-            let message = format!("`{kind}` is not a capability: {error}");
-            note_capability(table, item, &message);
-            None
+impl CapabilityList<'_> {
+    /// The capabilities that a value is: one, or those of a set.
+    fn capability(self, item: &Node, sets: &Sets) -> Vec<Capability> {
+        let written = match written_capability(item) {
+            Ok(written) => written,
+            Err(message) => {
+                self.note(item, &message);
+                return Vec::new();
+            }
+        };
+        let Some((act, name)) = sets::named(written.kind) else {
+            return self
+                .parse(item, written.kind, written.to)
+                .into_iter()
+                .collect();
+        };
+        sets::of(sets, name, self.table, self.key, &item.location)
+            .iter()
+            .filter_map(|pattern| self.parse(item, &format!("{act}{pattern}"), written.to))
+            .collect()
+    }
+
+    /// The capability of this kind, for these addressees; notes a problem if there is none.
+    fn parse(self, item: &Node, kind: &str, to: Option<&Node>) -> Option<Capability> {
+        let parsed = match to {
+            None => Capability::parse(kind),
+            Some(to) => {
+                Capability::parse(kind).and_then(|capability| capability.to(addressees(to)))
+            }
+        };
+        match parsed {
+            Ok(capability) => Some(capability),
+            Err(error) => {
+                let message = format!("`{kind}` is not a capability: {error}");
+                self.note(item, &message);
+                None
+            }
         }
     }
-}
 
-fn note_capability(table: &Table<'_>, item: &Node, message: &str) {
-    let message = format!("`{}`: {message}", table.full("capabilities"));
-    let problem = Problem::new("config_capability", message).at(&item.location);
-    table
-        .problems()
-        .note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
+    fn note(self, item: &Node, message: &str) {
+        let message = format!("`{}`: {message}", self.table.full(self.key));
+        let problem = Problem::new("config_capability", message).at(&item.location);
+        self.table
+            .problems()
+            .note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
+    }
 }
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not

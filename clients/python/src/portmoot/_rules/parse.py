@@ -21,7 +21,7 @@ PROPOSERS_MAX = 16
 """The most names or patterns of proposers of one rule."""
 _KEYS = (
     *("id", "version", "author", "decision", "kind", "to", "proposers", "definition", "server", "expires", "uses", "rate", "during"),
-    *("destructive", "sum", "count", "after", "when"),
+    *("destructive", "shadow", "sum", "count", "after", "when"),
 )
 _ID = re.compile("[A-Za-z0-9_-]{1,64}")
 _DIGEST = re.compile("[0-9A-Fa-f]{64}")
@@ -119,6 +119,8 @@ def _rule_of(id: str, table: TableReader) -> Rule:
     uses, during, destructive = table.get("uses"), table.get("during"), table.get("destructive")
     uses_max = None if uses is None else count_of_calls(uses)
     is_destructive = destructive is not None and destructive.flag()
+    shadow = table.get("shadow")
+    is_shadow = shadow is not None and shadow.flag()
     when = conditions(table.get("when"), approves)
     guarded = guards(table)
     hours = None if during is None else during.parsed(WeekHours.parse, 'hours such as "Mon-Fri 06:00-18:00 UTC"')
@@ -140,6 +142,7 @@ def _rule_of(id: str, table: TableReader) -> Rule:
         expires_ms=None if expires is None else _time(expires),
         uses=uses_max,
         destructive=is_destructive,
+        shadow=is_shadow,
     )
     if approves:
         table.required("uses", "write how often it may decide before its author looks again")

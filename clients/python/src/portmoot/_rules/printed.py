@@ -35,6 +35,7 @@ def rule_text(rule: Rule) -> str:
         "rate": None if rule.guards.rate is None else _text(str(rule.guards.rate)),
         "during": None if rule.during is None else _text(str(rule.during)),
         "destructive": "true" if rule.destructive else None,
+        "shadow": "true" if rule.shadow else None,
     }
     text = "[[rule]]\n" + "".join(f"{key} = {value}\n" for key, value in lines.items() if value is not None) + _guards(rule.guards)
     if rule.when:

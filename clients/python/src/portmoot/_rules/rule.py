@@ -48,6 +48,8 @@ class Rule:
     expires_ms: int | None
     uses: int | None
     destructive: bool
+    shadow: bool = False
+    """Whether it decides nothing: what it would have decided is said beside what really happens."""
 
     @property
     def name(self) -> str:

@@ -39,12 +39,15 @@ class RuleExplanation:
 
     rule: Rule
     acts: bool
-    """Whether it decides the call, were it the only one."""
+    """Whether it decides the call, were it the only one, and not in shadow."""
     checks: tuple[ExplainedCheck, ...]
     """Every check with its result."""
 
     def __str__(self) -> str:
-        does = "decides it" if self.acts else f"does not decide it (it would {self.rule.decision})"
+        if self.rule.shadow:
+            does = f"is in shadow, and {'would decide' if self.acts else 'would not decide'} it ({self.rule.decision})"
+        else:
+            does = "decides it" if self.acts else f"does not decide it (it would {self.rule.decision})"
         return "\n".join([f"{self.rule.name} {does}", *(f"  {check}" for check in self.checks)])
 
 
@@ -77,7 +80,7 @@ class RuleSet:
 
     def _begin(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(sorted(rules, key=_order))
-        """In the order in which they decide: reject, ask, then approve, of which the one goes first that ends first."""
+        """In the order in which they decide: reject, ask, then approve, of which the one goes first that ends first. Those in shadow last."""
         self.spent = Spent()
 
     @classmethod
@@ -93,14 +96,33 @@ class RuleSet:
         return read
 
     def decide(self, call: RuledCall, stage: Stage = "proposed") -> RuleAnswer | None:
-        """The rule that decides a call, if one does. ``ask`` means for a proposal that it stays with people.
+        """The rule that decides a call, if one does. ``ask`` means for a proposal that it stays with people. A rule in shadow decides nothing.
 
         It counts nothing: :meth:`charge` does, with the decision.
         """
         for rule in self._of_kind(call):
-            if (rule.tightens or stage == "proposed") and Judge(rule, call, self.spent).acts():
+            if not rule.shadow and (rule.tightens or stage == "proposed") and Judge(rule, call, self.spent).acts():
                 return RuleAnswer(rule)
         return None
+
+    def would_decide(self, call: RuledCall, stage: Stage = "proposed") -> list[RuleAnswer]:
+        """The rules in shadow that would have decided a call, each as if it alone were in force beside the rules that are.
+
+        It counts nothing: :meth:`note` does, for each proposal once.
+        """
+        shadows = [rule for rule in self._of_kind(call) if rule.shadow and (rule.tightens or stage == "proposed")]
+        answer = self.decide(call, stage) if shadows else None
+        before = None if answer is None else _precedence(answer.rule)
+        placed = [rule for rule in shadows if before is None or _precedence(rule) < before]
+        return [RuleAnswer(rule) for rule in placed if Judge(rule, call, self.spent).acts()]
+
+    def note(self, call: RuledCall, would: Sequence[RuleAnswer]) -> None:
+        """Counts what :meth:`would_decide` has found, as if these rules had decided: before :meth:`charge` of the call, whatever decides it."""
+        for answer in would:
+            if answer.decision == "approve":
+                self.spent.charge(Judge(answer.rule, call, self.spent).charge(True))
+            elif answer.decision == "reject":
+                self.spent.would_reject(answer.rule, call.operation)
 
     def explain(self, call: RuledCall) -> list[RuleExplanation]:
         """Why each rule of a call's kind decides it, or does not."""
@@ -113,7 +135,9 @@ class RuleSet:
         for rule in self._of_kind(call):
             judge = Judge(rule, call, self.spent)
             is_use = by is not None and by.rule == rule
-            if is_use or (rule.tightens and rule.guards.all() and judge.watches()):
+            # One in shadow counts nothing of a call that it would have rejected.
+            is_left = not rule.shadow or not self.spent.has_rejected(rule, call.operation)
+            if is_use or (rule.tightens and rule.guards.all() and is_left and judge.watches()):
                 charges.append(judge.charge(is_use))
         # All of them before the first is counted: one that is may move the time at which the others look.
         for charge in charges:
@@ -150,6 +174,10 @@ class RuleSet:
         return [rule for rule in self.rules if rule.method == kind.method and rule.target in (None, kind.context)]
 
 
-def _order(rule: Rule) -> tuple[int, int, str, int]:
+def _order(rule: Rule) -> tuple[bool, tuple[int, int, str, int]]:
+    return rule.shadow, _precedence(rule)
+
+
+def _precedence(rule: Rule) -> tuple[int, int, str, int]:
     expires_ms = _NO_END if rule.expires_ms is None else rule.expires_ms
     return DECISIONS.index(rule.decision), expires_ms, rule.id, rule.version

@@ -24,7 +24,8 @@ def rule_sentence(rule: Rule) -> str:
         subject = f"{who} must ask a person before calling {calls}"
     else:
         subject = f"no participant may call {calls}" if "*" in rule.proposers else f"{who} may not call {calls}"
-    parts = [subject + _conditions(rule), _guards(rule), _limits(rule), f"on {named(rule.author)}'s authority"]
+    shadow = "in shadow, where it decides nothing: " if rule.shadow else ""
+    parts = [shadow + subject + _conditions(rule), _guards(rule), _limits(rule), f"on {named(rule.author)}'s authority"]
     return "; ".join(part for part in parts if part) + "."
 
 

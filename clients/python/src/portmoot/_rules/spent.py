@@ -16,6 +16,8 @@ CHARGES_MAX = 10_000
 """The most calls that are kept for one rule. One that has as many in its windows counts as full: its guards are broken."""
 ANSWERED_MAX = 10_000
 """The most answered calls that are kept. The proposer that has most of them loses its oldest."""
+REJECTED_MAX = 1_000
+"""The last calls that are kept of those which rules in shadow would have rejected."""
 _GUESTS = "anonymous-"
 USED_UP = 2**32 - 1
 """The uses of a version before the latest one."""
@@ -106,6 +108,16 @@ class Spent:
         self._of_accounts: dict[str, deque[int]] = {}
         self._next = 0
         self._latest_ms = 0
+        self._rejected: deque[tuple[str, int, str]] = deque(maxlen=REJECTED_MAX)
+        """Calls that rules in shadow would have rejected."""
+
+    def would_reject(self, rule: Rule, operation: str) -> None:
+        """A rule in shadow would have rejected a call."""
+        self._rejected.append((rule.id, rule.version, operation))
+
+    def has_rejected(self, rule: Rule, operation: str) -> bool:
+        """Whether a rule in shadow would have rejected a call, of the last ones."""
+        return (rule.id, rule.version, operation) in self._rejected
 
     def charge(self, charge: Charge) -> None:
         """A rule counts a call: with the decision, before the call runs."""

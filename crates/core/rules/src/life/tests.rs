@@ -1,7 +1,8 @@
 use super::*;
+use crate::charge::RuleCharge;
 use crate::fixture::approving;
 use crate::rule::RuleDecision;
-use crate::spent::{RuleCharge, SpentEvent};
+use crate::spent::SpentEvent;
 
 const END_MS: u64 = 1_796_547_600_000;
 const NOW_MS: u64 = END_MS - 8 * DAY_MS;

@@ -8,5 +8,6 @@ mod learning;
 mod naive;
 mod properties;
 mod replays;
+mod shadows;
 mod support;
 mod vectors;

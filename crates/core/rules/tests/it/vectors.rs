@@ -6,7 +6,10 @@
 use std::path::PathBuf;
 
 use model::{Digest, ParticipantId};
-use rules::{CallStage, RuleSet, Spent, SpentEvent, parse_rules};
+use rules::{
+    CallRule, CallStage, RuleAnswer, RuleCharge, RuleDecision, RuleSet, RuledCall, Spent,
+    SpentEvent, parse_rules,
+};
 use serde_json::{Value, json};
 
 use crate::support::OwnedCall;
@@ -115,7 +118,7 @@ fn stage(value: &Value) -> CallStage {
     }
 }
 
-/// The calls of a case one after the other, each charged if a rule approves it.
+/// The calls of a case one after the other, each charged if it runs: a proposal if a rule approves it.
 #[test]
 fn rules_decide_as_the_vectors_say() {
     check("match.json", |case| {
@@ -126,27 +129,51 @@ fn rules_decide_as_the_vectors_say() {
             let mut call = call(value);
             call.operation = u128::try_from(at).unwrap() + 1;
             let stage = stage(value);
-            call.with(|call| {
-                let Some(answer) = set.decide(call, &spent, stage) else {
-                    let runs = stage == CallStage::Direct;
-                    let charges = runs.then(|| set.charges(call, &spent, None));
-                    let charges = charges.into_iter().flatten();
-                    charges.for_each(|charge| spent.apply(SpentEvent::Charged(charge)));
-                    if let Some(answered) = set.remembers(call).filter(|_| runs) {
-                        spent.apply(SpentEvent::Answered(answered));
-                    }
-                    return Value::Null;
-                };
-                if !answer.decision().tightens() {
-                    for charge in set.charges(call, &spent, Some(answer.name())) {
-                        spent.apply(SpentEvent::Charged(charge));
-                    }
-                }
-                json!({ "rule": answer.name().to_string(), "decision": answer.decision().as_str() })
-            })
+            call.with(|call| follows(&set, &mut spent, call, stage))
         });
         Value::Array(decided.collect())
     });
+}
+
+/// The decision about one call, with those that rules in shadow would have made.
+fn follows(set: &RuleSet, spent: &mut Spent, call: &RuledCall<'_>, stage: CallStage) -> Value {
+    let answer = set.decide(call, spent, stage);
+    let mut looks = set.shadows(call, spent, stage);
+    looks.retain(|look| look.decides);
+    let uses: Vec<_> = looks
+        .iter()
+        .filter_map(|look| look.charge(call, spent))
+        .collect();
+    take(spent, uses);
+    let approves = answer.is_some_and(|answer| answer.decision() == RuleDecision::Approve);
+    if approves || (answer.is_none() && stage == CallStage::Direct) {
+        let mut charges = set.charges(call, spent, answer.as_ref().map(RuleAnswer::name));
+        let rejects = |charge: &RuleCharge| {
+            let mut rejecting = looks.iter().map(|look| look.rule);
+            let is_one = |rule: &CallRule| rule.decision == RuleDecision::Reject;
+            rejecting.any(|rule| is_one(rule) && rule.name == charge.rule)
+        };
+        let shadows = set.shadow_charges(call, spent).into_iter();
+        charges.extend(shadows.filter(|charge| !rejects(charge)));
+        take(spent, charges);
+    }
+    if answer.is_none()
+        && stage == CallStage::Direct
+        && let Some(answered) = set.remembers(call)
+    {
+        spent.apply(SpentEvent::Answered(answered));
+    }
+    let said = |rule: &CallRule| json!({ "rule": rule.name.to_string(), "decision": rule.decision.as_str() });
+    let mut said_of = answer.map_or(Value::Null, |answer| said(answer.rule));
+    if !looks.is_empty() {
+        said_of["would"] = looks.iter().map(|look| said(look.rule)).collect();
+    }
+    said_of
+}
+
+fn take(spent: &mut Spent, charges: Vec<RuleCharge>) {
+    let events = charges.into_iter().map(SpentEvent::Charged);
+    events.for_each(|charge| spent.apply(charge));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub enum RecordedVerdict {
     Completed,
     /// The operation failed, or its outcome is unknown.
     Failed,
+    /// Capabilities in shadow would have decided the act otherwise.
+    Shadow,
     /// At a start of the gateway the log did not match its stored head.
     Broken,
 }

@@ -280,11 +280,16 @@ impl Registry {
     fn open_topic(self: &Arc<Self>, settings: Settings) -> Arc<Dispatch> {
         let registry = Arc::downgrade(self);
         let name = settings.topic.name.clone();
+        let of = name.clone();
+        let in_shadow = Weak::clone(&registry);
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
         let context = Arc::clone(&self.context);
         let audit = self.audit.clone();
         let ledgers = self.ledgers.clone();
-        Dispatch::open(settings, context, audit, ledgers, standing)
+        let dispatch = Dispatch::open(settings, context, audit, ledgers, standing);
+        let shadow = move |id: &_| in_shadow.upgrade()?.shadow(id, &of);
+        dispatch.ask_shadow_sets(Box::new(shadow));
+        dispatch
     }
 
     /// Configures a topic, in which no rules decide until they are put in force.
@@ -316,6 +321,10 @@ impl Registry {
         };
         dispatch.pause_rules(config.rules_of(&topic.name));
         dispatch.take_settings(settings_of(config, topic));
+        let participants = config.identity.participants.iter();
+        let shadows =
+            participants.filter_map(|one| Some((one.participant.id.clone(), one.shadow.clone()?)));
+        dispatch.put_shadow_sets(shadows.collect());
         dispatch.configure(&servers, &serving, offer);
     }
 }

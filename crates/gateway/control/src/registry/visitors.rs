@@ -459,6 +459,22 @@ impl Registry {
             .filter(|known| now.may_enter(known, topic))?;
         Some(now.capabilities(&known, Some(topic)))
     }
+
+    /// The capabilities in shadow of a participant in a topic, with what is granted to it; `None` if it
+    /// has none.
+    pub(crate) fn shadow(
+        &self,
+        id: &ParticipantId,
+        topic: &TopicName,
+    ) -> Option<Arc<Capabilities>> {
+        let now = self.now();
+        let mut known = now.config.identity.participants.iter();
+        let shadow = known
+            .find(|one| one.participant.id == *id)?
+            .shadow
+            .as_ref()?;
+        Some(now.grants.over(id, shadow, Some(topic), unix_ms()))
+    }
 }
 
 /// The refusal of a topic that does not exist, or not for this participant.

@@ -32,6 +32,14 @@ impl fmt::Display for AuthoredRule<'_> {
     }
 }
 
+/// Words of records about rules before a request.
+pub(crate) enum RuleWords {
+    /// Of the rule that takes something of it.
+    Takes(String),
+    /// Of those in shadow that would have taken something of one that runs.
+    Would(String),
+}
+
 /// The participant or the name under which rules decide that has decided a proposal.
 pub fn decider(proposal: &ProposalView) -> Option<&str> {
     if rule_of(proposal).is_some() {

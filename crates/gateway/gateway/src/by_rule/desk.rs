@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use auth::Incarnations;
 use model::{OperationId, ParticipantId};
 use platform::{Mutex, MutexGuard};
-use rules::{CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet, SpotEnd, SuspendCause};
+use rules::{
+    CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet, ShadowEnd, SpotEnd, SuspendCause,
+};
 use store::{StoreError, not_written};
 
 use super::kept::{
-    AcceptedRule, CheckedSpot, ReturnedUse, RuleBook, RuleLife, RuleRecord, SpotSeed, SpottedCall,
-    SuspendedRule,
+    AcceptedRule, CheckedSpot, ReturnedUse, RuleBook, RuleLife, RuleRecord, ShadowEnded, SpotSeed,
+    SpottedCall, SuspendedRule,
 };
 use crate::ledgers::TopicLedgers;
 
@@ -27,9 +29,14 @@ pub(crate) struct RuleDesk {
     topic: String,
     /// Whether it has rules: without any, nothing is looked at.
     has_rules: AtomicBool,
-    /// Whether one of its rules rejects or asks: without any, no call that needs no approval is looked
-    /// at.
+    /// Whether one of its rules rejects or asks: without any, nothing is taken of a call that needs no
+    /// approval.
     tightens: AtomicBool,
+    /// Whether one of its rules rejects or asks, in shadow or not: without any, no call that needs no
+    /// approval is looked at.
+    looks_at_direct: AtomicBool,
+    /// Whether one of its rules is in shadow, or was since a proposal that waits.
+    has_shadows: AtomicBool,
     /// Whether one of its rules asks for an earlier call: without any, no answer is looked at.
     awaits_answers: AtomicBool,
     /// Whether its rules decide nothing, until others are put in force.
@@ -112,6 +119,7 @@ impl RuleDesk {
         let book = ledgers.map(|ledgers| ledgers.rules.state(|kept| kept.of_topic(topic)));
         let book = book.unwrap_or_default();
         let leaves = AtomicBool::new(book.has_seed());
+        let has_shadows = AtomicBool::new(book.spent.has_open_shadows());
         let state = DeskState {
             book,
             ..DeskState::default()
@@ -120,6 +128,8 @@ impl RuleDesk {
             topic: topic.to_owned(),
             has_rules: AtomicBool::new(false),
             tightens: AtomicBool::new(false),
+            looks_at_direct: AtomicBool::new(false),
+            has_shadows,
             awaits_answers: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             has_ever_decided: AtomicBool::new(false),
@@ -136,9 +146,20 @@ impl RuleDesk {
         self.has_rules.load(Ordering::Relaxed) && !self.is_paused.load(Ordering::Relaxed)
     }
 
-    /// Whether a call that needs no approval is to be judged: a rule rejects or asks, paused or not.
-    /// Asked while the topic is locked: nothing that a configuration gives is used before its rules
-    /// are known.
+    /// Whether a call that needs no approval is to be looked at: a rule rejects or asks, paused or not,
+    /// in shadow or not. Asked while the topic is locked: nothing that a configuration gives is used
+    /// before its rules are known.
+    pub(crate) fn looks_at_direct(&self) -> bool {
+        self.looks_at_direct.load(Ordering::Relaxed)
+    }
+
+    /// Whether one of its rules is in shadow, or may have been.
+    pub(crate) fn has_shadows(&self) -> bool {
+        self.has_shadows.load(Ordering::Relaxed)
+    }
+
+    /// Whether something may be taken of a call that needs no approval: a rule rejects or asks, paused
+    /// or not.
     pub(crate) fn tightens(&self) -> bool {
         self.tightens.load(Ordering::Relaxed)
     }
@@ -201,6 +222,23 @@ impl RuleDesk {
         })
     }
 
+    /// The end of a proposal at which rules in shadow have looked; `None` of any other one. The journal
+    /// gets it with the end itself, and [`Self::apply`] once it has both.
+    pub(crate) fn end_of_shadow(
+        &self,
+        proposal: OperationId,
+        end: ShadowEnd,
+    ) -> Option<RuleRecord> {
+        let is_seen = self.has_shadows() && self.lock().book.spent.is_shadowed(proposal);
+        is_seen.then(|| {
+            RuleRecord::ShadowEnded(ShadowEnded {
+                topic: self.topic.clone(),
+                operation: proposal,
+                end,
+            })
+        })
+    }
+
     /// The return of what rules count of a proposal that is over and did not run: of one that needs
     /// several approvals they counted when a rule gave one of them. `None` if they count nothing of it.
     /// The journal gets it with the end itself, and [`Self::apply`] once it has both.
@@ -216,6 +254,9 @@ impl RuleDesk {
 
     /// Counts calls that are no uses of rules: of those that reject or ask.
     pub(crate) fn count(&self, charges: &[RuleRecord]) {
+        if charges.is_empty() {
+            return;
+        }
         let mut state = self.lock();
         charges.iter().for_each(|charge| state.book.apply(charge));
     }
@@ -242,6 +283,7 @@ impl RuleDesk {
         let mut state = self.lock();
         if coming.tightens() {
             self.tightens.store(true, Ordering::Relaxed);
+            self.looks_at_direct.store(true, Ordering::Relaxed);
         }
         state.coming = coming;
         self.is_paused.store(true, Ordering::Relaxed);
@@ -286,7 +328,7 @@ impl RuleDesk {
                 Err(why) => _ = refused.insert(rule.name.id.clone(), why),
             }
             let is_out = refused.contains_key(&rule.name.id) || state.is_suspended(rule);
-            if !is_out || rule.decision.tightens() {
+            if !is_out || (rule.decision.tightens() && !rule.shadow) {
                 active.push(rule.clone());
             }
         }
@@ -303,6 +345,8 @@ impl RuleDesk {
             (RuleSet::default(), RuleSet::default())
         });
         self.tightens.store(set.tightens(), Ordering::Relaxed);
+        self.looks_at_direct
+            .store(set.looks_at_direct(), Ordering::Relaxed);
         state.set = set;
         state.coming = RuleSet::default();
         state.whole = whole;
@@ -324,10 +368,14 @@ impl RuleDesk {
         Some(record)
     }
 
-    /// Notes whether there are rules, and whether one asks for an earlier call.
+    /// Notes whether there are rules, whether one asks for an earlier call, and whether one is in shadow.
     fn note_rules(&self, state: &DeskState) {
         self.awaits_answers
             .store(state.set.awaits_answers(), Ordering::Relaxed);
+        if state.whole.has_shadows() {
+            // It stays so: they have looked at proposals that wait.
+            self.has_shadows.store(true, Ordering::Relaxed);
+        }
         let has_rules = !state.written.is_empty() || !state.learned.is_empty();
         self.has_rules.store(has_rules, Ordering::Relaxed);
     }
@@ -363,7 +411,7 @@ impl RuleDesk {
         let accepted = LifeEvent::Accepted {
             by: rule.author.clone(),
             digest,
-            shadow: false,
+            shadow: rule.shadow,
             at_ms: now_ms,
         };
         match RulePhase::Offered.step(rule, &accepted) {

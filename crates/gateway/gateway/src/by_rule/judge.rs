@@ -14,6 +14,7 @@ use super::kept::RuleRecord;
 use super::locked_case::{
     ChosenRule, LockedAuthors, LockedCase, RuleAuthor, RuleChoice, RuleVerdict, authors_of,
 };
+use super::shadowed_case;
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::live::{Event, Topic};
 use crate::proposals::content::{DecidingRule, Proposed, Ruling};
@@ -175,6 +176,7 @@ impl<'c> RuleCase<'c> {
         }
         let causes = case.suspensions(&state);
         let mut noted = dispatch.rules.suspend(&mut state, causes, at_ms);
+        noted.extend(shadowed_case::look(&case, &mut state));
         let chosen = match case.choose(&state) {
             RuleChoice::Decide(chosen) => *chosen,
             choice => {

@@ -4,6 +4,7 @@
 mod answered;
 mod decided;
 mod record;
+mod shadow;
 mod spot;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ pub(crate) use record::{
     AcceptedRule, DismissedOffer, EndedRule, EndedUse, LearnedText, ReturnedUse, RuleRecord,
     SuspendedRule,
 };
+pub(crate) use shadow::ShadowEnded;
 pub(crate) use spot::{CheckedSpot, SpotSeed, SpottedCall};
 
 /// The latest version of a rule that was in force.
@@ -37,7 +39,7 @@ pub(crate) struct RuleLife {
     pub(crate) learned: Option<LearnedText>,
     /// Whether its author has added it by hand: no decisions taught it.
     pub(crate) by_hand: bool,
-    /// Active, suspended, or ended: nothing else is recorded yet.
+    /// Active, suspended, or ended: nothing else is recorded yet. That a rule is in shadow its text says.
     phase: RulePhase,
     /// When it was suspended, or ended, in Unix milliseconds.
     changed_ms: Option<u64>,
@@ -267,6 +269,14 @@ impl RuleBook {
             RuleRecord::Checked(checked) => self.spent.apply(SpentEvent::Checked {
                 operation: checked.operation,
                 end: checked.end,
+            }),
+            RuleRecord::Shadowed(shadowed) => {
+                let call = shadowed.call.clone();
+                self.spent.apply(SpentEvent::Shadowed(call));
+            }
+            RuleRecord::ShadowEnded(ended) => self.spent.apply(SpentEvent::ShadowEnded {
+                operation: ended.operation,
+                end: ended.end,
             }),
             // Decisions belong to no rule: the ledger alone has them.
             RuleRecord::Decided(_) => {}

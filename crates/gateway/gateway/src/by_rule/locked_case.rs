@@ -11,6 +11,7 @@ use rules::{
 use super::desk::{DeskState, RuleStanding};
 use super::facts::CallFacts;
 use super::kept::RuleRecord;
+use super::shadow;
 use crate::dispatch::Dispatch;
 use crate::live::Topic;
 
@@ -200,7 +201,9 @@ impl LockedCase<'_> {
                 return RuleChoice::Leave(answer.name().clone());
             }
             RuleDecision::Approve => {
-                let charges = state.set.charges(self.call, spent, Some(answer.name()));
+                let mut charges = state.set.charges(self.call, spent, Some(answer.name()));
+                let of = self.call.operation;
+                charges.extend(shadow::charges_of_run(&state.set, self.call, spent, of));
                 let topic = self.authors.dispatch.name().as_str();
                 let charged = charges.into_iter().map(SpentEvent::Charged);
                 RuleVerdict::Approve {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Digest, OperationId};
 use platform::unix_ms;
-use rules::{CallRule, ExplainedCheck, Fit, SpotTally};
+use rules::{CallRule, ExplainedCheck, Fit, ShadowTally, SpotTally};
 
 pub use super::desk::RuleOrigin;
 use super::desk::{DeskState, RuleStanding};
@@ -17,7 +17,7 @@ use crate::dispatch::Dispatch;
 pub struct RuleView {
     /// The rule.
     pub rule: CallRule,
-    /// `in force`, `suspended`, `over`, `spent`, or `refused`.
+    /// `in force`, `in shadow`, `suspended`, `over`, `spent`, or `refused`.
     pub state: &'static str,
     /// Why it decides nothing, in words.
     pub why: Option<String>,
@@ -33,6 +33,8 @@ pub struct RuleView {
     pub accepted_ms: Option<u64>,
     /// Its spot checks that were decided.
     pub spots: SpotTally,
+    /// What it would have decided, of a rule in shadow.
+    pub shadow: Option<ShadowTally>,
 }
 
 /// Why a rule decides a proposal, or does not.
@@ -40,7 +42,7 @@ pub struct RuleView {
 pub struct RuleReason {
     /// The rule.
     pub rule: CallRule,
-    /// Whether it decides the proposal, were it the only one.
+    /// Whether it decides the proposal, were it the only one, and not in shadow.
     pub acts: bool,
     /// Every check with its result, and what else keeps the rule from deciding.
     pub checks: Vec<ExplainedCheck>,
@@ -70,6 +72,8 @@ impl Dispatch {
             let left = rule.uses.map(|most| most.saturating_sub(used));
             let accepted_ms = state.accepted_ms(rule);
             let spots = state.book.spent.spot_tally(&rule.name);
+            let tally = || state.book.spent.shadow_tally(&rule.name);
+            let shadow = rule.shadow.then(tally);
             let origin = state.origin(rule);
             let (state, why, since_ms) = match standing {
                 RuleStanding::Refused(why) => ("refused", Some(why), None),
@@ -78,6 +82,7 @@ impl Dispatch {
                 }
                 RuleStanding::InForce if rule.is_over(now_ms) => ("over", None, None),
                 RuleStanding::InForce if left == Some(0) => ("spent", None, None),
+                RuleStanding::InForce if rule.shadow => ("in shadow", None, None),
                 RuleStanding::InForce => ("in force", None, None),
             };
             RuleView {
@@ -90,6 +95,7 @@ impl Dispatch {
                 origin,
                 accepted_ms,
                 spots,
+                shadow,
             }
         };
         state.all().map(view).collect()

@@ -12,10 +12,10 @@ mod sent;
 
 use std::sync::Arc;
 
-use model::{ParticipantId, Refusal, RefusalCode, Target};
+use model::{KindRef, ParticipantId, Refusal, RefusalCode, Target};
 use platform::MutexGuard;
 use rules::{CallRule, CallStage, RuleDecision, RuleSet, RuledCall};
-use topic::{Intent, Requested, Tightening, Verdict};
+use topic::{Intent, RequestDestination, Requested, Tightening, Verdict};
 use wire::mcpx::Envelope;
 
 use self::asked::Asked;
@@ -23,9 +23,10 @@ use self::counted::CountedRequest;
 use self::params::kind_of;
 use self::readings::{ReadRequest, Readings};
 use self::sent::Sent;
-use super::decided_by::AuthoredRule;
+use super::decided_by::{AuthoredRule, RuleWords};
 use super::desk::DeskState;
 use super::locked_case::{Hindrance, LockedAuthors, authors_of};
+use super::shadow::WouldHave;
 use crate::call::Call;
 use crate::dispatch::{Dispatch, Refused, Step};
 use crate::live::{Event, Live, Topic};
@@ -33,15 +34,14 @@ use crate::live::{Event, Live, Topic};
 /// The most looks at a request. If something came between each time, people decide.
 const LOOKS_MAX: usize = 8;
 
-/// Steps the topic with the request of a call. Returns what records say of the rule that takes
-/// something of it.
+/// Steps the topic with the request of a call. Returns what records say of rules before it.
 pub(crate) fn step_request<'d>(
     dispatch: &'d Arc<Dispatch>,
     call: &Call,
     mut event: Event<'_>,
-) -> (Step<'d>, Option<String>) {
+) -> (Step<'d>, Option<RuleWords>) {
     let mut topic = dispatch.lock_for((&event).into());
-    if dispatch.rules.tightens()
+    if dispatch.rules.looks_at_direct()
         && let Event::Request(request) = &mut event
     {
         let asked = Asked::Call {
@@ -65,9 +65,9 @@ pub(crate) fn step_envelope<'d>(
     envelope: &Envelope,
     mut event: Event<'_>,
     refused: Refused,
-) -> (Step<'d>, Option<String>) {
+) -> (Step<'d>, Option<RuleWords>) {
     let mut topic = dispatch.lock_for((&event).into());
-    if dispatch.rules.tightens()
+    if dispatch.rules.looks_at_direct()
         && let Event::Say(say) = &mut event
     {
         drop(topic);
@@ -94,18 +94,18 @@ fn step_judged<'d>(
     event: Event<'_>,
     refused: Refused,
     judged: Judged,
-) -> (Step<'d>, Option<String>) {
+) -> (Step<'d>, Option<RuleWords>) {
     match judged {
         Judged::Taken(taken) => {
             let step = dispatch.step_locked(topic, event, refused);
-            (step, Some(taken.by))
+            (step, Some(RuleWords::Takes(taken.by)))
         }
         Judged::Left(counted) => {
             counted.begin(dispatch);
             let step = dispatch.step_locked(topic, event, refused);
             let is_admitted = matches!(step.verdict, Some(Verdict::Admitted { .. }));
-            counted.end(dispatch, is_admitted && !step.requests.are_turned_away());
-            (step, None)
+            let words = counted.end(dispatch, is_admitted && !step.requests.are_turned_away());
+            (step, words.map(RuleWords::Would))
         }
     }
 }
@@ -211,7 +211,7 @@ impl Judged {
 enum Look {
     Judged(Judged),
     /// It must be read for these destinations.
-    Unread(Vec<topic::RequestDestination>),
+    Unread(Vec<RequestDestination>),
     /// The authors of the rules for its target, as a receiver has it, must be read.
     AuthorsUnread(Option<Arc<str>>),
 }
@@ -223,8 +223,9 @@ fn judge<'d>(
     mut topic: MutexGuard<'d, Topic>,
 ) -> (MutexGuard<'d, Topic>, Judged) {
     let mut readings = Readings::default();
-    for _ in 0..LOOKS_MAX {
-        match look(dispatch, &topic, asked, &readings) {
+    for at in 1..=LOOKS_MAX {
+        // The last one leaves out rules in shadow: they decide nothing, and so they delay nothing.
+        match look(dispatch, &topic, asked, &readings, at < LOOKS_MAX) {
             Look::Judged(judged) => return (topic, judged),
             Look::Unread(destinations) => {
                 drop(topic);
@@ -242,8 +243,58 @@ fn judge<'d>(
     (topic, Judged::Taken(Taken::unread()))
 }
 
+/// The rules that a request is looked at for.
+struct Judging<'s> {
+    /// Sets of those that may take something of it.
+    sets: &'s [&'s RuleSet],
+    /// The set of those in shadow, if they look too.
+    shadows: Option<&'s RuleSet>,
+}
+
+impl Judging<'_> {
+    /// The destinations of a request about which there are rules.
+    ///
+    /// # Errors
+    /// The judgement of one of which it cannot be said what it names.
+    fn destinations(
+        &self,
+        asked: &Asked<'_>,
+        topic: &Topic,
+    ) -> Result<Vec<RequestDestination>, Judged> {
+        let mut destinations = asked.destinations(topic, self.sets);
+        let is_of = |at: &RequestDestination, is_meant: &dyn Fn(KindRef<'_>) -> bool| {
+            kind_of(asked.method(), at.own.as_deref()).is_some_and(is_meant)
+        };
+        if asked.is_of_unknown_target() {
+            let tightens = |at: &RequestDestination| is_of(at, &|kind| self.tightens(kind));
+            return Err(if destinations.iter().any(tightens) {
+                Judged::Taken(Taken::unread())
+            } else {
+                Judged::Left(CountedRequest::default())
+            });
+        }
+        let is_meant = |kind: KindRef<'_>| self.tightens(kind) || self.shadows(kind);
+        destinations.retain(|at| is_of(at, &is_meant));
+        Ok(destinations)
+    }
+
+    fn tightens(&self, kind: KindRef<'_>) -> bool {
+        self.sets.iter().any(|set| set.tightens_kind(kind))
+    }
+
+    fn shadows(&self, kind: KindRef<'_>) -> bool {
+        self.shadows.is_some_and(|set| set.shadows_direct(kind))
+    }
+}
+
 /// Looks at a request, while topic and desk are locked.
-fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readings) -> Look {
+fn look(
+    dispatch: &Dispatch,
+    topic: &Topic,
+    asked: &Asked<'_>,
+    readings: &Readings,
+    with_shadows: bool,
+) -> Look {
     let state = dispatch.rules.lock();
     let is_paused = dispatch.rules.is_paused();
     let sets: &[&RuleSet] = if is_paused {
@@ -251,14 +302,14 @@ fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readin
     } else {
         &[&state.set]
     };
-    let mut destinations = asked.destinations(topic, sets);
-    destinations.retain(|at| {
-        let kind = kind_of(asked.method(), at.own.as_deref());
-        kind.is_some_and(|kind| sets.iter().any(|set| set.tightens_kind(kind)))
-    });
-    if !destinations.is_empty() && asked.is_of_unknown_target() {
-        return Look::Judged(Judged::Taken(Taken::unread()));
-    }
+    let judging = Judging {
+        sets,
+        shadows: (with_shadows && !is_paused).then_some(&state.set),
+    };
+    let destinations = match judging.destinations(asked, topic) {
+        Ok(destinations) => destinations,
+        Err(judged) => return Look::Judged(judged),
+    };
     let case = DirectCase {
         asked,
         state: &state,
@@ -291,6 +342,12 @@ fn look(dispatch: &Dispatch, topic: &Topic, asked: &Asked<'_>, readings: &Readin
             let twice = counted.add(dispatch, charges, &state)?;
             Some(Taken::ask(twice))
         });
+        if taken.is_none() && judging.shadows.is_some() {
+            let Ok(looks) = case.shadows(&call, request) else {
+                return Look::AuthorsUnread(at.own.clone());
+            };
+            counted.add_shadows(dispatch, looks, &call, &state);
+        }
         whole = Taken::or(whole, taken);
     }
     Look::Judged(whole.map_or(Judged::Left(counted), Judged::Taken))
@@ -337,6 +394,34 @@ impl<'a> DirectCase<'a> {
         } else {
             Taken::ask(rule)
         }))
+    }
+
+    /// The rules in shadow that would take something of the request for a destination.
+    fn shadows(
+        &self,
+        call: &RuledCall<'_>,
+        request: &ReadRequest,
+    ) -> Result<Vec<WouldHave>, AuthorUnread> {
+        let spent = &self.state.book.spent;
+        let mut would = Vec::new();
+        let looks = self.state.set.shadows(call, spent, CallStage::Direct);
+        for look in looks.iter().filter(|look| look.decides) {
+            let rule = look.rule;
+            let is_ask = rule.decision == RuleDecision::Ask || self.asked.is_for_all();
+            if !is_ask && !self.authors.knows(rule) {
+                return Err(AuthorUnread);
+            }
+            let decision = if is_ask || !self.may_reject(rule, request) {
+                RuleDecision::Ask
+            } else {
+                RuleDecision::Reject
+            };
+            would.push(WouldHave {
+                rule: rule.clone(),
+                decision,
+            });
+        }
+        Ok(would)
     }
 
     fn may_reject(&self, rule: &CallRule, request: &ReadRequest) -> bool {

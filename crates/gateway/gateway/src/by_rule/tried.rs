@@ -89,7 +89,8 @@ impl Dispatch {
         since_ms: u64,
         limit: Duration,
     ) -> Result<TriedRules, Refusal> {
-        let set = RuleSet::new(rules.iter().cloned())
+        // What those in shadow would decide is asked here.
+        let set = RuleSet::new(rules.iter().map(CallRule::awake))
             .map_err(|error| Refusal::new(RefusalCode::Malformed, error.to_string()))?;
         let seen = self.past_of(reader, since_ms)?;
         let all: Vec<&RuleEvidence> = seen.iter().map(AsRef::as_ref).collect();

@@ -22,6 +22,7 @@ use crate::by_rule::judge;
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, Live, ProposalView};
 use crate::proposals::kept::OpenedProposal;
+use crate::shadow_acts;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
@@ -96,6 +97,9 @@ pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope
 /// are notified.
 pub(crate) fn counted(dispatch: &Arc<Dispatch>, counted: &CountedDecision<Live>) {
     Record(dispatch).counted(counted);
+    if counted.ruling.rule.is_none() {
+        shadow_acts::decision(dispatch, &counted.proposal, &counted.by);
+    }
     notify(dispatch, &counted.proposal);
 }
 
@@ -149,6 +153,7 @@ pub(crate) fn approved(
         .and_then(|ruling| ruling.params.as_deref())
         .or(opened.params.as_deref());
     Record(dispatch).approved(proposal, params);
+    shadow_acts::decided(dispatch, proposal);
     let request = payload::request(&opened.method, params.map(str::as_bytes));
     let from = decider(proposal).unwrap_or(proposal.by.as_str());
     let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
@@ -265,6 +270,9 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         .as_ref()
         .map(|answer| payload::answer(answer, method, None));
     Record(dispatch).concluded(proposal, answer.as_deref());
+    if proposal.state == ProposalState::Rejected {
+        shadow_acts::decided(dispatch, proposal);
+    }
     notify(dispatch, proposal);
     tell_fulfiller(dispatch, proposal);
 }

@@ -25,6 +25,7 @@ use crate::by_rule::decided_by::rule_of;
 use crate::by_rule::evidence;
 use crate::by_rule::judge;
 use crate::by_rule::kept::{EndedUse, KeptRules, RuleRecord};
+use crate::by_rule::shadow;
 use crate::by_rule::tighten::counted;
 use crate::dispatch::Dispatch;
 use crate::ledgers::TopicLedgers;
@@ -44,7 +45,7 @@ pub(crate) fn store(
 ) {
     let at_ms = unix_ms();
     let opened = &content.opened;
-    let counts = counted::of_approval(dispatch, opened, &change, at_ms);
+    let counts = counted::of_approval(dispatch, proposal, opened, &change, at_ms);
     let Some(TopicLedgers { proposals, .. }) = &dispatch.ledgers else {
         dispatch.take(Event::Written {
             proposal,
@@ -68,10 +69,12 @@ pub(crate) fn store(
         of_rules.push(RuleRecord::Decided(decided));
     }
     let check = spot_end(&change).and_then(|end| dispatch.rules.end_of_check(proposal, end));
+    let shadow =
+        shadow::end_of(&change).and_then(|end| dispatch.rules.end_of_shadow(proposal, end));
     let returned = (opened.needs_several() && voids_approvals(&change))
         .then(|| dispatch.rules.return_of(proposal))
         .flatten();
-    let of_end: Vec<RuleRecord> = check.into_iter().chain(returned).collect();
+    let of_end: Vec<RuleRecord> = check.into_iter().chain(shadow).chain(returned).collect();
     of_rules.extend(of_end.iter().cloned());
     let counted = counted::operations_of(&counts);
     of_rules.extend(counts);

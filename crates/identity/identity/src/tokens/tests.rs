@@ -54,6 +54,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         certificates: Vec::new(),
         subject: None,
         capabilities_written: true,
+        shadow: None,
         serves: false,
     }
 }

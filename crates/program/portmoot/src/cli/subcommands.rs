@@ -673,7 +673,7 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
         /// Only this verdict: admitted, refused, held, approved, amended, extended, rejected,
-        /// withdrawn, expired, completed or failed
+        /// withdrawn, expired, completed, failed or shadow
         #[arg(long, value_name = "VERDICT")]
         verdict: Option<String>,
         /// Only this operation or proposal

@@ -64,6 +64,9 @@ pub(crate) async fn run(
             "`{id}` may come in over: {}",
             texts(&answer, "wires").join(", ")
         ));
+        for line in in_shadow(&answer) {
+            output.message(&line);
+        }
         if plain.is_none() {
             output.listing(&answer, "entries", &COLUMNS, row);
         }
@@ -79,6 +82,19 @@ pub(crate) async fn run(
     } else {
         Exit::Refused
     })
+}
+
+/// What the capabilities in shadow would have decided otherwise, for each topic in which it has some.
+fn in_shadow(answer: &Value) -> Vec<String> {
+    let topics = answer.get("topics").and_then(Value::as_array);
+    let lines = topics.into_iter().flatten().filter_map(|topic| {
+        let words = cell(
+            topic.get("shadow").filter(|shadow| shadow.is_object())?,
+            "words",
+        );
+        Some(format!("in shadow, in {}: {words}", cell(topic, "topic")))
+    });
+    lines.collect()
 }
 
 fn row(entry: &Value) -> Vec<String> {

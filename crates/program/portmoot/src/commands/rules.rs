@@ -154,9 +154,15 @@ fn explained(answer: &Value) -> String {
     }
     for rule in rules {
         let decision = text(rule, "decision").unwrap_or_default();
-        let verdict = match rule.get("decides").and_then(Value::as_bool) {
-            Some(true) => format!("decides it: {decision}"),
-            _ => format!("does not decide it (it would {decision})"),
+        let is = |key: &str| rule.get(key).and_then(Value::as_bool) == Some(true);
+        let verdict = if is("shadow") && is("would_decide") {
+            format!("is in shadow, and would decide it: {decision}")
+        } else if is("shadow") {
+            format!("is in shadow, and would not decide it (it would {decision})")
+        } else if is("decides") {
+            format!("decides it: {decision}")
+        } else {
+            format!("does not decide it (it would {decision})")
         };
         let learned = match text(rule, "accepted") {
             Some(accepted) => format!(" (learned, accepted {accepted})"),

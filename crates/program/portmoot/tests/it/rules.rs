@@ -21,6 +21,8 @@ mod restarts;
 mod roads;
 mod servers;
 mod several;
+mod shadow;
+mod shadow_sets;
 mod shown;
 mod spots;
 mod suspended;

@@ -44,7 +44,7 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
     };
     let key = path.rsplit('.').next().unwrap();
     match (key, form) {
-        ("capabilities", _) => capabilities(),
+        ("capabilities" | "shadow_capabilities", _) => capabilities(),
         ("map", ValueForm::List) => json!({ "type": "array", "items": {
             "type": "object", "additionalProperties": false, "required": ["when"], "properties": {
                 "when": values(),

@@ -64,7 +64,7 @@ impl RuleDesk {
     }
 
     /// Suspends the learned rules that cover a rejection, and no other ones: those of the file are the
-    /// operator's. Returns what the journal must have of it together with the rejection, which is
+    /// operator's, and those in shadow count it. Returns what the journal must have of it together with the rejection, which is
     /// reported by [`Self::rejection_written`].
     pub(crate) fn contradict(&self, rejection: &RuleEvidence, now_ms: u64) -> Vec<RuleRecord> {
         // Before the lock: an acceptance that is not seen here sees this.
@@ -73,14 +73,16 @@ impl RuleDesk {
         let cause = SuspendCause::Contradicted(rejection.operation);
         let mut names: Vec<RuleName> = Vec::new();
         for accepting in &mut state.accepting {
-            if accepting.rule.covers(rejection) {
+            if !accepting.rule.shadow && accepting.rule.covers(rejection) {
                 accepting.contradicted = Some(cause.clone());
                 names.push(accepting.rule.name.clone());
             }
         }
         let covering = state.learned.iter().filter(|rule| {
             let life = state.book.life(&rule.name.id);
-            rule.covers(rejection) && life.is_some_and(|life| life.is_suspended_by(&cause))
+            !rule.shadow
+                && rule.covers(rejection)
+                && life.is_some_and(|life| life.is_suspended_by(&cause))
         });
         names.extend(covering.map(|rule| rule.name.clone()));
         let causes = names.into_iter().map(|name| (name, cause.clone()));
@@ -107,7 +109,7 @@ impl RuleDesk {
         let accepted = LifeEvent::Accepted {
             by: rule.author.clone(),
             digest: rule.digest(),
-            shadow: false,
+            shadow: rule.shadow,
             at_ms,
         };
         RulePhase::Offered

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answered::AnsweredBefore;
 use super::decided::DecidedCall;
+use super::shadow::{ShadowEnded, Shadowed, WrittenShadow};
 use super::spot::{CheckedSpot, SpotSeed, SpottedCall};
 use crate::as_text;
 
@@ -43,6 +44,10 @@ pub(crate) enum RuleRecord {
     Spotted(SpottedCall),
     /// Such a call is decided, or over: written together with that.
     Checked(CheckedSpot),
+    /// It is in shadow, and has looked at a proposal or a direct call.
+    Shadowed(Shadowed),
+    /// Such a proposal is decided, or over: written together with that.
+    ShadowEnded(ShadowEnded),
     /// A proposal was decided, expired or was withdrawn: written together with that.
     Decided(DecidedCall),
 }
@@ -215,6 +220,8 @@ struct WrittenTotals {
     checked: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     agreed: u32,
+    #[serde(default, skip_serializing_if = "WrittenShadow::is_empty")]
+    shadow: WrittenShadow,
     full_until_ms: u64,
     latest_ms: u64,
 }
@@ -239,6 +246,8 @@ impl RuleRecord {
             Self::Seeded(seeded) => &seeded.topic,
             Self::Spotted(spotted) => &spotted.topic,
             Self::Checked(checked) => &checked.topic,
+            Self::Shadowed(shadowed) => &shadowed.topic,
+            Self::ShadowEnded(ended) => &ended.topic,
             Self::Decided(decided) => &decided.topic,
         }
     }
@@ -258,6 +267,8 @@ impl RuleRecord {
             | Self::UseEnded(_)
             | Self::Carried(_)
             | Self::Answered(_)
+            | Self::Shadowed(_)
+            | Self::ShadowEnded(_)
             | Self::Decided(_) => false,
         }
     }
@@ -279,6 +290,12 @@ impl RuleRecord {
                 topic,
                 rule,
                 operation,
+            }),
+            SpentEvent::Shadowed(call) => Self::Shadowed(Shadowed { topic, call }),
+            SpentEvent::ShadowEnded { operation, end } => Self::ShadowEnded(ShadowEnded {
+                topic,
+                operation,
+                end,
             }),
             SpentEvent::Checked { operation, end } => Self::Checked(CheckedSpot {
                 topic,
@@ -359,6 +376,7 @@ impl From<CarriedRule> for WrittenTotals {
             owed: spots.owed,
             checked: spots.tally.decided,
             agreed: spots.tally.agreed,
+            shadow: totals.shadow.into(),
             full_until_ms: totals.full_until_ms,
             latest_ms: totals.latest_ms,
         }
@@ -397,6 +415,7 @@ impl TryFrom<WrittenTotals> for CarriedRule {
                 last_use_ms: written.last_use_ms,
                 outcomes,
                 checks: spots,
+                shadow: written.shadow.try_into()?,
                 full_until_ms: written.full_until_ms,
                 latest_ms: written.latest_ms,
             },

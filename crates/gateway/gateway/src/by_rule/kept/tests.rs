@@ -1,10 +1,12 @@
 use model::{OperationId, ParticipantId};
 use rules::{
-    Arguments, Decimal, EVIDENCE_MAX, EVIDENCE_MS, EvidenceWeight, PastVerdict, Pointer,
-    RejectReason, RuleCharge, RuleTotals, RuledTool, SpotEnd, SpotTally, SpotTotals,
+    Arguments, CallStage, Decimal, EVIDENCE_MAX, EVIDENCE_MS, EvidenceWeight, PastVerdict, Pointer,
+    RejectReason, RuleCharge, RuleDecision, RuleTotals, RuledTool, ShadowEnd, ShadowMark,
+    ShadowTally, ShadowTotals, ShadowedCall, SpotEnd, SpotTally, SpotTotals,
 };
 
 use super::record::{CarriedRule, ChargedRule};
+use super::shadow::Shadowed;
 use super::*;
 
 fn accepted(rule: &str, digest: u8) -> RuleRecord {
@@ -105,8 +107,51 @@ fn carried() -> RuleRecord {
                 },
                 ended: vec![OperationId(9)],
             },
+            shadow: ShadowTotals::default(),
             full_until_ms: 8,
             latest_ms: 9,
+        },
+    })
+}
+
+/// The totals of a rule in shadow: of each count another number.
+fn carried_shadow() -> RuleRecord {
+    let mark = |decision| ShadowMark {
+        version: 2,
+        decision,
+    };
+    let RuleRecord::Carried(mut carried) = carried() else {
+        unreachable!()
+    };
+    carried.totals.checks = SpotTotals::default();
+    carried.totals.shadow = ShadowTotals {
+        open: vec![(OperationId(9), mark(None))],
+        ended: vec![(OperationId(9), mark(Some(RuleDecision::Ask)))],
+        tally: ShadowTally {
+            proposals: 1,
+            waiting: 0,
+            approved: 2,
+            edited: 3,
+            rejected: 4,
+            by_rules: 5,
+            undecided: 6,
+            left: 7,
+            left_by_rules: 8,
+            held: 9,
+            refused: 10,
+        },
+    };
+    RuleRecord::Carried(carried)
+}
+
+fn shadowed(stage: CallStage, decision: Option<RuleDecision>) -> RuleRecord {
+    RuleRecord::Shadowed(Shadowed {
+        topic: "main".into(),
+        call: ShadowedCall {
+            rule: "r1.2".parse().unwrap(),
+            operation: OperationId(9),
+            stage,
+            decision,
         },
     })
 }
@@ -205,6 +250,34 @@ fn records_have_their_golden_lines() {
             carried(),
             format!(
                 r#"{{"record":"carried","topic":"main","rule":"r1.2","uses":3,"draws":4,"last_use_ms":7,"outcomes":[["{id}",true]],"checks":["{id}"],"open":[["{id}",2]],"owed":1,"checked":2,"agreed":1,"full_until_ms":8,"latest_ms":9}}"#
+            ),
+        ),
+        (
+            carried_shadow(),
+            format!(
+                r#"{{"record":"carried","topic":"main","rule":"r1.2","uses":3,"draws":4,"last_use_ms":7,"outcomes":[["{id}",true]],"shadow":{{"open":[["{id}",2,null]],"ended":[["{id}",2,"ask"]],"counts":[1,2,3,4,5,6,7,8,9,10]}},"full_until_ms":8,"latest_ms":9}}"#
+            ),
+        ),
+        (
+            shadowed(CallStage::Proposed, None),
+            format!(
+                r#"{{"record":"shadowed","topic":"main","rule":"r1.2","operation":"{id}"}}"#
+            ),
+        ),
+        (
+            shadowed(CallStage::Direct, Some(RuleDecision::Reject)),
+            format!(
+                r#"{{"record":"shadowed","topic":"main","rule":"r1.2","operation":"{id}","direct":true,"decision":"reject"}}"#
+            ),
+        ),
+        (
+            RuleRecord::ShadowEnded(ShadowEnded {
+                topic: "main".into(),
+                operation: OperationId(9),
+                end: ShadowEnd::ByRule,
+            }),
+            format!(
+                r#"{{"record":"shadow_ended","topic":"main","operation":"{id}","end":"by_rule"}}"#
             ),
         ),
         (

@@ -1,13 +1,14 @@
 //! Requests that rules count which reject or ask.
 
 use model::{KindRef, OperationId, ParticipantId, ProposalState};
-use rules::{CallRule, RuleCharge, RuleName, RuledCall, SpentEvent};
+use rules::{CallRule, CallStage, RuleCharge, RuleDecision, RuleName, RuledCall, SpentEvent};
 use topic::ProposalChange;
 
 use crate::by_rule::desk::DeskState;
 use crate::by_rule::facts::parts_of;
 use crate::by_rule::judge;
 use crate::by_rule::kept::RuleRecord;
+use crate::by_rule::shadow::{self, WouldHave};
 use crate::dispatch::Dispatch;
 use crate::live::Live;
 use crate::proposals::kept::OpenedProposal;
@@ -18,6 +19,9 @@ pub(super) struct CountedRequest {
     operations: Vec<OperationId>,
     records: Vec<RuleRecord>,
     rules: Vec<RuleName>,
+    /// What rules in shadow would have taken of it, for the journal and in words.
+    looks: Vec<RuleRecord>,
+    words: Vec<String>,
 }
 
 impl CountedRequest {
@@ -42,6 +46,44 @@ impl CountedRequest {
         None
     }
 
+    /// Adds what rules in shadow would have taken of the request for one more destination, and what
+    /// they count of it.
+    pub(super) fn add_shadows(
+        &mut self,
+        dispatch: &Dispatch,
+        mut looks: Vec<WouldHave>,
+        call: &RuledCall<'_>,
+        state: &DeskState,
+    ) {
+        for charge in state.set.shadow_charges(call, &state.book.spent) {
+            let mut found = looks.iter().filter(|look| look.rule.name == charge.rule);
+            match found.next().map(|look| look.decision) {
+                Some(RuleDecision::Reject) => {}
+                // Of the second it would not know the first, so that people would decide.
+                None if self.rules.contains(&charge.rule) => {
+                    let mut rules = state.set.rules().iter();
+                    let twice = rules.find(|rule| rule.name == charge.rule);
+                    looks.extend(twice.map(|rule| WouldHave {
+                        rule: rule.clone(),
+                        decision: RuleDecision::Ask,
+                    }));
+                }
+                Some(_) | None => {
+                    self.rules.push(charge.rule.clone());
+                    self.operations.push(charge.operation);
+                    self.records.extend(record_of(dispatch, charge));
+                }
+            }
+        }
+        let topic = dispatch.name().as_str();
+        for look in looks {
+            let decision = Some(look.decision);
+            let event = shadow::looked(&look.rule, call, CallStage::Direct, decision);
+            self.looks.push(RuleRecord::of_spent(topic, event));
+            self.words.push(look.words_of_call());
+        }
+    }
+
     /// Counts it, before the topic admits it. The caller holds the topic's lock.
     pub(super) fn begin(&self, dispatch: &Dispatch) {
         if !self.records.is_empty() {
@@ -49,15 +91,19 @@ impl CountedRequest {
         }
     }
 
-    /// Writes the counts down, or takes them back if the topic has begun nothing of it.
-    pub(super) fn end(self, dispatch: &Dispatch, is_begun: bool) {
-        if is_begun {
-            if !self.records.is_empty() {
-                judge::write(dispatch, self.records);
-            }
-            return;
+    /// Writes the counts down, or takes them back if the topic has begun nothing of it. Returns what
+    /// rules in shadow would have taken of one that has begun, in words.
+    pub(super) fn end(mut self, dispatch: &Dispatch, is_begun: bool) -> Option<String> {
+        if !is_begun {
+            give_back(dispatch, self.operations);
+            return None;
         }
-        give_back(dispatch, self.operations);
+        dispatch.rules.count(&self.looks);
+        self.records.append(&mut self.looks);
+        if !self.records.is_empty() {
+            judge::write(dispatch, self.records);
+        }
+        (!self.words.is_empty()).then(|| self.words.join(", "))
     }
 }
 
@@ -81,6 +127,7 @@ pub(crate) fn operations_of(records: &[RuleRecord]) -> Vec<OperationId> {
 /// milliseconds. What a rule approves has its charges with the rule's own.
 pub(crate) fn of_approval(
     dispatch: &Dispatch,
+    proposal: OperationId,
     opened: &OpenedProposal,
     change: &ProposalChange<Live>,
     at_ms: u64,
@@ -94,12 +141,12 @@ pub(crate) fn of_approval(
         return Vec::new();
     };
     let is_by_rule = ruling.as_ref().is_some_and(|ruling| ruling.rule.is_some());
-    if is_by_rule || !dispatch.rules.tightens() {
+    if is_by_rule || !dispatch.rules.looks_at_direct() {
         return Vec::new();
     }
     let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
     let params = edited.or(opened.params.as_deref());
-    let records = approved(dispatch, opened, params, at_ms);
+    let records = approved(dispatch, proposal, opened, params, at_ms);
     dispatch.rules.count(&records);
     records
 }
@@ -109,6 +156,7 @@ pub(crate) fn of_approval(
 /// other arguments, as one of several, may have counted those.
 fn approved(
     dispatch: &Dispatch,
+    proposal: OperationId,
     opened: &OpenedProposal,
     params: Option<&str>,
     at_ms: u64,
@@ -140,7 +188,8 @@ fn approved(
             at_ms: spent.not_before(at_ms),
         };
         let charges = state.set.charges(&call, spent, None);
-        let of_one = charges.into_iter();
+        let shadows = shadow::charges_of_run(&state.set, &call, spent, proposal);
+        let of_one = charges.into_iter().chain(shadows);
         records.extend(of_one.filter_map(|charge| record_of(dispatch, charge)));
     }
     records

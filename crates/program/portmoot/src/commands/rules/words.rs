@@ -45,8 +45,10 @@ pub(super) fn shown(rule: &Value) -> String {
     if let Some(checks) = spot_checks(rule) {
         head += &format!(", {checks}");
     }
+    let shadow = rule.get("shadow").and_then(|shadow| text(shadow, "words"));
+    let shadow = shadow.map_or_else(String::new, |words| format!("  {words}\n"));
     let sentence = text(rule, "sentence").unwrap_or_default();
-    format!("{head}\n  {sentence}")
+    format!("{head}\n{shadow}  {sentence}")
 }
 
 /// The spot checks of a rule that were decided, if there are any: `spot checks: 3, agreed: 2`.

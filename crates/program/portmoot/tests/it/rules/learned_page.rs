@@ -38,7 +38,7 @@ fn timeless(text: &str) -> Vec<String> {
 #[test]
 fn the_page_shows_how_a_rule_is_learned_as_the_program_prints_it() {
     let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
-    let [_, _, _, _, offers, accept, renewal, _, _] =
+    let [_, _, _, _, _, _, offers, accept, renewal, _, _] =
         blocks_of(&page, "console").try_into().unwrap();
     let mut bank = Bank::new();
     let showing = bank.proposals()[0]["id"].as_str().unwrap()[..8].to_owned();

@@ -133,7 +133,8 @@ fn the_page_on_rules_shows_what_the_program_prints() {
     let listed = bank.portmoot(&["rules", "ls"], 0);
     bank.reject(&proposal);
     call.rest();
-    let [explain, ls, replay, _, _, _, _, _, _] = blocks_of(&page, "console").try_into().unwrap();
+    let [explain, ls, replay, _, _, _, _, _, _, _, _] =
+        blocks_of(&page, "console").try_into().unwrap();
     // Days and hours differ.
     let plain = |text: &str| -> Vec<String> {
         let text = text
@@ -163,7 +164,7 @@ fn the_page_on_rules_shows_what_the_program_prints() {
 fn the_rule_of_the_page_that_asks_has_more_than_100_wait() {
     let page = std::fs::read_to_string(harness::repository().join("docs/rules.md")).unwrap();
     let [_, rule, _] = blocks_of(&page, "toml,rule").try_into().unwrap();
-    let [_, _, _, _, _, _, _, ls, _] = blocks_of(&page, "console").try_into().unwrap();
+    let [_, _, _, _, _, _, _, _, _, ls, _] = blocks_of(&page, "console").try_into().unwrap();
     let bank = Bank::with(|_| rule);
     let (_, shown) = ls.split_once('\n').unwrap();
     let listed = bank.portmoot(&["rules", "ls"], 0);
