@@ -27,6 +27,7 @@ mod field_numbers;
 mod fixture;
 pub mod handshake;
 mod incoming;
+mod judges;
 mod ledgers;
 mod lifetime;
 mod link;
