@@ -1,4 +1,5 @@
-//! Deciders of proposals beside people: rules on their authors' authority. Each decides through the
+//! Deciders of proposals beside people: rules on their authors' authority, and an approver outside on
+//! that of its participant. Each decides through the
 //! topic, as its participant, or leaves the proposal to people.
 
 use std::sync::Arc;
@@ -17,13 +18,16 @@ pub(crate) trait Judge {
     /// other rules, or another definition of its tool.
     fn judge(&self, dispatch: &Arc<Dispatch>, proposal: OperationId);
 
+    /// A proposal is approved, and runs.
+    fn approved(&self, proposal: OperationId);
+
     /// A proposal is over.
     fn conclude(&self, proposal: OperationId);
 }
 
 /// The judges of a topic, in the order in which they judge.
-fn judges(dispatch: &Dispatch) -> [&dyn Judge; 1] {
-    [&dispatch.rules]
+fn judges(dispatch: &Dispatch) -> [&dyn Judge; 2] {
+    [&dispatch.rules, &dispatch.outside]
 }
 
 /// Has the judges judge one proposal. Without one that decides it, it stays with people.
@@ -59,6 +63,13 @@ fn some(dispatch: &Arc<Dispatch>, is_meant: impl Fn(&Proposed) -> bool) {
     waiting.sort_unstable();
     for proposal in waiting {
         one(dispatch, proposal);
+    }
+}
+
+/// Tells the judges that a proposal is approved.
+pub(crate) fn approved(dispatch: &Dispatch, proposal: OperationId) {
+    for judge in judges(dispatch) {
+        judge.approved(proposal);
     }
 }
 

@@ -39,6 +39,7 @@ pub mod manifests;
 mod membership;
 mod mirror;
 mod offer;
+mod outside;
 pub mod proposals;
 mod questions;
 mod record;

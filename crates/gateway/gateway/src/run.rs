@@ -187,7 +187,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         } => announce::extended(dispatch, &proposal, &by, &ruling),
         Effect::Amended { proposal, ruling } => announce::amended(dispatch, &proposal, &ruling),
         Effect::Expiring { proposal } => announce::expiring(dispatch, &proposal),
-        Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
+        Effect::Approved { proposal, servers } => {
+            judges::approved(dispatch, proposal.id);
+            announce::approved(dispatch, &proposal, &servers);
+        }
         Effect::Concluded { proposal } => {
             judges::conclude(dispatch, proposal.id);
             dispatch.showings.forget(proposal.id);

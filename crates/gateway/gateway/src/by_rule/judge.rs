@@ -90,6 +90,9 @@ impl Judge for RuleDesk {
         }
     }
 
+    /// Charges stay until it is over.
+    fn approved(&self, _: OperationId) {}
+
     fn conclude(&self, proposal: OperationId) {
         Self::conclude(self, proposal);
     }
