@@ -42,7 +42,7 @@ impl RequestKeeper {
             return true;
         };
         let (report, end) = oneshot::channel();
-        let record = ApproverRecord::Requested(request.clone());
+        let record = ApproverRecord::Requested(Box::new(request.clone()));
         ledger.submit(&[record], move |result| {
             // The errand may be over.
             _ = report.send(result);

@@ -11,7 +11,7 @@ use store::Fold;
 #[serde(tag = "record", rename_all = "snake_case")]
 pub(crate) enum ApproverRecord {
     /// A request for a proposal is about to be made, in place of an earlier one.
-    Requested(KeptRequest),
+    Requested(Box<KeptRequest>),
     /// The service has a task for it.
     Task {
         /// Id of the proposal.
@@ -85,8 +85,8 @@ impl Fold for KeptRequests {
     fn apply(&mut self, record: &ApproverRecord) {
         match record {
             ApproverRecord::Requested(request) => {
-                self.requests
-                    .insert(request.proposal.clone(), request.clone());
+                let kept = KeptRequest::clone(request);
+                self.requests.insert(request.proposal.clone(), kept);
             }
             ApproverRecord::Task { proposal, task } => {
                 if let Some(request) = self.requests.get_mut(proposal) {
@@ -105,7 +105,7 @@ impl Fold for KeptRequests {
 
     fn records(&mut self, _: u64) -> Vec<ApproverRecord> {
         let all = self.requests.values().cloned();
-        all.map(ApproverRecord::Requested).collect()
+        all.map(Box::new).map(ApproverRecord::Requested).collect()
     }
 }
 
