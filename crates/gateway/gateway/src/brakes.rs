@@ -22,8 +22,8 @@ use topic::Brake;
 use wire::mcpx::Envelope;
 
 use crate::brakes::kept::{BrakeRecord, KeptBrake};
-use crate::by_rule::judge;
 use crate::dispatch::Dispatch;
+use crate::judges;
 use crate::link::Link;
 use crate::live::{Event, Server};
 use crate::record::Record;
@@ -229,7 +229,7 @@ impl Dispatch {
         let written = written.end().await;
         self.end_resumption(&braking, id, permit, written)?;
         // Its own rules decide again, and those that approve what it proposes.
-        judge::all(&self);
+        judges::all(&self);
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mailboxes::{Busy, Effects, Mailboxes};
 use crate::offer::OwnLists;
+use crate::outside::desk::OutsideDesk;
 use crate::proposals::showings::Showings;
 use crate::results::store::Results;
 use crate::shadow_sets::ShadowSets;
@@ -94,6 +95,8 @@ pub struct Dispatch {
     pub(crate) ledgers: Option<TopicLedgers>,
     /// The rules by which proposals are decided.
     pub(crate) rules: RuleDesk,
+    /// The approver outside, if the topic has one.
+    pub(crate) outside: OutsideDesk,
     /// Showings of proposals to those who can decide about them.
     pub(crate) showings: Showings,
     pub(crate) standing: StandingOf,
@@ -170,6 +173,7 @@ impl Dispatch {
             audit,
             ledgers,
             rules,
+            outside: OutsideDesk::default(),
             showings: Showings::default(),
             standing,
             shadow_sets: ShadowSets::default(),
@@ -399,6 +403,11 @@ impl Dispatch {
         own: &str,
     ) -> Option<String> {
         self.with(|topic| topic.respelled_uri(link, server, own))
+    }
+
+    /// Runs a task beside the effects.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
     }
 
     /// Whether the gateway is about to stop.

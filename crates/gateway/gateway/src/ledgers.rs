@@ -4,6 +4,7 @@ use store::{JournalWriter, Ledger, StoreError};
 
 use crate::brakes::kept::KeptBrakes;
 use crate::by_rule::kept::KeptRules;
+use crate::outside::kept::KeptRequests;
 use crate::proposals::kept::KeptProposals;
 use crate::tasks::kept::KeptTasks;
 
@@ -14,6 +15,7 @@ pub struct TopicLedgers {
     pub(crate) tasks: Ledger<KeptTasks>,
     pub(crate) rules: Ledger<KeptRules>,
     pub(crate) brakes: Ledger<KeptBrakes>,
+    pub(crate) approvers: Ledger<KeptRequests>,
 }
 
 impl TopicLedgers {
@@ -27,6 +29,7 @@ impl TopicLedgers {
             tasks: journal.ledger()?,
             rules: journal.ledger()?,
             brakes: journal.ledger()?,
+            approvers: journal.ledger()?,
         })
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use topic::Receiver;
 
-use crate::by_rule::judge;
 use crate::dispatch::Dispatch;
 use crate::incoming::Names;
+use crate::judges;
 use crate::link::Passed;
 use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, hold, journal};
@@ -158,7 +158,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         } => journal::store(dispatch, proposal, content, *record),
         Effect::Proposed { proposal } => {
             announce::proposed(dispatch, &proposal);
-            judge::one(dispatch, proposal.id);
+            judges::one(dispatch, proposal.id);
         }
         Effect::NotProposed {
             proposal,
@@ -187,9 +187,12 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         } => announce::extended(dispatch, &proposal, &by, &ruling),
         Effect::Amended { proposal, ruling } => announce::amended(dispatch, &proposal, &ruling),
         Effect::Expiring { proposal } => announce::expiring(dispatch, &proposal),
-        Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
+        Effect::Approved { proposal, servers } => {
+            judges::approved(dispatch, proposal.id);
+            announce::approved(dispatch, &proposal, &servers);
+        }
         Effect::Concluded { proposal } => {
-            dispatch.rules.conclude(proposal.id);
+            judges::conclude(dispatch, proposal.id);
             dispatch.showings.forget(proposal.id);
             announce::concluded(dispatch, &proposal);
         }

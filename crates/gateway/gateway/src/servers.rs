@@ -10,7 +10,7 @@ use upstream::tasks::ServerTask;
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
-use crate::by_rule::judge;
+use crate::judges;
 use crate::live::{ConfiguredServer, Event, ServerQuestion};
 use crate::proposals::describe;
 use crate::tasks::{awaiting, book, notices};
@@ -137,7 +137,7 @@ impl Dispatch {
     /// topic hides now and did not before is logged once.
     pub(crate) fn note_listed(self: &Arc<Self>, server: &ConfiguredServer, before: &[Quarantined]) {
         describe::of_server(self, &server.id);
-        judge::of_server(self, &server.id);
+        judges::of_server(self, &server.id);
         let hidden = self.quarantined(server);
         for one in hidden.iter().filter(|one| !before.contains(one)) {
             let server = server.id.as_str();

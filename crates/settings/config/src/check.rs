@@ -18,7 +18,8 @@ use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
 use crate::topics::ReadTopics;
 use crate::{
-    issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics,
+    approvers, issuers, login, own_address, participants, profiles, servers, settings, tls_files,
+    topics,
 };
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that
@@ -43,11 +44,13 @@ pub(crate) fn check(
     let ReadTopics {
         sections: topics,
         rules,
-    } = topics::read(&root, &servers, &profiles, env);
+        approvers,
+    } = topics::read(&root, &servers, &profiles, outside);
     check_unique_names(tree, &servers, &participants.known, &problems);
     check_tokens_differ(tree, &participants.known, &problems);
     tls_files::check_certificates(tree, &participants.known, &problems);
     check_topics_exist(tree, &participants.known, &topics, &problems);
+    approvers::check(tree, &approvers, &participants.known, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let mut config = settings.map(|mut settings| {
@@ -63,6 +66,7 @@ pub(crate) fn check(
             serving: participants.serving,
             result_limits: participants.result_limits,
             rules,
+            approvers,
             sets: Arc::new(profiles.sets),
             ..settings
         }

@@ -5,6 +5,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
+use authzen::config::OutsideApprover;
 use identity::config::{IdentityConfig, ParticipantConfig};
 use model::{ParticipantId, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
@@ -16,6 +17,7 @@ use topic::section::{Access, Sets, TopicSection};
 use upstream::StartLimits;
 use upstream::config::ServerConfig;
 
+use crate::approvers::TopicApprover;
 use crate::limits::GatewayLimits;
 use crate::rule_files::TopicRules;
 
@@ -54,6 +56,8 @@ pub struct Config {
     pub sets: Arc<Sets>,
     /// The rules of the topics that name a file of them.
     pub rules: Vec<TopicRules>,
+    /// The approvers outside of the topics that have one.
+    pub approvers: Vec<TopicApprover>,
     /// Who may come in, and into which topics.
     pub identity: Arc<IdentityConfig>,
 }
@@ -64,6 +68,12 @@ impl Config {
         let mut all = self.rules.iter();
         all.find(|one| one.topic == *topic)
             .map_or(&[], |one| &*one.rules)
+    }
+
+    /// The approver outside of a topic.
+    pub fn approver_of(&self, topic: &TopicName) -> Option<&OutsideApprover> {
+        let mut all = self.approvers.iter();
+        all.find(|one| one.topic == *topic).map(|one| &one.approver)
     }
 
     /// The participants that serve in a topic, as servers.

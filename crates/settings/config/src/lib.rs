@@ -1,6 +1,7 @@
 //! Configuration loading: files and flags are merged as trees, then checked as a whole into one
 //! [`Config`]. Nothing is opened or started before the check passes.
 
+mod approvers;
 mod check;
 mod checked;
 mod client_file;
@@ -42,6 +43,7 @@ mod tests;
 /// read, and from the page about them.
 pub const SCHEMA: &str = include_str!("schema.json");
 
+pub use approvers::TopicApprover;
 pub use checked::{Config, DoorsConfig};
 pub use found::FoundFile;
 pub use limits::GatewayLimits;

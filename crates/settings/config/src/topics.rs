@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::approvers::{self, TopicApprover};
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::{ListedText, Table, ValueForm};
 use crate::rule_files::{self, TopicRules};
+use crate::secrets::Outside;
 use crate::sets::name_filter;
-use crate::values::{Env, approvals, rate, result_bytes_max, topic_name};
+use crate::values::{approvals, rate, result_bytes_max, topic_name};
 use model::{ParticipantId, TopicName};
 use topic::section::GUEST_RATE;
 use topic::section::{Access, BuiltIn, McpCalls, ToolsList, TopicSection};
@@ -36,11 +38,12 @@ const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 
-/// The topics, and the rules of those that name a file of them.
+/// The topics, the rules of those that name a file of them, and the approvers of those that have one.
 #[derive(Default)]
 pub(crate) struct ReadTopics {
     pub(crate) sections: Vec<TopicSection>,
     pub(crate) rules: Vec<TopicRules>,
+    pub(crate) approvers: Vec<TopicApprover>,
 }
 
 /// Reads every topic. `servers` and `profiles` are the configured ones.
@@ -48,14 +51,17 @@ pub(crate) fn read(
     root: &Table<'_>,
     servers: &[ServerConfig],
     profiles: &Profiles,
-    env: Env<'_>,
+    outside: &Outside<'_>,
 ) -> ReadTopics {
     let mut read = ReadTopics::default();
     for (entry, table) in root.tables("topics") {
         let name = topic_name(&entry.key, &entry.location, table.problems());
         if let Some(name) = &name {
-            read.rules.extend(rule_files::read(&table, name, env));
+            read.rules
+                .extend(rule_files::read(&table, name, outside.env));
         }
+        let approver = approvers::read(&table, name.as_ref(), outside);
+        read.approvers.extend(approver);
         read.sections.extend(topic(name, table, servers, profiles));
     }
     read

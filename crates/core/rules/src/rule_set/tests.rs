@@ -476,7 +476,7 @@ fn a_clock_that_was_set_back_opens_no_window_and_no_end() {
     pay.operation = 2;
     assert_eq!(run(&set, &mut spent, &pay, CallStage::Proposed), None);
     let end_ms = set.rules()[0].expires_ms.unwrap();
-    spent.apply(SpentEvent::Charged(crate::spent::RuleCharge {
+    spent.apply(SpentEvent::Charged(crate::RuleCharge {
         rule: set.rules()[1].name.clone(),
         operation: OperationId(3),
         at_ms: end_ms,

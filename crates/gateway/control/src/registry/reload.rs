@@ -255,6 +255,7 @@ impl Registry {
             // Before any caller can enter it.
             dispatch.restore();
             dispatch.put_rules_in_force(config.rules_of(&topic.name));
+            dispatch.put_approver_in_force(config.approver_of(&topic.name));
             self.topics
                 .write()
                 .insert(topic.name.clone(), Arc::clone(&dispatch));
@@ -265,12 +266,14 @@ impl Registry {
         for (topic, dispatch) in kept {
             self.configure_topic(&config, topic, &dispatch);
             dispatch.put_rules_in_force(config.rules_of(&topic.name));
+            dispatch.put_approver_in_force(config.approver_of(&topic.name));
         }
         for dispatch in gone {
             dispatch.pause_rules(&[]);
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], Offer::default());
             dispatch.drop_rules();
+            dispatch.put_approver_in_force(None);
             callers(&dispatch)
                 .iter()
                 .for_each(|participant| dispatch.revoke(participant));

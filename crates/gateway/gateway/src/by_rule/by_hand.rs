@@ -12,10 +12,10 @@ use rules::{
 
 use super::desk::learned::AcceptedOffer;
 use super::facts::CallFacts;
-use super::judge;
 use super::recorded::RuleAct;
 use super::tried::PastReader;
 use crate::dispatch::Dispatch;
+use crate::judges;
 use crate::proposals::decide::unknown_proposal;
 use crate::record::Record;
 
@@ -98,7 +98,7 @@ impl Dispatch {
         Record(self).rule_act(permit, reader.id, &act, added.as_ref());
         added?;
         tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %name, "added");
-        judge::all(self);
+        judges::all(self);
         Ok(name)
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Digest, OperationId, ParticipantId, RULES, Refusal};
+use model::{Digest, OperationId, RULES, Refusal};
 use platform::{MutexGuard, unix_ms};
 use rules::{CallRule, RuleEvidence};
 use store::recorder::RecordPermit;
 use topic::Decision;
 
 use super::decided_by::AuthoredRule;
+use super::desk::RuleDesk;
 use super::facts::CallFacts;
 use super::kept::RuleRecord;
 use super::locked_case::{
@@ -16,6 +17,7 @@ use super::locked_case::{
 };
 use super::shadowed_case;
 use crate::dispatch::{Dispatch, Refused, Step};
+use crate::judges::{self, Judge};
 use crate::live::{Event, Topic};
 use crate::proposals::content::{DecidingRule, Proposed, Ruling};
 use crate::proposals::{approvals, describe, open};
@@ -49,7 +51,7 @@ impl Dispatch {
             .rules
             .put_in_force(rules, keeps, incarnations, unix_ms());
         write(self, records);
-        all(self);
+        judges::all(self);
     }
 }
 
@@ -71,48 +73,29 @@ pub(crate) fn contradicted(
     suspended
 }
 
-/// Has rules judge all proposals that wait for a decision.
-pub(crate) fn all(dispatch: &Arc<Dispatch>) {
-    judge(dispatch, |_| true);
-}
-
-/// Has rules judge the proposals for a server that has listed its tools.
-pub(crate) fn of_server(dispatch: &Arc<Dispatch>, server: &ParticipantId) {
-    judge(dispatch, |content| {
-        content.opened.to.iter().any(|to| to == server.as_str())
-    });
-}
-
-fn judge(dispatch: &Arc<Dispatch>, is_meant: impl Fn(&Proposed) -> bool) {
-    if !dispatch.rules.judges() {
-        return;
+impl Judge for RuleDesk {
+    fn is_active(&self) -> bool {
+        self.judges()
     }
-    let mut waiting: Vec<OperationId> = dispatch.with(|topic| {
-        let undecided = topic.undecided();
-        let meant = undecided.filter(|(_, content)| is_meant(content));
-        meant.map(|(id, _)| id).collect()
-    });
-    waiting.sort_unstable();
-    for proposal in waiting {
-        one(dispatch, proposal);
-    }
-}
 
-/// Has rules judge one proposal. Without a rule that decides it, it stays with people.
-pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
-    if !dispatch.rules.judges() {
-        return;
+    fn judge(&self, dispatch: &Arc<Dispatch>, proposal: OperationId) {
+        let content = dispatch.with(|topic| topic.proposed(proposal).map(|(it, _)| Arc::clone(it)));
+        let Some(content) = content else {
+            return;
+        };
+        // As before the decision of a person.
+        dispatch.refresh_proposer(&content.opened);
+        let content = describe::one(dispatch, proposal, &content);
+        if let Some(case) = RuleCase::read(dispatch, proposal, &content) {
+            case.decide(dispatch);
+        }
     }
-    let Some(content) =
-        dispatch.with(|topic| topic.proposed(proposal).map(|(it, _)| Arc::clone(it)))
-    else {
-        return;
-    };
-    // As before the decision of a person.
-    dispatch.refresh_proposer(&content.opened);
-    let content = describe::one(dispatch, proposal, &content);
-    if let Some(case) = RuleCase::read(dispatch, proposal, &content) {
-        case.decide(dispatch);
+
+    /// Charges stay until it is over.
+    fn approved(&self, _: OperationId) {}
+
+    fn conclude(&self, proposal: OperationId) {
+        Self::conclude(self, proposal);
     }
 }
 

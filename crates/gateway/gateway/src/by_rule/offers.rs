@@ -22,7 +22,6 @@ use rules::{
 use sha2::{Digest as _, Sha256};
 
 use super::desk::learned::{AcceptedOffer, SeenRejections};
-use super::judge;
 use super::kept::UsedUp;
 use super::recorded::RuleAct;
 use super::tool_facts::{
@@ -30,6 +29,7 @@ use super::tool_facts::{
 };
 use super::tried::{PastReader, TriedRule, tallied};
 use crate::dispatch::Dispatch;
+use crate::judges;
 use crate::ledgers::TopicLedgers;
 use crate::proposals::open::definition;
 use crate::record::Record;
@@ -300,7 +300,7 @@ impl Dispatch {
         Record(self).rule_act(permit, reader.id, &act, accepted.as_ref());
         let rule = accepted?;
         tracing::info!(target: "portmoot::rules", topic = %self.name(), rule = %rule.name, "accepted");
-        judge::all(self);
+        judges::all(self);
         Ok(rule.name)
     }
 

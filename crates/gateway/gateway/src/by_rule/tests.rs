@@ -13,10 +13,10 @@ use store::recorder::Recorder;
 use tempfile::{TempDir, tempdir};
 use wire::time::rfc3339;
 
-use super::judge;
 use super::kept::RuleRecord;
 use crate::dispatch::Dispatch;
 use crate::fixture::{OPENED, context, opened, settings};
+use crate::judges;
 use crate::ledgers::TopicLedgers;
 use crate::proposals::kept::{OpenedProposal, ProposalRecord};
 
@@ -102,7 +102,7 @@ impl Stage {
     #[track_caller]
     fn judged(&self) -> Vec<[String; 2]> {
         let failed = self.failed();
-        judge::one(&self.dispatch, OPENED);
+        judges::one(&self.dispatch, OPENED);
         assert_eq!(self.waits(), !failed.is_empty(), "{failed:?}");
         failed
     }
@@ -195,13 +195,13 @@ async fn a_decision_that_cannot_be_recorded_is_one_that_does_not_count() {
     while let Ok(permit) = stage.dispatch.audit.reserve_of(&ann) {
         full.push(permit);
     }
-    judge::one(&stage.dispatch, OPENED);
+    judges::one(&stage.dispatch, OPENED);
     assert!(stage.waits());
     drop(full);
     assert_eq!(
         stage.not_decided(),
         [["rules", "overloaded: by rule r1.1 of ann"]]
     );
-    judge::one(&stage.dispatch, OPENED);
+    judges::one(&stage.dispatch, OPENED);
     assert!(!stage.waits());
 }

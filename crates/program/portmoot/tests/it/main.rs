@@ -9,6 +9,7 @@
 
 mod admission;
 mod api_calls;
+mod approver_outside;
 mod approvers;
 mod attacks;
 mod audit;

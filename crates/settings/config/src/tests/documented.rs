@@ -12,17 +12,19 @@ use crate::sources::DEFAULTS;
 use crate::{issuers, participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 5] = [
+const NOT_KEYS: [&str; 6] = [
     "login.client",
     "server.limits",
     "server.tls",
     "servers.NAME.auth",
     "servers.NAME.tool",
+    "topics.NAME.approver",
 ];
 pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n\
      [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
      [servers.NAME.tool.NAME]\n\
      [sets.NAME]\ntools = []\n[profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
+     [topics.NAME.approver]\nevaluation_url = \"https://pdp.example\"\nas = \"WHO\"\ntools = []\n\
      [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n\
      [login]\nenabled = true\n[login.client.NAME]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n";
 
@@ -46,7 +48,7 @@ pub(super) fn reading(sample: &str) -> Problems {
     participants::read(&root, &outside, &profiles);
     issuers::read(&root, &outside, &profiles);
     issuers::scopes(&root, &profiles.sets);
-    topics::read(&root, &found, &profiles, &|_| None);
+    topics::read(&root, &found, &profiles, &outside);
     problems
 }
 

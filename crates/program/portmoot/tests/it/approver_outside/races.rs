@@ -1,0 +1,182 @@
+//! Decisions that come while the approver outside is asked.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+
+use super::pdp::{Pdp, Received, Said, decision, requestable, said, task};
+use super::{KIND, MAY_APPROVE_ECHO, Stage, proposal_of};
+use crate::support::{Gateway, until};
+use crate::ws::token;
+
+/// A service at which every request waits.
+fn waiting() -> Pdp {
+    Pdp::start(|received, base| match received.path.as_str() {
+        "/evaluate" => requestable(),
+        "/requests" => Said {
+            head: "retry-after: 60\r\n".to_owned(),
+            ..said(202, &task(base, "t1", "pending"))
+        },
+        path if path.ends_with("/cancel") => said(200, &task(base, "t1", "cancelled")),
+        _ => said(200, &task(base, "t1", "pending")),
+    })
+}
+
+#[test]
+fn a_person_may_be_faster_than_the_approver_outside() {
+    let pdp = waiting();
+    let stage = Stage::new(&pdp);
+    let id = stage.held("one");
+    until("the request", || {
+        (!pdp.received("/requests").is_empty()).then_some(())
+    });
+    stage.approve(&id);
+    assert_eq!(stage.outcome(&id), "one");
+    assert_eq!(stage.shown(&id)["decided_by"], "ann");
+    // The service learns that no one needs its answer any more.
+    let cancelled = until("the end of the request", || {
+        pdp.received("/requests/t1/cancel").into_iter().next()
+    });
+    assert_eq!(cancelled.body(), json!({ "reason": "decided_elsewhere" }));
+}
+
+#[test]
+fn an_answer_that_comes_after_a_lost_right_decides_nothing() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let pdp = Pdp::start(move |_, _| {
+        let _ = wait.lock().unwrap().recv();
+        decision(true)
+    });
+    let stage = Stage::new(&pdp);
+    let id = proposal_of(&stage.call("late"));
+    until("the question", || {
+        (!pdp.received("/").is_empty()).then_some(())
+    });
+    let url = stage.gateway.url();
+    let revoke = [
+        "participants",
+        "revoke",
+        "desk",
+        MAY_APPROVE_ECHO[0],
+        "--url",
+        &url,
+        "--token",
+        &token("ann"),
+    ];
+    stage.home.run(&revoke).expect(0);
+    go.send(()).unwrap();
+    let audit = stage.audit();
+    audit.has("desk", KIND, "admitted", "127.0.0.1: permitted");
+    // On record as a decision that does not count, as a person's is.
+    audit.has(
+        "desk",
+        "mcp/proposal:tools/call:echo",
+        "refused",
+        "unknown_target",
+    );
+    assert_eq!(stage.shown(&id)["state"], "pending");
+}
+
+/// Kills the gateway, and starts it again.
+fn restart(stage: &mut Stage) {
+    stage.gateway.signal("KILL");
+    stage.gateway.wait();
+    stage.gateway = Gateway::start(&stage.home, &stage.config);
+    stage.gateway.ready("tools");
+}
+
+/// The requests for access that a service has received.
+fn requests(pdp: &Pdp) -> Vec<Received> {
+    let all = pdp.received("/requests").into_iter();
+    all.filter(|one| one.path == "/requests").collect()
+}
+
+#[test]
+fn an_access_request_goes_on_with_its_task_after_a_crash() {
+    let is_approved = Arc::new(AtomicBool::new(false));
+    let approved = Arc::clone(&is_approved);
+    let pdp = Pdp::start(move |received, base| match received.path.as_str() {
+        "/evaluate" if received.text.contains("approved_until") => decision(true),
+        "/evaluate" => requestable(),
+        "/requests" => Said {
+            head: "retry-after: 60\r\n".to_owned(),
+            ..said(202, &task(base, "t1", "pending"))
+        },
+        _ if approved.load(Ordering::SeqCst) => {
+            let approval = json!({ "id": "a", "approved_until": "2999-01-01T00:00:00Z" });
+            let mut done = task(base, "t1", "approved");
+            done["result"] = json!({ "mode": "reevaluate", "approval": approval });
+            said(200, &done)
+        }
+        _ => said(200, &task(base, "t1", "pending")),
+    });
+    let mut stage = Stage::new(&pdp);
+    let id = stage.held("later");
+    // Its task is written down right after the answer, and nothing waits for that.
+    until("the task on disk", || {
+        let journal = stage.home.path().join("data/journal.jsonl");
+        let text = std::fs::read_to_string(journal).unwrap_or_default();
+        text.contains("/requests/t1").then_some(())
+    });
+    is_approved.store(true, Ordering::SeqCst);
+    restart(&mut stage);
+    assert_eq!(stage.outcome(&id), "later");
+    assert_eq!(stage.shown(&id)["decided_by"], "desk");
+    assert_eq!(requests(&pdp).len(), 1);
+}
+
+#[test]
+fn an_access_request_without_an_answer_is_sent_again_under_its_key_after_a_crash() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let pdp = Pdp::start(move |received, base| match received.path.as_str() {
+        "/evaluate" => requestable(),
+        _ => {
+            // The first one has no answer before the gateway is gone.
+            let _ = wait.lock().unwrap().recv();
+            said(201, &task(base, "t1", "denied"))
+        }
+    });
+    let mut stage = Stage::new(&pdp);
+    let id = stage.held("later");
+    until("the request", || requests(&pdp).pop());
+    restart(&mut stage);
+    let again = until("the request again", || requests(&pdp).into_iter().nth(1));
+    let [first, ..] = &*requests(&pdp) else {
+        panic!("there was one");
+    };
+    assert_eq!(
+        first.header("idempotency-key"),
+        again.header("idempotency-key")
+    );
+    assert_eq!(first.text, again.text);
+    drop(go);
+    assert!(stage.outcome(&id).contains("rejected"));
+}
+
+#[test]
+fn a_topic_without_its_approver_any_more_asks_and_waits_no_more() {
+    let pdp = waiting();
+    let mut stage = Stage::new(&pdp);
+    let id = stage.held("one");
+    until("the request", || {
+        (!pdp.received("/requests").is_empty()).then_some(())
+    });
+    let (before, rest) = stage.config.split_once("[topics.main.approver]").unwrap();
+    let after = rest.split_once("[servers.tools]").unwrap().1;
+    stage.config = format!("{before}[servers.tools]{after}");
+    stage.home.write("portmoot.toml", &stage.config);
+    stage.gateway.signal("HUP");
+    until("the end of the request", || {
+        pdp.received("/requests/t1/cancel").into_iter().next()
+    });
+    let evaluated = pdp.received("/evaluate").len();
+    stage.approve(&id);
+    assert_eq!(stage.outcome(&id), "one");
+    let other = stage.held("two");
+    assert_eq!(stage.shown(&other)["state"], "pending");
+    assert_eq!(pdp.received("/evaluate").len(), evaluated);
+}
