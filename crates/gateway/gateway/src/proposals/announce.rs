@@ -128,6 +128,8 @@ pub(crate) fn amended(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling:
         ..State::of(proposal)
     };
     notify_of(dispatch, proposal, &state);
+    // What they decided was about the former ones.
+    judges::conclude(dispatch, proposal.id);
     judges::one(dispatch, proposal.id);
 }
 

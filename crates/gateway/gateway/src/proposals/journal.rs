@@ -68,7 +68,8 @@ pub(crate) fn store(
         }
         of_rules.push(RuleRecord::Decided(decided));
     }
-    let check = spot_end(&change).and_then(|end| dispatch.rules.end_of_check(proposal, end));
+    let check =
+        spot_end(opened, &change).and_then(|end| dispatch.rules.end_of_check(proposal, end));
     let shadow =
         shadow::end_of(&change).and_then(|end| dispatch.rules.end_of_shadow(proposal, end));
     let returned = (opened.needs_several() && voids_approvals(&change))
@@ -149,14 +150,16 @@ fn voids_approvals(change: &ProposalChange<Live>) -> bool {
     }
 }
 
-/// The end of a spot check with a change; `None` of a change that leaves the proposal as it is.
-fn spot_end(change: &ProposalChange<Live>) -> Option<SpotEnd> {
+/// The end of a spot check with a change; `None` of a change that leaves the proposal pending. An
+/// amendment is none: with it a proposer could have a rule draw once more.
+fn spot_end(opened: &OpenedProposal, change: &ProposalChange<Live>) -> Option<SpotEnd> {
     match change {
         ProposalChange::Opened
         | ProposalChange::Counted { .. }
-        | ProposalChange::Extended { .. } => None,
-        // What was checked is proposed no more.
-        ProposalChange::Amended { .. } => Some(SpotEnd::Undecided),
+        | ProposalChange::Extended { .. }
+        | ProposalChange::Amended { .. } => None,
+        // It may be about other arguments than those that the rule left to people.
+        ProposalChange::Decided { .. } if opened.amendments > 0 => Some(SpotEnd::Undecided),
         ProposalChange::Decided { state, ruling, .. } => Some(match state {
             ProposalState::Running => {
                 let edited = ruling.as_ref().and_then(|ruling| ruling.params.as_ref());

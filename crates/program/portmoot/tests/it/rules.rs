@@ -1,6 +1,7 @@
 //! Rules that decide proposals on their authors' authority, through the running binary.
 
 mod after;
+mod amended;
 mod authors;
 mod bank;
 mod budgets;
