@@ -106,26 +106,26 @@ pub(crate) fn charges_of_run(
 /// The end of a proposal with a change, as rules in shadow count it; `None` of a change that leaves it
 /// pending.
 pub(crate) fn end_of(change: &ProposalChange<Live>) -> Option<ShadowEnd> {
-    match change {
-        ProposalChange::Opened | ProposalChange::Counted { .. } => None,
-        ProposalChange::Decided { state, ruling, .. } => {
-            let ruling = ruling.as_ref();
-            let is_by_rule = ruling.is_some_and(|ruling| ruling.rule.is_some());
-            let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
-            Some(match state {
-                ProposalState::Running | ProposalState::Rejected if is_by_rule => ShadowEnd::ByRule,
-                ProposalState::Running if is_edited => ShadowEnd::Edited,
-                ProposalState::Running => ShadowEnd::Approved,
-                ProposalState::Rejected => ShadowEnd::Rejected,
-                // The topic decides nothing else.
-                ProposalState::Withdrawn
-                | ProposalState::Pending
-                | ProposalState::Completed
-                | ProposalState::Failed
-                | ProposalState::Expired => ShadowEnd::Undecided,
-            })
-        }
+    if let ProposalChange::Ended { .. } = change {
         // The end of one that was decided is no end here any more.
-        ProposalChange::Ended { .. } => Some(ShadowEnd::Undecided),
+        return Some(ShadowEnd::Undecided);
     }
+    let ProposalChange::Decided { state, ruling, .. } = change else {
+        return None;
+    };
+    let ruling = ruling.as_ref();
+    let is_by_rule = ruling.is_some_and(|ruling| ruling.rule.is_some());
+    let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
+    Some(match state {
+        ProposalState::Running | ProposalState::Rejected if is_by_rule => ShadowEnd::ByRule,
+        ProposalState::Running if is_edited => ShadowEnd::Edited,
+        ProposalState::Running => ShadowEnd::Approved,
+        ProposalState::Rejected => ShadowEnd::Rejected,
+        // The topic decides nothing else.
+        ProposalState::Withdrawn
+        | ProposalState::Pending
+        | ProposalState::Completed
+        | ProposalState::Failed
+        | ProposalState::Expired => ShadowEnd::Undecided,
+    })
 }
