@@ -106,30 +106,27 @@ pub(crate) fn charges_of_run(
 /// The end of a proposal with a change, as rules in shadow count it; `None` of a change that leaves it
 /// as it is.
 pub(crate) fn end_of(change: &ProposalChange<Live>) -> Option<ShadowEnd> {
-    match change {
-        ProposalChange::Opened
-        | ProposalChange::Counted { .. }
-        | ProposalChange::Extended { .. } => None,
-        // What it looked at is proposed no more.
-        ProposalChange::Amended { .. } => Some(ShadowEnd::Undecided),
-        ProposalChange::Decided { state, ruling, .. } => {
-            let ruling = ruling.as_ref();
-            let is_by_rule = ruling.is_some_and(|ruling| ruling.rule.is_some());
-            let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
-            Some(match state {
-                ProposalState::Running | ProposalState::Rejected if is_by_rule => ShadowEnd::ByRule,
-                ProposalState::Running if is_edited => ShadowEnd::Edited,
-                ProposalState::Running => ShadowEnd::Approved,
-                ProposalState::Rejected => ShadowEnd::Rejected,
-                // The topic decides nothing else.
-                ProposalState::Withdrawn
-                | ProposalState::Pending
-                | ProposalState::Completed
-                | ProposalState::Failed
-                | ProposalState::Expired => ShadowEnd::Undecided,
-            })
-        }
-        // The end of one that was decided is no end here any more.
-        ProposalChange::Ended { .. } => Some(ShadowEnd::Undecided),
+    if let ProposalChange::Ended { .. } | ProposalChange::Amended { .. } = change {
+        // The end of one that was decided is no end here any more; of one that is amended, what they
+        // looked at is proposed no more.
+        return Some(ShadowEnd::Undecided);
     }
+    let ProposalChange::Decided { state, ruling, .. } = change else {
+        return None;
+    };
+    let ruling = ruling.as_ref();
+    let is_by_rule = ruling.is_some_and(|ruling| ruling.rule.is_some());
+    let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
+    Some(match state {
+        ProposalState::Running | ProposalState::Rejected if is_by_rule => ShadowEnd::ByRule,
+        ProposalState::Running if is_edited => ShadowEnd::Edited,
+        ProposalState::Running => ShadowEnd::Approved,
+        ProposalState::Rejected => ShadowEnd::Rejected,
+        // The topic decides nothing else.
+        ProposalState::Withdrawn
+        | ProposalState::Pending
+        | ProposalState::Completed
+        | ProposalState::Failed
+        | ProposalState::Expired => ShadowEnd::Undecided,
+    })
 }

@@ -96,11 +96,18 @@ async fn while_rules_are_paused_those_of_before_and_those_that_come_ask() {
 async fn without_a_rule_that_rejects_or_asks_no_call_is_looked_at() {
     let stage = stage();
     let desk = &stage.dispatch.rules;
-    assert!(!desk.tightens());
+    let looks = || (desk.tightens(), desk.looks_at_direct());
+    assert_eq!(looks(), (false, false));
     put(&stage, ASKING);
-    assert!(desk.tightens());
+    assert_eq!(looks(), (true, true));
     stage.dispatch.pause_rules(&[]);
-    assert!(desk.tightens(), "until the rules after them are in force");
+    assert_eq!(
+        looks(),
+        (true, true),
+        "until the rules after them are in force"
+    );
     put(&stage, "");
-    assert!(!desk.tightens());
+    assert_eq!(looks(), (false, false));
+    stage.dispatch.pause_rules(&rules(ASKING));
+    assert_eq!(looks(), (true, true));
 }
