@@ -18,8 +18,8 @@ use super::{
 use crate::by_rule::decided_by::{
     ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
 };
-use crate::by_rule::judge;
 use crate::incoming::{Incoming, Names};
+use crate::judges;
 use crate::live::{Event, Live, ProposalView};
 use crate::proposals::kept::OpenedProposal;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
@@ -116,7 +116,7 @@ pub(crate) fn extended(
 }
 
 /// The proposer of a proposal has replaced its arguments: those that may decide get the new ones, and
-/// rules judge them.
+/// the judges judge them.
 pub(crate) fn amended(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling: &Ruling) {
     Record(dispatch).amended(proposal, ruling);
     let state = State {
@@ -124,7 +124,7 @@ pub(crate) fn amended(dispatch: &Arc<Dispatch>, proposal: &ProposalView, ruling:
         ..State::of(proposal)
     };
     notify_of(dispatch, proposal, &state);
-    judge::one(dispatch, proposal.id);
+    judges::one(dispatch, proposal.id);
 }
 
 /// A proposal expires soon: those that may decide are warned.
