@@ -148,7 +148,7 @@ impl Errand {
             }
         }
         // After the decision: one that is lost in a crash is asked for by the same request.
-        self.keeper.forget();
+        self.keeper.forget(&self.digest);
     }
 
     async fn ask(&mut self) -> Result<OutsideWord, AuthzenFault> {

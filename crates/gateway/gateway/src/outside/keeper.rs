@@ -14,8 +14,6 @@ pub(super) struct RequestKeeper {
     pub(super) topic: String,
     proposal: String,
     ledger: Option<Ledger<KeptRequests>>,
-    /// Whether this run has had a request written.
-    has_written: bool,
 }
 
 impl RequestKeeper {
@@ -25,7 +23,6 @@ impl RequestKeeper {
             topic: dispatch.name().to_string(),
             proposal: proposal.to_string(),
             ledger: ledgers.map(|ledgers| ledgers.approvers.clone()),
-            has_written: false,
         }
     }
 
@@ -36,8 +33,7 @@ impl RequestKeeper {
     }
 
     /// Writes a request down, and waits until it is on disk. Returns whether it is.
-    pub(super) async fn keep(&mut self, request: &KeptRequest) -> bool {
-        self.has_written = true;
+    pub(super) async fn keep(&self, request: &KeptRequest) -> bool {
         let Some(ledger) = &self.ledger else {
             return true;
         };
@@ -65,9 +61,10 @@ impl RequestKeeper {
         });
     }
 
-    /// Writes down that there is nothing to go on with.
-    pub(super) fn forget(&self) {
-        if self.has_written || self.kept().is_some() {
+    /// Writes down that there is nothing to go on with, unless the request is about another content by
+    /// now.
+    pub(super) fn forget(&self, digest: &str) {
+        if self.kept().is_some_and(|kept| kept.digest == digest) {
             self.note(ApproverRecord::Over {
                 proposal: self.proposal.clone(),
             });

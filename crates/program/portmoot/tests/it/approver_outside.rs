@@ -83,7 +83,12 @@ impl Stage {
 
     #[track_caller]
     fn api(&self, method: &str, path: &str, body: &Value) -> Reply {
-        let bearer = format!("Bearer {}", token("ann"));
+        self.api_as("ann", method, path, body)
+    }
+
+    #[track_caller]
+    fn api_as(&self, who: &str, method: &str, path: &str, body: &Value) -> Reply {
+        let bearer = format!("Bearer {}", token(who));
         let headers = [
             ("authorization", bearer.as_str()),
             ("content-type", "application/json"),

@@ -180,3 +180,34 @@ fn a_topic_without_its_approver_any_more_asks_and_waits_no_more() {
     assert_eq!(stage.shown(&other)["state"], "pending");
     assert_eq!(pdp.received("/evaluate").len(), evaluated);
 }
+
+#[test]
+fn what_is_amended_is_asked_about_anew_and_the_answer_before_is_void() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let pdp = Pdp::start(move |received, _| {
+        if received.word() == "first" {
+            let _ = wait.lock().unwrap().recv();
+        }
+        decision(received.word() != "second")
+    });
+    let decides = "arguments = [\"/text\"]\ndecides = \"approve\"\n";
+    let stage = Stage::with(&pdp, MAY_APPROVE_ECHO, decides, "");
+    let id = stage.held("first");
+    let amended = |text: &str| {
+        let body = json!({ "arguments": { "text": text } });
+        let reply = stage.api_as("scout", "POST", &format!("{id}/amend"), &body);
+        assert_eq!(reply.status, 200, "{reply:?}");
+    };
+    amended("second");
+    stage
+        .audit()
+        .has("desk", KIND, "admitted", "127.0.0.1: denied");
+    go.send(()).unwrap();
+    assert_eq!(stage.shown(&id)["state"], "pending");
+    amended("third");
+    assert_eq!(stage.outcome(&id), "third");
+    let asked = pdp.received("/");
+    let asked: Vec<String> = asked.iter().map(Received::word).collect();
+    assert_eq!(asked, ["first", "second", "third"]);
+}
