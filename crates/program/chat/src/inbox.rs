@@ -8,6 +8,9 @@ use crate::api::ProposalDetails;
 pub const NUMBERS_MAX: usize = 1024;
 /// Time after a change that the person did not make in which no key decides, in milliseconds.
 pub const SETTLE_MS: u64 = 400;
+/// Time after other arguments or another definition came in which nothing is decided about a proposal,
+/// in milliseconds: what the person types may be meant for what it was before.
+pub const REREAD_MS: u64 = 2_000;
 
 /// A pending proposal with its number in this session.
 #[derive(Debug, Clone)]
@@ -16,6 +19,16 @@ pub struct InboxItem {
     pub number: usize,
     /// The proposal.
     pub proposal: ProposalDetails,
+    /// When the person was shown something else before, in Unix milliseconds.
+    pub changed_ms: Option<u64>,
+}
+
+impl InboxItem {
+    /// Whether it has just changed.
+    pub(crate) fn is_to_reread(&self, now_ms: u64) -> bool {
+        self.changed_ms
+            .is_some_and(|changed_ms| now_ms < changed_ms + REREAD_MS)
+    }
 }
 
 #[derive(Debug)]
@@ -110,7 +123,8 @@ impl Inbox {
         }
     }
 
-    /// Takes the proposals that are pending now. Returns those that have come.
+    /// Takes the proposals that are pending now. Returns those that have come, and those that are
+    /// other ones than they were.
     pub(crate) fn set(&mut self, pending: Vec<ProposalDetails>, now_ms: u64) -> Vec<InboxItem> {
         let position = self.position();
         let mut come = Vec::new();
@@ -119,15 +133,31 @@ impl Inbox {
         let pending: Vec<ProposalDetails> =
             pending.into_iter().filter(|one| !closed(&one.id)).collect();
         for proposal in pending {
-            let known = self.get(&proposal.id).map(|item| item.number);
-            let number = known.unwrap_or_else(|| self.give_number(&proposal));
-            let item = InboxItem { number, proposal };
-            if known.is_none() {
+            let known = self.get(&proposal.id);
+            let is_other = known.is_some_and(|item| item.proposal.digest != proposal.digest);
+            let changed_ms = match known {
+                Some(_) if is_other => Some(now_ms),
+                Some(item) => item.changed_ms,
+                None => None,
+            };
+            let is_new = known.is_none();
+            let number = known.map(|item| item.number);
+            let number = number.unwrap_or_else(|| self.give_number(&proposal));
+            let item = InboxItem {
+                number,
+                proposal,
+                changed_ms,
+            };
+            if is_new || is_other {
                 come.push(item.clone());
             }
             items.push(item);
         }
         self.items = items;
+        if self.selected().is_some_and(|item| item.changed_ms == Some(now_ms)) {
+            // It is another request than the one that was read.
+            self.open(self.selected.clone());
+        }
         if self.selected().is_none() {
             // The card that was open is gone: the one in its place opens, and no key meant for the
             // other decides it.
@@ -313,6 +343,26 @@ mod tests {
         inbox.set(all(&[]), 3_000);
         assert!(inbox.selected().is_none() && inbox.position().is_none());
         inbox.step(1);
+    }
+
+    #[test]
+    fn a_card_whose_request_changes_is_unread_again() {
+        let request = |id: &str, digest: &str| proposal(id, &json!({ "digest": digest }));
+        let mut inbox = Inbox::default();
+        inbox.set(vec![request("a", "1"), request("b", "1")], 0);
+        (inbox.scroll, inbox.seen_rows) = (3, 9);
+        let come = inbox.set(vec![request("a", "1"), request("b", "2")], 1_000);
+        assert_eq!(come.len(), 1);
+        assert_eq!((&*come[0].proposal.id, inbox.seen_rows), ("b", 9));
+        let come = inbox.set(vec![request("a", "2"), request("b", "2")], 2_000);
+        assert_eq!((come.len(), inbox.scroll, inbox.seen_rows), (1, 0, 0));
+        inbox.seen_rows = 9;
+        // It stays the same one, and can be decided a little later.
+        assert!(inbox.set(vec![request("a", "2")], 3_000).is_empty());
+        assert_eq!(inbox.seen_rows, 9);
+        let item = inbox.get("a").unwrap();
+        assert!(item.is_to_reread(2_000 + REREAD_MS - 1));
+        assert!(!item.is_to_reread(2_000 + REREAD_MS));
     }
 
     #[test]

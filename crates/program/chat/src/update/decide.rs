@@ -22,6 +22,13 @@ fn to_decide(state: &mut ChatState, id: &str) -> Option<InboxItem> {
         );
         return None;
     }
+    if item.is_to_reread(state.now_ms) {
+        state.tell(format!(
+            "#{} has just changed: look at it again, then decide.",
+            item.number
+        ));
+        return None;
+    }
     is_settled(state).then_some(item)
 }
 

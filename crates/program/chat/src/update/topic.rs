@@ -297,15 +297,25 @@ fn arrived(state: &mut ChatState, item: &InboxItem) {
         ScreenMode::Screen => {
             let ProposalDetails { by, .. } = &item.proposal;
             let what = visible::line(item.proposal.what());
+            let waits = if item.changed_ms.is_some() {
+                "is another request now"
+            } else {
+                "waits for a decision"
+            };
             format!(
-                "? #{} waits for a decision: {} asks for {what} (F2)",
+                "? #{} {waits}: {} asks for {what} (F2)",
                 item.number,
                 visible::line(by)
             )
         }
         ScreenMode::Lines(_) => {
             let (lines, _) = state.card(item);
-            format!("? {}", state.lines_text(&lines))
+            let changed = if item.changed_ms.is_some() {
+                "changed: "
+            } else {
+                ""
+            };
+            format!("? {changed}{}", state.lines_text(&lines))
         }
     };
     state.push(ChatEntry::new(Tone::Proposal, text).of_topic());

@@ -78,6 +78,7 @@ fn who_may_approve_decides_and_calls_nothing() {
         "approve_proposal",
         "reject_proposal",
         "claim_proposal",
+        "extend_proposal",
     ];
     assert_eq!(reviewer.names("tools"), deciding);
     let asked = reviewer.ask("tools/call", json!({ "name": "tools_echo" }));

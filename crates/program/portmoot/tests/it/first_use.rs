@@ -457,9 +457,9 @@ fn every_line_of_the_pages_on_identities_and_approvals_works() {
     gateway.stop().expect(0);
     // The agent of the page reads by itself, and proposes the rest.
     let blocks = blocks_of(&read("approvals.md"), "toml");
-    let [agent, reviewer, several] = blocks.try_into().unwrap();
+    let [agent, reviewer, several, outside] = blocks.try_into().unwrap();
     let several = format!("[servers.files]\ncommand = \"npx\"\n{several}");
-    for config in [agent, reviewer, several] {
+    for config in [agent, reviewer, several, outside] {
         home.write("page.toml", &config);
         home.run(&["config", "check", "--config", "page.toml"])
             .expect(0);
