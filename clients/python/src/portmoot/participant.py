@@ -60,6 +60,8 @@ REVIEWS_MAX = 256
 """Proposals that wait for ``on_proposal`` at one time; further ones are left to others, and can be found by ``waiting``."""
 _INTERNAL, _BUSY = -32603, -32000
 _CLOSE_TIMEOUT_S = 1.0
+_NOTE = "portmoot/note"
+"""The key of ``_meta`` with the note of a reviewer, in the params of a request that fulfils a proposal."""
 _PAGE = 100
 _LAST_LOOK_S = 1.0
 """How much later the gateway is asked once more about a proposal that it does not have."""
@@ -433,8 +435,17 @@ class Participant:
         """
         await self._gateway_tool("reject_proposal", {"proposal": proposal, "reason": reason})
 
-    async def _approve(self, id: str, digest: str, arguments: Mapping[str, Any] | None) -> str:
-        decision: dict[str, Any] = {"id": id, "digest": digest}
+    async def claim(self, proposal: str) -> None:
+        """Shows others who may decide about a proposal that this participant looks at it, by its id or that of its envelope. It ends
+        after five minutes, unless it is claimed again, and stops no participant from deciding.
+
+        Raises:
+            ToolFailed: it is decided already, or this participant may not decide.
+        """
+        await self._gateway_tool("claim_proposal", {"id": proposal})
+
+    async def _approve(self, id: str, digest: str, arguments: Mapping[str, Any] | None, note: str) -> str:
+        decision: dict[str, Any] = {"id": id, "digest": digest, **({"note": note} if note else {})}
         if arguments is not None:
             decision["arguments"] = dict(arguments)
         decided = await self._gateway_tool("approve_proposal", decision)
@@ -447,9 +458,11 @@ class Participant:
         except Answered as error:
             raise ToolFailed(error.message) from None
 
-    async def _fulfil(self, proposed: _events.Proposed, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    async def _fulfil(self, proposed: _events.Proposed, params: Mapping[str, Any] | None, note: str) -> dict[str, Any]:
         # As they were written: what was reviewed is what runs.
         written = proposed.call.params_text if params is None else _written(params)
+        if note:
+            written = _noted(written, note)
         return await self._request(proposed.to, proposed.call.method, written, proposed.id, None)
 
     def _forget(self, id: str) -> None:
@@ -742,6 +755,18 @@ class Participant:
 def _written(value: Mapping[str, Any]) -> str:
     try:
         return _json.write(dict(value))
+    except JsonError as error:
+        raise InvalidEnvelope(f"invalid envelope: {error}") from None
+
+
+def _noted(params: str | None, note: str) -> str:
+    """Params with a note for the proposer. All else stays as it was written."""
+    try:
+        members = _json.members_once(params or "{}")
+        meta = _json.members_once(members["_meta"].raw) if "_meta" in members else {}
+        inner = {name: member.raw for name, member in meta.items()}
+        outer = {name: member.raw for name, member in members.items()}
+        return _json.write_object({**outer, "_meta": _json.write_object({**inner, _NOTE: _json.write(note)})})
     except JsonError as error:
         raise InvalidEnvelope(f"invalid envelope: {error}") from None
 

@@ -12,7 +12,7 @@ use wire::mcpx::{CHAT, Chat, Envelope, Head};
 use wire::rpc::{self, Id, Message};
 
 use crate::error::RpcError;
-use crate::event::{Event, IncomingProposal};
+use crate::event::{Claim, Event, IncomingProposal, Note};
 use crate::pending::{Match, PendingCalls, StateReport, View};
 use crate::roster::{Recent, Roster, Violations};
 use crate::serve::{FulfilledProposal, IncomingRequest, ServeResult};
@@ -91,6 +91,10 @@ struct StatePayload {
     edited: bool,
     #[serde(default)]
     absent: Vec<String>,
+    #[serde(default)]
+    claims: Vec<Claim>,
+    #[serde(default)]
+    notes: Vec<Note>,
 }
 
 impl Protocol {
@@ -406,6 +410,8 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         fulfilment,
         edited,
         absent,
+        claims,
+        notes,
     } = serde_json::from_slice(envelope.payload()).ok()?;
     let to = envelope.to().next()?.to_owned();
     let state = state.parse().ok()?;
@@ -418,6 +424,8 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         fulfilment,
         edited,
         absent,
+        claims,
+        notes,
     })
 }
 

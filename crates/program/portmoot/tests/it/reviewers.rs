@@ -1,9 +1,11 @@
 //! Abilities of reviewers beside deciding: notes with approvals, claims.
 
+use participant::{CallError, Event, Events, Note, Participant, ParticipantSpec, ProposalState};
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
 use crate::builtin_proposals::data;
+use crate::participants::receive;
 use crate::quorum::Stage;
 use crate::support::until;
 use crate::ws::{Socket, token};
@@ -97,6 +99,56 @@ fn a_note_by_envelope_goes_with_the_answer_to_the_call_that_waits() {
     stage.gateway.signal("TERM");
     let first = "proposed by scout; approved by ann, 1 of 2; note: as ever";
     AuditLog(&stage.home).has("ann", PROPOSED, "approved", first);
+}
+
+async fn join(stage: &Stage, who: &str) -> (Participant, Events) {
+    let spec = ParticipantSpec::new(&stage.gateway.url(), Some(&token(who)), "main");
+    let participant = Participant::connect(spec).await.unwrap();
+    let events = participant.events();
+    (participant, events)
+}
+
+/// One of two approvals by a tool of the gateway, the other one by an envelope.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdk_claims_and_gives_notes_by_tool_and_by_envelope() {
+    let stage = Stage::new();
+    let (ann, mut seen_by_ann) = join(&stage, "ann").await;
+    let (eve, mut seen_by_eve) = join(&stage, "eve").await;
+    let id = stage.held("tools_echo", json!({ "text": "one" }));
+    ann.claim(&id).await.unwrap();
+    let claims = receive(&mut seen_by_ann, "a claim", |event| match event {
+        Event::ProposalState { claims, .. } => (!claims.is_empty()).then_some(claims),
+        _ => None,
+    });
+    let claims = claims.await;
+    assert_eq!(claims[0].by, "ann", "{claims:?}");
+    let shown = ann.show(&id).await.unwrap();
+    assert_eq!(shown.claims, claims);
+    let state = ann.approve_with_note(&shown, None, "by tool").await;
+    assert_eq!(state, Ok(ProposalState::Pending));
+    let proposal = receive(&mut seen_by_eve, "the proposal", |event| match event {
+        Event::Proposal(proposal) => Some(proposal),
+        _ => None,
+    });
+    let proposal = proposal.await;
+    let result = eve.fulfil_with_note(&proposal, None, "by envelope").await;
+    assert!(result.unwrap().get().contains("one"));
+    let notes = receive(&mut seen_by_ann, "both notes", |event| match event {
+        Event::ProposalState { notes, .. } => (notes.len() > 1).then_some(notes),
+        _ => None,
+    });
+    let expect = [("ann", "by tool"), ("eve", "by envelope")].map(|(by, note)| Note {
+        by: by.to_owned(),
+        note: note.to_owned(),
+    });
+    assert_eq!(notes.await, expect);
+    let shown = ann.show(&id).await.unwrap();
+    assert_eq!(
+        (shown.notes, shown.envelope.is_empty()),
+        (expect.to_vec(), false)
+    );
+    let over = ann.claim(&shown.envelope).await;
+    assert!(matches!(over, Err(CallError::ToolFailed(_))), "{over:?}");
 }
 
 /// The participants that look at a proposal, as one who may decide is shown.
