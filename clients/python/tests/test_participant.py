@@ -558,6 +558,20 @@ def test_params_that_can_have_no_note_are_not_sent(params: str) -> None:
         _noted(params, "x")
 
 
+async def test_who_asks_for_places_reads_them(gateway: Gateway) -> None:
+    placed = {"portmoot/place": {"epoch": 7, "offset": 12, "received": "2026-11-28T20:00:00.000Z"}}
+    for asks in (True, False):
+        async with gateway.joined("chat", places=asks) as (me, session):
+            assert session.path.endswith("&places=true") is asks
+            received = me.events()
+            await session.say("chat", {"text": "a"}, sender="ann", **placed)
+            await session.say("chat", {"text": "b"}, sender="ann")
+            first, second = await next_of(received, events.Chat), await next_of(received, events.Chat)
+            # Who does not ask takes none for the gateway's.
+            expect = portmoot.Place(7, 12, "2026-11-28T20:00:00.000Z") if asks else None
+            assert (me.place(first.envelope), me.place(second.envelope)) == (expect, None)
+
+
 async def test_claims_and_notes_come_with_the_state(gateway: Gateway) -> None:
     async with gateway.joined("mcp/*") as (me, session):
         received = me.events()

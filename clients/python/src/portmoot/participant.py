@@ -18,7 +18,7 @@ from . import _json
 from . import events as _events
 from ._check import Answer, Call, Mismatch, Request, strict
 from ._connection import Address, Backoff, Connection, dial
-from ._envelope import Envelope, EnvelopeError, write
+from ._envelope import Envelope, EnvelopeError, Place, write
 from ._json import JsonError
 from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, Kind, KindError
 from ._pending import PendingProposal, PendingRequest, Slot, State, Unknown, Updates
@@ -75,6 +75,7 @@ def connect(
     mode: Mode = "all",
     serve: Server | None = None,
     echo: bool = False,
+    places: bool = False,
     since: Cursor | None = None,
     tls: ssl.SSLContext | None = None,
     connect_timeout: float = 10,
@@ -93,6 +94,7 @@ def connect(
         mode: the envelopes to receive.
         serve: answers requests that name this participant. Without it, only the handshake, pings and empty lists are answered.
         echo: whether to receive one's own envelopes.
+        places: whether to receive envelopes with their places in the topic: :meth:`Participant.place`.
         since: the ``cursor`` of an earlier connection, also of another process: the history begins there.
         tls: what is trusted, where the gateway speaks TLS; by default what the machine trusts.
         connect_timeout: seconds to connect, up to the welcome.
@@ -115,6 +117,7 @@ def connect(
         echo=echo,
         tls=tls,
         connect_timeout_s=connect_timeout,
+        places=places,
     )
     return Participant(address, serve or Server("participant"), since, request_timeout, proposal_timeout)
 
@@ -244,6 +247,11 @@ class Participant:
     def cursor(self) -> Cursor | None:
         """The place in the topic's history at the latest connect, if the topic keeps one."""
         return self._protocol.cursor
+
+    def place(self, envelope: Envelope) -> Place | None:
+        """The place of an envelope in the topic, and when the gateway took it, where ``connect(places=True)`` asks for it: the same live
+        and in the history. Presence and messages to this participant alone have none."""
+        return Place.read(envelope.frame) if self._address.places else None
 
     @property
     def mode(self) -> str:

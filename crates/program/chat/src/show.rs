@@ -597,6 +597,8 @@ mod tests {
                 fulfilment,
                 edited,
                 absent,
+                claims: Vec::new(),
+                notes: Vec::new(),
             }
         };
         for (event, expect) in [

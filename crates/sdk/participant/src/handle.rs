@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
-use wire::mcpx::{CHAT, Chat, Format, Head};
+use wire::mcpx::{CHAT, Chat, Envelope, EnvelopePlace, Format, Head};
 use wire::{mcpx::check::EnvelopeCall, mcpx::system::ParticipantInfo, rpc};
 
 use crate::connection::{dial, run};
@@ -338,6 +338,15 @@ impl Participant {
                 kind: format!("mcp/request:{method}"),
             }),
         }
+    }
+
+    /// The place of an envelope in the topic, and when the gateway took it, where
+    /// [`ParticipantSpec::places`] asks for it: the same live and in the history. Presence and
+    /// messages to this participant alone have none.
+    #[must_use]
+    pub fn place(&self, envelope: &Envelope) -> Option<EnvelopePlace> {
+        let asks = self.0.shared.spec.places;
+        asks.then(|| EnvelopePlace::read(envelope.frame()))?
     }
 
     /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with

@@ -47,7 +47,7 @@ pub use serde_json;
 pub use tls::{ClientFiles, ClientTls, Oldest, TlsError};
 pub use wire::mcpx::check::{Act, EnvelopeCall, Mismatch};
 pub use wire::mcpx::system::{Narrowed, ParticipantInfo, SystemError};
-pub use wire::mcpx::{Breach, Chat, Envelope, Format};
+pub use wire::mcpx::{Breach, Chat, Envelope, EnvelopePlace, Format};
 
 pub use checked::{CheckError, check};
 pub use connection::SEND_QUEUE_MAX;

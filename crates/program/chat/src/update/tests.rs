@@ -513,6 +513,8 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
         fulfilment: None,
         edited: false,
         absent: Vec::new(),
+        claims: Vec::new(),
+        notes: Vec::new(),
     };
     stage.pending(&[harmless("a"), harmless("b")]);
     assert_eq!(names(&stage.topic(state)), ["refresh"]);
