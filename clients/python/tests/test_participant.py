@@ -11,6 +11,7 @@ from conftest import Gateway, Session
 
 import portmoot
 from portmoot import errors, events
+from portmoot.participant import _noted
 
 pytestmark = pytest.mark.anyio
 
@@ -301,6 +302,10 @@ async def test_the_gateways_tools_decide_and_list(gateway: Gateway) -> None:
         assert first.envelope == "p1"
         assert await first.approve({"text": "other"}) == "running"
         assert asked[-1] == ("approve_proposal", {"id": "ab", "digest": "d" * 64, "arguments": {"text": "other"}})
+        await first.claim()
+        assert asked[-1] == ("claim_proposal", {"id": "ab"})
+        await first.approve(note="only today")
+        assert asked[-1] == ("approve_proposal", {"id": "ab", "digest": "d" * 64, "note": "only today"})
         await second.reject("no")
         await me.withdraw("mine", "why")
         assert asked[-2:] == [
@@ -530,3 +535,49 @@ async def test_a_slow_subscriber_loses_the_oldest_events_and_learns_how_many(gat
     queue._end()
     assert await queue.next() == events.Lagged(2)
     assert [event.envelope_id async for event in queue if isinstance(event, events.Violation)][0] == "2"
+
+
+@pytest.mark.parametrize(
+    ("params", "expect"),
+    [
+        (None, '{"_meta":{"portmoot/note":"\u00e9"}}'),
+        ('{ "name": "pay", "arguments": {"a": 1.0} }', '{"name":"pay","arguments":{"a": 1.0},"_meta":{"portmoot/note":"\u00e9"}}'),
+        (
+            '{"_meta": {"portmoot/note": "old", "x": 1e2}, "name": "pay"}',
+            '{"_meta":{"portmoot/note":"\u00e9","x":1e2},"name":"pay"}',
+        ),
+    ],
+)
+def test_a_note_changes_nothing_else_of_the_params(params: str | None, expect: str) -> None:
+    assert _noted(params, "\u00e9") == expect
+
+
+@pytest.mark.parametrize("params", ["[]", '{"_meta":1}', '{"a":1,"a":2}'])
+def test_params_that_can_have_no_note_are_not_sent(params: str) -> None:
+    with pytest.raises(errors.InvalidEnvelope):
+        _noted(params, "x")
+
+
+async def test_who_asks_for_places_reads_them(gateway: Gateway) -> None:
+    placed = {"portmoot/place": {"epoch": 7, "offset": 12, "received": "2026-11-28T20:00:00.000Z"}}
+    for asks in (True, False):
+        async with gateway.joined("chat", places=asks) as (me, session):
+            assert session.path.endswith("&places=true") is asks
+            received = me.events()
+            await session.say("chat", {"text": "a"}, sender="ann", **placed)
+            await session.say("chat", {"text": "b"}, sender="ann")
+            first, second = await next_of(received, events.Chat), await next_of(received, events.Chat)
+            # Who does not ask takes none for the gateway's.
+            expect = portmoot.Place(7, 12, "2026-11-28T20:00:00.000Z") if asks else None
+            assert (me.place(first.envelope), me.place(second.envelope)) == (expect, None)
+
+
+async def test_claims_and_notes_come_with_the_state(gateway: Gateway) -> None:
+    async with gateway.joined("mcp/*") as (me, session):
+        received = me.events()
+        said = {"by": "ann", "since": "2026-11-28T20:00:00Z"}
+        payload = {"proposal": "p1", "state": "pending", "claims": [said, 7], "notes": [{"by": "ann", "note": "ok"}]}
+        await session.say("portmoot/proposal", payload, to=["scout"])
+        changed = await next_of(received, events.ProposalChanged)
+        assert changed.claims == (events.Claim("ann", "2026-11-28T20:00:00Z"),)
+        assert changed.notes == (events.Note("ann", "ok"),)

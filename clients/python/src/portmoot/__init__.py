@@ -11,7 +11,7 @@ It runs under asyncio and trio. Envelopes of others are checked strictly before 
 
 from . import errors, events
 from ._check import Answer, Call, Mismatch, Other, Proposed, Request, check
-from ._envelope import Envelope, EnvelopeError
+from ._envelope import Envelope, EnvelopeError, Place
 from ._protocol import Cursor, Fulfils
 from ._queue import Events
 from ._rules import (
@@ -76,6 +76,7 @@ __all__ = [
     "Other",
     "Participant",
     "ParticipantInfo",
+    "Place",
     "PortmootError",
     "Proposal",
     "Proposed",

@@ -55,6 +55,7 @@ class Address:
     echo: bool
     tls: ssl.SSLContext | None
     connect_timeout_s: float
+    places: bool = False
 
     def websocket(self, since: Cursor | None) -> str:
         """The URL of the WebSocket, for the history since this place."""
@@ -79,6 +80,8 @@ class Address:
                 path = path[: -len(end)]
                 break
         query = f"topic={quote(self.topic, safe='-._')}&mode={quote(self.mode, safe='')}&echo={str(self.echo).lower()}"
+        if self.places:
+            query += "&places=true"
         if since is not None:
             query += f"&epoch={since.epoch}&offset={since.offset}"
         return f"{scheme}://{parts.netloc}{path}/ws?{query}"

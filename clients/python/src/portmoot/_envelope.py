@@ -33,6 +33,33 @@ class EnvelopeError(ValueError):
 
 
 @dataclass(frozen=True)
+class Place:
+    """The place of an envelope among all that were published in its topic."""
+
+    epoch: int
+    """The number of the gateway process that assigns the offsets."""
+    offset: int
+    """The offset, from 0 on."""
+    received: str
+    """When the gateway took it into the topic, as RFC 3339."""
+
+    @classmethod
+    def read(cls, frame: str) -> Place | None:
+        """The place that an envelope has with it; nothing, where there is none."""
+        try:
+            member = _json.members(frame).get("portmoot/place")
+        except JsonError:
+            return None
+        place = member.value if member is not None else None
+        if not isinstance(place, dict):
+            return None
+        epoch, offset, received = place.get("epoch"), place.get("offset"), place.get("received")
+        if isinstance(epoch, int) and isinstance(offset, int) and isinstance(received, str):
+            return cls(epoch, offset, received)
+        return None
+
+
+@dataclass(frozen=True)
 class Envelope:
     """An envelope. Texts of others may contain any character: escape them before you print them (:func:`portmoot.visible`)."""
 

@@ -299,6 +299,8 @@ class Protocol:
             fulfilment=_optional(payload.get("fulfilment")),
             edited=payload.get("edited") is True,
             absent=tuple(str(one) for one in absent) if isinstance(absent, list) else (),
+            claims=events.claims_in(payload),
+            notes=events.notes_in(payload),
         )
         if changed.to == self.id:
             state = State(changed.state, changed.reason)

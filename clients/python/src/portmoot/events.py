@@ -6,8 +6,9 @@ Texts of others may contain any character; :func:`portmoot.visible` makes them s
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 from . import errors
 from ._capability import Capability, CapabilityError
@@ -121,6 +122,38 @@ class Proposed:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A participant that looks at a proposal."""
+
+    by: str
+    since: str
+    """Since when, as RFC 3339."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note for the proposer, given with an approval."""
+
+    by: str
+    """The participant that approved."""
+    note: str
+
+
+def claims_in(proposal: Mapping[str, Any]) -> tuple[Claim, ...]:
+    """The participants that look at a proposal, as the gateway writes it."""
+    return tuple(Claim(str(one.get("by", "")), str(one.get("since", ""))) for one in _objects(proposal.get("claims")))
+
+
+def notes_in(proposal: Mapping[str, Any]) -> tuple[Note, ...]:
+    """The notes that came with approvals of a proposal, as the gateway writes it."""
+    return tuple(Note(str(one.get("by", "")), str(one.get("note", ""))) for one in _objects(proposal.get("notes")))
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True)
 class ProposalChanged:
     """A proposal changed its state, as the gateway reports it to the proposer and to all that receive proposals."""
 
@@ -141,6 +174,10 @@ class ProposalChanged:
     """Whether it runs with other arguments than the proposed ones."""
     absent: tuple[str, ...] = ()
     """Of a pending proposal: participants that it names and that were not in the topic."""
+    claims: tuple[Claim, ...] = ()
+    """Of a pending proposal: participants that look at it."""
+    notes: tuple[Note, ...] = ()
+    """Notes that came with approvals."""
 
 
 @dataclass(frozen=True)

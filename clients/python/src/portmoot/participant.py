@@ -18,7 +18,7 @@ from . import _json
 from . import events as _events
 from ._check import Answer, Call, Mismatch, Request, strict
 from ._connection import Address, Backoff, Connection, dial
-from ._envelope import Envelope, EnvelopeError, write
+from ._envelope import Envelope, EnvelopeError, Place, write
 from ._json import JsonError
 from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, Kind, KindError
 from ._pending import PendingProposal, PendingRequest, Slot, State, Unknown, Updates
@@ -60,6 +60,8 @@ REVIEWS_MAX = 256
 """Proposals that wait for ``on_proposal`` at one time; further ones are left to others, and can be found by ``waiting``."""
 _INTERNAL, _BUSY = -32603, -32000
 _CLOSE_TIMEOUT_S = 1.0
+_NOTE = "portmoot/note"
+"""The key of ``_meta`` with the note of a reviewer, in the params of a request that fulfils a proposal."""
 _PAGE = 100
 _LAST_LOOK_S = 1.0
 """How much later the gateway is asked once more about a proposal that it does not have."""
@@ -73,6 +75,7 @@ def connect(
     mode: Mode = "all",
     serve: Server | None = None,
     echo: bool = False,
+    places: bool = False,
     since: Cursor | None = None,
     tls: ssl.SSLContext | None = None,
     connect_timeout: float = 10,
@@ -91,6 +94,7 @@ def connect(
         mode: the envelopes to receive.
         serve: answers requests that name this participant. Without it, only the handshake, pings and empty lists are answered.
         echo: whether to receive one's own envelopes.
+        places: whether to receive envelopes with their places in the topic: :meth:`Participant.place`.
         since: the ``cursor`` of an earlier connection, also of another process: the history begins there.
         tls: what is trusted, where the gateway speaks TLS; by default what the machine trusts.
         connect_timeout: seconds to connect, up to the welcome.
@@ -113,6 +117,7 @@ def connect(
         echo=echo,
         tls=tls,
         connect_timeout_s=connect_timeout,
+        places=places,
     )
     return Participant(address, serve or Server("participant"), since, request_timeout, proposal_timeout)
 
@@ -242,6 +247,11 @@ class Participant:
     def cursor(self) -> Cursor | None:
         """The place in the topic's history at the latest connect, if the topic keeps one."""
         return self._protocol.cursor
+
+    def place(self, envelope: Envelope) -> Place | None:
+        """The place of an envelope in the topic, and when the gateway took it, where ``connect(places=True)`` asks for it: the same live
+        and in the history. Presence and messages to this participant alone have none."""
+        return Place.read(envelope.frame) if self._address.places else None
 
     @property
     def mode(self) -> str:
@@ -433,8 +443,17 @@ class Participant:
         """
         await self._gateway_tool("reject_proposal", {"proposal": proposal, "reason": reason})
 
-    async def _approve(self, id: str, digest: str, arguments: Mapping[str, Any] | None) -> str:
-        decision: dict[str, Any] = {"id": id, "digest": digest}
+    async def claim(self, proposal: str) -> None:
+        """Shows others who may decide about a proposal that this participant looks at it, by its id or that of its envelope. It ends
+        after five minutes, unless it is claimed again, and stops no participant from deciding.
+
+        Raises:
+            ToolFailed: it is decided already, or this participant may not decide.
+        """
+        await self._gateway_tool("claim_proposal", {"id": proposal})
+
+    async def _approve(self, id: str, digest: str, arguments: Mapping[str, Any] | None, note: str) -> str:
+        decision: dict[str, Any] = {"id": id, "digest": digest, **({"note": note} if note else {})}
         if arguments is not None:
             decision["arguments"] = dict(arguments)
         decided = await self._gateway_tool("approve_proposal", decision)
@@ -447,9 +466,11 @@ class Participant:
         except Answered as error:
             raise ToolFailed(error.message) from None
 
-    async def _fulfil(self, proposed: _events.Proposed, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    async def _fulfil(self, proposed: _events.Proposed, params: Mapping[str, Any] | None, note: str) -> dict[str, Any]:
         # As they were written: what was reviewed is what runs.
         written = proposed.call.params_text if params is None else _written(params)
+        if note:
+            written = _noted(written, note)
         return await self._request(proposed.to, proposed.call.method, written, proposed.id, None)
 
     def _forget(self, id: str) -> None:
@@ -742,6 +763,18 @@ class Participant:
 def _written(value: Mapping[str, Any]) -> str:
     try:
         return _json.write(dict(value))
+    except JsonError as error:
+        raise InvalidEnvelope(f"invalid envelope: {error}") from None
+
+
+def _noted(params: str | None, note: str) -> str:
+    """Params with a note for the proposer. All else stays as it was written."""
+    try:
+        members = _json.members_once(params or "{}")
+        meta = _json.members_once(members["_meta"].raw) if "_meta" in members else {}
+        inner = {name: member.raw for name, member in meta.items()}
+        outer = {name: member.raw for name, member in members.items()}
+        return _json.write_object({**outer, "_meta": _json.write_object({**inner, _NOTE: _json.write(note)})})
     except JsonError as error:
         raise InvalidEnvelope(f"invalid envelope: {error}") from None
 

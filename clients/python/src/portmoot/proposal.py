@@ -11,7 +11,7 @@ import anyio
 from ._check import Answer, Call
 from ._pending import State, Unknown, Updates
 from .errors import Answered, CallTimeout, Changed, Ended, NotProposed, Refused, SystemError, ToolFailed
-from .events import Proposed
+from .events import Claim, Note, Proposed, claims_in, notes_in
 
 if TYPE_CHECKING:
     from .participant import Participant
@@ -142,19 +142,19 @@ class IncomingProposal:
         """The arguments of the tool."""
         return self.call.arguments
 
-    async def fulfil(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def fulfil(self, params: Mapping[str, Any] | None = None, *, note: str = "") -> dict[str, Any]:
         """Makes the call oneself, with the proposed params, or with these instead, and waits for the answer. The proposer gets
-        the answer too.
+        the answer too, and the note, which all that receive the request see.
 
         Raises:
             CallError: as :meth:`Participant.request`; the gateway refuses other params than the proposed ones where it keeps the
                 proposal, see :meth:`approve`.
         """
-        return await self.participant._fulfil(self.event, params)
+        return await self.participant._fulfil(self.event, params, note)
 
-    async def approve(self, arguments: Mapping[str, Any] | None = None) -> str:
+    async def approve(self, arguments: Mapping[str, Any] | None = None, *, note: str = "") -> str:
         """Has the gateway make the call on this participant's authority, perhaps with other arguments, which is recorded. The
-        proposer gets the answer. Returns the state of the proposal.
+        proposer gets the answer, and the note. Returns the state of the proposal.
 
         The gateway's proposal is compared with this one first.
 
@@ -171,7 +171,7 @@ class IncomingProposal:
         )
         if not same:
             raise Changed("the gateway has another proposal under this id; nothing was decided")
-        return await self.participant._approve(str(shown["id"]), str(shown["digest"]), arguments)
+        return await self.participant._approve(str(shown["id"]), str(shown["digest"]), arguments, note)
 
     async def _shown(self) -> dict[str, Any]:
         """The proposal as the gateway has it. The envelope may arrive before the gateway has written the proposal down."""
@@ -184,6 +184,10 @@ class IncomingProposal:
                     raise
             await anyio.sleep(wait)
             wait *= 2
+
+    async def claim(self) -> None:
+        """Shows others that this participant looks at it: :meth:`Participant.claim`."""
+        await self.participant.claim(self.id)
 
     async def reject(self, reason: str = "") -> None:
         """Rejects it, so that its proposer does not wait for it.
@@ -222,6 +226,10 @@ class WaitingProposal:
     at: str | None
     expires: str | None
     participant: Participant = field(repr=False, compare=False)
+    claims: tuple[Claim, ...] = ()
+    """The participants that look at it."""
+    notes: tuple[Note, ...] = ()
+    """Notes that came with approvals."""
 
     @classmethod
     def _read(cls, listed: Mapping[str, Any], participant: Participant) -> WaitingProposal:
@@ -241,6 +249,8 @@ class WaitingProposal:
             at=listed.get("at"),
             expires=listed.get("expires"),
             participant=participant,
+            claims=claims_in(listed),
+            notes=notes_in(listed),
         )
 
     async def show(self) -> WaitingProposal:
@@ -248,8 +258,8 @@ class WaitingProposal:
         shown = await self.participant._gateway_tool("show_proposal", {"id": self.id})
         return self._read(shown, self.participant)
 
-    async def approve(self, arguments: Mapping[str, Any] | None = None) -> str:
-        """Approves it as it was listed, perhaps with other arguments, which is recorded. Returns its state.
+    async def approve(self, arguments: Mapping[str, Any] | None = None, *, note: str = "") -> str:
+        """Approves it as it was listed, perhaps with other arguments, which is recorded. The proposer gets the note. Returns its state.
 
         Raises:
             Changed: the list has it without its params; call :meth:`show`.
@@ -257,7 +267,11 @@ class WaitingProposal:
         """
         if self.digest is None:
             raise Changed("the list has this proposal without its params: show() returns all of it")
-        return await self.participant._approve(self.id, self.digest, arguments)
+        return await self.participant._approve(self.id, self.digest, arguments, note)
+
+    async def claim(self) -> None:
+        """Shows others that this participant looks at it: :meth:`Participant.claim`."""
+        await self.participant.claim(self.id)
 
     async def reject(self, reason: str = "") -> None:
         """Rejects it.

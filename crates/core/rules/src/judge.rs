@@ -1,6 +1,7 @@
 //! One rule before one call: every check in order, and whether the rule decides the call.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::arguments::Arguments;
 use crate::call::RuledCall;
@@ -67,6 +68,18 @@ pub struct ExplainedCheck {
     pub fit: Fit,
     /// Whether it is a guard: what a rule that rejects or asks waits for to break.
     pub is_guard: bool,
+}
+
+impl fmt::Display for ExplainedCheck {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{:<7}  {}: {}",
+            self.fit.as_str(),
+            self.asked,
+            self.found
+        )
+    }
 }
 
 /// A rule that is to judge a call of its kind.

@@ -1,6 +1,7 @@
 //! Rules in force: which of them decides a call, what they count of it, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use model::{KindRef, ParticipantId, REQUEST};
 
@@ -43,6 +44,20 @@ pub struct RuleExplanation<'a> {
     pub acts: bool,
     /// Every check with its result.
     pub checks: Vec<ExplainedCheck>,
+}
+
+impl fmt::Display for RuleExplanation<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallRule { name, decision, .. } = self.rule;
+        if self.acts {
+            write!(out, "{name} decides it")?;
+        } else {
+            let decision = decision.as_str();
+            write!(out, "{name} does not decide it (it would {decision})")?;
+        }
+        let mut checks = self.checks.iter();
+        checks.try_for_each(|check| write!(out, "\n  {check}"))
+    }
 }
 
 /// Why rules make no [`RuleSet`].

@@ -151,7 +151,8 @@ pub use proposals::{
 pub use quorum::APPROVALS_MAX;
 pub use refusals::of_request as request_refusal;
 pub use replay::{
-    Cursor, DISOWNED_MAX, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits,
+    Cursor, DISOWNED_MAX, NoCursor, PlacedMessage, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay,
+    RingLimits,
 };
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};

@@ -58,7 +58,18 @@ pub struct Replay<M> {
     /// Whether the ring still has every message between the requested place and [`Replay::next`].
     pub complete: bool,
     /// The messages, oldest first, each with its place.
-    pub messages: Vec<(u64, M)>,
+    pub messages: Vec<PlacedMessage<M>>,
+}
+
+/// A message with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedMessage<M> {
+    /// The offset in its epoch.
+    pub offset: u64,
+    /// When it took that place, by the wall clock.
+    pub received_ms: u64,
+    /// The message.
+    pub message: M,
 }
 
 /// The numbers of messages that a ring keeps.
@@ -103,6 +114,7 @@ struct Disowned {
 #[derive(Debug)]
 struct Published<M> {
     offset: u64,
+    received_ms: u64,
     message: M,
     audience: Audience,
     bytes: usize,
@@ -130,21 +142,29 @@ impl<M: Clone> Ring<M> {
         self.shrink();
     }
 
-    /// Adds a message of this length.
-    pub(crate) fn push(&mut self, message: &M, audience: &Audience, bytes: usize) {
+    /// Adds a message of this length, at this time; returns its place.
+    pub(crate) fn push(
+        &mut self,
+        message: &M,
+        audience: &Audience,
+        bytes: usize,
+        received_ms: u64,
+    ) -> Cursor {
         let offset = self.next;
         self.next += 1;
         if self.kept.messages() == 0 {
-            return;
+            return self.cursor(offset);
         }
         self.bytes += bytes;
         self.messages.push_back(Published {
             offset,
+            received_ms,
             message: message.clone(),
             audience: audience.clone(),
             bytes,
         });
         self.shrink();
+        self.cursor(offset)
     }
 
     /// Notes that a name has another bearer from now on. It is remembered as long as a directed
@@ -230,7 +250,11 @@ impl<M: Clone> Ring<M> {
         for message in &self.messages {
             let is_owned = message.offset >= owned_since || message.audience.to.is_empty();
             if message.offset >= first && is_owned && includes(&message.audience) {
-                messages.push((message.offset, message.message.clone()));
+                messages.push(PlacedMessage {
+                    offset: message.offset,
+                    received_ms: message.received_ms,
+                    message: message.message.clone(),
+                });
             }
         }
         Replay {
@@ -246,9 +270,13 @@ impl<M: Clone> Ring<M> {
 mod tests {
     use super::*;
 
+    const NOW_MS: u64 = 9;
+
     fn ring(history: usize, readable: bool, messages: u64) -> Ring<u64> {
         let mut ring = Ring::new(7, RingLimits { history, readable });
-        (0..messages).for_each(|number| ring.push(&number, &Audience::broadcast(), 10));
+        for number in 0..messages {
+            ring.push(&number, &Audience::broadcast(), 10, NOW_MS);
+        }
         ring
     }
 
@@ -261,11 +289,11 @@ mod tests {
             messages,
         } = ring.since("cid", from, at_most, |_| true);
         assert_eq!((first.epoch, next), (7, ring.next()));
-        assert!(messages.iter().all(|(offset, number)| offset == number));
+        assert!(messages.iter().all(|one| one.offset == one.message));
         (
             first.offset,
             complete,
-            messages.into_iter().map(|(_, number)| number).collect(),
+            messages.into_iter().map(|one| one.message).collect(),
         )
     }
 
@@ -312,7 +340,7 @@ mod tests {
             history: 0,
             readable: true,
         });
-        ring.push(&5, &Audience::broadcast(), 10);
+        ring.push(&5, &Audience::broadcast(), 10, NOW_MS);
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![5]));
         ring.keep(RingLimits::default());
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (6, false, vec![]));
@@ -322,12 +350,17 @@ mod tests {
     fn bytes_are_bounded() {
         let mut ring = ring(0, true, 0);
         for number in 0..2 {
-            ring.push(&number, &Audience::broadcast(), REPLAY_BYTES_MAX / 2);
+            ring.push(
+                &number,
+                &Audience::broadcast(),
+                REPLAY_BYTES_MAX / 2,
+                NOW_MS,
+            );
         }
         assert_eq!(since(&ring, None, usize::MAX).2, [0, 1]);
-        ring.push(&2, &Audience::broadcast(), 1);
+        ring.push(&2, &Audience::broadcast(), 1, NOW_MS);
         assert_eq!(since(&ring, None, usize::MAX).2, [1, 2]);
-        ring.push(&3, &Audience::broadcast(), REPLAY_BYTES_MAX + 1);
+        ring.push(&3, &Audience::broadcast(), REPLAY_BYTES_MAX + 1, NOW_MS);
         assert_eq!(since(&ring, Some((7, 3)), usize::MAX), (4, false, vec![]));
     }
 
@@ -338,10 +371,15 @@ mod tests {
             to: smallvec::smallvec!["bob".into()],
             ..Audience::broadcast()
         };
-        ring.push(&0, &to_bob, 1);
-        ring.push(&1, &Audience::broadcast(), 1);
+        ring.push(&0, &to_bob, 1, NOW_MS);
+        ring.push(&1, &Audience::broadcast(), 1, NOW_MS);
         let chosen = ring.since("cid", None, 9, |audience| audience.to.is_empty());
-        assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
+        let placed = PlacedMessage {
+            offset: 1,
+            received_ms: NOW_MS,
+            message: 1,
+        };
+        assert_eq!((chosen.messages, chosen.complete), (vec![placed], true));
     }
 
     #[test]
@@ -362,9 +400,9 @@ mod tests {
             ring.disowned.is_empty(),
             "nothing is kept that was another's"
         );
-        ring.push(&0, &to("first"), 1);
+        ring.push(&0, &to("first"), 1, NOW_MS);
         ring.disown("first");
-        ring.push(&1, &to("dan"), 1);
+        ring.push(&1, &to("dan"), 1, NOW_MS);
         for number in 1..DISOWNED_MAX {
             ring.disown(&format!("n{number}"));
         }
@@ -372,7 +410,7 @@ mod tests {
             ring.since(name, None, 9, |_| true)
                 .messages
                 .into_iter()
-                .map(|(_, number)| number)
+                .map(|one| one.message)
                 .collect::<Vec<_>>()
         };
         assert_eq!(

@@ -245,9 +245,14 @@ impl<H: Handles> Topic<H> {
 
     /// Puts a message into the room's queue and, if so configured, into the replay ring.
     pub(crate) fn publish(&mut self, message: H::Message, bytes: usize, audience: Audience) {
-        self.ring.push(&message, &audience, bytes);
-        self.effects
-            .publish(RoomEffect::Publish { message, audience });
+        let received_ms = self.wall_ms;
+        let place = self.ring.push(&message, &audience, bytes, received_ms);
+        self.effects.publish(RoomEffect::Publish {
+            message,
+            audience,
+            place,
+            received_ms,
+        });
     }
 
     /// Whether an envelope answers, or notifies about, a request that the gateway sent to one

@@ -14,7 +14,9 @@ use platform::{Mutex, MutexGuard, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use topic::{Ended, RequestsFate, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict};
+use topic::{
+    Cursor, Ended, RequestsFate, RingLimits, RoomEffect, TopicConfig, TopicSettings, Verdict,
+};
 
 use crate::brakes::places::BrakingPlaces;
 use crate::by_rule::desk::RuleDesk;
@@ -32,6 +34,7 @@ use store::recorder::Recorder;
 use crate::{context::Context, mirror, violations::Violations};
 use lists::{IndexCache, PageCache};
 use topic::section::{McpCalls, TopicLimits, TopicSection};
+use wire::mcpx::EnvelopePlace;
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -323,9 +326,19 @@ impl Dispatch {
             RoomEffect::Joined(person) => RoomEvent::Joined(person),
             RoomEffect::Changed(person) => RoomEvent::Changed(person),
             RoomEffect::Left(id) => RoomEvent::Left(id),
-            RoomEffect::Publish { message, audience } => RoomEvent::Publish {
+            RoomEffect::Publish {
+                message,
+                audience,
+                place: Cursor { epoch, offset },
+                received_ms,
+            } => RoomEvent::Publish {
                 envelope: message,
                 audience,
+                place: EnvelopePlace {
+                    epoch,
+                    offset,
+                    received_ms,
+                },
             },
             RoomEffect::Mirror { mirrored, audience } => {
                 let (bytes, encode) =

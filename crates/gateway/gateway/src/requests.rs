@@ -9,7 +9,7 @@ use topic::{
     RequestEvent, Resume, Subject, Verdict,
 };
 use upstream::Question;
-use wire::mcp::relay;
+use wire::mcp::{relay, result::without_approval};
 
 use crate::by_rule::{answered, tighten};
 use crate::call::{Call, CallTopic, Delivered, Reply};
@@ -308,6 +308,7 @@ impl CallTopic for Dispatch {
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
         let end = end.and_then(|answer| {
+            let answer = without_approval(answer);
             if call.request.method.as_str() == "skills/get" {
                 skills::as_pinned(&self, call, delivered, &answer)?;
             }

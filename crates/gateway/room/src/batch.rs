@@ -31,6 +31,8 @@ pub(crate) struct Recipient<'a> {
     pub(crate) link: LinkId,
     pub(crate) id: &'a str,
     pub(crate) listener: Listener,
+    /// Whether its envelopes have their places.
+    pub(crate) places: bool,
     /// The first frame that it may receive.
     pub(crate) from: usize,
 }
@@ -42,6 +44,8 @@ pub(crate) struct Batch {
     joining: BytesMut,
     positions: Vec<Position>,
     audiences: Vec<Audience>,
+    /// Frames with their places, each for the envelope of this number.
+    placed: HashMap<usize, Bytes>,
     direct: HashMap<LinkId, Vec<DirectFrame>>,
     /// An envelope is not for all members.
     mixed: bool,
@@ -84,6 +88,11 @@ impl Batch {
         self.mixed |= !audience.is_broadcast();
         self.withheld |= audience.excepts_some();
         self.audiences.push(audience);
+    }
+
+    /// Adds the frame that goes in place of the next envelope to members that ask for places.
+    pub(crate) fn push_placed(&mut self, frame: Bytes) {
+        self.placed.insert(self.audiences.len(), frame);
     }
 
     /// Adds a frame for one link alone.
@@ -134,6 +143,15 @@ impl Batch {
                 return;
             };
             if !everything && !audience.includes(recipient.link, recipient.id, recipient.listener) {
+                continue;
+            }
+            if recipient.places
+                && let Some(placed) = self.placed.get(&at)
+            {
+                if let Some(done) = open.take() {
+                    self.cut(done, out);
+                }
+                out.push(placed.clone());
                 continue;
             }
             match &mut open {
@@ -194,6 +212,17 @@ mod tests {
         echo: bool,
         from: usize,
     ) -> (usize, String) {
+        read(batch, id, link, (mode, echo), false, from)
+    }
+
+    fn read(
+        batch: &Batch,
+        id: &str,
+        link: u64,
+        (mode, echo): (DeliveryMode, bool),
+        places: bool,
+        from: usize,
+    ) -> (usize, String) {
         let mut out = Vec::new();
         let listener = Listener { mode, echo };
         batch.frames_for(
@@ -201,6 +230,7 @@ mod tests {
                 link: LinkId(link),
                 id,
                 listener,
+                places,
                 from,
             },
             &mut out,
@@ -238,6 +268,22 @@ mod tests {
             received(&batch, "d", 4, REVIEWER, true, 0),
             (2, "ACD".into())
         );
+    }
+
+    #[test]
+    fn members_that_ask_receive_frames_with_places_in_the_same_order() {
+        let mut batch = Batch::default();
+        push(&mut batch, 1, &[], "presence", "A");
+        batch.push_placed(Bytes::from_static(b"b"));
+        push(&mut batch, 1, &[], "chat", "B");
+        batch.push_placed(Bytes::from_static(b"c"));
+        push(&mut batch, 1, &["d"], "chat", "C");
+        push(&mut batch, 1, &[], "presence", "D");
+        batch.seal();
+        let read = |places, mode| read(&batch, "a", 9, (mode, true), places, 0);
+        assert_eq!(read(false, ALL), (1, "ABCD".into()));
+        assert_eq!(read(true, ALL), (4, "AbcD".into()));
+        assert_eq!(read(true, DIRECTED), (3, "AbD".into()));
     }
 
     #[test]

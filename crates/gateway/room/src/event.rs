@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use topic::{Audience, Listener, Person, Replay, Roster};
-use wire::mcpx::Envelope;
+use wire::mcpx::{Envelope, EnvelopePlace};
 
 use crate::{frame::Close, socket::Socket};
 
@@ -58,6 +58,8 @@ pub enum RoomEvent {
         envelope: Arc<Envelope>,
         /// The listeners that receive it.
         audience: Audience,
+        /// Its place, for the listeners that ask for it.
+        place: EnvelopePlace,
     },
     /// An envelope that mirrors a call, encoded by the writer when its turn comes.
     Mirror {

@@ -50,17 +50,24 @@ pub struct Socket {
     stream: TcpStream,
     backlog: Mutex<Backlog>,
     last_activity_ms: AtomicU64,
+    wants_places: bool,
 }
 
 impl Socket {
-    /// A socket after its WebSocket handshake.
-    pub fn new(stream: TcpStream, now_ms: u64) -> Arc<Self> {
+    /// A socket after its WebSocket handshake, and whether its envelopes have their places.
+    pub fn new(stream: TcpStream, now_ms: u64, wants_places: bool) -> Arc<Self> {
         let last_activity_ms = AtomicU64::new(now_ms);
         Arc::new(Self {
             stream,
             backlog: Mutex::default(),
             last_activity_ms,
+            wants_places,
         })
+    }
+
+    /// Whether its envelopes have their places.
+    pub(crate) fn wants_places(&self) -> bool {
+        self.wants_places
     }
 
     /// The stream, to read from.

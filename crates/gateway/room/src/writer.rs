@@ -10,9 +10,9 @@ use model::LinkId;
 use platform::unix_ms;
 use tokio::sync::Notify;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use topic::{Audience, Listener, Person, Replay, Roster};
-use wire::mcpx::Envelope;
+use topic::{Audience, Listener, Person, PlacedMessage, Replay, Roster};
 use wire::mcpx::system::{self, History, Presence, Stamp};
+use wire::mcpx::{Envelope, EnvelopePlace};
 use wire::time::rfc3339;
 
 use crate::batch::{Batch, Recipient};
@@ -44,13 +44,14 @@ impl Member {
             link,
             person,
             listener,
+            socket,
             from,
-            ..
         } = self;
         Recipient {
             link: *link,
             id: person.id.as_str(),
             listener: *listener,
+            places: socket.wants_places(),
             from: *from,
         }
     }
@@ -62,6 +63,8 @@ struct Writer {
     members: Vec<Member>,
     /// Index into `members` by link.
     indexes: HashMap<LinkId, usize>,
+    /// The number of members that ask for places.
+    placed: usize,
     batch: Batch,
     /// Scratch space for the slices of one member.
     slices: Vec<Bytes>,
@@ -76,6 +79,7 @@ pub fn open(ping_ms: u64, stamps: Arc<dyn Stamps>) -> Arc<Room> {
         ping_ms: room.ping_ms(),
         members: Vec::new(),
         indexes: HashMap::new(),
+        placed: 0,
         batch: Batch::default(),
         slices: Vec::new(),
         stamps,
@@ -144,7 +148,14 @@ impl Writer {
                 self.broadcast(Presence::Join(seen(&person)));
             }
             RoomEvent::Left(id) => self.broadcast(Presence::Leave(id.as_str())),
-            RoomEvent::Publish { envelope, audience } => {
+            RoomEvent::Publish {
+                envelope,
+                audience,
+                place,
+            } => {
+                if self.placed > 0 {
+                    self.batch.push_placed(text(&place.stamp(envelope.frame())));
+                }
                 self.batch.push(envelope.frame(), audience);
             }
             RoomEvent::Mirror {
@@ -186,7 +197,9 @@ impl Writer {
             roster,
             replay,
         } = newcomer;
-        socket.write(&[self.welcome(&person, &roster, replay.as_ref())]);
+        let places = socket.wants_places();
+        socket.write(&[self.welcome(&person, &roster, replay.as_ref(), places)]);
+        self.placed += usize::from(places);
         self.indexes.insert(link, self.members.len());
         self.members.push(Member {
             link,
@@ -203,27 +216,27 @@ impl Writer {
         person: &Person,
         roster: &Roster,
         replay: Option<&Replay<Arc<Envelope>>>,
+        places: bool,
     ) -> Bytes {
         let others = roster
             .iter()
             .filter(|other| other.id != person.id)
             .map(seen);
+        let past = replay
+            .map(|replay| past(replay, places))
+            .unwrap_or_default();
         let history = replay.map(|replay| History {
             epoch: replay.next.epoch,
             offset: replay.next.offset,
             complete: replay.complete,
-            envelopes: replay
-                .messages
-                .iter()
-                .map(|(_, envelope)| &**envelope.frame())
-                .collect(),
+            envelopes: past.iter().map(|envelope| &**envelope).collect(),
         });
         text(&self.stamped(|stamp| system::welcome(stamp, seen(person), others, history.as_ref())))
     }
 
     /// Sends a participant its new capabilities, in another welcome.
     fn renew(&mut self, link: LinkId, person: Person, roster: &Roster) {
-        let welcome = self.welcome(&person, roster, None);
+        let welcome = self.welcome(&person, roster, None, false);
         self.batch.push_direct(link, welcome);
         if let Some(member) = self
             .indexes
@@ -241,6 +254,7 @@ impl Writer {
             return;
         };
         let member = self.members.swap_remove(index);
+        self.placed -= usize::from(member.socket.wants_places());
         if let Some(moved) = self.members.get(index) {
             self.indexes.insert(moved.link, index);
         }
@@ -305,6 +319,27 @@ impl Writer {
                 socket.write(std::slice::from_ref(&ping));
             }
         }
+    }
+}
+
+/// The frames of a history.
+fn past(replay: &Replay<Arc<Envelope>>, places: bool) -> Vec<Bytes> {
+    let messages = replay.messages.iter();
+    let frames = messages.map(|one| {
+        if places {
+            place_of(replay.next.epoch, one).stamp(one.message.frame())
+        } else {
+            one.message.frame().clone()
+        }
+    });
+    frames.collect()
+}
+
+fn place_of(epoch: u64, message: &PlacedMessage<Arc<Envelope>>) -> EnvelopePlace {
+    EnvelopePlace {
+        epoch,
+        offset: message.offset,
+        received_ms: message.received_ms,
     }
 }
 

@@ -288,6 +288,21 @@ fn pretty(raw: &str) -> String {
     lines.join("\n")
 }
 
+/// The lines of a card before a question, which stands below them: who asks whom for what comes last,
+/// beside it, then upwards what matters to the answer, and what the tool's server says first, where it
+/// may scroll away. `must_see` is the number that [`lines`] returns.
+#[must_use]
+pub fn before_question(mut lines: Vec<CardLine>, must_see: usize) -> Vec<CardLine> {
+    let mut ordered = lines.split_off(must_see.min(lines.len()));
+    let is_heading = |line: &CardLine| line.part == CardPart::Heading;
+    let first = lines.iter().position(is_heading).unwrap_or(lines.len());
+    ordered.append(&mut lines.split_off(first));
+    let head = (!lines.is_empty()).then(|| lines.remove(0));
+    ordered.append(&mut lines);
+    ordered.extend(head);
+    ordered
+}
+
 /// Lines of a description that [`brief`] keeps.
 const DESCRIPTION_LINES: usize = 4;
 
@@ -436,6 +451,31 @@ mod tests {
         insta::assert_snapshot!("card", text(&lines, None));
         let of = |part| lines.iter().position(|line| line.part == part).unwrap();
         assert!(of(CardPart::Asked) < must_see && of(CardPart::Claimed) >= must_see);
+    }
+
+    #[test]
+    fn before_a_question_who_asks_for_what_comes_last() {
+        let tool = json!({ "name": "echo", "description": "1", "inputSchema": { "x": 1 } });
+        let proposal = proposal("ab", &json!({ "tool": tool }));
+        let around = Around {
+            now_ms: 1_785_241_862_000,
+            zone: Zone::utc(),
+            is_here: &|_| true,
+        };
+        let (lines, must_see) = lines("#3", &proposal, around);
+        let ordered = before_question(lines.clone(), must_see);
+        assert_eq!(ordered.last(), lines.first());
+        let parts = ordered.iter().map(|line| line.part);
+        let mut parts: Vec<CardPart> = parts.collect();
+        parts.dedup();
+        use CardPart::{Asked, Claimed, Fact, Head, Heading, Mark};
+        let expect = [
+            Heading, Claimed, Heading, Claimed, Fact, Heading, Asked, Fact, Mark, Head,
+        ];
+        assert_eq!(parts, expect);
+        // Nothing is lost, whatever is cut off before.
+        assert_eq!(ordered.len(), lines.len());
+        assert_eq!(before_question(Vec::new(), must_see), []);
     }
 
     #[test]

@@ -601,6 +601,8 @@ mod tests {
                 edited,
                 absent,
                 expiring: false,
+                claims: Vec::new(),
+                notes: Vec::new(),
             }
         };
         for (event, expect) in [

@@ -5,7 +5,7 @@
 //! next.
 
 use json::{JsonError, MemberChange, Span, Splice, canonical};
-use model::Digest;
+use model::{Digest, MethodFacts};
 use sha2::{Digest as _, Sha256};
 
 use crate::mcp::meta;
@@ -14,6 +14,8 @@ use crate::mcp::meta;
 const DOMAIN: &[u8] = b"portmoot/shown/1";
 /// Prefix of the `_meta` keys that belong to the protocol, not to the call.
 const OF_PROTOCOL: &str = "io.modelcontextprotocol/";
+/// The member of params that has a call's arguments.
+const ARGUMENTS: &str = "arguments";
 /// Keys of `_meta` that concern the transport of a call, not its effect.
 const OF_TRAVEL: [&str; 3] = [meta::PROGRESS_TOKEN, "traceparent", "tracestate"];
 
@@ -100,6 +102,36 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
     }
     json::edit_object(&members, &changes, &mut splice);
     canonical(&splice.apply_to(params))
+}
+
+/// A call in the parts that rules judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallParts {
+    /// Its arguments, as canonical JSON; `{}` if it has none.
+    pub arguments: Vec<u8>,
+    /// Names of the members that its params have beside target and arguments.
+    pub beside: Vec<String>,
+}
+
+impl CallParts {
+    /// The parts of a call with these params, by their canonical form.
+    ///
+    /// # Errors
+    /// As [`call_params`].
+    pub fn of(method: &str, params: &[u8]) -> Result<Self, JsonError> {
+        let canonical = call_params(params)?;
+        let members = json::members(&canonical, Span::all(&canonical))?;
+        let is_named = MethodFacts::of(method).names_in().is_some();
+        let target = if is_named { "name" } else { "uri" };
+        let names = members.iter().map(|(name, _)| name);
+        let beside = names.filter(|name| **name != *target && **name != *ARGUMENTS);
+        Ok(Self {
+            arguments: members
+                .get(ARGUMENTS)
+                .map_or_else(|| b"{}".to_vec(), |arguments| arguments.raw.to_vec()),
+            beside: beside.map(|name| name.to_string()).collect(),
+        })
+    }
 }
 
 fn part(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -117,6 +117,9 @@ pub enum CallError {
     /// A tool of the gateway, such as `withdraw_proposal`, answered with an error in words.
     #[error("the gateway's tool failed: {0}")]
     ToolFailed(String),
+    /// A list of tools cannot be read, or not in one way only.
+    #[error("the list of tools cannot be read: {0}")]
+    BadList(String),
     /// No answer arrived in time. The call may still have been made.
     #[error("no answer in time; the call may still have been made")]
     Timeout,

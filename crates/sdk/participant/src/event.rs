@@ -1,6 +1,7 @@
 //! Events of a participant: envelopes of others, and changes of the connection.
 
 use model::{KindError, ProposalState};
+use serde::Deserialize;
 use wire::mcpx::check::EnvelopeCall;
 use wire::mcpx::system::{ParticipantInfo, SystemError};
 use wire::mcpx::{Envelope, Head};
@@ -41,6 +42,24 @@ impl IncomingProposal {
     pub fn request_kind(&self) -> Result<String, KindError> {
         self.call.kind(Head::Request)
     }
+}
+
+/// A participant that looks at a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Claim {
+    /// The participant.
+    pub by: String,
+    /// Since when, as RFC 3339.
+    pub since: String,
+}
+
+/// A note for the proposer, given with an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Note {
+    /// The participant that approved.
+    pub by: String,
+    /// Its words.
+    pub note: String,
 }
 
 /// Something that happened in the topic, or to the connection. Texts of others may contain any
@@ -101,6 +120,10 @@ pub enum Event {
         absent: Vec<String>,
         /// Whether it expires soon, while it is pending: a reviewer may decide, or give it more time.
         expiring: bool,
+        /// Of a pending proposal: participants that look at it.
+        claims: Vec<Claim>,
+        /// Notes that came with approvals.
+        notes: Vec<Note>,
     },
     /// The gateway refused an envelope that is neither a pending request nor a pending proposal.
     Refused {
@@ -158,15 +181,20 @@ impl Event {
                 reason,
                 fulfilment,
                 absent,
+                claims,
+                notes,
                 ..
             } => {
                 let absent: usize = absent.iter().map(String::len).sum();
+                let claims = claims.iter().map(|one| one.by.len() + one.since.len());
+                let notes = notes.iter().map(|one| one.by.len() + one.note.len());
+                let said: usize = claims.chain(notes).sum();
                 let optional: usize = [by, reason, fulfilment]
                     .into_iter()
                     .flatten()
                     .map(String::len)
                     .sum();
-                proposal.len() + to.len() + optional + absent
+                proposal.len() + to.len() + optional + absent + said
             }
             Self::History { past, .. } => past.iter().map(Self::bytes).sum(),
             Self::Refused { error, .. } => error.message.len(),

@@ -2,14 +2,15 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use json::Span;
 use model::{GATEWAY, MethodFacts};
 use platform::Mutex;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
-use wire::mcpx::{CHAT, Chat, Format, Head};
+use wire::mcpx::{CHAT, Chat, Envelope, EnvelopePlace, Format, Head};
 use wire::{mcpx::check::EnvelopeCall, mcpx::system::ParticipantInfo, rpc};
 
 use crate::connection::{dial, run};
@@ -20,6 +21,10 @@ use crate::shared::{ConnectionState, Pending, Shared};
 use crate::{
     event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec, subscribers::Events,
 };
+
+/// The key of `_meta` with the note of a reviewer, in the params of a request that fulfils a
+/// proposal.
+const NOTE_KEY: &str = "portmoot/note";
 
 /// A participant of one topic. Clones are the same participant; it leaves the topic when the last
 /// one is dropped.
@@ -335,6 +340,15 @@ impl Participant {
         }
     }
 
+    /// The place of an envelope in the topic, and when the gateway took it, where
+    /// [`ParticipantSpec::places`] asks for it: the same live and in the history. Presence and
+    /// messages to this participant alone have none.
+    #[must_use]
+    pub fn place(&self, envelope: &Envelope) -> Option<EnvelopePlace> {
+        let asks = self.0.shared.spec.places;
+        asks.then(|| EnvelopePlace::read(envelope.frame()))?
+    }
+
     /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with
     /// these instead, and waits for the answer.
     ///
@@ -346,15 +360,32 @@ impl Participant {
         proposal: &IncomingProposal,
         params: Option<&RawValue>,
     ) -> Result<Box<RawValue>, CallError> {
+        self.fulfil_with_note(proposal, params, "").await
+    }
+
+    /// [`Self::fulfil`], with a note for the proposer; none if it is empty. All that receive the
+    /// request see it.
+    ///
+    /// # Errors
+    /// As [`Self::fulfil`]; [`CallError::Invalid`] for params that a note cannot be added to.
+    pub async fn fulfil_with_note(
+        &self,
+        proposal: &IncomingProposal,
+        params: Option<&RawValue>,
+        note: &str,
+    ) -> Result<Box<RawValue>, CallError> {
         let proposed = proposal
             .call
             .params()
             .and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
-        let params = params.or(proposed.as_deref());
+        let mut params = params.map(ToOwned::to_owned).or(proposed);
+        if !note.is_empty() {
+            params = Some(noted(params.as_deref(), note)?);
+        }
         self.send_request(
             &proposal.to(),
             proposal.call.method(),
-            params,
+            params.as_deref(),
             Some(proposal.id()),
         )
         .await
@@ -426,6 +457,21 @@ impl Participant {
     }
 }
 
+/// Params with a note for the proposer. All else stays as it was written.
+fn noted(params: Option<&RawValue>, note: &str) -> Result<Box<RawValue>, CallError> {
+    let invalid = |why: String| CallError::Invalid(why);
+    let params = params.map_or("{}", RawValue::get).as_bytes();
+    let members =
+        json::members(params, Span::all(params)).map_err(|why| invalid(why.to_string()))?;
+    let meta = members.get("_meta").map_or(&b"{}"[..], |meta| meta.raw);
+    let note = Value::from(note).to_string();
+    let meta = json::edited(meta, &[(NOTE_KEY, Some(note.as_bytes()))]);
+    let meta = meta.map_err(|why| invalid(why.to_string()))?;
+    let noted = json::edited(params, &[("_meta", Some(&meta))]);
+    let noted = noted.map_err(|why| invalid(why.to_string()))?;
+    serde_json::from_slice(&noted).map_err(|why| invalid(why.to_string()))
+}
+
 /// Params as JSON; `None` for null.
 fn raw(params: &(impl Serialize + ?Sized)) -> Result<Option<Box<RawValue>>, CallError> {
     let raw = to_raw_value(params).map_err(|error| CallError::Invalid(error.to_string()))?;
@@ -449,5 +495,33 @@ fn owned(to: &[&str]) -> Vec<String> {
 impl fmt::Debug for Participant {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Participant({})", self.you().id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_changes_nothing_else_of_the_params() {
+        for (params, expect) in [
+            (None, r#"{"_meta":{"portmoot/note":"é"}}"#),
+            (
+                Some(r#"{ "name": "pay", "arguments": {"a": 1.0} }"#),
+                r#"{ "name": "pay", "arguments": {"a": 1.0},"_meta":{"portmoot/note":"é"} }"#,
+            ),
+            (
+                Some(r#"{"_meta": {"portmoot/note": "old", "x": 1e2}, "name": "pay"}"#),
+                r#"{"_meta": {"portmoot/note": "é", "x": 1e2}, "name": "pay"}"#,
+            ),
+        ] {
+            let params = params.map(|text| RawValue::from_string(text.to_owned()).unwrap());
+            assert_eq!(noted(params.as_deref(), "é").unwrap().get(), expect);
+        }
+        for params in ["[]", r#"{"_meta":1}"#, r#"{"a":1,"a":2}"#] {
+            let params = RawValue::from_string(params.to_owned()).unwrap();
+            let refused = noted(Some(&params), "x");
+            assert!(matches!(refused, Err(CallError::Invalid(_))), "{refused:?}");
+        }
     }
 }

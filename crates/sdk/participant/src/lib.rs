@@ -11,10 +11,12 @@
 //! - [`Tools`] answers the requests of others; [`Serve`] is what it implements.
 //! - [`proxy::ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension
 //!   v0.1).
+//! - `rules::RuleSet`, with the feature `rules`, decides about proposals by rules on their arguments.
 //! - [`visible`] makes strangers' texts safe for a terminal.
 
 mod checked;
 mod connection;
+mod definition;
 mod dial;
 mod error;
 mod event;
@@ -27,6 +29,8 @@ pub mod proxy;
 mod resources;
 mod review;
 mod roster;
+#[cfg(feature = "rules")]
+pub mod rules;
 mod serve;
 mod shared;
 mod spec;
@@ -43,12 +47,13 @@ pub use serde_json;
 pub use tls::{ClientFiles, ClientTls, Oldest, TlsError};
 pub use wire::mcpx::check::{Act, EnvelopeCall, Mismatch};
 pub use wire::mcpx::system::{Narrowed, ParticipantInfo, SystemError};
-pub use wire::mcpx::{Breach, Chat, Envelope, Format};
+pub use wire::mcpx::{Breach, Chat, Envelope, EnvelopePlace, Format};
 
 pub use checked::{CheckError, check};
 pub use connection::SEND_QUEUE_MAX;
+pub use definition::LIST_PAGES_MAX;
 pub use error::{CallError, ConnectError, RpcError};
-pub use event::{Event, IncomingProposal};
+pub use event::{Claim, Event, IncomingProposal, Note};
 pub use handle::{CallMode, Participant};
 pub use pending::PENDING_MAX;
 pub use prompts::PromptArgument;

@@ -12,7 +12,7 @@ use wire::mcpx::{CHAT, Chat, Envelope, Head};
 use wire::rpc::{self, Id, Message};
 
 use crate::error::RpcError;
-use crate::event::{Event, IncomingProposal};
+use crate::event::{Claim, Event, IncomingProposal, Note};
 use crate::pending::{Match, PendingCalls, StateReport, View};
 use crate::roster::{Recent, Roster, Violations};
 use crate::serve::{FulfilledProposal, IncomingRequest, ServeResult};
@@ -93,6 +93,10 @@ struct StatePayload {
     absent: Vec<String>,
     #[serde(default)]
     expiring: bool,
+    #[serde(default)]
+    claims: Vec<Claim>,
+    #[serde(default)]
+    notes: Vec<Note>,
 }
 
 impl Protocol {
@@ -409,6 +413,8 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         edited,
         absent,
         expiring,
+        claims,
+        notes,
     } = serde_json::from_slice(envelope.payload()).ok()?;
     let to = envelope.to().next()?.to_owned();
     let state = state.parse().ok()?;
@@ -422,6 +428,8 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         edited,
         absent,
         expiring,
+        claims,
+        notes,
     })
 }
 

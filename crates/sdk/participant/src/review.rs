@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error::{CallError, RpcError};
+use crate::event::{Claim, Note};
 use crate::handle::Participant;
 
 /// Proposals of one page of the gateway's list.
@@ -18,6 +19,9 @@ const PAGE: usize = 100;
 pub struct WaitingProposal {
     /// Its id for the gateway, the API and the command line.
     pub id: String,
+    /// The id of the envelope that proposed, which the request that fulfils it has as
+    /// `correlation_id`.
+    pub envelope: String,
     /// Its state.
     #[serde(deserialize_with = "state")]
     pub state: ProposalState,
@@ -45,6 +49,12 @@ pub struct WaitingProposal {
     pub at: Option<String>,
     /// When it expires, as RFC 3339.
     pub expires: Option<String>,
+    /// The participants that look at it.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// Notes that came with approvals.
+    #[serde(default)]
+    pub notes: Vec<Note>,
 }
 
 fn state<'de, D: Deserializer<'de>>(text: D) -> Result<ProposalState, D::Error> {
@@ -131,6 +141,20 @@ impl Participant {
         proposal: &WaitingProposal,
         arguments: Option<&RawValue>,
     ) -> Result<ProposalState, CallError> {
+        self.approve_with_note(proposal, arguments, "").await
+    }
+
+    /// [`Self::approve`], with a note for the proposer, who gets it as the reason of a rejection; none
+    /// if it is empty.
+    ///
+    /// # Errors
+    /// As [`Self::approve`].
+    pub async fn approve_with_note(
+        &self,
+        proposal: &WaitingProposal,
+        arguments: Option<&RawValue>,
+        note: &str,
+    ) -> Result<ProposalState, CallError> {
         let Some(digest) = &proposal.digest else {
             return Err(CallError::Invalid("it was not shown in full".to_owned()));
         };
@@ -140,8 +164,25 @@ impl Participant {
                 .map_err(|error| CallError::Invalid(error.to_string()))?;
             decision.insert("arguments".to_owned(), arguments);
         }
+        if let (false, Some(decision)) = (note.is_empty(), decision.as_object_mut()) {
+            decision.insert("note".to_owned(), note.into());
+        }
         let decided: Decided = self.gateway_tool("approve_proposal", &decision).await?;
         Ok(decided.state)
+    }
+
+    /// Shows others who may decide about a proposal that this participant looks at it, by its id or
+    /// that of its envelope. It ends after five minutes, unless it is claimed again, and stops no
+    /// participant from deciding.
+    ///
+    /// # Errors
+    /// [`CallError::ToolFailed`] when it is decided already, or this participant may not decide; else
+    /// as [`Participant::request`].
+    pub async fn claim(&self, proposal: &str) -> Result<(), CallError> {
+        let Decided { state: _ } = self
+            .gateway_tool("claim_proposal", &json!({ "id": proposal }))
+            .await?;
+        Ok(())
     }
 
     /// Withdraws one's own proposal, by its id or that of its envelope, while it is pending. Needs

@@ -57,6 +57,9 @@ pub struct ParticipantSpec {
     pub mode: Mode,
     /// Whether to receive its own envelopes.
     pub echo: bool,
+    /// Whether to receive envelopes with their places in the topic:
+    /// [`Participant::place`](crate::Participant::place).
+    pub places: bool,
     /// Where the history begins: the [`cursor`](crate::Participant::cursor) of an earlier
     /// connection, also of another process.
     pub since: Option<Cursor>,
@@ -85,6 +88,7 @@ impl ParticipantSpec {
             topic: topic.to_owned(),
             mode: Mode::All,
             echo: false,
+            places: false,
             since: None,
             serve: Arc::new(Tools::new("participant", env!("CARGO_PKG_VERSION"))),
             connect_timeout: Duration::from_secs(10),
@@ -145,11 +149,14 @@ impl ParticipantSpec {
         let topic = utf8_percent_encode(&self.topic, QUERY);
         let mode = self.mode.as_query();
         let echo = self.echo;
+        let places = if self.places { "&places=true" } else { "" };
         let since = since.map(|Cursor { epoch, offset }| format!("&epoch={epoch}&offset={offset}"));
         let since = since.unwrap_or_default();
-        format!("{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}{since}")
-            .parse()
-            .map_err(|_| wrong("it cannot be read"))
+        format!(
+            "{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}{places}{since}"
+        )
+        .parse()
+        .map_err(|_| wrong("it cannot be read"))
     }
 }
 
@@ -216,7 +223,13 @@ mod tests {
             }))
             .unwrap()
             .to_string();
-        assert_eq!(since, address + "&epoch=7&offset=3");
+        assert_eq!(since, address.clone() + "&epoch=7&offset=3");
+        let placed = ParticipantSpec {
+            places: true,
+            ..spec.clone()
+        };
+        let placed = placed.address(None).unwrap().to_string();
+        assert_eq!(placed, address + "&places=true");
         assert!(!format!("{spec:?}").contains("secret"));
     }
 }

@@ -6,7 +6,7 @@ use model::{LinkId, OperationId, Outcome, ParticipantId};
 
 use super::verdict::Ended;
 use crate::roster::{Person, Roster};
-use crate::{Audience, Handles, Listener, Replay};
+use crate::{Audience, Cursor, Handles, Listener, Replay};
 
 /// An effect for the room's queue.
 #[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
@@ -48,6 +48,10 @@ pub enum RoomEffect<H: Handles> {
         message: H::Message,
         /// Its audience.
         audience: Audience,
+        /// Its place among all that were published.
+        place: Cursor,
+        /// When it took that place, by the wall clock.
+        received_ms: u64,
     },
     /// An MCP client's call, shown to watchers.
     Mirror {

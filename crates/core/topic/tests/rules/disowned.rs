@@ -2,7 +2,9 @@
 //! next one's.
 
 use model::{Capabilities, DeliveryMode, ProposalState};
-use topic::{Audience, EndedProposal, Event, Listener, Reach, Restore, RingLimits, RoomEffect};
+use topic::{
+    Audience, EndedProposal, Event, Listener, PlacedMessage, Reach, Restore, RingLimits, RoomEffect,
+};
 
 use crate::stage::{BOB, CID, Stage, id, op, terms};
 
@@ -42,7 +44,7 @@ fn read(stage: &mut Stage, name: &str) -> (Vec<String>, Vec<String>) {
     else {
         panic!("{effects:?}")
     };
-    let texts = |all: Vec<(u64, String)>| all.into_iter().map(|(_, text)| text).collect();
+    let texts = |all: Vec<PlacedMessage<String>>| all.into_iter().map(|one| one.message).collect();
     (texts(readable), texts(replay.messages.clone()))
 }
 

@@ -62,7 +62,7 @@ fn of(replay: Replay<String>) -> (u64, bool, Vec<String>) {
     (
         first.offset,
         complete,
-        messages.into_iter().map(|(_, message)| message).collect(),
+        messages.into_iter().map(|one| one.message).collect(),
     )
 }
 

@@ -119,11 +119,7 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
         } => {
             assert_eq!(link.0, *handle);
             let replay = replay.as_ref().map(|replay| {
-                let messages: Vec<&str> = replay
-                    .messages
-                    .iter()
-                    .map(|(_, message)| &**message)
-                    .collect();
+                let messages: Vec<&str> = replay.messages.iter().map(|one| &*one.message).collect();
                 format!(
                     "{}{}",
                     messages.join(","),
@@ -153,7 +149,9 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
         RoomEffect::Joined(person) => format!("joined {}", person.id),
         RoomEffect::Changed(person) => format!("changed {}", person.id),
         RoomEffect::Left(participant) => format!("left {participant}"),
-        RoomEffect::Publish { message, audience } => {
+        RoomEffect::Publish {
+            message, audience, ..
+        } => {
             format!("publish {message}{}", reach(audience))
         }
         RoomEffect::Mirror { mirrored, audience } => {

@@ -64,6 +64,9 @@ struct Wanted {
     /// Epoch of an earlier welcome, up to whose offset the client has received messages already.
     epoch: Option<u64>,
     offset: Option<u64>,
+    /// Whether envelopes have their places.
+    #[serde(default)]
+    places: bool,
 }
 
 /// The modes as the address names them.
@@ -123,6 +126,8 @@ struct Accepted {
     /// Connections are numbered in the order in which they were accepted.
     link: LinkId,
     joining: Joining,
+    /// Whether its envelopes have their places.
+    places: bool,
 }
 
 /// Accepts a WebSocket.
@@ -167,6 +172,7 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
             participant,
             link,
             joining,
+            places: wanted.places,
         },
     ));
     let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
@@ -267,10 +273,11 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         participant,
         link,
         joining,
+        places,
     } = accepted;
     forget_waker(&stream);
     let registry = &connection.links.registry;
-    let socket = Socket::new(stream, registry.context.now_ms());
+    let socket = Socket::new(stream, registry.context.now_ms(), places);
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Arc::new(RoomOutlet(Arc::clone(&socket)));
     connection.links.make_room(&participant.id, &dispatch);

@@ -12,8 +12,9 @@ use platform::{random, unix_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
-use topic::{Cursor, Replay};
+use topic::{Cursor, PlacedMessage, Replay};
 use wire::mcpx::Envelope;
+use wire::time::rfc3339;
 
 use super::{arguments, safe_text};
 use crate::room_message::SentMessage;
@@ -54,6 +55,8 @@ struct ReadArguments {
 #[derive(Serialize)]
 pub(super) struct MessagePage {
     messages: Vec<ShownMessage>,
+    /// The number of the gateway process that assigns the offsets.
+    epoch: u64,
     cursor: String,
     more: bool,
     gap: bool,
@@ -61,6 +64,10 @@ pub(super) struct MessagePage {
 
 #[derive(Serialize)]
 struct ShownMessage {
+    /// Its place among all envelopes of the topic.
+    offset: u64,
+    /// When it took that place.
+    received: String,
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ts: Option<String>,
@@ -120,6 +127,7 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
         if !messages.is_empty() || more || gap || left.is_zero() || dispatch.is_stopping() {
             return Ok(MessagePage {
                 messages,
+                epoch: next.epoch,
                 cursor: seal(&dispatch, me, next),
                 more,
                 gap,
@@ -188,7 +196,8 @@ impl Reader<'_> {
     fn page(&self, since: &Replay<Arc<Envelope>>) -> (Vec<ShownMessage>, Cursor, bool) {
         let mut messages = Vec::new();
         let mut bytes = 0_usize;
-        for (offset, envelope) in &since.messages {
+        for placed in &since.messages {
+            let envelope = &placed.message;
             if !self.wants(envelope) {
                 continue;
             }
@@ -197,14 +206,14 @@ impl Reader<'_> {
                 return (
                     messages,
                     Cursor {
-                        offset: *offset,
+                        offset: placed.offset,
                         ..since.next
                     },
                     true,
                 );
             }
             bytes += len;
-            messages.push(shown(envelope));
+            messages.push(shown(placed));
         }
         (messages, since.next, false)
     }
@@ -220,7 +229,8 @@ impl Reader<'_> {
     }
 }
 
-fn shown(envelope: &Envelope) -> ShownMessage {
+fn shown(placed: &PlacedMessage<Arc<Envelope>>) -> ShownMessage {
+    let envelope = &placed.message;
     let payload = std::str::from_utf8(envelope.payload()).unwrap_or_default();
     let whole = Some(payload)
         .filter(|payload| payload.len() <= PAYLOAD_BYTES_MAX)
@@ -230,6 +240,8 @@ fn shown(envelope: &Envelope) -> ShownMessage {
         bytes: payload.len(),
     };
     ShownMessage {
+        offset: placed.offset,
+        received: rfc3339(placed.received_ms),
         id: visible::lines(envelope.id()),
         ts: envelope.ts().map(visible::lines),
         from: visible::lines(envelope.from()),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Digest, KindRef, MethodFacts, OperationId, ParticipantId};
+use model::{Digest, KindRef, OperationId, ParticipantId};
 use rules::{Arguments, ArgumentsError, RuledCall, ToolTraits};
-use wire::digest::call_params;
+use wire::digest::CallParts;
 
 use super::tool_facts::{
     canonical_tool, is_harmless, rules_of, server_digest, sha256, upstream_of,
@@ -14,9 +14,6 @@ use crate::live::Topic;
 use crate::proposals::kept::OpenedProposal;
 use crate::proposals::open::definition;
 use upstream::Upstream;
-
-/// The member of params that has a call's arguments.
-const ARGUMENTS: &str = "arguments";
 
 /// A proposed call of one addressee, with what its server says now.
 #[derive(Debug)]
@@ -108,23 +105,10 @@ pub(crate) fn parts_of(
     method: &str,
     params: Option<&str>,
 ) -> (Result<Arguments, ArgumentsError>, Vec<String>) {
-    let params = params.unwrap_or("{}");
-    let canonical = match call_params(params.as_bytes()) {
-        Ok(canonical) => canonical,
-        Err(error) => return (Err(error.into()), Vec::new()),
-    };
-    let members = match json::members(&canonical, json::Span::all(&canonical)) {
-        Ok(members) => members,
-        Err(error) => return (Err(error.into()), Vec::new()),
-    };
-    let names = MethodFacts::of(method).names_in();
-    let target = if names.is_some() { "name" } else { "uri" };
-    let beside = members.iter().map(|(name, _)| name);
-    let beside = beside.filter(|name| **name != *target && **name != *ARGUMENTS);
-    let beside = beside.map(|name| name.to_string()).collect();
-    let arguments = json::at(&canonical, &[ARGUMENTS]);
-    let arguments = arguments.map_or(&b"{}"[..], |raw| raw);
-    (Arguments::of_canonical(arguments), beside)
+    match CallParts::of(method, params.unwrap_or("{}").as_bytes()) {
+        Ok(parts) => (Arguments::of_canonical(&parts.arguments), parts.beside),
+        Err(error) => (Err(error.into()), Vec::new()),
+    }
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl Stage {
             .with(|topic| topic.messages(&self.ann.participant.id, self.start));
         all.messages
             .iter()
-            .map(|(_, message)| serde_json::from_slice(message.frame()).unwrap())
+            .map(|one| serde_json::from_slice(one.message.frame()).unwrap())
             .collect()
     }
 

@@ -8,9 +8,9 @@ use model::{
 use platform::unix_ms;
 use rules::RejectReason;
 use wire::mcp::approval::{self, Disposition, Remedy};
-use wire::mcp::relay;
 use wire::mcp::result::{tool_result, with_meta, words};
 use wire::mcp::task::{self, OperationState, TaskView};
+use wire::mcp::{meta, relay};
 
 use crate::by_rule::decided_by::{
     code_of, decider, notes_of, rule_of, words_of_approvals, write_notes,
@@ -21,8 +21,6 @@ use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 const POLL_MS: u64 = 1000;
 /// The key of `_meta` that has the proposal's id.
 const ID_KEY: &str = "portmoot/proposal";
-/// The key of `_meta` that has what reviewers said with their approvals.
-const APPROVAL_KEY: &str = "portmoot/approval";
 
 /// A proposal as its proposer sees it in one form.
 pub(crate) struct View<'v> {
@@ -326,7 +324,7 @@ pub(super) fn noted(answer: Answer, proposal: &ProposalView) -> Answer {
         return answer;
     }
     let approval = json::object(|approval| write_notes(&notes, approval));
-    with_meta(&answer, APPROVAL_KEY, &approval)
+    with_meta(&answer, meta::APPROVAL, &approval)
 }
 
 #[cfg(test)]

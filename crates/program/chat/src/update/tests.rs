@@ -516,6 +516,8 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
         edited: false,
         absent: Vec::new(),
         expiring: false,
+        claims: Vec::new(),
+        notes: Vec::new(),
     };
     stage.pending(&[harmless("a"), harmless("b")]);
     assert_eq!(names(&stage.topic(state)), ["refresh"]);

@@ -48,7 +48,7 @@ pub(crate) enum ProposalsCommand {
     /// Approve a proposal; it runs once, with your authority
     ///
     /// The approval is bound to the digest of the proposal as it was shown. Without --digest, the
-    /// command shows the proposal and asks at the terminal. Then it waits up to a minute for the
+    /// command shows the proposal, who asks for what last, and asks at the terminal. Then it waits up to a minute for the
     /// answer and prints it. Exit code 1 when the call has failed, 3 when the proposal is already
     /// decided, is your own, or does not match the digest.
     Approve {
@@ -69,6 +69,9 @@ pub(crate) enum ProposalsCommand {
         /// Approve the current version without showing it
         #[arg(long, short, conflicts_with = "digest")]
         yes: bool,
+        /// Show the whole definition of the tool before you are asked, as its server wrote it
+        #[arg(long, conflicts_with_all = ["digest", "yes"])]
+        full: bool,
         /// Do not wait for the answer
         #[arg(long)]
         no_wait: bool,

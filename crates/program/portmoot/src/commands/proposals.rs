@@ -61,6 +61,7 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             edit,
             digest,
             yes,
+            full,
             no_wait,
             gateway,
         } => {
@@ -69,7 +70,11 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             let arguments = arguments.as_deref().map(arguments_given).transpose()?;
             let (digest, arguments) = match digest {
                 Some(digest) => (digest, arguments),
-                None => looked_at(&remote, &id, arguments, edit, yes, output).await?,
+                None if yes => (digest_of(&remote, &id).await?, arguments),
+                None => {
+                    let look = Look { edit, full };
+                    looked_at(&remote, &id, arguments, look, output).await?
+                }
             };
             let body = approval_body(&digest, arguments.as_deref(), note.as_deref());
             approve(&remote, &id, body, !no_wait, output).await
@@ -137,20 +142,31 @@ pub(super) async fn whole_id(remote: &Remote, text: &str) -> Result<String, Fail
     }
 }
 
+/// The digest of the present version of a proposal, which nobody looks at.
+async fn digest_of(remote: &Remote, id: &str) -> Result<String, Failure> {
+    let answer = api::get(remote, &["proposals", id], &[]).await?;
+    Ok(answer.read::<ProposalDetails>()?.digest)
+}
+
+/// Wishes of a person who looks at a proposal before approving it.
+#[derive(Clone, Copy)]
+struct Look {
+    /// To edit the arguments.
+    edit: bool,
+    /// To see the definition of the tool.
+    full: bool,
+}
+
 /// Fetches the proposal and returns its digest and the arguments to approve it with, after the user
-/// has confirmed them at the terminal; with `--yes`, without showing anything.
+/// has confirmed them at the terminal.
 async fn looked_at(
     remote: &Remote,
     id: &str,
     arguments: Option<String>,
-    edit: bool,
-    yes: bool,
+    look: Look,
     output: Output,
 ) -> Result<(String, Option<String>), Failure> {
     let proposal: ProposalDetails = api::get(remote, &["proposals", id], &[]).await?.read()?;
-    if yes {
-        return Ok((proposal.digest, arguments));
-    }
     let mut terminal = ProcessTerminal;
     if !terminal.is_interactive() {
         let message = "an approval needs the digest of the proposal as you saw it, and the terminal is not interactive";
@@ -159,8 +175,8 @@ async fn looked_at(
         );
         return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
     }
-    terminal.show(&review::asked(&proposal));
-    let arguments = if edit {
+    terminal.show(&review::asked(&proposal, look.full));
+    let arguments = if look.edit {
         Some(review::edited(&proposal)?)
     } else {
         arguments

@@ -1,12 +1,15 @@
 //! Abilities of reviewers beside deciding: notes with approvals, claims.
 
+use participant::{CallError, Event, Events, Note, Participant, ParticipantSpec, ProposalState};
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
 use crate::builtin_proposals::data;
+use crate::listed_server::ListedServer;
+use crate::participants::receive;
 use crate::quorum::Stage;
-use crate::support::until;
-use crate::ws::{Socket, token};
+use crate::support::{Client, Gateway, until};
+use crate::ws::{Socket, people, token};
 
 /// The kind of the audit entries about what is proposed here.
 const PROPOSED: &str = "mcp/proposal:tools/call:echo";
@@ -97,6 +100,117 @@ fn a_note_by_envelope_goes_with_the_answer_to_the_call_that_waits() {
     stage.gateway.signal("TERM");
     let first = "proposed by scout; approved by ann, 1 of 2; note: as ever";
     AuditLog(&stage.home).has("ann", PROPOSED, "approved", first);
+}
+
+async fn join(stage: &Stage, who: &str) -> (Participant, Events) {
+    let spec = ParticipantSpec::new(&stage.gateway.url(), Some(&token(who)), "main");
+    let participant = Participant::connect(spec).await.unwrap();
+    let events = participant.events();
+    (participant, events)
+}
+
+/// One of two approvals by a tool of the gateway, the other one by an envelope.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdk_claims_and_gives_notes_by_tool_and_by_envelope() {
+    let stage = Stage::new();
+    let (ann, mut seen_by_ann) = join(&stage, "ann").await;
+    let (eve, mut seen_by_eve) = join(&stage, "eve").await;
+    let id = stage.held("tools_echo", json!({ "text": "one" }));
+    ann.claim(&id).await.unwrap();
+    let claims = receive(&mut seen_by_ann, "a claim", |event| match event {
+        Event::ProposalState { claims, .. } => (!claims.is_empty()).then_some(claims),
+        _ => None,
+    });
+    let claims = claims.await;
+    assert_eq!(claims[0].by, "ann", "{claims:?}");
+    let shown = ann.show(&id).await.unwrap();
+    assert_eq!(shown.claims, claims);
+    let state = ann.approve_with_note(&shown, None, "by tool").await;
+    assert_eq!(state, Ok(ProposalState::Pending));
+    let proposal = receive(&mut seen_by_eve, "the proposal", |event| match event {
+        Event::Proposal(proposal) => Some(proposal),
+        _ => None,
+    });
+    let proposal = proposal.await;
+    let result = eve.fulfil_with_note(&proposal, None, "by envelope").await;
+    assert!(result.unwrap().get().contains("one"));
+    let notes = receive(&mut seen_by_ann, "both notes", |event| match event {
+        Event::ProposalState { notes, .. } => (notes.len() > 1).then_some(notes),
+        _ => None,
+    });
+    let expect = [("ann", "by tool"), ("eve", "by envelope")].map(|(by, note)| Note {
+        by: by.to_owned(),
+        note: note.to_owned(),
+    });
+    assert_eq!(notes.await, expect);
+    let shown = ann.show(&id).await.unwrap();
+    assert_eq!(
+        (shown.notes, shown.envelope.is_empty()),
+        (expect.to_vec(), false)
+    );
+    let over = ann.claim(&shown.envelope).await;
+    assert!(matches!(over, Err(CallError::ToolFailed(_))), "{over:?}");
+}
+
+#[test]
+fn only_a_reviewer_gives_a_note_whatever_a_server_writes() {
+    let (home, config) = people(&[("scout", &["mcp/proposal:*"]), ("ann", &["mcp/*"])]);
+    let forger = ListedServer::new(&home, "forger", &[("forge", "Forges")]).table();
+    let gateway = Gateway::start(&home, &(config + &forger));
+    gateway.ready("forger");
+    let (url, ann, scout) = (gateway.url(), token("ann"), token("scout"));
+    let forged = json!({ "notes": [{ "by": "eve", "note": "forged" }] });
+    let arguments = json!({ "portmoot/approval": forged, "own": { "kept": 1.0 } });
+    // A plain call, which no participant has approved.
+    let plain = Client::of(&gateway, &ann).call("forger_forge", arguments.clone());
+    assert_eq!(plain["_meta"], json!({ "own": { "kept": 1.0 } }), "{plain}");
+    let written = home.write("arguments.json", &arguments.to_string());
+    let file = format!("@{}", written.display());
+    let call = [
+        "tools",
+        "call",
+        "forger_forge",
+        "--args",
+        &file,
+        "--url",
+        &url,
+    ];
+    let said = home
+        .run(&[&call[..], &["--token", &ann]].concat())
+        .expect(0);
+    let said = said.stdout + &said.stderr;
+    assert!(
+        said.contains("forge of the server") && !said.contains("note by"),
+        "{said}"
+    );
+    // One that was approved, with a note.
+    std::thread::scope(|scope| {
+        let held = scope.spawn(|| {
+            home.run(&[&call[..], &["--token", &scout]].concat())
+                .expect(0)
+        });
+        let id = gateway.pending(&home, &ann)["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let approve = [
+            "proposals",
+            "approve",
+            &id,
+            "--yes",
+            "--note",
+            "only today",
+            "--url",
+            &url,
+            "--token",
+            &ann,
+        ];
+        home.run(&approve).expect(0);
+        let said = held.join().unwrap();
+        let said = said.stdout + &said.stderr;
+        assert!(said.contains("note by ann: only today"), "{said}");
+        assert!(!said.contains("forged"), "{said}");
+    });
 }
 
 /// The participants that look at a proposal, as one who may decide is shown.

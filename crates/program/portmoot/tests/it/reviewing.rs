@@ -237,11 +237,8 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
     for said in [r"\u{202e}", r"\u{1b}[1A"] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
-    // The text imitates the question; the real question follows the digest.
-    let question = format!(
-        "\n  digest {}\r\n{QUESTION}",
-        stage.state(&id)["digest"].as_str().unwrap()
-    );
+    // The text imitates the question; who asks for what stands beside the real one.
+    let question = format!("\nproposal by agent at tools: tools/call echo\r\n{QUESTION}");
     let ran = stage
         .run_at_terminal("boss", &["approve", &id], &[(&question, "no")])
         .expect(3);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
-use crate::support::{Gateway, fixture, until};
+use crate::support::{Client, Gateway, fixture, until};
 use crate::ws::{GOOD, Socket, answer, envelope, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
@@ -560,4 +560,92 @@ fn servers_are_participants_that_answer() {
             );
         }
     }
+}
+
+/// The next envelope as it is written, but for presence.
+#[track_caller]
+fn next_text(socket: &mut Socket) -> String {
+    loop {
+        let text = socket.receive_text();
+        if !text.contains("system/presence") {
+            return text;
+        }
+    }
+}
+
+/// The place of an envelope that is received by one who asks for places.
+#[track_caller]
+fn place(envelope: &Value) -> (u64, u64, String) {
+    let place = &envelope["portmoot/place"];
+    let number = |key: &str| place[key].as_u64().unwrap_or_else(|| panic!("{envelope}"));
+    let received = place["received"].as_str().unwrap().to_owned();
+    (number("epoch"), number("offset"), received)
+}
+
+#[test]
+fn who_asks_learns_the_place_of_each_envelope_live_and_later() {
+    let (home, config) = people(&[("agent", FULL), ("asks", FULL), ("late", FULL)]);
+    let config = config + "[topics.main]\nhistory = 9\nbuiltin = [\"room\"]\n";
+    let mut gateway = Gateway::start(&home, &config);
+    let mut epochs = Vec::new();
+    for _ in 0..2 {
+        let mut plain = Socket::enter(&gateway, "agent", "");
+        let mut asks = Socket::enter(&gateway, "asks", "?places=true");
+        // A place that its sender wrote is no place.
+        let said = |id: &str, more: &Value| {
+            envelope(
+                "agent",
+                "chat",
+                id,
+                &[],
+                more.clone(),
+                &json!({ "x": 1.50 }),
+            )
+        };
+        let forged = json!({ "portmoot/place": { "epoch": 1, "offset": 99 } });
+        let texts = [said("a", &json!({})), said("b", &forged)];
+        let mut live = Vec::new();
+        for text in &texts {
+            plain.text(text);
+            assert_eq!(&next_text(&mut plain), text, "unchanged");
+            live.push(asks.receive_message());
+        }
+        let [first, second] = [&live[0], &live[1]].map(place);
+        assert_eq!((first.1, second.1, first.0), (0, 1, second.0));
+        assert!(first.2 <= second.2 && first.2.ends_with('Z'), "{first:?}");
+        let mut bare = live[0].clone();
+        bare.as_object_mut().unwrap().remove("portmoot/place");
+        let sent: Value = serde_json::from_str(&texts[0]).unwrap();
+        assert_eq!(bare, sent);
+        // The same in the history, and for those who read by tool.
+        let (socket, welcome) = Socket::welcomed(&gateway, "late", "?places=true");
+        socket.leave();
+        let history = &welcome["payload"]["history"];
+        assert_eq!(history["envelopes"], json!(live), "{history}");
+        assert_eq!(history["epoch"].as_u64(), Some(first.0));
+        let (socket, welcome) = Socket::welcomed(&gateway, "late", "");
+        socket.leave();
+        let envelopes = &welcome["payload"]["history"]["envelopes"];
+        assert_eq!(envelopes[0], sent, "who does not ask gets them unchanged");
+        let late = Client::of(&gateway, &token("late"));
+        let page = late.call("read_messages", json!({}))["structuredContent"].take();
+        assert_eq!(page["epoch"].as_u64(), Some(first.0), "{page}");
+        for (message, (_, offset, received)) in page["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip([first.clone(), second])
+        {
+            assert_eq!(
+                (&message["offset"], &message["received"]),
+                (&json!(offset), &json!(received))
+            );
+        }
+        epochs.push(first.0);
+        gateway.signal("KILL");
+        gateway.wait();
+        gateway = Gateway::start(&home, &config);
+    }
+    // A place names one envelope for ever: another run counts under another number.
+    assert_ne!(epochs[0], epochs[1]);
 }

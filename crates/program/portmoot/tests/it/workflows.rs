@@ -336,6 +336,16 @@ fn participants_with_different_profiles_share_a_topic() {
     }
 }
 
+/// A file with one rule, which approves one call of `echo` in which `text` is `covered`.
+fn rule([definition, server]: [&str; 2]) -> String {
+    format!(
+        "[[rule]]\nid = \"e\"\nauthor = \"human\"\ndecision = \"approve\"\n\
+         kind = \"mcp/request:tools/call:echo\"\nto = \"worker\"\nproposers = [\"proposer\"]\n\
+         definition = \"{definition}\"\nserver = \"{server}\"\n\
+         expires = 2999-01-01T00:00:00Z\nuses = 1\n[rule.when]\n\"/text\" = {{ equals = \"covered\" }}\n"
+    )
+}
+
 /// Section 9.4: a person, an orchestrator, and a dialed-in worker.
 #[test]
 fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() {
@@ -348,30 +358,48 @@ fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() 
     let gateway = Gateway::start(&home, &config);
     let mut worker = Program::start(example("echo_server", &gateway, "worker", &[]));
     worker.wait_for_line("serving as worker");
-    let rules = home.write(
-        "rules.json",
-        r#"[{ "kind": "mcp/request:tools/call:echo", "from": ["prop*"], "to": ["worker"] }]"#,
-    );
-    let rules = rules.display().to_string();
-    let mut orchestrator =
-        Program::start(example("orchestrator", &gateway, "orchestrator", &[&rules]));
-    assert_eq!(
-        orchestrator.wait_for_line("rules"),
-        "1 rules, as orchestrator"
-    );
-    let mut human = Socket::enter(&gateway, "human", "?echo=false");
-    let propose = |tool: &str, arguments: &str| {
-        Program::start(example(
-            "untrusted_agent",
-            &gateway,
-            "proposer",
-            &["worker", tool, arguments],
-        ))
+    let rules = home.path().join("orchestrator.toml");
+    let run = |digests: [&str; 2]| {
+        home.write("orchestrator.toml", &rule(digests));
+        let file = rules.display().to_string();
+        let command = example("orchestrator", &gateway, "orchestrator", &[&file]);
+        let mut program = Program::start(command);
+        assert_eq!(program.wait_for_line("rules"), "1 rules, as orchestrator");
+        program
     };
+    let propose = |tool: &str, arguments: &str| {
+        let words = ["worker", tool, arguments];
+        Program::start(example("untrusted_agent", &gateway, "proposer", &words))
+    };
+    let decide = |verb: &str| {
+        let id = gateway.pending(&home, &token("human"))["id"].clone();
+        let how: &[&str] = match verb {
+            "approve" => &["--yes", "--no-wait"],
+            _ => &["--reason", "not now"],
+        };
+        let words = [&["proposals", verb, id.as_str().unwrap()], how].concat();
+        cli(&home, &gateway, "human", &words);
+    };
+    // The digests that a rule for the call names are those that it prints.
+    let unknown = "0".repeat(64);
+    let mut orchestrator = run([&unknown; 2]);
+    let waits = propose("echo", r#"{"text":"covered"}"#);
+    orchestrator.wait_for_line("mcp/request:tools/call:echo by proposer: left to people");
+    let mut printed = |key: &str| {
+        let line = orchestrator.wait_for_line(&format!("{key} = "));
+        line.split('"').nth(1).unwrap().to_owned()
+    };
+    let digests = [printed("definition"), printed("server")];
+    orchestrator.wait_for_line("e.1 does not decide it (it would approve)");
+    orchestrator.wait_for_line("failed   the definition is the one that was accepted");
+    decide("reject");
+    assert_eq!(waits.wait_for_exit().0, 1);
+    drop(orchestrator);
+    let mut orchestrator = run([&digests[0], &digests[1]]);
+    let mut human = Socket::enter(&gateway, "human", "?echo=false");
     let (code, printed) = propose("echo", r#"{"text":"covered"}"#).wait_for_exit();
     assert!(code == 0 && printed.contains("covered"), "{code} {printed}");
-    orchestrator.wait_for_line("rule 1: mcp/request:tools/call:echo by proposer");
-    orchestrator.wait_for_line("mcp/request:tools/call:echo by proposer: done");
+    orchestrator.wait_for_line("mcp/request:tools/call:echo by proposer: by e.1: done");
     let answer = human.receive_until(|received| received["kind"] == "mcp/response:tools/call:echo");
     assert_eq!(
         (&answer["from"], &answer["to"][0]),
@@ -397,20 +425,18 @@ fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() 
         (&done["by"], &done["decided_by"]),
         (&json!("proposer"), &json!("orchestrator"))
     );
-    // Proposals that no rule covers wait for a person.
-    let mut waits = propose("add", r#"{"a":20,"b":22}"#);
-    waits.wait_for_line("proposed as ");
-    orchestrator.wait_for_line("for a person: mcp/request:tools/call:add by proposer");
-    let id = gateway.pending(&home, &token("human"))["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    cli(
-        &home,
-        &gateway,
-        "human",
-        &["proposals", "approve", &id, "--yes", "--no-wait"],
-    );
+    // The budget is spent, and proposals that no rule covers wait for a person.
+    let waits = propose("echo", r#"{"text":"covered"}"#);
+    orchestrator.wait_for_line("failed   used less than 1 times: used 1 times");
+    decide("reject");
+    assert_eq!(waits.wait_for_exit().0, 1);
+    let waits = propose("echo", r#"{"text":"other"}"#);
+    orchestrator.wait_for_line(r#"failed   text is "covered": text is "other""#);
+    decide("reject");
+    assert_eq!(waits.wait_for_exit().0, 1);
+    let waits = propose("add", r#"{"a":20,"b":22}"#);
+    orchestrator.wait_for_line("mcp/request:tools/call:add by proposer: left to people");
+    decide("approve");
     let (code, printed) = waits.wait_for_exit();
     assert!(code == 0 && printed.contains("42"), "{code} {printed}");
     let audit_log = AuditLog(&home);

@@ -16,6 +16,8 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The token of progress notifications; in both eras.
 pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
+/// What reviewers said when they approved the call; on results, of the gateway alone.
+pub const APPROVAL: &str = "portmoot/approval";
 /// The keys of modern requests that legacy ones do not have.
 pub(crate) const REQUEST_KEYS: [&str; 4] = [
     PROTOCOL_VERSION,

@@ -38,12 +38,14 @@ const OF_A_GATEWAY: [&str; 14] = [
 /// How many crates are compiled for a program that depends on this one, itself and procedural
 /// macros among them.
 const CRATES_MAX: usize = 100;
+/// How many more with the feature `rules`.
+const RULES_CRATES_MAX: usize = 20;
 
 /// Names and versions of all crates that are compiled for a program that depends on this one alone.
 ///
-/// By `cargo tree`: the metadata of the workspace have the features that all of its crates want
+/// With these features. By `cargo tree`: the metadata of the workspace have the features that all of its crates want
 /// together.
-fn tree() -> BTreeSet<String> {
+fn tree(features: &str) -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let words = [
@@ -54,6 +56,8 @@ fn tree() -> BTreeSet<String> {
         "normal,build",
         "--prefix",
         "none",
+        "--features",
+        features,
     ];
     let words = words
         .iter()
@@ -79,7 +83,7 @@ fn tree() -> BTreeSet<String> {
 
 #[test]
 fn a_participant_brings_nothing_of_the_gateway_along() {
-    let tree = tree();
+    let tree = tree("");
     let names: BTreeSet<&str> = tree
         .iter()
         .filter_map(|one| one.split(' ').next())
@@ -99,5 +103,19 @@ fn a_participant_brings_nothing_of_the_gateway_along() {
     assert!(
         names.contains("tokio-tungstenite"),
         "the whole tree is read: {tree:#?}"
+    );
+}
+
+#[test]
+fn rules_bring_their_own_crate_and_what_reads_a_file_along() {
+    let (without, with) = (tree(""), tree("rules"));
+    let more: Vec<&String> = with.difference(&without).collect();
+    let ours = more.iter().filter(|one| one.starts_with("portmoot"));
+    let ours: Vec<&str> = ours.filter_map(|one| one.split(' ').next()).collect();
+    assert_eq!(ours, ["portmoot-rules"]);
+    assert!(
+        more.len() <= RULES_CRATES_MAX,
+        "{} crates: {more:#?}",
+        more.len()
     );
 }

@@ -1,7 +1,7 @@
 use model::{Answer, Form, Method, OperationId, Payload, Request};
 use room::{RoomEvent, SENDER_QUEUE_BYTES_MAX};
 use std::{future::poll_fn, task::Poll};
-use topic::Joining;
+use topic::{Joining, PlacedMessage};
 use wire::mcpx::Draft;
 
 use super::*;
@@ -35,7 +35,12 @@ fn page(
         epoch: 7,
         offset: 3,
     };
-    let messages: Vec<_> = (first.offset..).zip(envelopes).collect();
+    let placed = |(offset, message)| PlacedMessage {
+        offset,
+        received_ms: 0,
+        message,
+    };
+    let messages: Vec<_> = (first.offset..).zip(envelopes).map(placed).collect();
     let next = Cursor {
         offset: first.offset + messages.len() as u64,
         ..first

@@ -1,6 +1,6 @@
 //! Review at the terminal: one proposal after the other, a letter and Enter each.
 
-use ::chat::card::{Around, brief, lines, text};
+use ::chat::card::{Around, before_question, brief, lines, text};
 use ::chat::rows::columns;
 use ::chat::{ProposalDetails, ToolEffects, Zone, approval_body, edit_text};
 use json::visible;
@@ -28,20 +28,23 @@ pub(super) fn shown(proposal: &ProposalDetails) -> String {
     text(&lines, columns())
 }
 
-/// A proposal before a question: without the definition of the tool, so that it does not scroll
-/// away what is asked.
-pub(super) fn asked(proposal: &ProposalDetails) -> String {
+/// A proposal before a question: who asks for what stands beside it, and the definition of the tool
+/// is there only in full, so that it does not scroll away what is asked.
+pub(super) fn asked(proposal: &ProposalDetails, full: bool) -> String {
     let around = Around {
         now_ms: unix_ms(),
         zone: Zone::local(),
         is_here: &|_| true,
     };
-    let (lines, _) = lines("proposal", proposal, around);
-    let more = format!(
-        "its definition: portmoot proposals show {}",
-        visible::line(&proposal.id)
-    );
-    text(&brief(lines, &more), columns())
+    let (mut lines, must_see) = lines("proposal", proposal, around);
+    if !full {
+        let id = visible::line(&proposal.id);
+        lines = brief(
+            lines,
+            &format!("its definition: portmoot proposals show {id}"),
+        );
+    }
+    text(&before_question(lines, must_see), columns())
 }
 
 /// Replacement arguments as they will run.
@@ -121,7 +124,7 @@ pub(super) async fn all(
     let count = pending.len();
     for (at, listed) in (1..).zip(pending) {
         terminal.show(&format!("\n{at} of {count}"));
-        terminal.show(&asked(&listed));
+        terminal.show(&asked(&listed, false));
         terminal.discard_input();
         let typed = terminal.ask(QUESTION).unwrap_or_else(|| "q".to_owned());
         let done = match typed.trim() {

@@ -24,6 +24,9 @@ use terminal::prompt::{ProcessTerminal, Terminal, Unattended};
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";
 
+/// The notes of reviewers in a result.
+const NOTES: &str = "/_meta/portmoot~1approval/notes";
+
 /// Options of a tool's call.
 pub(super) struct CallOptions<'a> {
     pub(super) topic: &'a str,
@@ -101,6 +104,9 @@ pub(super) async fn call(
         Some(text) => output.result(&visible::lines(text)),
         None => output.result(&content::text(&parsed)),
     }
+    if !output.json {
+        notes(&parsed).for_each(|note| output.message(&note));
+    }
     match (file, blob(&parsed)) {
         (Some(file), Some(blob)) => write(file, &blob, output)?,
         (Some(_), None) => {
@@ -110,6 +116,16 @@ pub(super) async fn call(
         (None, _) => {}
     }
     Ok(exit_of(&parsed, is_pending))
+}
+
+/// The notes that reviewers gave with their approvals of the call. No server can write them.
+fn notes(result: &Value) -> impl Iterator<Item = String> {
+    let notes = result.pointer(NOTES).and_then(Value::as_array);
+    notes.into_iter().flatten().map(|one| {
+        let [by, note] = ["by", "note"].map(|key| one.get(key).and_then(Value::as_str));
+        let [by, note] = [by, note].map(|text| visible::line(text.unwrap_or_default()));
+        format!("note by {by}: {note}")
+    })
 }
 
 /// The exit code that says how a call ended.

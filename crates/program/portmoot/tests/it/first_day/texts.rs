@@ -79,6 +79,16 @@ fn a_question_does_not_scroll_away() {
         shown.contains(&format!("its definition: portmoot proposals show {id}")),
         "{shown}"
     );
+    let full = [&approve[..], &["--full"]].concat();
+    let shown =
+        run_with_stdout_at_terminal(&home, &full, &[("Approve this proposal?", "n")]).stderr;
+    let at = |text: &str| {
+        shown
+            .rfind(text)
+            .unwrap_or_else(|| panic!("{text}: {shown}"))
+    };
+    let places = ["inputSchema", "hello", "tools/call echo", "Approve"].map(at);
+    assert!(places.is_sorted(), "{places:?} {shown}");
     let whole = home
         .run(&["proposals", "show", &id, "--url", &url, "--token", &boss])
         .expect(0)
