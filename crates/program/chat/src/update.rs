@@ -25,6 +25,9 @@ pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Actio
             state.size = (columns, rows);
             // What was seen at another width is not what is shown now.
             state.inbox.seen_rows = 0;
+            if let Some(shown) = &mut state.suggestions {
+                shown.seen_rows = 0;
+            }
             Vec::new()
         }
         ChatEvent::Tick => topic::tick(state),

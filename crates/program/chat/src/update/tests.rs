@@ -807,6 +807,12 @@ fn a_suggested_rule_is_decided_when_all_of_it_was_shown_with_a_second_key() {
             .contains("rows of the rule were not shown yet")
     );
     stage.press(&["Space", "Space", "Space"]);
+    // What was seen at another width is not what is shown now.
+    let (columns, rows) = (60, 24);
+    stage.take(ChatEvent::Resize { columns, rows });
+    stage.press(&["b", "b", "b", "a"]);
+    assert!(stage.state.suggestions.as_ref().unwrap().asked.is_none());
+    stage.press(&["b", "b", "b", "Space", "Space", "Space", "Space"]);
     // Any other key than y drops the question.
     assert!(stage.press(&["a", "n", "y"]).is_empty());
     for (key, accepts, digest) in [("a", true, "d1"), ("r", false, "d2")] {
