@@ -5,8 +5,8 @@ use std::pin::Pin;
 
 use model::RefusalCode;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use wire::time::read_rfc3339;
 
 /// The number of calls that the like of one is approved for at most: the most that the gateway takes.
@@ -400,6 +400,24 @@ pub(crate) async fn add_rule(api: &dyn Api, rule: &LikeRule) -> Result<(), ApiRe
     let body = json!({ "rule": rule.text, "tool": rule.tool });
     let path = segments(&["topics", &rule.topic, "rules"]);
     api.post(path, Vec::new(), body.to_string()).await.map(drop)
+}
+
+/// The rules that are suggested to the person in a topic.
+pub(crate) async fn suggestions(api: &dyn Api, topic: &str) -> Result<Value, ApiRefusal> {
+    let path = segments(&["topics", topic, "rules", "offers"]);
+    let text = api.get(path, Vec::new()).await?;
+    serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())
+}
+
+/// Puts a suggested rule in force (`accept`) or refuses it for good (`dismiss`).
+pub(crate) async fn decide_suggestion(
+    api: &dyn Api,
+    topic: &str,
+    digest: &str,
+    verb: &str,
+) -> Result<(), ApiRefusal> {
+    let path = segments(&["topics", topic, "rules", "offers", digest, verb]);
+    api.post(path, Vec::new(), "{}".to_owned()).await.map(drop)
 }
 
 /// Pauses or resumes a participant of a topic (`verb`), with a reason unless it is empty.

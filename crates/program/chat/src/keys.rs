@@ -12,6 +12,8 @@ pub enum KeyContext {
     Talk,
     /// While the inbox is open.
     Inbox,
+    /// While suggested rules are shown.
+    Suggestions,
     /// While a line is asked for: a reason, arguments.
     Line,
 }
@@ -39,6 +41,9 @@ pub enum Deed {
     Next,
     Previous,
     Decide(Decide),
+    Suggestions,
+    PutInForce,
+    Refuse,
 }
 
 /// Act of a key in a line that is typed.
@@ -308,12 +313,61 @@ pub const KEYS: &[Binding] = &[
         Deed::Decide(Decide::Withdraw),
         "withdraw a proposal of your own, with a reason",
     ),
+    key(
+        KeyContext::Inbox,
+        &["s"],
+        Deed::Suggestions,
+        "the rules that are suggested to you, learned from your approvals",
+    ),
     key(KeyContext::Inbox, &["?"], Deed::Help, "this help"),
     key(
         KeyContext::Inbox,
         &["Esc", "q", "Tab"],
         Deed::Back,
         "back to the talk",
+    ),
+    key(
+        KeyContext::Suggestions,
+        &["j", "Down"],
+        Deed::Next,
+        "the next one",
+    ),
+    key(
+        KeyContext::Suggestions,
+        &["k", "Up"],
+        Deed::Previous,
+        "the one before",
+    ),
+    key(
+        KeyContext::Suggestions,
+        &["Space", "PgDn"],
+        Deed::PageDown,
+        "read on",
+    ),
+    key(
+        KeyContext::Suggestions,
+        &["b", "PgUp"],
+        Deed::PageUp,
+        "read back",
+    ),
+    key(
+        KeyContext::Suggestions,
+        &["a"],
+        Deed::PutInForce,
+        "put the rule in force, on your authority; y as a second key",
+    ),
+    key(
+        KeyContext::Suggestions,
+        &["r"],
+        Deed::Refuse,
+        "refuse it for good; y as a second key",
+    ),
+    key(KeyContext::Suggestions, &["?"], Deed::Help, "this help"),
+    key(
+        KeyContext::Suggestions,
+        &["Esc", "q", "s"],
+        Deed::Back,
+        "back to the proposals",
     ),
 ];
 
@@ -357,6 +411,7 @@ pub fn table() -> Vec<(KeyContext, Vec<(String, &'static str)>)> {
         KeyContext::Talk,
         KeyContext::Line,
         KeyContext::Inbox,
+        KeyContext::Suggestions,
     ]
     .map(|place| {
         let here = KEYS.iter().filter(|binding| binding.place == place);
@@ -378,6 +433,7 @@ impl KeyContext {
             Self::Talk => "In the talk",
             Self::Line => "In every line that is typed",
             Self::Inbox => "In the inbox",
+            Self::Suggestions => "At suggested rules",
         }
     }
 }
@@ -395,7 +451,12 @@ mod tests {
             for key in binding.keys {
                 let places = match binding.place {
                     KeyContext::Anywhere => {
-                        vec![KeyContext::Talk, KeyContext::Line, KeyContext::Inbox]
+                        vec![
+                            KeyContext::Talk,
+                            KeyContext::Line,
+                            KeyContext::Inbox,
+                            KeyContext::Suggestions,
+                        ]
                     }
                     KeyContext::Line => vec![KeyContext::Line, KeyContext::Talk],
                     place => vec![place],

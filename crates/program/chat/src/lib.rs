@@ -20,6 +20,7 @@ mod inbox;
 pub mod keys;
 mod layout;
 mod lines;
+pub mod offers;
 mod output;
 mod paint;
 mod perform;
@@ -29,6 +30,7 @@ mod run;
 mod screen;
 mod show;
 mod state;
+mod suggested;
 mod talk;
 #[cfg(test)]
 mod tests_support;
@@ -53,6 +55,7 @@ pub use show::CALL_CHARS;
 pub use state::{
     Action, Approval, ChatEvent, ChatState, Connection, Focus, Later, Prompt, ScreenMode,
 };
+pub use suggested::Suggestions;
 pub use talk::{ENTRIES_BYTES_MAX, ENTRIES_MAX, ENTRY_CHARS_MAX, Talk, TalkRow};
 pub use typing::{EARLIER_LINES_MAX, TYPED_BYTES_MAX, Typing};
 pub use update::{REFRESH_MS, update};

@@ -18,6 +18,7 @@ use crate::clock::span;
 use crate::entry::{ChatEntry, Tone};
 use crate::show;
 use crate::state::{Action, Approval, ChatEvent, Later};
+use crate::suggested::Suggestions;
 
 /// Time that `/tools` waits for the answer of each participant.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -191,6 +192,35 @@ impl Performer {
                     found: api::like(&*api, &proposal, seconds, &when).await,
                 }]
             }),
+            Action::FindSuggestions => {
+                let topic = self.topic.clone();
+                self.spawn(async move {
+                    let answer = api::suggestions(&*api, &topic).await;
+                    let found = answer.map(|answer| Suggestions::read(&answer));
+                    vec![ChatEvent::Suggestions(found)]
+                });
+            }
+            Action::DecideSuggestion { digest, accept } => {
+                let topic = self.topic.clone();
+                self.spawn(async move {
+                    let (verb, done) = if accept {
+                        ("accept", "= the suggested rule is in force: portmoot rules ls")
+                    } else {
+                        (
+                            "dismiss",
+                            "= the suggested rule is refused: the approvals that it rests on suggest none any more",
+                        )
+                    };
+                    let done = match api::decide_suggestion(&*api, &topic, &digest, verb).await {
+                        Ok(()) => Ok(done.to_owned()),
+                        Err(refused) => {
+                            let why = visible::line(&refused.to_string());
+                            Err(format!("! the suggested rule was not decided: {why}"))
+                        }
+                    };
+                    vec![ChatEvent::SuggestionDecided { digest, done }]
+                });
+            }
             Action::FindCapability { proposal, seconds } => self.spawn(async move {
                 let found = api::capability_for(&*api, &proposal).await;
                 vec![ChatEvent::Capability {

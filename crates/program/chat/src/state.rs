@@ -14,6 +14,7 @@ use crate::entry::{ChatEntry, Tone};
 use crate::inbox::{Inbox, InboxItem};
 use crate::layout::Areas;
 use crate::rows::TerminalRow;
+use crate::suggested::Suggestions;
 use crate::talk::{Talk, cut, entry_rows};
 use crate::typing::Typing;
 
@@ -59,6 +60,15 @@ pub enum ChatEvent {
         id: String,
         /// The rule, or why there is none.
         found: Result<LikeRule, ApiRefusal>,
+    },
+    /// The rules that an [`Action::FindSuggestions`] found.
+    Suggestions(Result<Suggestions, ApiRefusal>),
+    /// A suggested rule was decided about, or was not.
+    SuggestionDecided {
+        /// The digest of its text.
+        digest: String,
+        /// What became of it, and whether it is decided.
+        done: Result<String, String>,
     },
     /// The text that an [`Action::Edit`] led to.
     Edited {
@@ -166,6 +176,15 @@ pub enum Action {
         seconds: u64,
         /// Conditions in place of its values, as TOML; empty for none.
         when: String,
+    },
+    /// Find the rules that are suggested to the person.
+    FindSuggestions,
+    /// Put a suggested rule in force, or refuse it for good.
+    DecideSuggestion {
+        /// The digest of its text.
+        digest: String,
+        /// Whether it is put in force.
+        accept: bool,
     },
     /// Have a text edited.
     Edit {
@@ -311,6 +330,8 @@ pub struct ChatState {
     pub talk: Talk,
     /// The inbox.
     pub inbox: Inbox,
+    /// The rules that are suggested, while they are shown in the inbox.
+    pub suggestions: Option<Suggestions>,
     /// Why the inbox cannot be read.
     pub inbox_failure: Option<String>,
     /// The message that is typed.
@@ -363,6 +384,7 @@ impl ChatState {
             size: (80, 24),
             talk: Talk::default(),
             inbox: Inbox::default(),
+            suggestions: None,
             inbox_failure: None,
             line: Typing::default(),
             focus: Focus::Talk,

@@ -5,6 +5,7 @@ mod command;
 mod decide;
 mod pressed;
 mod settle;
+mod suggest;
 mod topic;
 
 use crate::state::{Action, ChatEvent, ChatState};
@@ -24,6 +25,9 @@ pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Actio
             state.size = (columns, rows);
             // What was seen at another width is not what is shown now.
             state.inbox.seen_rows = 0;
+            if let Some(shown) = &mut state.suggestions {
+                shown.seen_rows = 0;
+            }
             Vec::new()
         }
         ChatEvent::Tick => topic::tick(state),
@@ -35,6 +39,14 @@ pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Actio
         }
         ChatEvent::Like { id, found } => {
             decide::like(state, &id, found);
+            Vec::new()
+        }
+        ChatEvent::Suggestions(found) => {
+            suggest::found(state, found);
+            Vec::new()
+        }
+        ChatEvent::SuggestionDecided { digest, done } => {
+            suggest::done(state, &digest, done);
             Vec::new()
         }
         ChatEvent::Edited { id, text } => decide::edited(state, &id, text),

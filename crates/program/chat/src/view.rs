@@ -9,9 +9,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use crate::card;
+use crate::card::{self, CardPart};
 use crate::help;
 use crate::layout::{COLUMNS_MIN, ROWS_MIN};
+use crate::rows::TerminalRow;
 use crate::state::{ChatState, Focus, Prompt};
 use lines::{put, row};
 pub use style::Look;
@@ -68,6 +69,10 @@ fn talk(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
 
 /// The card of the selected proposal, below a question about it.
 fn open_card(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
+    if let Some(shown) = &state.suggestions {
+        let rows = shown.rows(area.width.into());
+        return card_from(&rows, shown.scroll, look, area, buffer);
+    }
     let mut rows = Vec::new();
     let mut area = area;
     if let Some(Prompt::Sure { question, .. }) = &state.prompt {
@@ -94,10 +99,18 @@ fn open_card(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
         };
         return put(buffer, area, 0, &text, look.note());
     }
-    let shown = card
-        .iter()
-        .skip(state.inbox.scroll)
-        .take(area.height.into());
+    card_from(&card, state.inbox.scroll, look, area, buffer);
+}
+
+/// Rows of a card from this one on.
+fn card_from(
+    card: &[(CardPart, TerminalRow)],
+    scroll: usize,
+    look: Look,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let shown = card.iter().skip(scroll).take(area.height.into());
     for (at, (part, one)) in (0..).zip(shown) {
         let style = look.part(*part);
         row(

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::{command, decide};
+use super::{command, decide, suggest};
 use crate::complete::shared;
 use crate::keys::{Decide, Deed, Edit, KeyContext, deed};
 use crate::state::{Action, ChatState, Focus, Prompt};
@@ -24,10 +24,17 @@ pub(super) fn key(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
     if state.prompt.is_some() {
         return in_prompt(state, key);
     }
-    let place = if state.focus == Focus::Talk {
-        KeyContext::Talk
-    } else {
-        KeyContext::Inbox
+    let is_asked = state
+        .suggestions
+        .as_ref()
+        .is_some_and(|shown| shown.asked.is_some());
+    if is_asked && state.focus == Focus::Inbox {
+        return suggest::answered(state, key.code == KeyCode::Char('y'));
+    }
+    let place = match (state.focus, &state.suggestions) {
+        (Focus::Talk, _) => KeyContext::Talk,
+        (Focus::Inbox, Some(_)) => KeyContext::Suggestions,
+        (Focus::Inbox, None) => KeyContext::Inbox,
     };
     let deed = deed(place, key);
     match (deed, state.focus) {
@@ -80,6 +87,9 @@ fn deed_anywhere(state: &mut ChatState, deed: Deed) -> bool {
         | Deed::Back
         | Deed::Next
         | Deed::Previous
+        | Deed::Suggestions
+        | Deed::PutInForce
+        | Deed::Refuse
         | Deed::Decide(_) => return false,
     }
     true
@@ -136,6 +146,9 @@ fn in_talk(state: &mut ChatState, deed: Deed) -> Vec<Action> {
         | Deed::Back
         | Deed::Next
         | Deed::Previous
+        | Deed::Suggestions
+        | Deed::PutInForce
+        | Deed::Refuse
         | Deed::Decide(_) => {}
     }
     Vec::new()
@@ -181,7 +194,11 @@ fn in_inbox(state: &mut ChatState, deed: Deed) -> Vec<Action> {
     let page = state.areas().map_or(1, |areas| {
         usize::from(areas.main.height).saturating_sub(PAGE_OVERLAP)
     });
+    if state.suggestions.is_some() {
+        return suggest::deed(state, deed, page);
+    }
     match (deed, id) {
+        (Deed::Suggestions, _) => return suggest::find(state),
         (Deed::Back, _) => state.focus = Focus::Talk,
         (Deed::Next, _) => state.inbox.step(1),
         (Deed::Previous, _) => state.inbox.step(-1),
@@ -202,6 +219,8 @@ fn in_inbox(state: &mut ChatState, deed: Deed) -> Vec<Action> {
             | Deed::Complete
             | Deed::Earlier
             | Deed::Later
+            | Deed::PutInForce
+            | Deed::Refuse
             | Deed::Line(_),
             _,
         ) => {}

@@ -16,6 +16,12 @@ pub(super) fn settle(state: &mut ChatState) {
         return;
     }
     let Some(areas) = state.areas() else { return };
+    if let Some(shown) = &mut state.suggestions {
+        let height = usize::from(areas.main.height);
+        let rows = shown.rows(areas.main.width.into()).len();
+        shown.scroll = shown.scroll.min(rows.saturating_sub(height));
+        return shown.note_shown(height);
+    }
     let (rows, _) = state.card_rows(areas.main.width.into());
     let height = usize::from(areas.main.height);
     state.inbox.scroll = state.inbox.scroll.min(rows.len().saturating_sub(height));

@@ -6,6 +6,7 @@ use crate::entry::Tone;
 use crate::inbox::SETTLE_MS;
 use crate::keys::{KEYS, KeyContext};
 use crate::state::{Action, ChatEvent, Connection, Focus, Later, Prompt, ScreenMode};
+use crate::suggested::Suggestions;
 use crate::tests_support::{Stage, chat, pressed, proposal, seen};
 use crate::typing::EARLIER_LINES_MAX;
 use crate::update::REFRESH_MS;
@@ -27,6 +28,8 @@ fn unsaid(id: &str) -> ProposalDetails {
 /// Actions by their names, with what matters of them.
 fn names(actions: &[Action]) -> Vec<String> {
     let name = |action: &Action| match action {
+        Action::FindSuggestions => "find suggestions".to_owned(),
+        Action::DecideSuggestion { digest, accept } => format!("decide {digest} {accept}"),
         Action::Say { to, text } => format!("say {to:?} {text}"),
         Action::Call {
             target,
@@ -776,6 +779,83 @@ fn earlier_lines_come_back_and_words_are_completed() {
     );
 }
 
+/// Two suggestions, each longer than a screen of 24 rows.
+fn two_suggestions() -> Suggestions {
+    let made_up: Vec<String> = (0..40).map(|number| format!("call {number}")).collect();
+    let one =
+        |digest: &str| json!({ "digest": digest, "sentence": "Approve it", "made_up": made_up });
+    Suggestions::read(&json!({ "offers": [one("d1"), one("d2")] }))
+}
+
+#[test]
+fn a_suggested_rule_is_decided_when_all_of_it_was_shown_with_a_second_key() {
+    let mut stage = Stage::screen(80, 24);
+    stage.pending(&[unsaid("a")]);
+    let asked = stage.press(&["F2", "s"]);
+    assert!(
+        matches!(asked.as_slice(), [Action::FindSuggestions]),
+        "{asked:?}"
+    );
+    stage.take(ChatEvent::Suggestions(Ok(two_suggestions())));
+    // No key of the inbox decides the proposal behind it.
+    assert!(stage.press(&["a", "y", "w", "h", "e", "c"]).is_empty());
+    assert!(stage.state.prompt.is_none());
+    let notice = stage
+        .press(&["a"])
+        .is_empty()
+        .then(|| stage.state.notice().unwrap().to_owned());
+    assert!(
+        notice
+            .unwrap()
+            .contains("rows of the rule were not shown yet")
+    );
+    stage.press(&["Space", "Space", "Space"]);
+    // What was seen at another width is not what is shown now.
+    let (columns, rows) = (60, 24);
+    stage.take(ChatEvent::Resize { columns, rows });
+    stage.press(&["b", "b", "b", "a"]);
+    assert!(stage.state.suggestions.as_ref().unwrap().asked.is_none());
+    stage.press(&["b", "b", "b", "Space", "Space", "Space", "Space"]);
+    // Any other key than y drops the question.
+    assert!(stage.press(&["a", "n", "y"]).is_empty());
+    for (key, accepts, digest) in [("a", true, "d1"), ("r", false, "d2")] {
+        stage.press(&["Space", "Space", "Space", key]);
+        let actions = stage.press(&["y"]);
+        let [Action::DecideSuggestion { digest: of, accept }] = actions.as_slice() else {
+            panic!("{actions:?}");
+        };
+        assert_eq!((of.as_str(), *accept), (digest, accepts));
+        // One that was not decided stays.
+        let failed = Err("! no".to_owned());
+        stage.take(ChatEvent::SuggestionDecided {
+            digest: of.clone(),
+            done: failed,
+        });
+        assert_eq!(stage.state.notice(), Some("! no"));
+        assert_eq!(
+            stage.state.suggestions.as_ref().unwrap().digest(),
+            Some(digest)
+        );
+        let done = Ok("= done".to_owned());
+        stage.take(ChatEvent::SuggestionDecided {
+            digest: of.clone(),
+            done,
+        });
+        assert_eq!(stage.last(), "= done");
+    }
+    assert!(stage.state.suggestions.as_ref().unwrap().is_empty());
+    assert!(stage.press(&["a"]).is_empty());
+    // Back at the proposals, and then in the talk.
+    stage.press(&["Esc"]);
+    assert!(stage.state.suggestions.is_none() && stage.state.focus == Focus::Inbox);
+    stage.take(ChatEvent::Suggestions(Err(ApiRefusal {
+        code: None,
+        message: "no".into(),
+        hint: None,
+    })));
+    assert_eq!(stage.state.notice(), Some("No rules can be shown: no"));
+}
+
 /// What a key can change.
 fn seen_by(stage: &Stage) -> String {
     let state = &stage.state;
@@ -785,8 +865,9 @@ fn seen_by(stage: &Stage) -> String {
         .as_ref()
         .map(|prompt| format!("{prompt:?}").chars().take(80).collect::<String>());
     format!(
-        "{:?} {:?} {:?} {:?} {} {selected:?} {} {prompt:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {} {selected:?} {} {prompt:?} {:?}",
         state.focus,
+        state.suggestions,
         state.line.shown(40),
         state.help,
         state.calls,
@@ -811,6 +892,9 @@ fn every_key_of_the_table_does_something() {
                 (KeyContext::Inbox, "Space" | "PgDn" | "G" | "End" | "k" | "Up") => &["F2", "j"],
                 (KeyContext::Inbox, "b" | "PgUp" | "g" | "Home") => &["F2", "j", "Space"],
                 (KeyContext::Inbox, _) => &["F2"],
+                (KeyContext::Suggestions, "k" | "Up") => &["F2", "j"],
+                (KeyContext::Suggestions, "b" | "PgUp") => &["F2", "Space"],
+                (KeyContext::Suggestions, _) => &["F2"],
                 (KeyContext::Talk, "Down") => &["one", "Enter", "two", "Enter", "Up", "Up"],
                 (KeyContext::Talk, "Up") => &["one", "Enter"],
                 (KeyContext::Talk, "PgDn" | "Ctrl-End" | "Esc") => &["PgUp"],
@@ -818,7 +902,13 @@ fn every_key_of_the_table_does_something() {
                 (KeyContext::Line, _) => &["one two", "Left"],
                 (KeyContext::Talk | KeyContext::Anywhere, _) => &[],
             };
-            stage.press(before);
+            if binding.place == KeyContext::Suggestions {
+                stage.press(&["F2"]);
+                stage.take(ChatEvent::Suggestions(Ok(two_suggestions())));
+                stage.press(&before[1..]);
+            } else {
+                stage.press(before);
+            }
             let was = seen_by(&stage);
             let actions = stage.take(ChatEvent::Key(pressed(key).unwrap()));
             assert!(

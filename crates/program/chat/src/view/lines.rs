@@ -102,14 +102,24 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
         (None, Focus::Talk) => {
             "F1 help  F2 inbox  F3 calls  PgUp back  Tab completes  Ctrl-C leaves"
         }
+        (None, Focus::Inbox) if state.suggestions.is_some() => suggested(state),
         (None, Focus::Inbox) if state.now_ms < state.inbox.settled_ms => {
             "another card has opened: look at it"
         }
         (None, Focus::Inbox) => {
-            "a approve  r reject  e E edit  h and the like  Space more  ? help  Esc back"
+            "a approve  r reject  e E edit  h the like  s suggested  Space more  ? help"
         }
     };
     put(buffer, area, 0, text, look.note());
+}
+
+/// What the keys do at suggested rules.
+fn suggested(state: &ChatState) -> &'static str {
+    match state.suggestions.as_ref().and_then(|shown| shown.asked) {
+        Some(true) => "y puts the rule in force, any other key goes back",
+        Some(false) => "y refuses the rule for good, any other key goes back",
+        None => "a put in force  r refuse  j k other ones  Space more  ? help  Esc back",
+    }
 }
 
 /// The line that is typed. Returns the place of the cursor.

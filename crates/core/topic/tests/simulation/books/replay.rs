@@ -79,7 +79,9 @@ impl Books {
         let must: Vec<(u64, u64)> = must
             .map(|(at, message)| (at as u64, message.message))
             .collect();
-        assert_eq!(replay.messages, must, "{listener:?}");
+        let placed = replay.messages.iter().map(|one| (one.offset, one.message));
+        let placed: Vec<(u64, u64)> = placed.collect();
+        assert_eq!(placed, must, "{listener:?}");
         assert_eq!(
             (replay.first.offset, replay.next.offset),
             (first as u64, self.room.published.len() as u64)

@@ -183,7 +183,9 @@ impl Books {
                     .values_mut()
                     .for_each(|listener| assert!(listener.knows.remove(participant)));
             }
-            RoomEffect::Publish { message, audience } => self.published(*message, audience, turn),
+            RoomEffect::Publish {
+                message, audience, ..
+            } => self.published(*message, audience, turn),
             RoomEffect::Mirror { mirrored, audience } => self.mirrored(mirrored, audience),
         }
     }

@@ -1,23 +1,10 @@
 //! Rules as the gateway's answers have them, in words.
 
-use json::visible;
+use ::chat::offers::spot_checks;
+pub(super) use ::chat::offers::{items, text};
 use serde_json::Value;
 
 use crate::commands::view::cell;
-
-/// The members of a list; none for a missing one.
-pub(super) fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-/// A text of the gateway's answer, if it is there.
-pub(super) fn text(value: &Value, key: &str) -> Option<String> {
-    let text = value.get(key)?.as_str()?;
-    Some(visible::line(text))
-}
 
 /// A rule: its name and state, and below what it says.
 pub(super) fn shown(rule: &Value) -> String {
@@ -49,12 +36,4 @@ pub(super) fn shown(rule: &Value) -> String {
     let shadow = shadow.map_or_else(String::new, |words| format!("  {words}\n"));
     let sentence = text(rule, "sentence").unwrap_or_default();
     format!("{head}\n{shadow}  {sentence}")
-}
-
-/// The spot checks of a rule that were decided, if there are any: `spot checks: 3, agreed: 2`.
-pub(super) fn spot_checks(rule: &Value) -> Option<String> {
-    let count = |key: &str| rule.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let checks = count("spot_checks");
-    let agreed = count("spot_checks_agreed");
-    (checks > 0).then(|| format!("spot checks: {checks}, agreed: {agreed}"))
 }

@@ -8,6 +8,7 @@ use super::bank::{Bank, FAILING, UP_TO_100, result_of};
 use super::past::{PastPayment, approvals};
 use crate::http::Connection;
 use crate::support::until;
+use crate::tmux::Pane;
 use crate::ws::token;
 
 /// The time after which a decision about what was shown is a deliberate one.
@@ -244,6 +245,47 @@ fn a_rule_is_offered_with_what_it_rests_on_and_covers_no_rejection() {
     // Not covered by the rule.
     assert_eq!(bank.rule(&name)["state"], "in force");
     assert_eq!(bank.rule(&name)["used"], 1);
+}
+
+/// In the chat's inbox: all that `portmoot rules offers` shows of it is read before a key accepts it.
+#[test]
+fn a_rule_is_accepted_and_another_refused_in_the_chat() {
+    for (key, question, done) in [
+        (
+            "a",
+            "y puts the rule in force",
+            "the suggested rule is in force",
+        ),
+        (
+            "r",
+            "y refuses the rule for good",
+            "the suggested rule is refused",
+        ),
+    ] {
+        let mut bank = Bank::new();
+        bank.has_decided(&approvals());
+        let offer = bank.only_offer("ann");
+        let (url, ann) = (bank.gateway.url(), token("ann"));
+        let chat = ["chat", "--url", &url, "--token", &ann];
+        let pane = Pane::start(&bank.home, (100, 20), &chat);
+        pane.wait_for("You are ann");
+        pane.press(&["F2"]);
+        pane.wait_for("s suggested");
+        pane.press(&["s"]);
+        pane.wait_for("suggested rule 1 of 1");
+        pane.wait_for(&offer["digest"].as_str().unwrap()[..12]);
+        pane.press(&["a"]);
+        pane.wait_for("rows of the rule were not shown yet");
+        pane.press(&["Space", "Space", "Space", "Space", key]);
+        pane.wait_for(question);
+        pane.press(&["y"]);
+        pane.wait_for(done);
+        pane.wait_for("no rule is offered to you");
+        assert!(bank.offers("ann").is_empty());
+        let rules = bank.portmoot_as("ann", &["rules", "ls"], 0);
+        let name = offer["rule"].as_str().unwrap();
+        assert_eq!(rules.contains(name), key == "a", "{rules}");
+    }
 }
 
 #[test]
