@@ -121,7 +121,7 @@ fn carried_shadow() -> RuleRecord {
         decision,
     };
     let RuleRecord::Carried(mut carried) = carried() else {
-        unreachable!()
+        panic!("another record");
     };
     carried.totals.checks = SpotTotals::default();
     carried.totals.shadow = ShadowTotals {
@@ -550,7 +550,7 @@ fn a_decision_whose_arguments_cannot_be_read_is_no_record() {
 fn a_rule_that_was_added_by_hand_is_forgotten_once_it_is_over() {
     let end_ms = 1_796_515_200_000;
     let RuleRecord::Accepted(learned) = accepted_learned("like-1", end_ms - 1_000) else {
-        unreachable!()
+        panic!("another record");
     };
     let added = RuleRecord::Accepted(AcceptedRule {
         by_hand: true,

@@ -122,7 +122,7 @@ fn a_rule_in_shadow_decides_nothing_and_everything_says_what_it_would_have() {
     bank.would("r1.1", words);
     let listed = bank.portmoot(&["rules", "ls"], 0);
     assert!(
-        listed.contains(&format!("r1.1  in shadow, 2 used, 7 left, ends ")),
+        listed.contains("r1.1  in shadow, 2 used, 7 left, ends "),
         "{listed}"
     );
     assert!(listed.contains(&format!("\n  {words}\n")), "{listed}");
