@@ -49,7 +49,13 @@ pub struct RuleExplanation<'a> {
 impl fmt::Display for RuleExplanation<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CallRule { name, decision, .. } = self.rule;
-        if self.acts {
+        if self.acts && self.rule.shadow {
+            let decision = decision.as_str();
+            write!(
+                out,
+                "{name} in shadow decides nothing (it would {decision})"
+            )?;
+        } else if self.acts {
             write!(out, "{name} decides it")?;
         } else {
             let decision = decision.as_str();

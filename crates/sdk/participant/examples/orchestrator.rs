@@ -38,12 +38,24 @@ impl Orchestrator {
             return "left to people: it is not for one participant".to_owned();
         };
         call.server = Some(participant_digest(&call.to));
-        if let Some(tool) = proposal.call.target() {
+        let tool = proposal.call.target();
+        let tool = tool.filter(|_| proposal.call.method() == "tools/call");
+        if let Some(tool) = tool {
             match self.me.definition(&call.to, tool).await {
                 Ok(Some(written)) => call.definition = definition_digest(written.get()),
                 Ok(None) => {}
                 Err(why) => return format!("left to people: {why}"),
             }
+        }
+        // The server may have taken its time.
+        call.at_ms = now_ms();
+        for would in self.rules().would_decide(&call, CallStage::Proposed) {
+            let decision = would.decision.as_str();
+            println!(
+                "{}: {} in shadow would {decision}",
+                title(proposal),
+                would.rule
+            );
         }
         match self.rule_for(&call) {
             Some((name, RuleDecision::Approve)) => {

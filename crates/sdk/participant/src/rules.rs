@@ -14,7 +14,9 @@
 //! # }
 //! ```
 
-use ::rules::{Arguments, Spent, SpentEvent};
+use std::collections::VecDeque;
+
+use ::rules::{Arguments, RuleCharge, Spent, SpentEvent};
 use json::canonical;
 use model::{KindRef, OperationId, ParticipantId};
 use sha2::{Digest as _, Sha256};
@@ -38,8 +40,22 @@ pub use model::Digest;
 pub struct RuleSet {
     rules: ::rules::RuleSet,
     spent: Spent,
+    /// Calls that rules in shadow would have rejected, the last ones.
+    would_reject: VecDeque<(u128, RuleName)>,
     /// The number of proposals that it was asked about.
     asked: u128,
+}
+
+/// The most calls that a set remembers as those that rules in shadow would have rejected.
+const WOULD_REJECT_KEPT: usize = 1_024;
+
+/// A decision that a rule in shadow would have made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShadowDecision {
+    /// The rule.
+    pub rule: RuleName,
+    /// The decision.
+    pub decision: RuleDecision,
 }
 
 impl RuleSet {
@@ -111,6 +127,38 @@ impl RuleSet {
         call.with(|call| self.rules.decide(call, &self.spent, stage))?
     }
 
+    /// The decisions that rules in shadow would have made about a call, each as if it alone were in
+    /// force beside the rules that are. They count it as if they had decided: ask once for each call,
+    /// before [`Self::charge`].
+    pub fn would_decide(&mut self, call: &RuledCall, stage: CallStage) -> Vec<ShadowDecision> {
+        let looked = call.with(|call| {
+            let looks = self.rules.shadows(call, &self.spent, stage);
+            let deciding = looks.into_iter().filter(|look| look.decides);
+            let noted = deciding.map(|look| {
+                let would = ShadowDecision {
+                    rule: look.rule.name.clone(),
+                    decision: look.rule.decision,
+                };
+                (would, look.charge(call, &self.spent))
+            });
+            noted.collect::<Vec<(ShadowDecision, Option<RuleCharge>)>>()
+        });
+        let mut all = Vec::new();
+        for (would, charge) in looked.into_iter().flatten() {
+            if let Some(charge) = charge {
+                self.spent.apply(SpentEvent::Charged(charge));
+            }
+            if would.decision == RuleDecision::Reject {
+                self.would_reject
+                    .push_back((call.operation, would.rule.clone()));
+            }
+            all.push(would);
+        }
+        let too_many = self.would_reject.len().saturating_sub(WOULD_REJECT_KEPT);
+        self.would_reject.drain(..too_many);
+        all
+    }
+
     /// Why each rule of a call's kind decides it, or does not.
     #[must_use]
     pub fn explain(&self, call: &RuledCall) -> Vec<RuleExplanation<'_>> {
@@ -120,7 +168,18 @@ impl RuleSet {
 
     /// Counts a call that will run: before it runs, with the rule that approved it if one did.
     pub fn charge(&mut self, call: &RuledCall, approved_by: Option<&RuleName>) {
-        let charges = call.with(|call| self.rules.charges(call, &self.spent, approved_by));
+        let charges = call.with(|call| {
+            let mut charges = self.rules.charges(call, &self.spent, approved_by);
+            // One in shadow counts nothing of a call that it would have rejected.
+            let mut shadows = self.rules.shadow_charges(call, &self.spent);
+            let operation = call.operation.0;
+            shadows.retain(|charge| {
+                let rejected = (operation, charge.rule.clone());
+                !self.would_reject.contains(&rejected)
+            });
+            charges.append(&mut shadows);
+            charges
+        });
         for charge in charges.into_iter().flatten() {
             self.spent.apply(SpentEvent::Charged(charge));
         }

@@ -142,7 +142,7 @@ pub(super) async fn whole_id(remote: &Remote, text: &str) -> Result<String, Fail
     }
 }
 
-/// The digest of the present version of a proposal, which nobody looks at.
+/// The digest of the present version of a proposal, without a look at it.
 async fn digest_of(remote: &Remote, id: &str) -> Result<String, Failure> {
     let answer = api::get(remote, &["proposals", id], &[]).await?;
     Ok(answer.read::<ProposalDetails>()?.digest)

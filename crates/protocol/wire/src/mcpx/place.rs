@@ -20,7 +20,7 @@ pub struct EnvelopePlace {
 }
 
 impl EnvelopePlace {
-    /// An envelope with its place in the end. A place that its sender wrote is replaced; all other
+    /// An envelope with its place in the end. A place that its sender wrote is left out; all other
     /// bytes stay. The frame must be that of an envelope.
     #[must_use]
     pub fn stamp(&self, envelope: &Bytes) -> Bytes {
@@ -30,7 +30,8 @@ impl EnvelopePlace {
                 .number("offset", self.offset)
                 .text("received", &rfc3339(self.received_ms));
         });
-        match json::edited(envelope, &[(PLACE_KEY, Some(&place))]) {
+        let bare = json::edited(envelope, &[(PLACE_KEY, None)]);
+        match bare.and_then(|bare| json::edited(&bare, &[(PLACE_KEY, Some(&place))])) {
             Ok(placed) => Bytes::from(placed),
             // None that was published: its reader has checked it.
             Err(_) => envelope.clone(),
@@ -80,11 +81,11 @@ mod tests {
             ),
             (
                 r#"{"portmoot/place":{"offset":1},"id":"a"}"#,
-                format!(r#"{{{written},"id":"a"}}"#),
+                format!(r#"{{"id":"a",{written}}}"#),
             ),
             (
                 r#"{"portmoot\/place":7,"id":"a"}"#,
-                format!(r#"{{{written},"id":"a"}}"#),
+                format!(r#"{{"id":"a",{written}}}"#),
             ),
         ] {
             assert_eq!(stamped(sent), expect);

@@ -114,9 +114,17 @@ fn rules_decide_as_the_vectors_say() {
             let answer = rules
                 .decide(&call, stage)
                 .map(|answer| (answer.name().clone(), answer.decision()));
-            found.push(json!(answer.as_ref().map(|(name, decision)| {
+            let mut said = json!(answer.as_ref().map(|(name, decision)| {
                 json!({ "rule": name.to_string(), "decision": decision.as_str() })
-            })));
+            }));
+            let would = rules.would_decide(&call, stage).into_iter();
+            let would: Vec<Value> = would
+                .map(|one| json!({ "rule": one.rule.to_string(), "decision": one.decision.as_str() }))
+                .collect();
+            if !would.is_empty() {
+                said["would"] = json!(would);
+            }
+            found.push(said);
             match answer {
                 Some((name, decision)) if !decision.tightens() => rules.charge(&call, Some(&name)),
                 None if is_direct => {
