@@ -117,7 +117,7 @@ fn problems_of_an_approver_have_messages() {
 #[test]
 fn a_file_that_was_found_has_no_approver() {
     let mut tree = toml_file::read(&Layer::file(DEFAULTS, SourceOrigin::Operator, BASE)).unwrap();
-    let found = Layer::file("portmoot.toml", SourceOrigin::Found, &section(""));
+    let found = Layer::file("portmoot.toml", SourceOrigin::Found, section(""));
     tree.overlay(toml_file::read(&found).unwrap());
     let problems = check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap_err();
     let [problem] = problems.as_slice() else {
