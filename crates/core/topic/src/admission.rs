@@ -306,7 +306,10 @@ impl BuiltinTool {
     /// Whether the tool serves proposals of its caller's own alone, so that every participant that
     /// may propose may call it, listed or not.
     pub fn serves_own(self) -> bool {
-        matches!(self, Self::WithdrawProposal | Self::WaitForProposal)
+        matches!(
+            self,
+            Self::AmendProposal | Self::WithdrawProposal | Self::WaitForProposal
+        )
     }
 
     /// Whether the tool finds and calls other tools.

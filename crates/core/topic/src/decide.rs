@@ -10,7 +10,7 @@ use crate::{
     catalog::ClientName,
     effect::{Cause, Effect, ProposalChange, RefusedDecision},
     event::{Decision, Terms},
-    expiry::{EXTENSION_MS, EXTENSIONS_MAX},
+    expiry::{EXTENSION_MS, PROPOSAL_EXTENSIONS_MAX},
     members::Member,
     operations::State,
     proposals::{
@@ -77,7 +77,12 @@ impl<H: Handles> Topic<H> {
         };
         if gives_way {
             proposal.queued = Some(Box::new(ruling));
-            self.refuse_ruling(id, *first, Cause::Decided);
+            let cause = if ends_it {
+                Cause::Decided
+            } else {
+                Cause::Limit
+            };
+            self.refuse_ruling(id, *first, cause);
             return;
         }
         // The next one may count a moment later, if the first leaves the proposal open.
@@ -101,7 +106,7 @@ impl<H: Handles> Topic<H> {
         if terms.is_over(self.now_ms, self.wall_ms) {
             return Err(Cause::Expired);
         }
-        if ruling.is_extension() && terms.extensions >= EXTENSIONS_MAX {
+        if ruling.is_extension() && terms.extensions >= PROPOSAL_EXTENSIONS_MAX {
             return Err(Cause::Extended);
         }
         if ruling.is_amendment() {
@@ -168,6 +173,7 @@ impl<H: Handles> Topic<H> {
     fn rule(&mut self, id: OperationId, mut ruling: Ruling<H>) {
         ruling.is_partial = self.is_partial(id, &ruling);
         ruling.beside = self.approvers_beside(id, &ruling);
+        ruling.older_bytes = self.proposals.get(id).map_or(0, |one| one.terms.bytes);
         let Ruling {
             by,
             state,
@@ -185,6 +191,8 @@ impl<H: Handles> Topic<H> {
         };
         proposal.updated_ms = self.now_ms;
         let is_amended = amended.is_some();
+        let older_bytes = proposal.terms.bytes;
+        let bytes = amended.as_ref().map(|amended| amended.bytes);
         let content = match amended {
             Some(amended) => amended.content,
             None => proposal.content.clone(),
@@ -211,6 +219,10 @@ impl<H: Handles> Topic<H> {
                 ruling: handle,
             },
         };
+        if let Some(bytes) = bytes {
+            // Both are there until one is on disk.
+            self.proposals.book(id, bytes.max(older_bytes));
+        }
         self.effects.push(Effect::Store {
             proposal: id,
             content,
@@ -375,6 +387,9 @@ impl<H: Handles> Topic<H> {
             }
             Phase::Deciding(ruling) => {
                 self.proposals.turn(id, Phase::Pending);
+                if ruling.amended.is_some() {
+                    self.proposals.book(id, ruling.older_bytes);
+                }
                 self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
                 self.go_on_undecided(id);
             }

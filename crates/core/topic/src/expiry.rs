@@ -15,7 +15,7 @@ pub const EXPIRY_WARNING_MS: u64 = 60_000;
 /// The time by which one extension moves the expiry of a proposal.
 pub const EXTENSION_MS: u64 = 600_000;
 /// The most extensions of one proposal.
-pub const EXTENSIONS_MAX: usize = 10;
+pub const PROPOSAL_EXTENSIONS_MAX: usize = 10;
 
 impl Terms {
     /// The time of the warning before the expiry, unless it has passed.

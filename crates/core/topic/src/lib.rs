@@ -133,7 +133,7 @@ pub use event::{
     Parked, PublicTarget, RequestEvent, Requested, Restore, Resume, Say, Seating, SharedLists,
     Subject, TaskOrigin, TaskRight, Terms, Tightening,
 };
-pub use expiry::{EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX};
+pub use expiry::{EXPIRY_WARNING_MS, EXTENSION_MS, PROPOSAL_EXTENSIONS_MAX};
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};

@@ -364,8 +364,16 @@ impl<H: Handles> Proposals<H> {
             return;
         };
         proposal.content = content;
-        let older = std::mem::replace(&mut proposal.terms.bytes, bytes);
         proposal.terms.digest = digest;
+        self.book(id, bytes);
+    }
+
+    /// Counts so many bytes as the content of one.
+    pub(crate) fn book(&mut self, id: OperationId, bytes: usize) {
+        let Some(proposal) = self.get_mut(id) else {
+            return;
+        };
+        let older = std::mem::replace(&mut proposal.terms.bytes, bytes);
         let by = proposal.terms.by.clone();
         let on_account = self.accounts.get_mut(account(&by, self.guests));
         for amount in on_account.into_iter().chain([&mut self.open]) {

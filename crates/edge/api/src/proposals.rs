@@ -389,7 +389,7 @@ pub(crate) struct Withdrawal {
 impl Proposal {
     /// A proposal as the API shows it to a caller.
     fn seen(dispatch: &Dispatch, caller: &Participant, view: &ProposalView) -> Self {
-        let would = dispatch.would_have(view.id).into_iter();
+        let would = dispatch.would_have(view).into_iter();
         let would = would.filter(|one| may_see(caller, &one.rule));
         let would = would.map(|one| WouldDecide {
             rule: one.rule.name.to_string(),

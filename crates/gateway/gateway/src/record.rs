@@ -418,7 +418,7 @@ impl<'d> Record<'d> {
 
     /// What rules in shadow would have decided about a proposal, as the end of a text.
     fn shadow_words(self, proposal: &ProposalView) -> String {
-        let would = self.0.would_have(proposal.id);
+        let would = self.0.would_have(proposal);
         would
             .iter()
             .map(|one| format!("; {}", one.words()))

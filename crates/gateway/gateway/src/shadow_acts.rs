@@ -135,10 +135,14 @@ pub(crate) fn decision(dispatch: &Dispatch, proposal: &ProposalView, by: &Partic
     };
     let to = opened.to.iter();
     let to: Vec<ParticipantId> = to.filter_map(|to| ParticipantId::new(to).ok()).collect();
-    let may = dispatch.with(|topic| {
-        let mut all = to.iter();
-        all.all(|to| topic.covers_request(&set, &opened.method, target, to))
-    });
+    let may = if to.is_empty() {
+        set.admits_deciding(&opened.method, Some(target), &[])
+    } else {
+        dispatch.with(|topic| {
+            let mut all = to.iter();
+            all.all(|to| topic.covers_request(&set, &opened.method, target, to))
+        })
+    };
     sets.count(by, (!may).then_some(RequestWay::Refused));
     if !may {
         let why = would_have(RequestWay::Refused);

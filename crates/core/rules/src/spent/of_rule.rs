@@ -142,6 +142,11 @@ impl RuleSpent {
         let is_use = |one: &RuleCharge| {
             one.operation == operation && one.is_use && one.rule.version == version
         };
+        // What became of a call that another one decided says nothing of a rule in shadow.
+        let mark = self.shadow.mark(operation);
+        if mark.is_some_and(|mark| mark.version == version) {
+            return;
+        }
         let is_known = self.outcomes.iter().any(|(known, _)| *known == operation);
         if is_known || !self.charges.iter().any(is_use) {
             return;

@@ -91,6 +91,8 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) named: Box<[ParticipantId]>,
     /// The other arguments that it is about, of an approval among several or an amendment.
     pub(crate) amended: Option<Amended<H>>,
+    /// The bytes of the content that it replaces, while other arguments are being written.
+    pub(crate) older_bytes: usize,
     /// Whether other approvals must follow, of an approval that is being written.
     pub(crate) is_partial: bool,
     /// The participants whose approvals count beside it, of the last approval that is needed.
@@ -119,6 +121,7 @@ impl<H: Handles> Ruling<H> {
             requested: None,
             named: Box::default(),
             amended: None,
+            older_bytes: 0,
             is_partial: false,
             beside: Box::default(),
             unpublished: None,
@@ -327,7 +330,9 @@ impl<H: Handles> Proposal<H> {
     pub(crate) fn is_to_run(&self) -> bool {
         let may_run = match &self.phase {
             Phase::Pending | Phase::Running => true,
-            Phase::Deciding(ruling) => ruling.state == ProposalState::Running,
+            Phase::Deciding(ruling) => {
+                ruling.state == ProposalState::Running || ruling.is_extension()
+            }
             Phase::Opening | Phase::Ending(_) => false,
         };
         may_run && self.recalled.is_none() && self.over.is_none()

@@ -124,6 +124,46 @@ fn its_proposer_alone_amends_it_and_not_for_ever() {
     // As many as before a restart.
     let mut stage = proposed(1, AMENDMENTS_MAX);
     assert_eq!(refused(&amends(&mut stage, "bob", 11)), Cause::Amended);
+    // Both contents have room until one is on disk, as others are judged meanwhile.
+    let mut stage = proposed(1, 0);
+    let limit = Limits::default().proposal_bytes_per_participant_max;
+    amends(&mut stage, "bob", limit);
+    let other = topic::Terms {
+        bytes: 1,
+        ..terms(&id("bob"), &[id("one")], "p2")
+    };
+    let opens = |stage: &mut Stage| {
+        let restore = Restore {
+            proposal: op(2),
+            terms: other.clone(),
+            content: 2,
+            held: false,
+            public: None,
+            approved_by: Vec::new(),
+            end: None,
+        };
+        stage.step(Event::Restore(restore));
+        let amended = stage.step(Event::Decide {
+            proposal: op(2),
+            by: &id("bob"),
+            outside: None,
+            narrowing: None,
+            decision: Decision::Amend,
+            fulfilment: None,
+            amended: Some(Amended {
+                digest: OTHER,
+                content: 2,
+                bytes: 2,
+            }),
+            ruling: 9,
+        });
+        amended
+    };
+    assert_eq!(refused(&opens(&mut stage)), Cause::Limit);
+    let mut stage = proposed(1, 0);
+    amends(&mut stage, "bob", limit - 2);
+    stage.not_stored(1);
+    assert_eq!(shown(&opens(&mut stage)), ["store p2 amended by bob"]);
     let mut stage = proposed(1, 0);
     let most = Limits::default().proposal_bytes_per_participant_max;
     assert_eq!(refused(&amends(&mut stage, "bob", most + 1)), Cause::Limit);

@@ -2,7 +2,8 @@
 
 use model::ProposalState;
 use topic::{
-    Brake, Cause, Decision, EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX, Event, Restore,
+    Brake, Cause, Decision, EXPIRY_WARNING_MS, EXTENSION_MS, Event, PROPOSAL_EXTENSIONS_MAX,
+    Restore,
 };
 
 use crate::{
@@ -84,15 +85,15 @@ fn those_who_may_decide_give_more_time_and_not_more_often_than_that() {
         brake: Some(brake),
     });
     assert_eq!(refuses(&mut stage, "dee"), Cause::Paused);
-    for _ in 0..EXTENSIONS_MAX {
+    for _ in 0..PROPOSAL_EXTENSIONS_MAX {
         assert_eq!(extends(&mut stage, "ann").len(), 3);
     }
     assert_eq!(refuses(&mut stage, "ann"), Cause::Extended);
     let view = stage.topic.proposal(op(1)).unwrap();
-    let all_ms = EXTENSION_MS * EXTENSIONS_MAX as u64;
+    let all_ms = EXTENSION_MS * PROPOSAL_EXTENSIONS_MAX as u64;
     assert_eq!(view.expires_wall_ms, WALL_EXPIRES_MS + all_ms);
     // As many as before a restart.
-    let mut stage = expiring_at(EXPIRES_MS, EXTENSIONS_MAX - 1);
+    let mut stage = expiring_at(EXPIRES_MS, PROPOSAL_EXTENSIONS_MAX - 1);
     extends(&mut stage, "ann");
     assert_eq!(refuses(&mut stage, "ann"), Cause::Extended);
     stage.decide(1, "ann", REJECT);

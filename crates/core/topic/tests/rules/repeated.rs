@@ -66,6 +66,10 @@ fn a_proposal_is_repeated_from_the_disk_until_its_end() {
     assert_eq!(repeated(&stage), None);
     stage.stored(1);
     assert_eq!(repeated(&stage), Some(op(1)));
+    // More time changes nothing of the call.
+    stage.decide(1, "ann", topic::Decision::Extend);
+    assert_eq!(repeated(&stage), Some(op(1)));
+    stage.stored(1);
     // It runs at most once, so each caller that asks again meanwhile gets this run.
     stage.decide(1, "ann", APPROVE);
     assert_eq!(repeated(&stage), Some(op(1)));

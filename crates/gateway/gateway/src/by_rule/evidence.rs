@@ -62,7 +62,7 @@ pub(crate) fn of_change(
         definition: opened.tool.as_deref().and_then(definition_digest),
         server: upstream.as_deref().and_then(server_digest),
         proposer: ParticipantId::new(&opened.by).ok()?,
-        weight: conclusion.weight(),
+        weight: conclusion.weight(opened),
         by: conclusion.by,
         rule: ruling.and_then(|ruling| Some(ruling.rule.as_ref()?.name.clone())),
         verdict: conclusion.verdict,
@@ -104,8 +104,16 @@ impl<'c> Conclusion<'c> {
         }
     }
 
-    fn weight(&self) -> EvidenceWeight {
+    /// The weight of the decision about a proposal. A rejection names no version: of one that its
+    /// proposer has amended it says something only if the reviewer was shown this version before.
+    fn weight(&self, opened: &OpenedProposal) -> EvidenceWeight {
+        let is_about_it = self.ruling.is_some_and(|ruling| {
+            ruling.deliberation.shown_ms > 0 && ruling.rejects.as_ref() == Some(&opened.digest)
+        });
         match self.verdict {
+            PastVerdict::Rejected(_) if opened.amendments > 0 && !is_about_it => {
+                EvidenceWeight::None
+            }
             PastVerdict::Approved | PastVerdict::Rejected(_) => {
                 let measures = self.ruling.map(|ruling| &ruling.deliberation);
                 measures.map_or(EvidenceWeight::None, Deliberation::weight)

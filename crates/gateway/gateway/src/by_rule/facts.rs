@@ -30,6 +30,8 @@ pub(crate) struct CallFacts<'o> {
     pub(crate) server: Option<Digest>,
     /// Traits that the tool says of itself, which only tighten, and the operator's setting.
     pub(crate) traits: ToolTraits,
+    /// Whether its proposer has amended it.
+    pub(crate) is_amended: bool,
     /// The server of which this was read.
     upstream: Option<Arc<Upstream>>,
 }
@@ -63,6 +65,7 @@ impl<'o> CallFacts<'o> {
             },
             proposer,
             to,
+            is_amended: opened.amendments > 0,
             upstream,
         })
     }

@@ -183,10 +183,11 @@ impl LockedCase<'_> {
 
     /// The choice of the rules about the call. The first one that matches is the only one that may decide it:
     /// where it cannot, people do, and no rule behind it. What was left to people as a spot check is
-    /// theirs, whatever rules come.
+    /// theirs, whatever rules come; if its proposer amends it, a rule may reject it still.
     pub(crate) fn choose(&self, state: &DeskState) -> RuleChoice {
         let spent = &state.book.spent;
-        if spent.is_left(self.call.operation) {
+        let is_left = spent.is_left(self.call.operation);
+        if is_left && !self.facts.is_amended {
             return RuleChoice::Nothing;
         }
         let answer = state.set.decide(self.call, spent, CallStage::Proposed);
@@ -197,6 +198,7 @@ impl LockedCase<'_> {
         let verdict = match answer.decision() {
             RuleDecision::Ask => return RuleChoice::Nothing,
             RuleDecision::Reject => RuleVerdict::Reject,
+            RuleDecision::Approve if is_left => return RuleChoice::Nothing,
             RuleDecision::Approve if state.book.leaves_next(&answer.name().id) => {
                 return RuleChoice::Leave(answer.name().clone());
             }

@@ -12,7 +12,7 @@ use topic::ProposalChange;
 
 use super::decided_by::AuthoredRule;
 use crate::dispatch::Dispatch;
-use crate::live::Live;
+use crate::live::{Live, ProposalView};
 
 /// A decision that a rule in shadow would have made about a proposal.
 #[derive(Debug, Clone)]
@@ -53,13 +53,13 @@ impl WouldHave {
 
 impl Dispatch {
     /// The decisions that rules in shadow would have made about a proposal, of rules that are still
-    /// there.
-    pub fn would_have(&self, proposal: OperationId) -> Vec<WouldHave> {
-        if !self.rules.has_shadows() {
+    /// there. None about one that its proposer has amended: they have looked at what it was.
+    pub fn would_have(&self, proposal: &ProposalView) -> Vec<WouldHave> {
+        if !self.rules.has_shadows() || proposal.amendments > 0 {
             return Vec::new();
         }
         let state = self.rules.lock();
-        let decisions = state.book.spent.shadows_of(proposal).into_iter();
+        let decisions = state.book.spent.shadows_of(proposal.id).into_iter();
         let decided = decisions.filter_map(|decided| {
             let mut rules = state.whole.rules().iter();
             let rule = rules.find(|rule| rule.name == decided.rule)?;

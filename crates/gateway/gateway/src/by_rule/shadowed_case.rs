@@ -8,9 +8,10 @@ use super::locked_case::LockedCase;
 use super::shadow::looked;
 
 /// Has the rules in shadow look at a proposal. Returns what the journal must have of it: nothing of
-/// one at which they have looked before, unless one of them would decide it only now.
+/// one at which they have looked before, unless one of them would decide it only now; and of one that
+/// its proposer has amended, as they have looked at what it was.
 pub(crate) fn look(case: &LockedCase<'_>, state: &mut DeskState) -> Vec<RuleRecord> {
-    if !state.set.has_shadows() {
+    if !state.set.has_shadows() || case.facts.is_amended {
         return Vec::new();
     }
     let (call, spent) = (case.call, &state.book.spent);

@@ -14,7 +14,7 @@ use rules::RejectReason;
 use store::audit::RecordedVerdict as Word;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout_at};
-use topic::{EXTENSION_MS, EXTENSIONS_MAX};
+use topic::{EXTENSION_MS, PROPOSAL_EXTENSIONS_MAX};
 
 use super::desk::ApproverInForce;
 use super::keeper::RequestKeeper;
@@ -30,7 +30,7 @@ const APPROVER_SUBMISSIONS_MAX: usize = 3;
 /// Looks at a task in a row that may fail.
 const APPROVER_LOOKS_FAILED_MAX: u32 = 5;
 /// The most time by which a proposal may be extended.
-const EXTENSIONS_MS: u64 = EXTENSION_MS * EXTENSIONS_MAX as u64;
+const EXTENSIONS_MS: u64 = EXTENSION_MS * PROPOSAL_EXTENSIONS_MAX as u64;
 /// The note for the proposer with an approval.
 const NOTE: &str = "by the approver outside";
 /// The reason for the proposer of a rejection: no words of the service.

@@ -117,6 +117,8 @@ pub(crate) fn extended(
 ) {
     Record(dispatch).extended(proposal, by, ruling);
     notify(dispatch, proposal);
+    // While it was written no rule that came could decide it.
+    judges::one(dispatch, proposal.id);
 }
 
 /// The proposer of a proposal has replaced its arguments: those that may decide get the new ones, and
@@ -323,7 +325,12 @@ fn notify_of(dispatch: &Arc<Dispatch>, proposal: &ProposalView, state: &State<'_
         // The room has not seen the call.
         return send_state_alone(dispatch, by, envelope, &payload);
     }
-    let to = [by.as_str()];
+    let mut to = vec![by.as_str()];
+    if state.params.is_some() {
+        // They had the former ones, too.
+        let addressees = proposal.content.opened.to.iter();
+        to.extend(addressees.map(String::as_str));
+    }
     let audience = Audience {
         proposes: true,
         ..Audience::new(None, &to, PROPOSAL_STATE, Reach::Listeners)

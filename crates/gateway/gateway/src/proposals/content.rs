@@ -157,6 +157,8 @@ pub struct Ruling {
     pub code: RejectReason,
     /// The reviewer's note for the proposer, of an approval.
     pub note: Option<String>,
+    /// The digest of the proposal as it was when a rejection came, of one that names no other.
+    pub(crate) rejects: Option<String>,
     /// Measures of the decision. Several proposals that are decided at once are not one batch, as
     /// each decision counts from the one before.
     pub(crate) deliberation: Deliberation,

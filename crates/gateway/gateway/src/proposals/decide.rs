@@ -192,7 +192,10 @@ impl Dispatch {
         let mut ruling = Ruling::new(params, permit).measured(by_person, measures);
         match choice.clone() {
             Choice::Approve { note, .. } => ruling.note = said(note),
-            Choice::Reject { code, .. } => ruling.code = code,
+            Choice::Reject { code, .. } => {
+                ruling.code = code;
+                ruling.rejects = Some(content.opened.digest.clone());
+            }
             Choice::Extend | Choice::Amend { .. } | Choice::Withdraw { .. } => {}
         }
         let end = ruling.reply();

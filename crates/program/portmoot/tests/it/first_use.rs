@@ -461,8 +461,9 @@ fn every_line_of_the_pages_on_identities_and_approvals_works() {
     let several = format!("[servers.files]\ncommand = \"npx\"\n{several}");
     for config in [agent, reviewer, several, outside] {
         home.write("page.toml", &config);
-        home.run(&["config", "check", "--config", "page.toml"])
-            .expect(0);
+        let mut check = home.command(&["config", "check", "--config", "page.toml"]);
+        let checked = check.env("PDP_TOKEN", "of-the-page").output().unwrap();
+        Ran::from(checked).expect(0);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, OperationId, ParticipantId, ProposalState};
-use topic::{AMENDMENTS_MAX, EXPIRY_WARNING_MS, EXTENSION_MS, EXTENSIONS_MAX};
+use topic::{AMENDMENTS_MAX, EXPIRY_WARNING_MS, EXTENSION_MS, PROPOSAL_EXTENSIONS_MAX};
 
 use super::{
     Books,
@@ -131,7 +131,12 @@ pub(crate) struct Deal {
 impl Deal {
     /// The length of its content.
     pub(crate) fn bytes(&self) -> usize {
-        bytes_of(self.content)
+        let own = bytes_of(self.content);
+        match self.writing {
+            // Both are there until one is on disk.
+            Some(Written::Amended { content, .. }) => own.max(bytes_of(content)),
+            _ => own,
+        }
     }
 
     /// The digest of the version that it is now.
@@ -243,7 +248,7 @@ impl Books {
                 assert_eq!(last, Some(&Written::Opened), "it is decided");
                 self.check_decision(id, &deal, (by, ProposalState::Pending, *ruling), turn);
                 assert!(
-                    deal.extensions < EXTENSIONS_MAX,
+                    deal.extensions < PROPOSAL_EXTENSIONS_MAX,
                     "{id} has had all its time"
                 );
                 assert_eq!(*expires_wall_ms, deal.expires_wall_ms + EXTENSION_MS);

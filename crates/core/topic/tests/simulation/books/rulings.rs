@@ -1,7 +1,7 @@
 //! Decisions: each counts or is refused, once.
 
 use model::{OperationId, ParticipantId, ProposalState};
-use topic::{AMENDMENTS_MAX, Cause, EXTENSIONS_MAX};
+use topic::{AMENDMENTS_MAX, Cause, PROPOSAL_EXTENSIONS_MAX};
 
 use super::{
     Books,
@@ -114,7 +114,14 @@ impl Books {
         // The ruling that was written, or the one that waited for it.
         let decided = decided.filter(|decided| decided.ruling == *ruling);
         if self.is_displaced(refused, turn) {
-            assert_eq!(cause, Cause::Decided);
+            let brought = turn.decision.as_ref().map(|(_, brought)| brought);
+            let ends_it = brought.is_some_and(|one| !one.approves && !one.changes());
+            let expected = if ends_it {
+                Cause::Decided
+            } else {
+                Cause::Limit
+            };
+            assert_eq!(cause, expected);
             self.deals.get_mut(&id).unwrap().queued = None;
             return self.count("displaced");
         }
@@ -202,7 +209,7 @@ impl Books {
                 );
             }
             Cause::Amended => assert!(deal.amendments >= AMENDMENTS_MAX),
-            Cause::Extended => assert!(deal.extensions >= EXTENSIONS_MAX),
+            Cause::Extended => assert!(deal.extensions >= PROPOSAL_EXTENSIONS_MAX),
             Cause::Mismatch => assert!(decided.fulfilment.is_some()),
             Cause::Decided => assert!(!pending, "it is open: {deal:?}"),
             Cause::Limit

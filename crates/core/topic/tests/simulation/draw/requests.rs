@@ -425,7 +425,10 @@ impl World {
             .lookup(link, aim)
             .filter(|route| route.is_listed());
         let by = listed.map(|route| route.upstream.as_str() == GATEWAY);
-        let serves = matches!(name, "wait_for_proposal" | "withdraw_proposal") && by != Some(false);
+        let serves = matches!(
+            name,
+            "amend_proposal" | "wait_for_proposal" | "withdraw_proposal"
+        ) && by != Some(false);
         if serves && by.is_none() && self.books.owner(link).is_some() {
             self.books.count("own proposal unlisted");
         }

@@ -7,13 +7,14 @@ use super::past::approvals;
 use crate::support::until;
 
 impl Bank {
-    /// Scout puts another amount in place of that of its proposal.
+    /// The proposer puts another amount in place of that of its proposal.
     #[track_caller]
     fn amends(&self, proposal: &Value, amount: u64) {
+        let by = proposal["by"].as_str().unwrap();
         let path = format!("proposals/{}/amend", proposal["id"].as_str().unwrap());
         let mut arguments = proposal["params"]["arguments"].clone();
         arguments["amount"] = json!(amount);
-        let (status, amended) = self.asks_api("scout", &path, &json!({ "arguments": arguments }));
+        let (status, amended) = self.asks_api(by, &path, &json!({ "arguments": arguments }));
         assert_eq!(status, 200, "{amended}");
     }
 }
@@ -80,4 +81,48 @@ fn a_spot_check_stays_one_when_its_proposer_amends_it() {
         (&json!(0), &json!(0)),
         "it is decided about other arguments: {rule}"
     );
+}
+
+#[test]
+fn a_rule_rejects_what_a_proposer_makes_of_a_spot_check() {
+    let mut bank = Bank::new();
+    bank.has_decided(&approvals());
+    bank.accepts_checked(&[0]);
+    bank.put(
+        "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"reject\"\n\
+         kind = \"mcp/request:tools/call:pay\"\nto = \"bank\"\n\
+         [rule.when]\n\"/amount\" = { integer = [50, 50] }\n",
+    );
+    let (call, proposal) = bank.is_left(21);
+    bank.amends(&proposal, 50);
+    let rejected = bank.proposal_of(50);
+    assert_eq!(
+        (&rejected["id"], &rejected["state"], &rejected["rule"]),
+        (&proposal["id"], &json!("rejected"), &json!("r1.1")),
+        "{rejected}"
+    );
+    call.rest();
+    assert_eq!(bank.server.calls("pay"), 0);
+}
+
+#[test]
+fn a_rejection_of_an_amended_proposal_says_nothing_of_what_its_reviewer_did_not_see() {
+    let mut bank = Bank::new();
+    bank.has_decided(&approvals());
+    let name = bank.accepts_checked(&[]);
+    for is_shown in [false, true] {
+        let call = bank.begins("dave", "bank_pay", 90_000);
+        let proposal = bank.pending();
+        let path = format!("proposals/{}", proposal["id"].as_str().unwrap());
+        bank.gets("ann", &path);
+        bank.amends(&proposal, 20);
+        if is_shown {
+            bank.gets("ann", &path);
+        }
+        let (status, _) = bank.asks_api("ann", &format!("{path}/reject"), &json!({}));
+        assert_eq!(status, 200);
+        call.rest();
+        let state = if is_shown { "suspended" } else { "in force" };
+        bank.comes_to(&name, state);
+    }
 }
