@@ -1,5 +1,6 @@
 //! Rules and amendments: what a proposer puts in place of its arguments is judged anew.
 
+use platform::unix_ms;
 use serde_json::{Value, json};
 
 use super::bank::{Bank, UP_TO_100, is_paid, result_of};
@@ -86,13 +87,13 @@ fn a_spot_check_stays_one_when_its_proposer_amends_it() {
 #[test]
 fn a_rule_rejects_what_a_proposer_makes_of_a_spot_check() {
     let mut bank = Bank::new();
-    bank.has_decided(&approvals());
-    bank.accepts_checked(&[0]);
     bank.put(
         "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"reject\"\n\
-         kind = \"mcp/request:tools/call:pay\"\nto = \"bank\"\n\
-         [rule.when]\n\"/amount\" = { integer = [50, 50] }\n",
+         kind = \"mcp/request:tools/call:pay\"\nproposers = [\"*\"]\n\
+         [rule.when]\n\"/amount\" = { equals = 50 }\n",
     );
+    bank.has_decided(&approvals());
+    bank.accepts_checked(&[0]);
     let (call, proposal) = bank.is_left(21);
     bank.amends(&proposal, 50);
     let rejected = bank.proposal_of(50);
@@ -118,6 +119,10 @@ fn a_rejection_of_an_amended_proposal_says_nothing_of_what_its_reviewer_did_not_
         bank.amends(&proposal, 20);
         if is_shown {
             bank.gets("ann", &path);
+            let shown_ms = unix_ms();
+            until("she has looked", || {
+                (unix_ms() > shown_ms + 5).then_some(())
+            });
         }
         let (status, _) = bank.asks_api("ann", &format!("{path}/reject"), &json!({}));
         assert_eq!(status, 200);
