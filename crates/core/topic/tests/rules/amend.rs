@@ -38,8 +38,12 @@ fn proposed(approvals: usize, amendments: usize) -> Stage {
 }
 
 fn amends(stage: &mut Stage, by: &str, bytes: usize) -> Effects {
+    amends_one(stage, 1, by, bytes)
+}
+
+fn amends_one(stage: &mut Stage, proposal: u128, by: &str, bytes: usize) -> Effects {
     stage.step(Event::Decide {
-        proposal: op(1),
+        proposal: op(proposal),
         by: &id(by),
         outside: None,
         narrowing: None,
@@ -47,7 +51,7 @@ fn amends(stage: &mut Stage, by: &str, bytes: usize) -> Effects {
         fulfilment: None,
         amended: Some(Amended {
             digest: OTHER,
-            content: 1,
+            content: proposal,
             bytes,
         }),
         ruling: 9,
@@ -143,21 +147,7 @@ fn its_proposer_alone_amends_it_and_not_for_ever() {
             end: None,
         };
         stage.step(Event::Restore(restore));
-        let amended = stage.step(Event::Decide {
-            proposal: op(2),
-            by: &id("bob"),
-            outside: None,
-            narrowing: None,
-            decision: Decision::Amend,
-            fulfilment: None,
-            amended: Some(Amended {
-                digest: OTHER,
-                content: 2,
-                bytes: 2,
-            }),
-            ruling: 9,
-        });
-        amended
+        amends_one(stage, 2, "bob", 2)
     };
     assert_eq!(refused(&opens(&mut stage)), Cause::Limit);
     let mut stage = proposed(1, 0);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::{Form, Notice, ParticipantId};
 use upstream::tasks::{ServerTask, look};
 use upstream::{CallNumber, Session};
+use wire::mcp::result;
 use wire::mcp::task::{self, TaskReport, TaskStatus};
 
 use super::{awaiting, book};
@@ -33,6 +34,7 @@ pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: No
         }
     }
     let payload = report.named.rename(&notice.payload, &task.public);
+    let payload = result::payload_without_approval(payload);
     book::notify(dispatch, &task, Notice { payload, ..notice });
 }
 

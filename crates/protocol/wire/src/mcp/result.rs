@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use json::{Object, Span, Splice};
+use json::{Members, Object, Span, Splice};
 use memchr::memmem::Finder;
 use model::{Answer, Coding, Form, Outcome, Payload};
 
@@ -59,22 +59,31 @@ pub fn with_meta(answer: &Answer, key: &str, raw: &[u8]) -> Answer {
 /// Most results are only searched for the key, and for escapes that could spell it.
 #[must_use]
 pub fn without_approval(answer: Answer) -> Answer {
-    if answer.outcome != Outcome::Ok || answer.payload.coding != Coding::Json {
+    if answer.outcome != Outcome::Ok {
         return answer;
     }
-    let body = answer.payload.body_bytes();
-    if !SPELLINGS.iter().any(|one| one.find(body).is_some()) {
-        return answer;
-    }
-    let Some(without) = without_meta(body, meta::APPROVAL) else {
-        return answer;
-    };
     Answer {
         outcome: Outcome::Ok,
-        payload: Payload {
-            is_fitted: answer.payload.is_fitted,
-            ..Payload::relayed(answer.payload.form, without)
+        payload: payload_without_approval(answer.payload),
+    }
+}
+
+/// The same of the params of a server's notification.
+#[must_use]
+pub fn payload_without_approval(payload: Payload) -> Payload {
+    if payload.coding != Coding::Json {
+        return payload;
+    }
+    let body = payload.body_bytes();
+    if !SPELLINGS.iter().any(|one| one.find(body).is_some()) {
+        return payload;
+    }
+    match without_meta(body, meta::APPROVAL) {
+        Some(without) => Payload {
+            is_fitted: payload.is_fitted,
+            ..Payload::relayed(payload.form, without)
         },
+        None => payload,
     }
 }
 
@@ -83,19 +92,32 @@ pub fn without_approval(answer: Answer) -> Answer {
 static SPELLINGS: LazyLock<[Finder<'static>; 3]> =
     LazyLock::new(|| [meta::APPROVAL, "\\u", "\\/"].map(Finder::new));
 
-/// A result without a key of `_meta`; `None` if it is not there.
+/// A result without a key of `_meta`, also in the result that the state of a task has in it; `None` if
+/// it is not there.
 fn without_meta(body: &[u8], key: &str) -> Option<Vec<u8>> {
     let members = json::members_with_duplicates(body, Span::all(body)).ok()?;
     let mut splice = Splice::new();
-    let metas = members.iter().filter(|(name, _)| *name == "_meta");
-    for (_, meta) in metas {
-        // A `_meta` of another type has no keys.
-        let keys = json::members_with_duplicates(body, meta.span).ok();
-        if let Some(keys) = keys.filter(|keys| keys.get(key).is_some()) {
-            json::edit_object(&keys, &[(key, None)], &mut splice);
+    leave_out_meta(body, &members, key, &mut splice);
+    if members.get("taskId").is_some() {
+        let results = members.iter().filter(|(name, _)| *name == "result");
+        for (_, result) in results {
+            if let Ok(members) = json::members_with_duplicates(body, result.span) {
+                leave_out_meta(body, &members, key, &mut splice);
+            }
         }
     }
     (!splice.is_empty()).then(|| splice.apply_to(body))
+}
+
+/// Leaves a key out of each `_meta` of an object.
+fn leave_out_meta(body: &[u8], members: &Members<'_>, key: &str, splice: &mut Splice) {
+    for (_, meta) in members.iter().filter(|(name, _)| *name == "_meta") {
+        // A `_meta` of another type has no keys.
+        let keys = json::members_with_duplicates(body, meta.span).ok();
+        if let Some(keys) = keys.filter(|keys| keys.get(key).is_some()) {
+            json::edit_object(&keys, &[(key, None)], splice);
+        }
+    }
 }
 
 /// Sets one member of the object under `outer`, and adds that object if it is missing.
@@ -160,6 +182,10 @@ mod tests {
                 r#"{"_meta":{"portmoot/approval":1},"_meta":{"portmoot/approval":2,"portmoot/approval":3,"y":4}}"#,
                 r#"{"_meta":{},"_meta":{"y":4}}"#,
             ),
+            (
+                r#"{"taskId":"t","status":"completed","result":{"_meta":{"portmoot/approval":1},"content":[]}}"#,
+                r#"{"taskId":"t","status":"completed","result":{"_meta":{},"content":[]}}"#,
+            ),
         ] {
             assert_eq!(without(body), expect);
         }
@@ -169,6 +195,7 @@ mod tests {
             r#"{"content":[{"type":"text","text":"portmoot/approval"}],"_meta":null}"#,
             r#"{"portmoot/approval":1,"_meta":{"x":{"portmoot/approval":1}}}"#,
             r#"{"_meta":{"x":"\u00e9"}}"#,
+            r#"{"result":{"_meta":{"portmoot/approval":1}}}"#,
             "",
         ] {
             assert_eq!(without(body), body);
