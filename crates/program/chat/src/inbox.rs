@@ -154,7 +154,10 @@ impl Inbox {
             items.push(item);
         }
         self.items = items;
-        if self.selected().is_some_and(|item| item.changed_ms == Some(now_ms)) {
+        if self
+            .selected()
+            .is_some_and(|item| item.changed_ms == Some(now_ms))
+        {
             // It is another request than the one that was read.
             self.open(self.selected.clone());
         }

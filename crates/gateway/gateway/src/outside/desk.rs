@@ -10,6 +10,7 @@ use platform::{Mutex, Shares};
 use tokio::sync::oneshot;
 
 use super::breaker::Breaker;
+use super::kept::KeptRequest;
 
 /// Requests of one topic to its approver that are under way.
 const APPROVER_REQUESTS_MAX: usize = 64;
@@ -25,6 +26,19 @@ struct OutsideState {
     approver: Option<Arc<ApproverInForce>>,
     /// The undecided proposals that it was asked about.
     asked: BTreeMap<OperationId, AskedProposal>,
+    /// The requests of an earlier run of the gateway that none has gone on with, by proposal.
+    resumable: BTreeMap<String, KeptRequest>,
+}
+
+/// A change of the approver in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ApproverChange {
+    /// There was none in this run of the gateway.
+    First,
+    /// It is as it was, and goes on.
+    Same,
+    /// All requests of the one before end.
+    Replaced,
 }
 
 /// A proposal that the approver was asked about. It is not asked about the same content again.
@@ -57,16 +71,32 @@ impl ApproverInForce {
 
 impl OutsideDesk {
     /// Puts an approver in force, or none. One that is as it was goes on; else all requests end.
-    pub(crate) fn put_in_force(&self, config: Option<&OutsideApprover>) {
+    pub(super) fn put_in_force(&self, config: Option<&OutsideApprover>) -> ApproverChange {
         let mut state = self.0.lock();
         let now = state.approver.as_ref().map(|approver| &approver.config);
-        if now == config {
-            return;
-        }
+        let change = match now {
+            None => ApproverChange::First,
+            Some(now) if Some(now) == config => return ApproverChange::Same,
+            Some(_) => ApproverChange::Replaced,
+        };
         *state = OutsideState {
             approver: config.map(|config| Arc::new(ApproverInForce::new(config.clone()))),
-            asked: BTreeMap::new(),
+            ..OutsideState::default()
         };
+        change
+    }
+
+    /// Takes requests of an earlier run of the gateway, to go on with.
+    pub(super) fn offer(&self, requests: Vec<KeptRequest>) {
+        let by_proposal = requests.into_iter();
+        let by_proposal = by_proposal.map(|request| (request.proposal.clone(), request));
+        self.0.lock().resumable = by_proposal.collect();
+    }
+
+    /// The request of an earlier run of the gateway for a proposal, which it gives once.
+    pub(super) fn resume(&self, proposal: OperationId) -> Option<KeptRequest> {
+        let mut state = self.0.lock();
+        state.resumable.remove(&proposal.to_string())
     }
 
     /// The approver in force.

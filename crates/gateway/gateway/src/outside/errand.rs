@@ -17,9 +17,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use topic::{EXTENSION_MS, EXTENSIONS_MAX};
 
 use super::desk::ApproverInForce;
-use super::keeper::RequestKeeper;
+use super::keeper::{RequestKeeper, cancel_at};
 use super::kept::{KeptAccessTask, KeptRequest};
 use super::recorded::recorded_words;
+use crate::by_rule::tool_facts::sha256;
 use crate::dispatch::Dispatch;
 use crate::proposals::decide::{Choice, Decider};
 use crate::proposals::kept::OpenedProposal;
@@ -49,6 +50,10 @@ pub(super) struct Errand {
     keeper: RequestKeeper,
     /// The request that an earlier run of the gateway has made.
     resumed: Option<KeptRequest>,
+    /// One that it has made about something else: no one needs it any more.
+    stale: Option<KeptRequest>,
+    /// The key of its last request.
+    key: Option<String>,
     /// The service's task under way.
     task: Option<KeptAccessTask>,
 }
@@ -109,16 +114,32 @@ impl Errand {
             needs_several: opened.needs_several(),
             keeper: RequestKeeper::of(dispatch, proposal),
             resumed: None,
+            stale: None,
+            key: None,
             task: None,
         }
     }
 
-    /// The errand, which goes on with a request of an earlier run if it is about the same.
-    pub(super) fn resuming(mut self) -> Self {
+    /// The errand, which goes on with a request of an earlier run if it is the same one: of this
+    /// content to this service, with the same body.
+    pub(super) fn resuming(mut self, kept: Option<KeptRequest>) -> Self {
         let url = self.approver.config.service.evaluation_url.as_str();
-        let kept = self.keeper.kept();
-        self.resumed = kept.filter(|kept| kept.digest == self.digest && kept.evaluation_url == url);
+        let is_same = kept.as_ref().is_some_and(|kept| {
+            kept.digest == self.digest
+                && kept.evaluation_url == url
+                && kept.body == self.body_digest(&kept.denial)
+        });
+        if is_same {
+            self.resumed = kept;
+        } else {
+            self.stale = kept;
+        }
         self
+    }
+
+    /// Digest of what is sent to request access after a denial.
+    fn body_digest(&self, denial: &RequestableDenial) -> String {
+        sha256(&self.question.access_request(denial)).to_string()
     }
 
     /// Asks, and decides by the answer. `over` ends when nothing is left to decide.
@@ -148,7 +169,14 @@ impl Errand {
             }
         }
         // After the decision: one that is lost in a crash is asked for by the same request.
-        self.keeper.forget(&self.digest);
+        if let Some(key) = &self.key {
+            self.keeper.forget(key);
+        }
+        if let Some(stale) = self.stale.take() {
+            self.keeper.forget(&stale.key);
+            let cancel = stale.task.and_then(|task| task.cancel);
+            cancel_at(&self.approver, &stale.proposal, cancel).await;
+        }
     }
 
     async fn ask(&mut self) -> Result<OutsideWord, AuthzenFault> {
@@ -202,6 +230,7 @@ impl Errand {
             evaluation_url: self.approver.config.service.evaluation_url.to_string(),
             submissions,
             key: format!("{:032x}", u128::from_le_bytes(random())),
+            body: self.body_digest(&denial),
             denial,
             task: None,
         }
@@ -212,6 +241,7 @@ impl Errand {
     async fn request(&mut self, request: KeptRequest) -> Result<RequestEnd, AuthzenFault> {
         let approver = Arc::clone(&self.approver);
         let mut looked = None;
+        self.key = Some(request.key.clone());
         self.task.clone_from(&request.task);
         if request.task.is_none() {
             if !self.keeper.keep(&request).await {
@@ -219,7 +249,7 @@ impl Errand {
             }
             let KeptRequest { denial, key, .. } = &request;
             let polled = approver.client.request(&self.question, denial, key).await?;
-            self.begin(&polled.task);
+            self.begin(key, &polled.task);
             looked = Some(polled);
         }
         let mut wait = POLL_MIN;
@@ -252,13 +282,13 @@ impl Errand {
     }
 
     /// Notes the task of a request that is not decided at once.
-    fn begin(&mut self, task: &AccessTask) {
+    fn begin(&mut self, key: &str, task: &AccessTask) {
         if let (RequestStatus::Pending, Some(endpoint)) = (&task.status, &task.status_endpoint) {
             let task = KeptAccessTask {
                 status_endpoint: endpoint.clone(),
                 cancel: task.cancel.clone(),
             };
-            self.keeper.begin(&task);
+            self.keeper.begin(key, &task);
             self.task = Some(task);
         }
     }
@@ -281,11 +311,7 @@ impl Errand {
     /// Cancels a request that no one needs any more.
     async fn cancel(&mut self) {
         let cancel = self.task.take().and_then(|task| task.cancel);
-        if let Some(endpoint) = cancel
-            && let Err(fault) = self.approver.client.cancel(&endpoint).await
-        {
-            tracing::debug!(proposal = %self.proposal, %fault, "not cancelled at the approver");
-        }
+        cancel_at(&self.approver, &self.proposal.to_string(), cancel).await;
     }
 
     /// Decides as the approver's participant, if its word is one of the decisions that are taken.

@@ -6,7 +6,7 @@ use authzen::config::OutsideApprover;
 use model::{NamePattern, OperationId, ParticipantId};
 use topic::public_name;
 
-use super::desk::{ApproverInForce, OutsideDesk};
+use super::desk::{ApproverChange, ApproverInForce, OutsideDesk};
 use super::errand::Errand;
 use super::keeper;
 use super::question::question;
@@ -21,8 +21,12 @@ use crate::record::Record;
 impl Dispatch {
     /// Puts the topic's approver outside in force, or none, and has it asked about what waits.
     pub fn put_approver_in_force(self: &Arc<Self>, approver: Option<&OutsideApprover>) {
-        self.outside.put_in_force(approver);
-        keeper::prune(self);
+        match self.outside.put_in_force(approver) {
+            ApproverChange::First => self.outside.offer(keeper::resumable(self)),
+            ApproverChange::Same => {}
+            // Whoever made them cancels them: the new one asks anew.
+            ApproverChange::Replaced => keeper::forget_all(self),
+        }
         judges::all(self);
     }
 }
@@ -127,7 +131,8 @@ fn ask(
         return;
     };
     Record(dispatch).approver_asked(permit, &approver, proposal, opened);
-    let errand = Errand::new(dispatch, approver, question, (proposal, opened)).resuming();
+    let kept = desk.resume(proposal);
+    let errand = Errand::new(dispatch, approver, question, (proposal, opened)).resuming(kept);
     dispatch.spawn(async move {
         errand.run(over).await;
         drop(place);
