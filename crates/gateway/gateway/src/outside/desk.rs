@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use authzen::AuthzenClient;
 use authzen::config::OutsideApprover;
@@ -28,6 +29,8 @@ struct OutsideState {
     asked: BTreeMap<OperationId, AskedProposal>,
     /// The requests of an earlier run of the gateway that none has gone on with, by proposal.
     resumable: BTreeMap<String, KeptRequest>,
+    /// The undecided proposals about which it could not be asked yet, with their proposers.
+    skipped: BTreeMap<OperationId, Box<str>>,
 }
 
 /// A change of the approver in force.
@@ -56,6 +59,8 @@ pub(crate) struct ApproverInForce {
     pub(crate) client: AuthzenClient,
     pub(crate) breaker: Breaker,
     pub(crate) requests: Arc<Shares>,
+    /// Whether a task waits for the end of the breaker's pause.
+    pub(super) waits: AtomicBool,
 }
 
 impl ApproverInForce {
@@ -64,6 +69,7 @@ impl ApproverInForce {
             client: AuthzenClient::new(config.service.clone()),
             breaker: Breaker::default(),
             requests: Shares::new(APPROVER_REQUESTS_MAX, PROPOSER_APPROVER_REQUESTS_MAX),
+            waits: AtomicBool::new(false),
             config,
         }
     }
@@ -145,9 +151,36 @@ impl OutsideDesk {
         Some(over)
     }
 
+    /// Notes that this approver could not be asked about a proposal yet.
+    pub(super) fn skip(&self, approver: &Arc<ApproverInForce>, proposal: OperationId, by: &str) {
+        let mut state = self.0.lock();
+        let now = state.approver.as_ref();
+        if now.is_some_and(|now| Arc::ptr_eq(now, approver)) {
+            state.skipped.insert(proposal, by.into());
+        }
+    }
+
+    /// The proposals about which this approver could not be asked yet, the oldest first.
+    pub(super) fn skipped(&self, approver: &Arc<ApproverInForce>) -> Vec<(OperationId, Box<str>)> {
+        let state = self.0.lock();
+        let now = state.approver.as_ref();
+        if !now.is_some_and(|now| Arc::ptr_eq(now, approver)) {
+            return Vec::new();
+        }
+        let skipped = state.skipped.iter();
+        skipped.map(|(id, by)| (*id, by.clone())).collect()
+    }
+
+    /// Whether a proposal was skipped until now: it is judged again.
+    pub(super) fn take_skipped(&self, proposal: OperationId) -> bool {
+        self.0.lock().skipped.remove(&proposal).is_some()
+    }
+
     /// Ends what is asked about a proposal.
     pub(crate) fn forget(&self, proposal: OperationId) {
-        self.0.lock().asked.remove(&proposal);
+        let mut state = self.0.lock();
+        state.asked.remove(&proposal);
+        state.skipped.remove(&proposal);
     }
 }
 

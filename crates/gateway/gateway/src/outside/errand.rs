@@ -19,6 +19,7 @@ use topic::{EXTENSION_MS, EXTENSIONS_MAX};
 use super::desk::ApproverInForce;
 use super::keeper::{RequestKeeper, cancel_at};
 use super::kept::{KeptAccessTask, KeptRequest};
+use super::later;
 use super::recorded::recorded_words;
 use crate::by_rule::tool_facts::sha256;
 use crate::dispatch::Dispatch;
@@ -52,6 +53,8 @@ pub(super) struct Errand {
     resumed: Option<KeptRequest>,
     /// One that it has made about something else: no one needs it any more.
     stale: Option<KeptRequest>,
+    /// Whether the service has answered anything.
+    is_heard: bool,
     /// The key of its last request.
     key: Option<String>,
     /// The service's task under way.
@@ -115,6 +118,7 @@ impl Errand {
             keeper: RequestKeeper::of(dispatch, proposal),
             resumed: None,
             stale: None,
+            is_heard: false,
             key: None,
             task: None,
         }
@@ -127,6 +131,7 @@ impl Errand {
         let is_same = kept.as_ref().is_some_and(|kept| {
             kept.digest == self.digest
                 && kept.evaluation_url == url
+                && self.approver.client.takes_requests()
                 && kept.body == self.body_digest(&kept.denial)
         });
         if is_same {
@@ -153,21 +158,25 @@ impl Errand {
             _ = stopping.wait_for(|stopping| *stopping) => return,
             answered = timeout_at(until, self.ask()) => Some(answered),
         };
-        if matches!(answered, None | Some(Err(_))) {
-            self.cancel().await;
-        }
         match answered {
             None => {}
-            Some(Err(_)) => self.said(Word::Failed, "no decision within its time"),
+            Some(Err(_)) => {
+                if !self.is_heard {
+                    self.approver.breaker.note(false);
+                }
+                self.said(Word::Failed, "no decision within its time");
+            }
             Some(Ok(Ok(word))) => {
                 self.approver.breaker.note(true);
                 self.decide(word).await;
             }
             Some(Ok(Err(fault))) => {
-                self.approver.breaker.note(false);
+                self.approver.breaker.note(!fault.is_outage());
                 self.said(Word::Failed, &fault.to_string());
             }
         }
+        // Unless it has ended, no one needs it any more.
+        self.cancel().await;
         // After the decision: one that is lost in a crash is asked for by the same request.
         if let Some(key) = &self.key {
             self.keeper.forget(key);
@@ -197,8 +206,8 @@ impl Errand {
             if used.is_some_and(|one| one.until_ms <= unix_ms()) {
                 return Ok(OutsideWord::Nothing("its approval has expired"));
             }
-            let answer = self.approver.client.evaluate(&self.question, used).await?;
-            let denial = match answer {
+            let answer = self.approver.client.evaluate(&self.question, used).await;
+            let denial = match self.heard(answer)? {
                 AccessAnswer::Permitted(until) => return Ok(permitted(until, approval)),
                 AccessAnswer::Denied(denial) => denial,
             };
@@ -213,12 +222,32 @@ impl Errand {
                     sleep(after.unwrap_or_else(|| jittered(wait))).await;
                     wait = (wait * 2).min(POLL_MAX);
                 }
+                NextStep::Request(_) if !self.approver.client.takes_requests() => {
+                    return Ok(OutsideWord::Nothing(
+                        "it offers a request, and none is configured",
+                    ));
+                }
                 NextStep::Request(_) if submissions >= APPROVER_SUBMISSIONS_MAX => {
                     return Ok(OutsideWord::Nothing("it wants more requests than are made"));
                 }
                 NextStep::Request(denial) => request = Some(self.wanted(denial, submissions + 1)),
             }
         }
+    }
+
+    /// Notes that the service answers, if it does. One that has failed is asked about more at once.
+    fn heard<T>(&mut self, answer: Result<T, AuthzenFault>) -> Result<T, AuthzenFault> {
+        if answer.as_ref().is_err_and(AuthzenFault::is_outage) {
+            return answer;
+        }
+        self.is_heard = true;
+        if self.approver.breaker.is_on_trial() {
+            self.approver.breaker.note(true);
+            if let Some(dispatch) = self.dispatch.upgrade() {
+                later::look(&dispatch, &self.approver);
+            }
+        }
+        answer
     }
 
     /// A request that is to be made.
@@ -248,7 +277,8 @@ impl Errand {
                 return Ok(RequestEnd::Nothing("its request could not be written down"));
             }
             let KeptRequest { denial, key, .. } = &request;
-            let polled = approver.client.request(&self.question, denial, key).await?;
+            let polled = approver.client.request(&self.question, denial, key).await;
+            let polled = self.heard(polled)?;
             self.begin(key, &polled.task);
             looked = Some(polled);
         }
@@ -265,7 +295,8 @@ impl Errand {
             let Some(task) = &self.task else {
                 return Ok(RequestEnd::Nothing("its request has no address"));
             };
-            match approver.client.status(&task.status_endpoint).await {
+            let polled = approver.client.status(&task.status_endpoint).await;
+            match self.heard(polled) {
                 Ok(polled) => {
                     failed = 0;
                     looked = Some(polled);

@@ -9,6 +9,7 @@ use topic::public_name;
 use super::desk::{ApproverChange, ApproverInForce, OutsideDesk};
 use super::errand::Errand;
 use super::keeper;
+use super::later;
 use super::question::question;
 use crate::by_rule::tool_facts::upstream_of;
 use crate::dispatch::Dispatch;
@@ -83,7 +84,10 @@ fn may_ask(
     };
     dispatch.with(|topic| {
         let granted = topic.granted_to(by, Some(&standing), None);
-        !topic.is_braked(by) && topic.could_decide(proposal, by, &granted)
+        !topic.is_braked(by)
+            && topic.could_decide(proposal, by, &granted)
+            // One of several approvals.
+            && !topic.has_approved(proposal, by)
     })
 }
 
@@ -104,8 +108,8 @@ fn is_listed(dispatch: &Dispatch, tools: &[NamePattern], opened: &OpenedProposal
     tools.iter().any(|pattern| pattern.matches(&name))
 }
 
-/// Asks the approver about a proposal, unless it was asked about this content, its service fails, its
-/// places are taken, or the question cannot be recorded: then people decide.
+/// Asks the approver about a proposal, unless it was asked about this content, or the question cannot
+/// be recorded: then people decide. While its service fails or its places are taken it is asked later.
 fn ask(
     dispatch: &Arc<Dispatch>,
     desk: &OutsideDesk,
@@ -114,15 +118,19 @@ fn ask(
     content: &Proposed,
 ) {
     let opened = &content.opened;
-    if desk.was_asked(proposal, &opened.digest) || !approver.breaker.is_closed() {
+    if desk.was_asked(proposal, &opened.digest) {
         return;
     }
     let arguments = &approver.config.arguments;
     let Some(question) = question(dispatch.name().as_str(), opened, arguments) else {
         return;
     };
+    let later = |why| later::skip(dispatch, &approver, (proposal, &opened.by), why);
+    if !approver.breaker.is_closed() {
+        return later("its service fails");
+    }
     let Ok(place) = approver.requests.of(&opened.by).take(1) else {
-        return;
+        return later("its places are taken");
     };
     let Ok(permit) = dispatch.audit.reserve_of(&approver.config.acts_as) else {
         return;
@@ -132,9 +140,14 @@ fn ask(
     };
     Record(dispatch).approver_asked(permit, &approver, proposal, opened);
     let kept = desk.resume(proposal);
+    let looking = (Arc::downgrade(dispatch), Arc::clone(&approver));
     let errand = Errand::new(dispatch, approver, question, (proposal, opened)).resuming(kept);
     dispatch.spawn(async move {
         errand.run(over).await;
         drop(place);
+        let (dispatch, approver) = looking;
+        if let Some(dispatch) = dispatch.upgrade() {
+            later::look(&dispatch, &approver);
+        }
     });
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::pdp::{Pdp, Received, Said, decision, requestable, said, task};
 use super::{KIND, MAY_APPROVE_ECHO, Stage, proposal_of};
-use crate::support::{Gateway, until};
+use crate::support::until;
 use crate::ws::token;
 
 /// A service at which every request waits.
@@ -81,14 +81,6 @@ fn an_answer_that_comes_after_a_lost_right_decides_nothing() {
     assert_eq!(stage.shown(&id)["state"], "pending");
 }
 
-/// Kills the gateway, and starts it again.
-fn restart(stage: &mut Stage) {
-    stage.gateway.signal("KILL");
-    stage.gateway.wait();
-    stage.gateway = Gateway::start(&stage.home, &stage.config);
-    stage.gateway.ready("tools");
-}
-
 /// Waits until the journal has this text.
 fn on_disk(stage: &Stage, text: &str) {
     until(text, || {
@@ -128,7 +120,7 @@ fn an_access_request_goes_on_with_its_task_after_a_crash() {
     // Its task is written down right after the answer, and nothing waits for that.
     on_disk(&stage, "/requests/t1");
     is_approved.store(true, Ordering::SeqCst);
-    restart(&mut stage);
+    stage.restart();
     assert_eq!(stage.outcome(&id), "later");
     assert_eq!(stage.shown(&id)["decided_by"], "desk");
     assert_eq!(requests(&pdp).len(), 1);
@@ -149,7 +141,7 @@ fn an_access_request_without_an_answer_is_sent_again_under_its_key_after_a_crash
     let mut stage = Stage::new(&pdp);
     let id = stage.held("later");
     until("the request", || requests(&pdp).pop());
-    restart(&mut stage);
+    stage.restart();
     let again = until("the request again", || requests(&pdp).into_iter().nth(1));
     let [first, ..] = &*requests(&pdp) else {
         panic!("there was one");
@@ -273,7 +265,7 @@ fn a_changed_approver_asks_anew_under_a_new_key_and_cancels_only_what_was_before
     );
     // The second is as it was: a crash changes nothing.
     is_approved.store(true, Ordering::SeqCst);
-    restart(&mut stage);
+    stage.restart();
     assert_eq!(stage.outcome(&id), "later");
     assert_eq!(stage.shown(&id)["decided_by"], "desk");
     assert_eq!(requests(&pdp).len(), 2);
@@ -291,10 +283,10 @@ fn a_request_that_would_have_another_body_after_a_restart_is_made_anew_and_the_o
     let all = "arguments = [\"*\"]\n";
     stage.config = stage.config.replace("arguments = [\"/text\"]\n", all);
     stage.home.write("portmoot.toml", &stage.config);
-    restart(&mut stage);
+    stage.restart();
     on_disk(&stage, "/requests/t2");
     // It is looked at soon after a start.
-    restart(&mut stage);
+    stage.restart();
     assert_eq!(stage.outcome(&id), "later");
     let all = requests(&pdp);
     let keys: BTreeSet<&str> = all
@@ -303,4 +295,38 @@ fn a_request_that_would_have_another_body_after_a_restart_is_made_anew_and_the_o
         .collect();
     let bodies: BTreeSet<&str> = all.iter().map(|one| one.text.as_str()).collect();
     assert_eq!((keys.len(), bodies.len()), (2, 2));
+}
+
+#[test]
+fn a_proposal_for_which_there_was_no_place_is_asked_about_when_there_is() {
+    let pdp = waiting();
+    let stage = Stage::new(&pdp);
+    let all: Vec<String> = (1..=9)
+        .map(|count| stage.held(&count.to_string()))
+        .collect();
+    let audit = stage.audit();
+    audit.comes_to(8, "desk", KIND, "admitted", "sent to");
+    until("the requests", || (requests(&pdp).len() == 8).then_some(()));
+    stage.approve(&all[3]);
+    audit.comes_to(9, "desk", KIND, "admitted", "sent to");
+    assert_eq!(stage.asked().last(), all.last());
+}
+
+#[test]
+fn a_request_that_ends_with_a_fault_is_cancelled() {
+    let pdp = Pdp::start(|received, base| match received.path.as_str() {
+        "/evaluate" => requestable(),
+        "/requests" => Said {
+            head: "retry-after: 1\r\n".to_owned(),
+            ..said(202, &task(base, "t1", "pending"))
+        },
+        path if path.ends_with("/cancel") => said(200, &task(base, "t1", "cancelled")),
+        _ => said(404, &json!({})),
+    });
+    let stage = Stage::new(&pdp);
+    let id = stage.held("one");
+    until("the end of the request", || {
+        pdp.received("/requests/t1/cancel").into_iter().next()
+    });
+    assert_eq!(stage.shown(&id)["state"], "pending");
 }
