@@ -10,5 +10,6 @@ mod errand;
 mod judge;
 mod keeper;
 pub(crate) mod kept;
+mod later;
 mod question;
 mod recorded;

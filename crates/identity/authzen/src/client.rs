@@ -68,6 +68,12 @@ impl AuthzenClient {
         self.service.evaluation_url.host_str().unwrap_or_default()
     }
 
+    /// Whether access can be requested at all.
+    #[must_use]
+    pub fn takes_requests(&self) -> bool {
+        self.service.request_url.is_some()
+    }
+
     /// Asks for a decision.
     ///
     /// # Errors

@@ -29,4 +29,11 @@ impl AuthzenFault {
             Self::Malformed(_) | Self::Elsewhere(_) => false,
         }
     }
+
+    /// Whether the service fails for every request alike: it gives no answer, or knows the gateway not.
+    /// An answer about one request alone says nothing of others.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        self.is_transient() || matches!(self, Self::Status(401 | 403))
+    }
 }

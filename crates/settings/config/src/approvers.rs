@@ -19,6 +19,8 @@ use crate::values::participant_id;
 const KEY: &str = "approver";
 /// The time for a whole request, unless it is configured.
 const WINDOW: Duration = Duration::from_secs(600);
+/// The least time for a whole request: an answer that takes long counts as none.
+const APPROVER_WINDOW_MIN: Duration = Duration::from_secs(10);
 /// The most time for a whole request.
 const APPROVER_WINDOW_MAX: Duration = Duration::from_secs(86_400);
 /// The most JSON pointers to arguments that are sent.
@@ -256,6 +258,10 @@ fn is_pointer(text: &str) -> bool {
 
 fn window(table: &Table<'_>) -> Duration {
     let window = table.duration("window").unwrap_or(WINDOW);
+    if window < APPROVER_WINDOW_MIN {
+        let message = format!("`{}` is less than 10 seconds", table.full("window"));
+        table.note_value("window", message, "one request alone may take as long");
+    }
     if window > APPROVER_WINDOW_MAX {
         let message = format!("`{}` is more than a day", table.full("window"));
         table.note_value("window", message, "a proposal ends with its `proposal_ttl`");

@@ -52,7 +52,7 @@ pub(crate) fn definition_digest(tool: &str) -> Option<Digest> {
     canonical_tool(tool).as_deref().map(sha256)
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> Digest {
+pub(crate) fn sha256(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
 

@@ -23,10 +23,18 @@ struct BreakerState {
 impl Breaker {
     /// Whether the service may be asked.
     pub(crate) fn is_closed(&self) -> bool {
-        let state = self.0.lock();
-        state
-            .paused_until
-            .is_none_or(|until| Instant::now() >= until)
+        self.paused_until().is_none()
+    }
+
+    /// The end of the pause in which the service is not asked, if there is one.
+    pub(crate) fn paused_until(&self) -> Option<Instant> {
+        let until = self.0.lock().paused_until;
+        until.filter(|until| *until > Instant::now())
+    }
+
+    /// Whether the service has failed, and has not answered since.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.0.lock().failures >= APPROVER_FAILURES_MAX
     }
 
     /// Notes an answer, or that there was none.
@@ -60,11 +68,11 @@ mod tests {
         }
         assert!(!breaker.is_closed());
         tokio::time::advance(APPROVER_PAUSE).await;
-        assert!(breaker.is_closed());
+        assert!(breaker.is_closed() && breaker.is_on_trial());
         // One more failure is enough now, and one answer.
         breaker.note(false);
         assert!(!breaker.is_closed());
         breaker.note(true);
-        assert!(breaker.is_closed());
+        assert!(breaker.is_closed() && !breaker.is_on_trial());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use authzen::AuthzenClient;
 use authzen::config::OutsideApprover;
@@ -10,6 +11,7 @@ use platform::{Mutex, Shares};
 use tokio::sync::oneshot;
 
 use super::breaker::Breaker;
+use super::kept::KeptRequest;
 
 /// Requests of one topic to its approver that are under way.
 const APPROVER_REQUESTS_MAX: usize = 64;
@@ -25,6 +27,21 @@ struct OutsideState {
     approver: Option<Arc<ApproverInForce>>,
     /// The undecided proposals that it was asked about.
     asked: BTreeMap<OperationId, AskedProposal>,
+    /// The requests of an earlier run of the gateway that none has gone on with, by proposal.
+    resumable: BTreeMap<String, KeptRequest>,
+    /// The undecided proposals about which it could not be asked yet, with their proposers.
+    skipped: BTreeMap<OperationId, Box<str>>,
+}
+
+/// A change of the approver in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ApproverChange {
+    /// There was none in this run of the gateway.
+    First,
+    /// It is as it was, and goes on.
+    Same,
+    /// All requests of the one before end.
+    Replaced,
 }
 
 /// A proposal that the approver was asked about. It is not asked about the same content again.
@@ -42,6 +59,8 @@ pub(crate) struct ApproverInForce {
     pub(crate) client: AuthzenClient,
     pub(crate) breaker: Breaker,
     pub(crate) requests: Arc<Shares>,
+    /// Whether a task waits for the end of the breaker's pause.
+    pub(super) waits: AtomicBool,
 }
 
 impl ApproverInForce {
@@ -50,6 +69,7 @@ impl ApproverInForce {
             client: AuthzenClient::new(config.service.clone()),
             breaker: Breaker::default(),
             requests: Shares::new(APPROVER_REQUESTS_MAX, PROPOSER_APPROVER_REQUESTS_MAX),
+            waits: AtomicBool::new(false),
             config,
         }
     }
@@ -57,16 +77,32 @@ impl ApproverInForce {
 
 impl OutsideDesk {
     /// Puts an approver in force, or none. One that is as it was goes on; else all requests end.
-    pub(crate) fn put_in_force(&self, config: Option<&OutsideApprover>) {
+    pub(super) fn put_in_force(&self, config: Option<&OutsideApprover>) -> ApproverChange {
         let mut state = self.0.lock();
         let now = state.approver.as_ref().map(|approver| &approver.config);
-        if now == config {
-            return;
-        }
+        let change = match now {
+            None => ApproverChange::First,
+            Some(now) if Some(now) == config => return ApproverChange::Same,
+            Some(_) => ApproverChange::Replaced,
+        };
         *state = OutsideState {
             approver: config.map(|config| Arc::new(ApproverInForce::new(config.clone()))),
-            asked: BTreeMap::new(),
+            ..OutsideState::default()
         };
+        change
+    }
+
+    /// Takes requests of an earlier run of the gateway, to go on with.
+    pub(super) fn offer(&self, requests: Vec<KeptRequest>) {
+        let by_proposal = requests.into_iter();
+        let by_proposal = by_proposal.map(|request| (request.proposal.clone(), request));
+        self.0.lock().resumable = by_proposal.collect();
+    }
+
+    /// The request of an earlier run of the gateway for a proposal, which it gives once.
+    pub(super) fn resume(&self, proposal: OperationId) -> Option<KeptRequest> {
+        let mut state = self.0.lock();
+        state.resumable.remove(&proposal.to_string())
     }
 
     /// The approver in force.
@@ -115,9 +151,36 @@ impl OutsideDesk {
         Some(over)
     }
 
+    /// Notes that this approver could not be asked about a proposal yet.
+    pub(super) fn skip(&self, approver: &Arc<ApproverInForce>, proposal: OperationId, by: &str) {
+        let mut state = self.0.lock();
+        let now = state.approver.as_ref();
+        if now.is_some_and(|now| Arc::ptr_eq(now, approver)) {
+            state.skipped.insert(proposal, by.into());
+        }
+    }
+
+    /// The proposals about which this approver could not be asked yet, the oldest first.
+    pub(super) fn skipped(&self, approver: &Arc<ApproverInForce>) -> Vec<(OperationId, Box<str>)> {
+        let state = self.0.lock();
+        let now = state.approver.as_ref();
+        if !now.is_some_and(|now| Arc::ptr_eq(now, approver)) {
+            return Vec::new();
+        }
+        let skipped = state.skipped.iter();
+        skipped.map(|(id, by)| (*id, by.clone())).collect()
+    }
+
+    /// Whether a proposal was skipped until now: it is judged again.
+    pub(super) fn take_skipped(&self, proposal: OperationId) -> bool {
+        self.0.lock().skipped.remove(&proposal).is_some()
+    }
+
     /// Ends what is asked about a proposal.
     pub(crate) fn forget(&self, proposal: OperationId) {
-        self.0.lock().asked.remove(&proposal);
+        let mut state = self.0.lock();
+        state.asked.remove(&proposal);
+        state.skipped.remove(&proposal);
     }
 }
 

@@ -17,9 +17,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use topic::{EXTENSION_MS, PROPOSAL_EXTENSIONS_MAX};
 
 use super::desk::ApproverInForce;
-use super::keeper::RequestKeeper;
+use super::keeper::{RequestKeeper, cancel_at};
 use super::kept::{KeptAccessTask, KeptRequest};
+use super::later;
 use super::recorded::recorded_words;
+use crate::by_rule::tool_facts::sha256;
 use crate::dispatch::Dispatch;
 use crate::proposals::decide::{Choice, Decider};
 use crate::proposals::kept::OpenedProposal;
@@ -49,6 +51,12 @@ pub(super) struct Errand {
     keeper: RequestKeeper,
     /// The request that an earlier run of the gateway has made.
     resumed: Option<KeptRequest>,
+    /// One that it has made about something else: no one needs it any more.
+    stale: Option<KeptRequest>,
+    /// Whether the service has answered anything.
+    is_heard: bool,
+    /// The key of its last request.
+    key: Option<String>,
     /// The service's task under way.
     task: Option<KeptAccessTask>,
 }
@@ -109,16 +117,34 @@ impl Errand {
             needs_several: opened.needs_several(),
             keeper: RequestKeeper::of(dispatch, proposal),
             resumed: None,
+            stale: None,
+            is_heard: false,
+            key: None,
             task: None,
         }
     }
 
-    /// The errand, which goes on with a request of an earlier run if it is about the same.
-    pub(super) fn resuming(mut self) -> Self {
+    /// The errand, which goes on with a request of an earlier run if it is the same one: of this
+    /// content to this service, with the same body.
+    pub(super) fn resuming(mut self, kept: Option<KeptRequest>) -> Self {
         let url = self.approver.config.service.evaluation_url.as_str();
-        let kept = self.keeper.kept();
-        self.resumed = kept.filter(|kept| kept.digest == self.digest && kept.evaluation_url == url);
+        let is_same = kept.as_ref().is_some_and(|kept| {
+            kept.digest == self.digest
+                && kept.evaluation_url == url
+                && self.approver.client.takes_requests()
+                && kept.body == self.body_digest(&kept.denial)
+        });
+        if is_same {
+            self.resumed = kept;
+        } else {
+            self.stale = kept;
+        }
         self
+    }
+
+    /// Digest of what is sent to request access after a denial.
+    fn body_digest(&self, denial: &RequestableDenial) -> String {
+        sha256(&self.question.access_request(denial)).to_string()
     }
 
     /// Asks, and decides by the answer. `over` ends when nothing is left to decide.
@@ -132,23 +158,34 @@ impl Errand {
             _ = stopping.wait_for(|stopping| *stopping) => return,
             answered = timeout_at(until, self.ask()) => Some(answered),
         };
-        if matches!(answered, None | Some(Err(_))) {
-            self.cancel().await;
-        }
         match answered {
             None => {}
-            Some(Err(_)) => self.said(Word::Failed, "no decision within its time"),
+            Some(Err(_)) => {
+                if !self.is_heard {
+                    self.approver.breaker.note(false);
+                }
+                self.said(Word::Failed, "no decision within its time");
+            }
             Some(Ok(Ok(word))) => {
                 self.approver.breaker.note(true);
                 self.decide(word).await;
             }
             Some(Ok(Err(fault))) => {
-                self.approver.breaker.note(false);
+                self.approver.breaker.note(!fault.is_outage());
                 self.said(Word::Failed, &fault.to_string());
             }
         }
+        // Unless it has ended, no one needs it any more.
+        self.cancel().await;
         // After the decision: one that is lost in a crash is asked for by the same request.
-        self.keeper.forget(&self.digest);
+        if let Some(key) = &self.key {
+            self.keeper.forget(key);
+        }
+        if let Some(stale) = self.stale.take() {
+            self.keeper.forget(&stale.key);
+            let cancel = stale.task.and_then(|task| task.cancel);
+            cancel_at(&self.approver, &stale.proposal, cancel).await;
+        }
     }
 
     async fn ask(&mut self) -> Result<OutsideWord, AuthzenFault> {
@@ -169,8 +206,8 @@ impl Errand {
             if used.is_some_and(|one| one.until_ms <= unix_ms()) {
                 return Ok(OutsideWord::Nothing("its approval has expired"));
             }
-            let answer = self.approver.client.evaluate(&self.question, used).await?;
-            let denial = match answer {
+            let answer = self.approver.client.evaluate(&self.question, used).await;
+            let denial = match self.heard(answer)? {
                 AccessAnswer::Permitted(until) => return Ok(permitted(until, approval)),
                 AccessAnswer::Denied(denial) => denial,
             };
@@ -185,12 +222,32 @@ impl Errand {
                     sleep(after.unwrap_or_else(|| jittered(wait))).await;
                     wait = (wait * 2).min(POLL_MAX);
                 }
+                NextStep::Request(_) if !self.approver.client.takes_requests() => {
+                    return Ok(OutsideWord::Nothing(
+                        "it offers a request, and none is configured",
+                    ));
+                }
                 NextStep::Request(_) if submissions >= APPROVER_SUBMISSIONS_MAX => {
                     return Ok(OutsideWord::Nothing("it wants more requests than are made"));
                 }
                 NextStep::Request(denial) => request = Some(self.wanted(denial, submissions + 1)),
             }
         }
+    }
+
+    /// Notes that the service answers, if it does. One that has failed is asked about more at once.
+    fn heard<T>(&mut self, answer: Result<T, AuthzenFault>) -> Result<T, AuthzenFault> {
+        if answer.as_ref().is_err_and(AuthzenFault::is_outage) {
+            return answer;
+        }
+        self.is_heard = true;
+        if self.approver.breaker.is_on_trial() {
+            self.approver.breaker.note(true);
+            if let Some(dispatch) = self.dispatch.upgrade() {
+                later::look(&dispatch, &self.approver);
+            }
+        }
+        answer
     }
 
     /// A request that is to be made.
@@ -202,6 +259,7 @@ impl Errand {
             evaluation_url: self.approver.config.service.evaluation_url.to_string(),
             submissions,
             key: format!("{:032x}", u128::from_le_bytes(random())),
+            body: self.body_digest(&denial),
             denial,
             task: None,
         }
@@ -212,14 +270,16 @@ impl Errand {
     async fn request(&mut self, request: KeptRequest) -> Result<RequestEnd, AuthzenFault> {
         let approver = Arc::clone(&self.approver);
         let mut looked = None;
+        self.key = Some(request.key.clone());
         self.task.clone_from(&request.task);
         if request.task.is_none() {
             if !self.keeper.keep(&request).await {
                 return Ok(RequestEnd::Nothing("its request could not be written down"));
             }
             let KeptRequest { denial, key, .. } = &request;
-            let polled = approver.client.request(&self.question, denial, key).await?;
-            self.begin(&polled.task);
+            let polled = approver.client.request(&self.question, denial, key).await;
+            let polled = self.heard(polled)?;
+            self.begin(key, &polled.task);
             looked = Some(polled);
         }
         let mut wait = POLL_MIN;
@@ -235,7 +295,8 @@ impl Errand {
             let Some(task) = &self.task else {
                 return Ok(RequestEnd::Nothing("its request has no address"));
             };
-            match approver.client.status(&task.status_endpoint).await {
+            let polled = approver.client.status(&task.status_endpoint).await;
+            match self.heard(polled) {
                 Ok(polled) => {
                     failed = 0;
                     looked = Some(polled);
@@ -252,13 +313,13 @@ impl Errand {
     }
 
     /// Notes the task of a request that is not decided at once.
-    fn begin(&mut self, task: &AccessTask) {
+    fn begin(&mut self, key: &str, task: &AccessTask) {
         if let (RequestStatus::Pending, Some(endpoint)) = (&task.status, &task.status_endpoint) {
             let task = KeptAccessTask {
                 status_endpoint: endpoint.clone(),
                 cancel: task.cancel.clone(),
             };
-            self.keeper.begin(&task);
+            self.keeper.begin(key, &task);
             self.task = Some(task);
         }
     }
@@ -281,11 +342,7 @@ impl Errand {
     /// Cancels a request that no one needs any more.
     async fn cancel(&mut self) {
         let cancel = self.task.take().and_then(|task| task.cancel);
-        if let Some(endpoint) = cancel
-            && let Err(fault) = self.approver.client.cancel(&endpoint).await
-        {
-            tracing::debug!(proposal = %self.proposal, %fault, "not cancelled at the approver");
-        }
+        cancel_at(&self.approver, &self.proposal.to_string(), cancel).await;
     }
 
     /// Decides as the approver's participant, if its word is one of the decisions that are taken.

@@ -6,9 +6,10 @@ use authzen::config::OutsideApprover;
 use model::{NamePattern, OperationId, ParticipantId};
 use topic::public_name;
 
-use super::desk::{ApproverInForce, OutsideDesk};
+use super::desk::{ApproverChange, ApproverInForce, OutsideDesk};
 use super::errand::Errand;
 use super::keeper;
+use super::later;
 use super::question::question;
 use crate::by_rule::tool_facts::upstream_of;
 use crate::dispatch::Dispatch;
@@ -21,8 +22,12 @@ use crate::record::Record;
 impl Dispatch {
     /// Puts the topic's approver outside in force, or none, and has it asked about what waits.
     pub fn put_approver_in_force(self: &Arc<Self>, approver: Option<&OutsideApprover>) {
-        self.outside.put_in_force(approver);
-        keeper::prune(self);
+        match self.outside.put_in_force(approver) {
+            ApproverChange::First => self.outside.offer(keeper::resumable(self)),
+            ApproverChange::Same => {}
+            // Whoever made them cancels them: the new one asks anew.
+            ApproverChange::Replaced => keeper::forget_all(self),
+        }
         judges::all(self);
     }
 }
@@ -79,7 +84,10 @@ fn may_ask(
     };
     dispatch.with(|topic| {
         let granted = topic.granted_to(by, Some(&standing), None);
-        !topic.is_braked(by) && topic.could_decide(proposal, by, &granted)
+        !topic.is_braked(by)
+            && topic.could_decide(proposal, by, &granted)
+            // One of several approvals.
+            && !topic.has_approved(proposal, by)
     })
 }
 
@@ -100,8 +108,8 @@ fn is_listed(dispatch: &Dispatch, tools: &[NamePattern], opened: &OpenedProposal
     tools.iter().any(|pattern| pattern.matches(&name))
 }
 
-/// Asks the approver about a proposal, unless it was asked about this content, its service fails, its
-/// places are taken, or the question cannot be recorded: then people decide.
+/// Asks the approver about a proposal, unless it was asked about this content, or the question cannot
+/// be recorded: then people decide. While its service fails or its places are taken it is asked later.
 fn ask(
     dispatch: &Arc<Dispatch>,
     desk: &OutsideDesk,
@@ -110,15 +118,19 @@ fn ask(
     content: &Proposed,
 ) {
     let opened = &content.opened;
-    if desk.was_asked(proposal, &opened.digest) || !approver.breaker.is_closed() {
+    if desk.was_asked(proposal, &opened.digest) {
         return;
     }
     let arguments = &approver.config.arguments;
     let Some(question) = question(dispatch.name().as_str(), opened, arguments) else {
         return;
     };
+    let later = |why| later::skip(dispatch, &approver, (proposal, &opened.by), why);
+    if !approver.breaker.is_closed() {
+        return later("its service fails");
+    }
     let Ok(place) = approver.requests.of(&opened.by).take(1) else {
-        return;
+        return later("its places are taken");
     };
     let Ok(permit) = dispatch.audit.reserve_of(&approver.config.acts_as) else {
         return;
@@ -127,9 +139,15 @@ fn ask(
         return;
     };
     Record(dispatch).approver_asked(permit, &approver, proposal, opened);
-    let errand = Errand::new(dispatch, approver, question, (proposal, opened)).resuming();
+    let kept = desk.resume(proposal);
+    let looking = (Arc::downgrade(dispatch), Arc::clone(&approver));
+    let errand = Errand::new(dispatch, approver, question, (proposal, opened)).resuming(kept);
     dispatch.spawn(async move {
         errand.run(over).await;
         drop(place);
+        let (dispatch, approver) = looking;
+        if let Some(dispatch) = dispatch.upgrade() {
+            later::look(&dispatch, &approver);
+        }
     });
 }

@@ -6,6 +6,7 @@ use model::OperationId;
 use store::{Ledger, StoreError, not_written};
 use tokio::sync::oneshot;
 
+use super::desk::ApproverInForce;
 use super::kept::{ApproverRecord, KeptAccessTask, KeptRequest, KeptRequests};
 use crate::dispatch::Dispatch;
 
@@ -24,12 +25,6 @@ impl RequestKeeper {
             proposal: proposal.to_string(),
             ledger: ledgers.map(|ledgers| ledgers.approvers.clone()),
         }
-    }
-
-    /// The request that the journal has.
-    pub(super) fn kept(&self) -> Option<KeptRequest> {
-        let ledger = self.ledger.as_ref()?;
-        ledger.state(|kept| kept.of_proposal(&self.proposal).cloned())
     }
 
     /// Writes a request down, and waits until it is on disk. Returns whether it is.
@@ -53,22 +48,21 @@ impl RequestKeeper {
         }
     }
 
-    /// Writes down the service's task for the request.
-    pub(super) fn begin(&self, task: &KeptAccessTask) {
+    /// Writes down the service's task for the request with this key.
+    pub(super) fn begin(&self, key: &str, task: &KeptAccessTask) {
         self.note(ApproverRecord::Task {
             proposal: self.proposal.clone(),
+            key: key.to_owned(),
             task: task.clone(),
         });
     }
 
-    /// Writes down that there is nothing to go on with, unless the request is about another content by
-    /// now.
-    pub(super) fn forget(&self, digest: &str) {
-        if self.kept().is_some_and(|kept| kept.digest == digest) {
-            self.note(ApproverRecord::Over {
-                proposal: self.proposal.clone(),
-            });
-        }
+    /// Writes down that the request with this key is over.
+    pub(super) fn forget(&self, key: &str) {
+        self.note(ApproverRecord::Over {
+            proposal: self.proposal.clone(),
+            key: key.to_owned(),
+        });
     }
 
     /// Writes a record for which nothing waits: without it a request is made once more under its key,
@@ -80,23 +74,61 @@ impl RequestKeeper {
     }
 }
 
-/// Forgets the requests of a topic for proposals about which nothing is left to decide.
-pub(super) fn prune(dispatch: &Arc<Dispatch>) {
+/// The requests of a topic that the journal has.
+fn of_topic(dispatch: &Dispatch) -> Vec<KeptRequest> {
+    let topic = dispatch.name().as_str();
+    let ledgers = dispatch.ledgers.as_ref();
+    ledgers.map_or_else(Vec::new, |ledgers| {
+        let approvers = &ledgers.approvers;
+        approvers.state(|kept| kept.of_topic(topic).cloned().collect())
+    })
+}
+
+/// The requests of an earlier run of the gateway for proposals that wait, to go on with. The others
+/// are over, and cancelled as far as the approver of now can.
+pub(super) fn resumable(dispatch: &Arc<Dispatch>) -> Vec<KeptRequest> {
+    let approver = dispatch.outside.approver();
+    let waits = |request: &KeptRequest| {
+        let id: Option<OperationId> = request.proposal.parse().ok();
+        approver.is_some()
+            && id.is_some_and(|id| dispatch.with(|topic| topic.is_undecided(id, |_| true)))
+    };
+    let (waiting, over): (Vec<_>, Vec<_>) = of_topic(dispatch).into_iter().partition(waits);
+    forget(dispatch, &over);
+    if let Some(approver) = approver
+        && !over.is_empty()
+    {
+        dispatch.spawn(async move {
+            for request in over {
+                let cancel = request.task.and_then(|task| task.cancel);
+                cancel_at(&approver, &request.proposal, cancel).await;
+            }
+        });
+    }
+    waiting
+}
+
+/// Forgets the requests of a topic: who made them cancels them.
+pub(super) fn forget_all(dispatch: &Dispatch) {
+    forget(dispatch, &of_topic(dispatch));
+}
+
+fn forget(dispatch: &Dispatch, requests: &[KeptRequest]) {
     let Some(ledgers) = &dispatch.ledgers else {
         return;
     };
-    let topic = dispatch.name().as_str();
-    let kept: Vec<String> = ledgers.approvers.state(|kept| {
-        let all = kept.of_topic(topic);
-        all.map(|request| request.proposal.clone()).collect()
-    });
-    let is_active = dispatch.outside.approver().is_some();
-    for proposal in kept {
-        let id: Option<OperationId> = proposal.parse().ok();
-        let waits = id.is_some_and(|id| dispatch.with(|topic| topic.is_undecided(id, |_| true)));
-        if !(waits && is_active) {
-            note(&ledgers.approvers, ApproverRecord::Over { proposal });
-        }
+    for KeptRequest { proposal, key, .. } in requests {
+        let (proposal, key) = (proposal.clone(), key.clone());
+        note(&ledgers.approvers, ApproverRecord::Over { proposal, key });
+    }
+}
+
+/// Cancels a request that no one needs any more, if it has an address for that.
+pub(super) async fn cancel_at(approver: &ApproverInForce, proposal: &str, address: Option<String>) {
+    if let Some(address) = address
+        && let Err(fault) = approver.client.cancel(&address).await
+    {
+        tracing::debug!(proposal, %fault, "not cancelled at the approver");
     }
 }
 

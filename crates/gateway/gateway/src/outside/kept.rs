@@ -16,13 +16,17 @@ pub(crate) enum ApproverRecord {
     Task {
         /// Id of the proposal.
         proposal: String,
+        /// The request's key.
+        key: String,
         /// The task.
         task: KeptAccessTask,
     },
-    /// The approver decides nothing more about a proposal.
+    /// A request is over.
     Over {
         /// Id of the proposal.
         proposal: String,
+        /// The request's key: one that came in its place goes on.
+        key: String,
     },
 }
 
@@ -41,6 +45,8 @@ pub(crate) struct KeptRequest {
     pub(crate) submissions: usize,
     /// The key under which the request is one, however often it is sent.
     pub(crate) key: String,
+    /// Digest of what is sent: under one key it is always the same.
+    pub(crate) body: String,
     /// The denial that it is about.
     pub(crate) denial: RequestableDenial,
     /// The service's task for it.
@@ -66,11 +72,6 @@ pub(crate) struct KeptRequests {
 }
 
 impl KeptRequests {
-    /// The request for a proposal.
-    pub(crate) fn of_proposal(&self, proposal: &str) -> Option<&KeptRequest> {
-        self.requests.get(proposal)
-    }
-
     /// Those of one topic.
     pub(crate) fn of_topic(&self, topic: &str) -> impl Iterator<Item = &KeptRequest> {
         let all = self.requests.values();
@@ -88,13 +89,21 @@ impl Fold for KeptRequests {
                 let kept = KeptRequest::clone(request);
                 self.requests.insert(request.proposal.clone(), kept);
             }
-            ApproverRecord::Task { proposal, task } => {
-                if let Some(request) = self.requests.get_mut(proposal) {
+            ApproverRecord::Task {
+                proposal,
+                key,
+                task,
+            } => {
+                let request = self.requests.get_mut(proposal);
+                if let Some(request) = request.filter(|request| request.key == *key) {
                     request.task = Some(task.clone());
                 }
             }
-            ApproverRecord::Over { proposal } => {
-                self.requests.remove(proposal);
+            ApproverRecord::Over { proposal, key } => {
+                let request = self.requests.get(proposal);
+                if request.is_some_and(|request| request.key == *key) {
+                    self.requests.remove(proposal);
+                }
             }
         }
     }
@@ -114,10 +123,10 @@ mod tests {
     use super::*;
 
     const LINES: [&str; 4] = [
-        r#"{"record":"requested","proposal":"1a","topic":"main","digest":"ab","evaluation_url":"https://pdp.example/e","submissions":1,"key":"k1","denial":{"expires_at":"2999-01-01T00:00:00Z","binding_token":"b"}}"#,
-        r#"{"record":"requested","proposal":"1b","topic":"other","digest":"ab","evaluation_url":"https://pdp.example/e","submissions":2,"key":"k2","denial":{"endpoint":"https://pdp.example/r","expires_at":"2999-01-01T00:00:00Z","evaluation_id":"e","evaluated_at":"t","reason":"r","template":"m"}}"#,
-        r#"{"record":"task","proposal":"1a","task":{"status_endpoint":"https://pdp.example/r/1","cancel":"https://pdp.example/r/1/cancel"}}"#,
-        r#"{"record":"over","proposal":"1b"}"#,
+        r#"{"record":"requested","proposal":"1a","topic":"main","digest":"ab","evaluation_url":"https://pdp.example/e","submissions":1,"key":"k1","body":"b1","denial":{"expires_at":"2999-01-01T00:00:00Z","binding_token":"b"}}"#,
+        r#"{"record":"requested","proposal":"1b","topic":"other","digest":"ab","evaluation_url":"https://pdp.example/e","submissions":2,"key":"k2","body":"b2","denial":{"endpoint":"https://pdp.example/r","expires_at":"2999-01-01T00:00:00Z","evaluation_id":"e","evaluated_at":"t","reason":"r","template":"m"}}"#,
+        r#"{"record":"task","proposal":"1a","key":"k1","task":{"status_endpoint":"https://pdp.example/r/1","cancel":"https://pdp.example/r/1/cancel"}}"#,
+        r#"{"record":"over","proposal":"1b","key":"k2"}"#,
     ];
 
     fn folded(records: &[ApproverRecord]) -> KeptRequests {
@@ -136,10 +145,24 @@ mod tests {
         let written = all.records(0);
         assert_eq!((written.len(), all.live()), (2, 2));
         assert_eq!(folded(&written), all);
-        let task = |kept: &KeptRequests| Some(kept.of_proposal("1a")?.task.clone()?.cancel);
+        let task = |kept: &KeptRequests| Some(kept.requests.get("1a")?.task.clone()?.cancel);
         assert!(task(&all).flatten().is_some());
         let left = folded(&records);
         assert_eq!(left.of_topic("other").count(), 0);
         assert_eq!(left.of_topic("main").count(), 1);
+    }
+
+    #[test]
+    fn what_is_written_of_a_request_leaves_the_one_in_its_place_alone() {
+        let of_key = |line: &str| {
+            let line = line.replace("k1", "k0").replace("k2", "k0");
+            serde_json::from_str::<ApproverRecord>(&line).unwrap()
+        };
+        let records = LINES.map(|line| serde_json::from_str::<ApproverRecord>(line).unwrap());
+        let before = folded(&records[..2]);
+        let mut after = before.clone();
+        after.apply(&of_key(LINES[2]));
+        after.apply(&of_key(LINES[3]));
+        assert_eq!(after, before);
     }
 }

@@ -4,7 +4,7 @@ use authzen::AccessQuestion;
 use authzen::config::SentArguments;
 use json::{Members, Span, elements, members, object};
 use model::MethodFacts;
-use wire::digest::call_params;
+use wire::digest::CallParts;
 
 use crate::by_rule::tool_facts::{definition_digest, is_harmless_tool};
 use crate::proposals::kept::OpenedProposal;
@@ -13,6 +13,8 @@ use crate::proposals::kept::OpenedProposal;
 pub(super) const APPROVER_QUESTION_BYTES_MAX: usize = 16 * 1024;
 
 /// The question about a proposed call. `None` about anything else, and about what is too long.
+/// A call with more members than its name and arguments is none: the service would decide about what
+/// it does not see.
 /// Nothing of the session, the room or the reviewers is in it, no argument that is not to be sent, and
 /// nothing that changes: an approval covers the same question alone.
 pub(super) fn question(
@@ -26,7 +28,12 @@ pub(super) fn question(
     if !MethodFacts::of(&opened.method).calls_tool() {
         return None;
     }
-    let arguments = sent_arguments(opened.params.as_deref(), sent)?;
+    let params = opened.params.as_deref().unwrap_or("{}");
+    let parts = CallParts::of(&opened.method, params.as_bytes()).ok()?;
+    if !parts.beside.is_empty() {
+        return None;
+    }
+    let arguments = sent_arguments(&parts.arguments, sent);
     let definition = opened.tool.as_deref();
     let digest = definition.and_then(definition_digest);
     let digest = digest.map(|digest| digest.to_string());
@@ -50,7 +57,7 @@ pub(super) fn question(
         }),
         context: object(|context| {
             context.text("call", &opened.digest);
-            if let Some(arguments) = &arguments.raw {
+            if let Some(arguments) = &arguments {
                 context.raw("arguments", arguments);
             }
         }),
@@ -59,17 +66,10 @@ pub(super) fn question(
     is_short.then_some(question)
 }
 
-/// Arguments that are sent.
-struct Sent {
-    raw: Option<Vec<u8>>,
-}
-
 /// The arguments that are sent: all of them as an object, or those that are listed, each under its
-/// pointer. `None` if they cannot be read.
-fn sent_arguments(params: Option<&str>, sent: &SentArguments) -> Option<Sent> {
-    let canonical = call_params(params.unwrap_or("{}").as_bytes()).ok()?;
-    let arguments = json::at(&canonical, &["arguments"]).unwrap_or(b"{}");
-    let raw = match sent {
+/// pointer. `None` if none is to be sent.
+fn sent_arguments(arguments: &[u8], sent: &SentArguments) -> Option<Vec<u8>> {
+    match sent {
         SentArguments::All => Some(arguments.to_vec()),
         SentArguments::Listed(pointers) if pointers.is_empty() => None,
         SentArguments::Listed(pointers) => Some(object(|all| {
@@ -79,8 +79,7 @@ fn sent_arguments(params: Option<&str>, sent: &SentArguments) -> Option<Sent> {
                 }
             }
         })),
-    };
-    Some(Sent { raw })
+    }
 }
 
 /// The value at a JSON pointer (RFC 6901).
@@ -109,16 +108,15 @@ mod tests {
     use super::*;
     use crate::fixture::opened;
 
-    fn sent(params: &str, pointers: &[&str]) -> String {
+    fn sent(arguments: &str, pointers: &[&str]) -> String {
         let listed = pointers.iter().map(|one| (*one).to_owned()).collect();
-        let sent = sent_arguments(Some(params), &SentArguments::Listed(listed)).unwrap();
-        sent.raw
-            .map_or_else(String::new, |raw| String::from_utf8(raw).unwrap())
+        let sent = sent_arguments(arguments.as_bytes(), &SentArguments::Listed(listed));
+        sent.map_or_else(String::new, |raw| String::from_utf8(raw).unwrap())
     }
 
     #[test]
     fn only_listed_arguments_are_sent() {
-        let params = r#"{"name":"pay","arguments":{"a":{"b":[1,{"c~/":1e2}],"d":"hush"},"é":"x"}}"#;
+        let arguments = r#"{"a":{"b":[1,{"c~/":1e2}],"d":"hush"},"é":"x"}"#;
         for (pointers, expect) in [
             (&[][..], ""),
             (
@@ -131,10 +129,10 @@ mod tests {
                 r#"{"/a/b/0":1,"/a/b/1/c~0~1":1e2}"#,
             ),
         ] {
-            assert_eq!(sent(params, pointers), expect, "{pointers:?}");
+            assert_eq!(sent(arguments, pointers), expect, "{pointers:?}");
         }
-        let all = sent_arguments(Some(r#"{"name":"x"}"#), &SentArguments::All).unwrap();
-        assert_eq!(all.raw.as_deref(), Some(&b"{}"[..]));
+        let all = sent_arguments(b"{}", &SentArguments::All);
+        assert_eq!(all.as_deref(), Some(&b"{}"[..]));
     }
 
     #[test]
@@ -150,6 +148,11 @@ mod tests {
         assert!(question("main", &other, &all).is_none());
         let mut other = plain.clone();
         other.params = Some("{".to_owned());
+        assert!(question("main", &other, &all).is_none());
+        // What is beside the arguments would not be shown.
+        let mut other = plain.clone();
+        let beside = r#"{"name":"pay","arguments":{"a":1},"_meta":{"mode":"live"}}"#;
+        other.params = Some(beside.to_owned());
         assert!(question("main", &other, &all).is_none());
         let mut long = plain;
         let text = "x".repeat(APPROVER_QUESTION_BYTES_MAX);

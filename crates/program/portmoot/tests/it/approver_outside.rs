@@ -4,7 +4,9 @@ mod failures;
 mod pdp;
 mod races;
 
+use platform::unix_ms;
 use serde_json::{Value, json};
+use wire::time::rfc3339;
 
 use crate::audit_log::AuditLog;
 use crate::home::Home;
@@ -15,6 +17,8 @@ use pdp::{Pdp, Received, Said, decision, requestable, said, task};
 
 const SERVICE_TOKEN: &str = "token-of-the-gateway-at-the-service";
 const KIND: &str = "portmoot/approver";
+/// Two participants must approve a call of `echo`.
+const TWO_APPROVALS: &str = "destructive_approvals = 2\n[servers.tools.tool.echo]\napprovals = 2\n";
 /// All that the participant of the approver may do, unless a test says otherwise.
 const MAY_APPROVE_ECHO: &[&str] = &["mcp/approve:tools/call:tools_echo"];
 
@@ -42,6 +46,12 @@ impl Stage {
     }
 
     fn at(base: &str, desk: &[&str], of_approver: &str, of_topic: &str) -> Stage {
+        let more = format!("request_url = \"{base}/requests\"\n{of_approver}");
+        Stage::only_evaluating(base, desk, &more, of_topic)
+    }
+
+    /// Without an address for access requests, unless `of_approver` has one.
+    fn only_evaluating(base: &str, desk: &[&str], of_approver: &str, of_topic: &str) -> Stage {
         let (home, config) = people(&[
             ("scout", &["mcp/proposal:*"]),
             ("ann", &["mcp/*", "portmoot/*"]),
@@ -50,8 +60,7 @@ impl Stage {
         let home = home.env("SERVICE_TOKEN", SERVICE_TOKEN);
         let more = format!(
             "[server.limits]\nhold = \"300ms\"\n[topics.main]\nbuiltin = [\"proposals\"]\n{of_topic}\
-             [topics.main.approver]\nevaluation_url = \"{base}/evaluate\"\n\
-             request_url = \"{base}/requests\"\nas = \"desk\"\ntoken_env = \"SERVICE_TOKEN\"\n\
+             [topics.main.approver]\nevaluation_url = \"{base}/evaluate\"\nas = \"desk\"\ntoken_env = \"SERVICE_TOKEN\"\n\
              tools = [\"tools_*\"]\n{of_approver}"
         );
         let config = config + &more + &fixture("tools", &[]);
@@ -148,6 +157,14 @@ impl Stage {
         });
         sent.map(|one| one["operation"].as_str().unwrap().to_owned())
             .collect()
+    }
+
+    /// Kills the gateway, and starts it again.
+    fn restart(&mut self) {
+        self.gateway.signal("KILL");
+        self.gateway.wait();
+        self.gateway = Gateway::start(&self.home, &self.config);
+        self.gateway.ready("tools");
     }
 
     fn audit(&self) -> AuditLog<'_> {
@@ -369,19 +386,68 @@ fn an_approver_outside_decides_only_what_is_taken_from_it() {
 #[test]
 fn an_approver_outside_counts_once_in_a_quorum() {
     let pdp = Pdp::start(|_, _| decision(true));
-    let stage = Stage::with(
-        &pdp,
-        MAY_APPROVE_ECHO,
-        "",
-        "destructive_approvals = 2\n[servers.tools.tool.echo]\napprovals = 2\n",
-    );
+    let mut stage = Stage::with(&pdp, MAY_APPROVE_ECHO, "", TWO_APPROVALS);
+    let approved_by_desk = |stage: &Stage, id: &str| {
+        until("its approval", || {
+            (stage.shown(id)["approved_by"] == json!(["desk"])).then_some(())
+        });
+    };
     let id = stage.held("two");
-    until("its approval", || {
-        (stage.shown(&id)["approved_by"] == json!(["desk"])).then_some(())
-    });
+    approved_by_desk(&stage, &id);
     assert_eq!(stage.shown(&id)["state"], "pending");
+    // After a restart it is asked about another one alone.
+    stage.restart();
+    let other = stage.held("other");
+    approved_by_desk(&stage, &other);
+    assert_eq!(pdp.received("/").len(), 2);
     stage.approve(&id);
     assert_eq!(stage.outcome(&id), "two");
+}
+
+#[test]
+fn an_approver_outside_is_asked_for_the_approval_that_a_rule_leaves_open() {
+    let pdp = Pdp::start(|received, _| decision(received.word() == "covered"));
+    let of_topic = format!("rules = \"rules.toml\"\n{TWO_APPROVALS}");
+    let more = "arguments = [\"/text\"]\ndecides = \"approve\"\n";
+    let mut stage = Stage::with(&pdp, MAY_APPROVE_ECHO, more, &of_topic);
+    stage.home.write("rules.toml", "");
+    stage.restart();
+    let id = stage.held("shows digests");
+    let url = stage.gateway.url();
+    let explain = [
+        "rules",
+        "explain",
+        &id,
+        "--url",
+        &url,
+        "--token",
+        &token("ann"),
+    ];
+    let shown = stage.home.run(&explain).expect(0);
+    let (digests, _) = shown.stdout.split_once("\n\n").unwrap();
+    let expires = rfc3339(unix_ms() / 1_000 * 1_000 + 86_400_000).replace(".000Z", "Z");
+    let rule = format!(
+        "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"approve\"\n\
+         kind = \"mcp/request:tools/call:echo\"\nto = \"tools\"\nproposers = [\"scout\"]\n{digests}\n\
+         expires = \"{expires}\"\nuses = 9\n[rule.when]\n\"/text\" = {{ equals = \"covered\" }}\n"
+    );
+    stage.home.write("rules.toml", &rule);
+    stage.restart();
+    let Decided { outcome, shown } = stage.decided("covered");
+    assert_eq!(outcome, "covered");
+    assert_eq!(shown["approved_by"], json!(["ann", "desk"]));
+}
+
+#[test]
+fn a_call_with_more_than_its_arguments_is_not_shown_to_the_approver_outside() {
+    let pdp = Pdp::start(|_, _| decision(true));
+    let stage = Stage::new(&pdp);
+    let scout = stage.client("scout");
+    let params = json!({ "name": "tools_echo", "arguments": { "text": "more" }, "_meta": { "mode": "live" } });
+    let reply = scout.post(&scout.request("tools/call", params));
+    let id = proposal_of(&reply.json()["result"]);
+    assert_eq!(stage.decided("yes").outcome, "yes");
+    assert_eq!(stage.shown(&id)["state"], "pending");
     assert_eq!(pdp.received("/").len(), 1);
 }
 

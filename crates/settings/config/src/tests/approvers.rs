@@ -63,6 +63,10 @@ fn problems_of_an_approver_have_messages() {
             "`topics.main.approver.arguments`: `/a~2` is no JSON pointer [config_value]",
         ),
         (
+            "window = '9s'",
+            "`topics.main.approver.window` is less than 10 seconds [config_value]",
+        ),
+        (
             "window = '2d'",
             "`topics.main.approver.window` is more than a day [config_value]",
         ),

@@ -1,6 +1,7 @@
 //! Decisions that come while the approver outside is asked.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::pdp::{Pdp, Received, Said, decision, requestable, said, task};
 use super::{KIND, MAY_APPROVE_ECHO, Stage, proposal_of};
-use crate::support::{Gateway, until};
+use crate::support::until;
 use crate::ws::token;
 
 /// A service at which every request waits.
@@ -80,12 +81,13 @@ fn an_answer_that_comes_after_a_lost_right_decides_nothing() {
     assert_eq!(stage.shown(&id)["state"], "pending");
 }
 
-/// Kills the gateway, and starts it again.
-fn restart(stage: &mut Stage) {
-    stage.gateway.signal("KILL");
-    stage.gateway.wait();
-    stage.gateway = Gateway::start(&stage.home, &stage.config);
-    stage.gateway.ready("tools");
+/// Waits until the journal has this text.
+fn on_disk(stage: &Stage, text: &str) {
+    until(text, || {
+        let journal = stage.home.path().join("data/journal.jsonl");
+        let written = std::fs::read_to_string(journal).unwrap_or_default();
+        written.contains(text).then_some(())
+    });
 }
 
 /// The requests for access that a service has received.
@@ -116,13 +118,9 @@ fn an_access_request_goes_on_with_its_task_after_a_crash() {
     let mut stage = Stage::new(&pdp);
     let id = stage.held("later");
     // Its task is written down right after the answer, and nothing waits for that.
-    until("the task on disk", || {
-        let journal = stage.home.path().join("data/journal.jsonl");
-        let text = std::fs::read_to_string(journal).unwrap_or_default();
-        text.contains("/requests/t1").then_some(())
-    });
+    on_disk(&stage, "/requests/t1");
     is_approved.store(true, Ordering::SeqCst);
-    restart(&mut stage);
+    stage.restart();
     assert_eq!(stage.outcome(&id), "later");
     assert_eq!(stage.shown(&id)["decided_by"], "desk");
     assert_eq!(requests(&pdp).len(), 1);
@@ -143,7 +141,7 @@ fn an_access_request_without_an_answer_is_sent_again_under_its_key_after_a_crash
     let mut stage = Stage::new(&pdp);
     let id = stage.held("later");
     until("the request", || requests(&pdp).pop());
-    restart(&mut stage);
+    stage.restart();
     let again = until("the request again", || requests(&pdp).into_iter().nth(1));
     let [first, ..] = &*requests(&pdp) else {
         panic!("there was one");
@@ -210,4 +208,125 @@ fn what_is_amended_is_asked_about_anew_and_the_answer_before_is_void() {
     let asked = pdp.received("/");
     let asked: Vec<String> = asked.iter().map(Received::word).collect();
     assert_eq!(asked, ["first", "second", "third"]);
+}
+
+/// A service that gives each request a task of its own, and approves the second one when it is told.
+fn with_a_second_task(is_approved: &Arc<AtomicBool>) -> Pdp {
+    let approved = Arc::clone(is_approved);
+    let tasks = AtomicUsize::new(0);
+    Pdp::start(move |received, base| match received.path.as_str() {
+        "/evaluate" if received.text.contains("approved_until") => decision(true),
+        "/evaluate" => requestable(),
+        "/requests" => {
+            let count = tasks.fetch_add(1, Ordering::SeqCst) + 1;
+            Said {
+                head: "retry-after: 60\r\n".to_owned(),
+                ..said(202, &task(base, &format!("t{count}"), "pending"))
+            }
+        }
+        "/requests/t2" if approved.load(Ordering::SeqCst) => {
+            let approval = json!({ "id": "a", "approved_until": "2999-01-01T00:00:00Z" });
+            let mut done = task(base, "t2", "approved");
+            done["result"] = json!({ "mode": "reevaluate", "approval": approval });
+            said(200, &done)
+        }
+        path => {
+            let id = path.split('/').nth(2).unwrap_or_default();
+            let status = if path.ends_with("/cancel") {
+                "cancelled"
+            } else {
+                "pending"
+            };
+            said(200, &task(base, id, status))
+        }
+    })
+}
+
+#[test]
+fn a_changed_approver_asks_anew_under_a_new_key_and_cancels_only_what_was_before() {
+    let is_approved = Arc::new(AtomicBool::new(false));
+    let pdp = with_a_second_task(&is_approved);
+    let mut stage = Stage::new(&pdp);
+    let id = stage.held("later");
+    on_disk(&stage, "/requests/t1");
+    stage.config = stage
+        .config
+        .replace("as = \"desk\"\n", "as = \"desk\"\nwindow = \"9m\"\n");
+    stage.home.write("portmoot.toml", &stage.config);
+    stage.gateway.signal("HUP");
+    until("the end of the first", || {
+        pdp.received("/requests/t1/cancel").into_iter().next()
+    });
+    on_disk(&stage, "/requests/t2");
+    let [first, second] = requests(&pdp).try_into().unwrap();
+    assert_ne!(
+        first.header("idempotency-key"),
+        second.header("idempotency-key")
+    );
+    // The second is as it was: a crash changes nothing.
+    is_approved.store(true, Ordering::SeqCst);
+    stage.restart();
+    assert_eq!(stage.outcome(&id), "later");
+    assert_eq!(stage.shown(&id)["decided_by"], "desk");
+    assert_eq!(requests(&pdp).len(), 2);
+    assert_eq!(pdp.received("/requests/t2/cancel").len(), 0);
+}
+
+#[test]
+fn a_request_that_would_have_another_body_after_a_restart_is_made_anew_and_the_one_before_cancelled()
+ {
+    let is_approved = Arc::new(AtomicBool::new(true));
+    let pdp = with_a_second_task(&is_approved);
+    let mut stage = Stage::new(&pdp);
+    let id = stage.held("later");
+    on_disk(&stage, "/requests/t1");
+    let all = "arguments = [\"*\"]\n";
+    stage.config = stage.config.replace("arguments = [\"/text\"]\n", all);
+    stage.home.write("portmoot.toml", &stage.config);
+    stage.restart();
+    on_disk(&stage, "/requests/t2");
+    // It is looked at soon after a start.
+    stage.restart();
+    assert_eq!(stage.outcome(&id), "later");
+    let all = requests(&pdp);
+    let keys: BTreeSet<&str> = all
+        .iter()
+        .map(|one| one.header("idempotency-key"))
+        .collect();
+    let bodies: BTreeSet<&str> = all.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!((keys.len(), bodies.len()), (2, 2));
+}
+
+#[test]
+fn a_proposal_for_which_there_was_no_place_is_asked_about_when_there_is() {
+    let pdp = waiting();
+    let stage = Stage::new(&pdp);
+    let all: Vec<String> = (1..=9)
+        .map(|count| stage.held(&count.to_string()))
+        .collect();
+    let audit = stage.audit();
+    audit.comes_to(8, "desk", KIND, "admitted", "sent to");
+    until("the requests", || (requests(&pdp).len() == 8).then_some(()));
+    stage.approve(&all[3]);
+    audit.comes_to(9, "desk", KIND, "admitted", "sent to");
+    assert_eq!(stage.asked().last(), all.last());
+}
+
+#[test]
+fn a_request_that_ends_with_a_fault_is_cancelled() {
+    let pdp = Pdp::start(|received, base| match received.path.as_str() {
+        "/evaluate" => requestable(),
+        "/requests" => Said {
+            head: "retry-after: 1\r\n".to_owned(),
+            ..said(202, &task(base, "t1", "pending"))
+        },
+        path if path.ends_with("/cancel") => said(200, &task(base, "t1", "cancelled")),
+        _ => said(404, &json!({})),
+    });
+    let stage = Stage::new(&pdp);
+    let id = stage.held("one");
+    until("the end of the request", || {
+        pdp.received("/requests/t1/cancel").into_iter().next()
+    });
+    assert_eq!(stage.shown(&id)["state"], "pending");
 }
