@@ -842,6 +842,7 @@ fn a_suggested_rule_is_decided_when_all_of_it_was_shown_with_a_second_key() {
             done,
         });
         assert_eq!(stage.last(), "= done");
+        stage.now_ms += SETTLE_MS;
     }
     assert!(stage.state.suggestions.as_ref().unwrap().is_empty());
     assert!(stage.press(&["a"]).is_empty());
