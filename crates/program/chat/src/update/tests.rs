@@ -12,6 +12,8 @@ use crate::typing::EARLIER_LINES_MAX;
 use crate::update::REFRESH_MS;
 use crate::update::topic::ANNOUNCED_MAX;
 
+mod late;
+
 const NONE: &[&str] = &[];
 
 fn harmless(id: &str) -> ProposalDetails {
