@@ -187,9 +187,11 @@ impl Performer {
                 seconds,
                 when,
             } => self.spawn(async move {
+                let found = api::like(&*api, &proposal, seconds, &when).await;
                 vec![ChatEvent::Like {
-                    id: proposal.id.clone(),
-                    found: api::like(&*api, &proposal, seconds, &when).await,
+                    id: proposal.id,
+                    digest: proposal.digest,
+                    found,
                 }]
             }),
             Action::FindSuggestions => {
@@ -224,7 +226,8 @@ impl Performer {
             Action::FindCapability { proposal, seconds } => self.spawn(async move {
                 let found = api::capability_for(&*api, &proposal).await;
                 vec![ChatEvent::Capability {
-                    id: proposal.id.clone(),
+                    id: proposal.id,
+                    digest: proposal.digest,
                     seconds,
                     found,
                 }]

@@ -49,6 +49,8 @@ pub enum ChatEvent {
     Capability {
         /// The proposal.
         id: String,
+        /// The digest of the request that the person had read.
+        digest: String,
         /// For how long it is to be granted.
         seconds: u64,
         /// The capability.
@@ -58,6 +60,8 @@ pub enum ChatEvent {
     Like {
         /// The proposal.
         id: String,
+        /// The digest of the request that the person had read.
+        digest: String,
         /// The rule, or why there is none.
         found: Result<LikeRule, ApiRefusal>,
     },

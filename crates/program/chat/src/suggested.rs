@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::card::{self, CardLine, CardPart};
+use crate::inbox::SETTLE_MS;
 use crate::offers::{NONE, items, not_offered, offer, text};
 use crate::rows::TerminalRow;
 
@@ -12,6 +13,15 @@ struct Suggestion {
     /// The digest of its text, which a decision names.
     digest: String,
     lines: Vec<CardLine>,
+}
+
+/// A decision about a suggested rule that waits for a second key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RuleQuestion {
+    /// The digest of the rule's text: a yes is about no other rule.
+    pub(crate) digest: String,
+    /// Whether the rule is put in force.
+    pub(crate) accept: bool,
 }
 
 /// The rules that are suggested, and the one that is open.
@@ -25,8 +35,12 @@ pub struct Suggestions {
     pub(crate) scroll: usize,
     /// Rows of the open one that were shown, from its beginning.
     pub(crate) seen_rows: usize,
-    /// The decision that waits for a second key: whether the rule is put in force.
-    pub(crate) asked: Option<bool>,
+    /// The decision that waits for a second key.
+    pub(crate) asked: Option<RuleQuestion>,
+    /// The digest of the rule whose decision is on its way to the gateway.
+    pub(crate) deciding: Option<String>,
+    /// Until when no key is taken, in Unix milliseconds.
+    pub(crate) settled_ms: u64,
 }
 
 impl Suggestions {
@@ -43,6 +57,8 @@ impl Suggestions {
             scroll: 0,
             seen_rows: 0,
             asked: None,
+            deciding: None,
+            settled_ms: 0,
         }
     }
 
@@ -84,14 +100,22 @@ impl Suggestions {
         }
     }
 
-    /// Takes one out that is decided.
-    pub(crate) fn remove(&mut self, digest: &str) {
+    /// Takes one out that is decided. Another one may open in its place: no question and no key
+    /// that was meant for the former one is about it.
+    pub(crate) fn remove(&mut self, digest: &str, now_ms: u64) {
+        let open = self.digest().map(str::to_owned);
         self.found.retain(|one| one.digest != digest);
         if self.found.is_empty() && self.others.is_empty() {
             self.others = lines(NONE);
         }
-        self.at = self.at.min(self.found.len().saturating_sub(1));
+        let kept = self
+            .found
+            .iter()
+            .position(|one| Some(&one.digest) == open.as_ref());
+        self.at = kept.unwrap_or_else(|| self.at.min(self.found.len().saturating_sub(1)));
         (self.scroll, self.seen_rows) = (0, 0);
+        self.asked = None;
+        self.settled_ms = now_ms + SETTLE_MS;
     }
 
     /// Notes that rows of the open one are on the screen, `height` from the scroll on.

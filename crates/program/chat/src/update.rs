@@ -33,12 +33,17 @@ pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Actio
         ChatEvent::Tick => topic::tick(state),
         ChatEvent::Line(line) => command::typed(state, &line),
         ChatEvent::Inbox(found) => topic::inbox(state, found),
-        ChatEvent::Capability { id, seconds, found } => {
-            decide::capability(state, &id, seconds, found);
+        ChatEvent::Capability {
+            id,
+            digest,
+            seconds,
+            found,
+        } => {
+            decide::capability(state, &id, &digest, seconds, found);
             Vec::new()
         }
-        ChatEvent::Like { id, found } => {
-            decide::like(state, &id, found);
+        ChatEvent::Like { id, digest, found } => {
+            decide::like(state, &id, &digest, found);
             Vec::new()
         }
         ChatEvent::Suggestions(found) => {

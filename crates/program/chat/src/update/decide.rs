@@ -22,14 +22,50 @@ fn to_decide(state: &mut ChatState, id: &str) -> Option<InboxItem> {
         );
         return None;
     }
+    (is_reread(state, &item) && is_settled(state)).then_some(item)
+}
+
+/// Whether the person has had time to look at a proposal since it changed.
+fn is_reread(state: &mut ChatState, item: &InboxItem) -> bool {
     if item.is_to_reread(state.now_ms) {
         state.tell(format!(
             "#{} has just changed: look at it again, then decide.",
             item.number
         ));
+        return false;
+    }
+    true
+}
+
+/// The proposal that a look-up was for, if the person still looks at the request that was looked up.
+/// The answer may come late: it asks nothing about another version, and takes no key that is meant
+/// for something else.
+fn looked_up(state: &mut ChatState, id: &str, digest: &str) -> Option<InboxItem> {
+    let number = state.inbox.number_of(id);
+    let found = state.inbox.get(id);
+    if found.is_none_or(|item| item.proposal.digest != digest) {
+        state.tell(format!(
+            "Nothing was decided: #{number} is not the request any more that you had read."
+        ));
         return None;
     }
-    is_settled(state).then_some(item)
+    if !is_looked_at(state, id) {
+        state.tell(format!(
+            "Nothing was decided about #{number}: you do something else now."
+        ));
+        return None;
+    }
+    let item = to_decide(state, id)?;
+    is_read(state).then_some(item)
+}
+
+/// Whether no other question is open and, on the screen, the keys go to the card of a proposal.
+fn is_looked_at(state: &ChatState, id: &str) -> bool {
+    let open = state.inbox.selected();
+    let is_open = open.is_some_and(|item| item.proposal.id == id)
+        && state.focus == Focus::Inbox
+        && state.suggestions.is_none();
+    state.prompt.is_none() && (is_open || state.mode != ScreenMode::Screen)
 }
 
 /// Whether the open card is still the one that the person meant.
@@ -267,7 +303,12 @@ pub(super) fn like_for(state: &mut ChatState, id: &str, seconds: u64, when: &str
 }
 
 /// The rule for the like of a call is made: asks whether to approve the call and add the rule.
-pub(super) fn like(state: &mut ChatState, id: &str, found: Result<LikeRule, ApiRefusal>) {
+pub(super) fn like(
+    state: &mut ChatState,
+    id: &str,
+    digest: &str,
+    found: Result<LikeRule, ApiRefusal>,
+) {
     let rule = match found {
         Ok(rule) => rule,
         Err(refused) => {
@@ -278,7 +319,7 @@ pub(super) fn like(state: &mut ChatState, id: &str, found: Result<LikeRule, ApiR
             ));
         }
     };
-    let Some(item) = to_decide(state, id) else {
+    let Some(item) = looked_up(state, id, digest) else {
         return;
     };
     let until = state.zone.minute(state.now_ms + rule.seconds * 1_000);
@@ -346,6 +387,7 @@ pub(super) fn time_of(key: char) -> Option<u64> {
 pub(super) fn capability(
     state: &mut ChatState,
     id: &str,
+    digest: &str,
     seconds: u64,
     found: Result<String, ApiRefusal>,
 ) {
@@ -358,7 +400,7 @@ pub(super) fn capability(
             ));
         }
     };
-    let Some(item) = to_decide(state, id) else {
+    let Some(item) = looked_up(state, id, digest) else {
         return;
     };
     let proposal = &item.proposal;
@@ -438,7 +480,7 @@ pub(super) fn ask_note(state: &mut ChatState, id: &str) {
 
 /// Asks for the reason of a rejection or withdrawal.
 pub(super) fn ask_reason(state: &mut ChatState, id: &str, withdraw: bool) {
-    let Some(item) = state.inbox.get(id) else {
+    let Some(item) = state.inbox.get(id).cloned() else {
         return;
     };
     let own = state.is_own(&item.proposal);
@@ -450,7 +492,7 @@ pub(super) fn ask_reason(state: &mut ChatState, id: &str, withdraw: bool) {
         };
         return state.tell(text);
     }
-    if is_settled(state) {
+    if is_reread(state, &item) && is_settled(state) {
         state.prompt = Some(Prompt::Reason {
             id: id.to_owned(),
             withdraw,

@@ -202,7 +202,7 @@ fn in_inbox(state: &mut ChatState, deed: Deed) -> Vec<Action> {
         (Deed::Back, _) => state.focus = Focus::Talk,
         (Deed::Next, _) => state.inbox.step(1),
         (Deed::Previous, _) => state.inbox.step(-1),
-        (Deed::PageDown, _) => state.inbox.scroll += page,
+        (Deed::PageDown, _) => state.inbox.scroll = state.inbox.scroll.saturating_add(page),
         (Deed::PageUp, _) => state.inbox.scroll = state.inbox.scroll.saturating_sub(page),
         (Deed::Top, _) => state.inbox.scroll = 0,
         (Deed::Bottom, _) => state.inbox.scroll = usize::MAX,

@@ -6,7 +6,7 @@ use crate::api::ApiRefusal;
 use crate::entry::{ChatEntry, Tone};
 use crate::keys::Deed;
 use crate::state::{Action, ChatState, Focus};
-use crate::suggested::Suggestions;
+use crate::suggested::{RuleQuestion, Suggestions};
 
 /// Asks for the suggested rules.
 pub(super) fn find(state: &mut ChatState) -> Vec<Action> {
@@ -35,11 +35,15 @@ pub(super) fn deed(state: &mut ChatState, deed: Deed, page: usize) -> Vec<Action
     let Some(shown) = &mut state.suggestions else {
         return Vec::new();
     };
+    if state.now_ms < shown.settled_ms && deed != Deed::Back {
+        state.tell("Another rule has just opened: look at it, then press the key again.");
+        return Vec::new();
+    }
     match deed {
         Deed::Back => state.suggestions = None,
         Deed::Next => shown.step(1),
         Deed::Previous => shown.step(-1),
-        Deed::PageDown => shown.scroll += page,
+        Deed::PageDown => shown.scroll = shown.scroll.saturating_add(page),
         Deed::PageUp => shown.scroll = shown.scroll.saturating_sub(page),
         Deed::PutInForce => ask(state, true),
         Deed::Refuse => ask(state, false),
@@ -70,15 +74,18 @@ fn ask(state: &mut ChatState, accept: bool) {
     let Some(shown) = &mut state.suggestions else {
         return;
     };
-    if shown.is_empty() {
+    let Some(digest) = shown.digest().map(str::to_owned) else {
         return state.tell("No rule is suggested.");
+    };
+    if shown.deciding.is_some() {
+        return state.tell("A decision about a rule is on its way: wait for what becomes of it.");
     }
     let left = shown
         .rows(columns.into())
         .len()
         .saturating_sub(shown.seen_rows);
     if left == 0 {
-        shown.asked = Some(accept);
+        shown.asked = Some(RuleQuestion { digest, accept });
     } else {
         state.tell(format!(
             "{left} rows of the rule were not shown yet: Space reads on."
@@ -91,23 +98,25 @@ pub(super) fn answered(state: &mut ChatState, is_yes: bool) -> Vec<Action> {
     let Some(shown) = &mut state.suggestions else {
         return Vec::new();
     };
-    let accept = shown.asked.take().filter(|_| is_yes);
-    let (Some(accept), Some(digest)) = (accept, shown.digest()) else {
+    let Some(RuleQuestion { digest, accept }) = shown.asked.take().filter(|_| is_yes) else {
         return Vec::new();
     };
-    let digest = digest.to_owned();
+    shown.deciding = Some(digest.clone());
     vec![Action::DecideSuggestion { digest, accept }]
 }
 
 /// A suggested rule was decided about, or was not.
 pub(super) fn done(state: &mut ChatState, digest: &str, done: Result<String, String>) {
-    let (tone, text) = match done {
-        Ok(text) => {
-            if let Some(shown) = &mut state.suggestions {
-                shown.remove(digest);
-            }
-            (Tone::Outcome, text)
+    if let Some(shown) = &mut state.suggestions {
+        if shown.deciding.as_deref() == Some(digest) {
+            shown.deciding = None;
         }
+        if done.is_ok() {
+            shown.remove(digest, state.now_ms);
+        }
+    }
+    let (tone, text) = match done {
+        Ok(text) => (Tone::Outcome, text),
         Err(why) => (Tone::Trouble, why),
     };
     state.push(ChatEntry::new(tone, text.clone()));

@@ -12,6 +12,8 @@ use crate::typing::EARLIER_LINES_MAX;
 use crate::update::REFRESH_MS;
 use crate::update::topic::ANNOUNCED_MAX;
 
+mod late;
+
 const NONE: &[&str] = &[];
 
 fn harmless(id: &str) -> ProposalDetails {
@@ -294,6 +296,7 @@ fn the_like_of_a_call_is_approved_after_a_question_that_says_all_of_the_rule() {
         let sentence = "scout may call echo of tools when text is hi";
         stage.take(ChatEvent::Like {
             id: "a".into(),
+            digest: "aa".into(),
             found: Ok(like_rule(sentence, seconds)),
         });
         let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else {
@@ -316,6 +319,7 @@ fn the_like_of_a_call_is_approved_after_a_question_that_says_all_of_the_rule() {
     };
     stage.take(ChatEvent::Like {
         id: "a".into(),
+        digest: "aa".into(),
         found: Err(refused),
     });
     assert_eq!(
@@ -331,6 +335,7 @@ fn conditions_take_the_place_of_values_before_the_rule_is_asked_about_again() {
     stage.press(&["h", "2"]);
     stage.take(ChatEvent::Like {
         id: "a".into(),
+        digest: "aa".into(),
         found: Ok(like_rule("exactly this", 3_600)),
     });
     assert_eq!(names(&stage.press(&["e"])), NONE);
@@ -353,6 +358,7 @@ fn all_calls_of_a_tool_are_allowed_after_a_question_that_names_the_capability() 
     let mut stage = at_inbox(&[harmless("a")]);
     stage.take(ChatEvent::Capability {
         id: "a".into(),
+        digest: "aa".into(),
         seconds: 900,
         found: Ok("mcp/request:tools/call:echo".to_owned()),
     });
@@ -371,6 +377,7 @@ fn all_calls_of_a_tool_are_allowed_after_a_question_that_names_the_capability() 
     assert!(stage.state.prompt.is_none());
     stage.take(ChatEvent::Capability {
         id: "a".into(),
+        digest: "aa".into(),
         seconds: 900,
         found: Ok("mcp/request:tools/call:echo".to_owned()),
     });
@@ -386,6 +393,7 @@ fn a_question_that_does_not_fit_is_not_confirmed() {
     stage.press(&["h", "1"]);
     stage.take(ChatEvent::Like {
         id: "a".into(),
+        digest: "aa".into(),
         found: Ok(like_rule(&"x".repeat(4_000), 900)),
     });
     assert_eq!(names(&stage.press(&["y"])), NONE);
@@ -842,6 +850,7 @@ fn a_suggested_rule_is_decided_when_all_of_it_was_shown_with_a_second_key() {
             done,
         });
         assert_eq!(stage.last(), "= done");
+        stage.now_ms += SETTLE_MS;
     }
     assert!(stage.state.suggestions.as_ref().unwrap().is_empty());
     assert!(stage.press(&["a"]).is_empty());

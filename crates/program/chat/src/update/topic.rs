@@ -83,7 +83,7 @@ pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> 
         && *now != ProposalState::Pending
     {
         state.inbox.close(to, proposal, state.now_ms);
-        drop_stale_prompt(state);
+        drop_stale_prompt(state, &[]);
     }
     actions
 }
@@ -260,7 +260,7 @@ pub(super) fn inbox(
                     arrived(state, item);
                 }
             }
-            drop_stale_prompt(state);
+            drop_stale_prompt(state, &come);
         }
         Err(refused) => {
             let why = visible::line(&refused.to_string());
@@ -321,8 +321,9 @@ fn arrived(state: &mut ChatState, item: &InboxItem) {
     state.push(ChatEntry::new(Tone::Proposal, text).of_topic());
 }
 
-/// Drops a question about a proposal that does not wait any more.
-fn drop_stale_prompt(state: &mut ChatState) {
+/// Drops a question about a proposal that does not wait any more, or that is another request since
+/// this look at the inbox.
+fn drop_stale_prompt(state: &mut ChatState, come: &[InboxItem]) {
     let id = match &state.prompt {
         Some(
             Prompt::Reason { id, .. }
@@ -334,13 +335,16 @@ fn drop_stale_prompt(state: &mut ChatState) {
         Some(Prompt::Sure { approval, .. }) => &approval.id,
         None => return,
     };
-    if state.inbox.get(id).is_none() {
-        let number = state.inbox.number_of(id);
-        state.prompt = None;
-        state.tell(format!(
-            "#{number} has been decided, withdrawn or has expired."
-        ));
-    }
+    let number = state.inbox.number_of(id);
+    let became = if state.inbox.get(id).is_none() {
+        "has been decided, withdrawn or has expired."
+    } else if come.iter().any(|item| item.proposal.id == *id) {
+        "is another request now: nothing was decided, look at it again."
+    } else {
+        return;
+    };
+    state.prompt = None;
+    state.tell(format!("#{number} {became}"));
 }
 
 /// A message of the person's own is on its way.

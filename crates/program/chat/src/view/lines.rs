@@ -115,9 +115,13 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
 
 /// What the keys do at suggested rules.
 fn suggested(state: &ChatState) -> &'static str {
-    match state.suggestions.as_ref().and_then(|shown| shown.asked) {
+    let Some(shown) = &state.suggestions else {
+        return "";
+    };
+    match shown.asked.as_ref().map(|asked| asked.accept) {
         Some(true) => "y puts the rule in force, any other key goes back",
         Some(false) => "y refuses the rule for good, any other key goes back",
+        None if state.now_ms < shown.settled_ms => "another rule has opened: look at it",
         None => "a put in force  r refuse  j k other ones  Space more  ? help  Esc back",
     }
 }
