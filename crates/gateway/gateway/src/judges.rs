@@ -39,13 +39,6 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     }
 }
 
-/// Has the approver outside judge a proposal that needs more approvals. Rules have had their say.
-pub(crate) fn after_approval(dispatch: &Arc<Dispatch>, proposal: OperationId) {
-    if dispatch.outside.is_active() {
-        dispatch.outside.judge(dispatch, proposal);
-    }
-}
-
 /// Has the judges judge all proposals that wait for a decision.
 pub(crate) fn all(dispatch: &Arc<Dispatch>) {
     some(dispatch, |_| true);

@@ -207,7 +207,7 @@ impl Errand {
                 return Ok(OutsideWord::Nothing("its approval has expired"));
             }
             let answer = self.approver.client.evaluate(&self.question, used).await;
-            let denial = match self.heard(answer)? {
+            let denial = match self.with_breaker(answer)? {
                 AccessAnswer::Permitted(until) => return Ok(permitted(until, approval)),
                 AccessAnswer::Denied(denial) => denial,
             };
@@ -236,7 +236,7 @@ impl Errand {
     }
 
     /// Notes that the service answers, if it does. One that has failed is asked about more at once.
-    fn heard<T>(&mut self, answer: Result<T, AuthzenFault>) -> Result<T, AuthzenFault> {
+    fn with_breaker<T>(&mut self, answer: Result<T, AuthzenFault>) -> Result<T, AuthzenFault> {
         if answer.as_ref().is_err_and(AuthzenFault::is_outage) {
             return answer;
         }
@@ -278,7 +278,7 @@ impl Errand {
             }
             let KeptRequest { denial, key, .. } = &request;
             let polled = approver.client.request(&self.question, denial, key).await;
-            let polled = self.heard(polled)?;
+            let polled = self.with_breaker(polled)?;
             self.begin(key, &polled.task);
             looked = Some(polled);
         }
@@ -296,7 +296,7 @@ impl Errand {
                 return Ok(RequestEnd::Nothing("its request has no address"));
             };
             let polled = approver.client.status(&task.status_endpoint).await;
-            match self.heard(polled) {
+            match self.with_breaker(polled) {
                 Ok(polled) => {
                     failed = 0;
                     looked = Some(polled);

@@ -101,8 +101,6 @@ pub(crate) fn counted(dispatch: &Arc<Dispatch>, counted: &CountedDecision<Live>)
         shadow_acts::decision(dispatch, &counted.proposal, &counted.by);
     }
     notify(dispatch, &counted.proposal);
-    // While the approval was written it could not be asked.
-    judges::after_approval(dispatch, counted.proposal.id);
 }
 
 /// Other participants look at a proposal than before.

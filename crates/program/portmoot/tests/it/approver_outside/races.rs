@@ -210,7 +210,7 @@ fn what_is_amended_is_asked_about_anew_and_the_answer_before_is_void() {
     assert_eq!(asked, ["first", "second", "third"]);
 }
 
-/// A service that gives each request a task of its own, and approves the second one when it is told.
+/// A service that gives each request a task of its own, and approves the second one when the test says so.
 fn with_a_second_task(is_approved: &Arc<AtomicBool>) -> Pdp {
     let approved = Arc::clone(is_approved);
     let tasks = AtomicUsize::new(0);
