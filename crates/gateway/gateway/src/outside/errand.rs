@@ -54,7 +54,7 @@ pub(super) struct Errand {
     /// One that it has made about something else: no one needs it any more.
     stale: Option<KeptRequest>,
     /// Whether the service has answered anything.
-    is_heard: bool,
+    has_answered: bool,
     /// The key of its last request.
     key: Option<String>,
     /// The service's task under way.
@@ -118,7 +118,7 @@ impl Errand {
             keeper: RequestKeeper::of(dispatch, proposal),
             resumed: None,
             stale: None,
-            is_heard: false,
+            has_answered: false,
             key: None,
             task: None,
         }
@@ -161,7 +161,7 @@ impl Errand {
         match answered {
             None => {}
             Some(Err(_)) => {
-                if !self.is_heard {
+                if !self.has_answered {
                     self.approver.breaker.note(false);
                 }
                 self.said(Word::Failed, "no decision within its time");
@@ -240,7 +240,7 @@ impl Errand {
         if answer.as_ref().is_err_and(AuthzenFault::is_outage) {
             return answer;
         }
-        self.is_heard = true;
+        self.has_answered = true;
         if self.approver.breaker.is_on_trial() {
             self.approver.breaker.note(true);
             if let Some(dispatch) = self.dispatch.upgrade() {
