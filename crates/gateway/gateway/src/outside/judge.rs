@@ -25,7 +25,7 @@ impl Dispatch {
         match self.outside.put_in_force(approver) {
             ApproverChange::First => self.outside.offer(keeper::resumable(self)),
             ApproverChange::Same => {}
-            // Whoever made them cancels them: the new one asks anew.
+            // The requests of before are cancelled as they end: the new one asks anew.
             ApproverChange::Replaced => keeper::forget_all(self),
         }
         judges::all(self);

@@ -50,6 +50,9 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
     );
     let listed = bank.portmoot(&["rules", "ls"], 0);
     assert!(listed.contains(", added by boss "), "{listed}");
+    let why = format!("rule {rule} of boss");
+    // A kill loses the entries of the last moment.
+    AuditLog(&bank.home).has("boss", "portmoot/rule-add", "admitted", &why);
     bank.restart("KILL");
     bank.is_paid(99);
     bank.asks(101);
@@ -62,10 +65,7 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
     let ended = bank.portmoot(&["rules", "end", &rule], 0);
     assert!(ended.contains("ended"), "{ended}");
     bank.gateway.signal("TERM");
-    let log = AuditLog(&bank.home);
-    let why = format!("rule {rule} of boss");
-    log.has("boss", "portmoot/rule-add", "admitted", &why);
-    log.has("boss", "portmoot/rule-end", "admitted", &why);
+    AuditLog(&bank.home).has("boss", "portmoot/rule-end", "admitted", &why);
 }
 
 /// A line up to its first time.
