@@ -319,7 +319,8 @@ impl Spent {
         self.rules.get(rule)?.last_use_ms
     }
 
-    /// The failures among the last [`OUTCOMES_KEPT`] uses of one version of a rule: its latest.
+    /// The failures among the last [`OUTCOMES_KEPT`](crate::OUTCOMES_KEPT) uses of one version of a
+    /// rule: its latest.
     #[must_use]
     pub fn failures(&self, rule: &RuleName) -> usize {
         let spent = self.rules.get(&rule.id);
