@@ -81,7 +81,7 @@ impl FromStr for ShadowEnd {
     }
 }
 
-/// What one version of a rule in shadow would have decided, by what became of it.
+/// The decisions that one version of a rule in shadow would have made, by what became of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShadowTally {
     /// The proposals that it looked at, those that wait among them.

@@ -302,8 +302,8 @@ impl Spent {
         looks.collect()
     }
 
-    /// What one version of a rule in shadow would have decided: nothing of one that has not looked at
-    /// anything yet, or is not the latest.
+    /// The tally of one version of a rule in shadow; empty of one that has not looked at anything yet,
+    /// or is not the latest.
     #[must_use]
     pub fn shadow_tally(&self, rule: &RuleName) -> ShadowTally {
         let spent = self.rules.get(&rule.id);

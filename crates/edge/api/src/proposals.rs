@@ -291,7 +291,7 @@ pub(crate) struct Proposal {
     rule: Option<String>,
     /// The author of the rule, on whose authority it decided.
     rule_author: Option<String>,
-    /// What rules in shadow, which decide nothing, would have decided: of those that the caller may see.
+    /// The decisions that rules in shadow would have made, of those that the caller may see.
     would: Vec<WouldDecide>,
     /// The params that ran, if the reviewer edited them.
     #[schema(value_type = Option<Object>)]

@@ -175,11 +175,11 @@ pub(crate) struct Rule {
     spot_checks: u32,
     /// The spot checks that were approved as they were proposed.
     spot_checks_agreed: u32,
-    /// What this version would have decided, of a rule in shadow, which decides nothing.
+    /// The decisions that this version would have made, of a rule in shadow, which makes none.
     shadow: Option<ShadowCounts>,
 }
 
-/// What a rule in shadow would have decided, by what became of it.
+/// The decisions that a rule in shadow would have made, by what became of the calls.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ShadowCounts {
     /// Proposals that it looked at: those of its tool, its server and its proposers.

@@ -1,6 +1,6 @@
 //! Deciders of proposals beside people: rules on their authors' authority, and an approver outside on
-//! that of its participant. Each decides through the
-//! topic, as its participant, or leaves the proposal to people.
+//! that of its participant. Each decides through the topic, as its participant, or leaves the proposal
+//! to people.
 
 use std::sync::Arc;
 
@@ -36,6 +36,14 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
         if judge.is_active() {
             judge.judge(dispatch, proposal);
         }
+    }
+}
+
+/// Has the approver outside judge a proposal that needs more approvals: it could not while the one
+/// before was written. Rules have judged what is proposed already.
+pub(crate) fn after_approval(dispatch: &Arc<Dispatch>, proposal: OperationId) {
+    if dispatch.outside.is_active() {
+        dispatch.outside.judge(dispatch, proposal);
     }
 }
 

@@ -234,7 +234,8 @@ pub fn approvals(proposal: &ProposalDetails) -> Option<String> {
     ))
 }
 
-/// How often its proposer replaced the arguments of a proposal; `None` if never.
+/// The number of times that its proposer replaced the arguments of a proposal, in words; `None` if
+/// it never did.
 #[must_use]
 pub fn amendments(proposal: &ProposalDetails) -> Option<String> {
     match proposal.amendments {

@@ -1,7 +1,7 @@
 //! Amendments: a proposer replaces the arguments of a proposal that is open to decisions.
 
 use model::{Digest, LinkId, ProposalState};
-use topic::{AMENDMENTS_MAX, Amended, Cause, Decision, Event, Limits, Restore};
+use topic::{AMENDMENTS_MAX, Amended, Cause, Decision, Event, Limits};
 
 use crate::{
     numbers::Effects,
@@ -25,15 +25,7 @@ fn proposed(approvals: usize, amendments: usize) -> Stage {
         amendments,
         ..terms(&id("bob"), &[id("one")], "p1")
     };
-    stage.step(Event::Restore(Restore {
-        proposal: op(1),
-        terms,
-        content: 1,
-        held: false,
-        public: None,
-        approved_by: Vec::new(),
-        end: None,
-    }));
+    stage.restore_with(1, terms);
     stage
 }
 
@@ -137,16 +129,7 @@ fn its_proposer_alone_amends_it_and_not_for_ever() {
         ..terms(&id("bob"), &[id("one")], "p2")
     };
     let opens = |stage: &mut Stage| {
-        let restore = Restore {
-            proposal: op(2),
-            terms: other.clone(),
-            content: 2,
-            held: false,
-            public: None,
-            approved_by: Vec::new(),
-            end: None,
-        };
-        stage.step(Event::Restore(restore));
+        stage.restore_with(2, other.clone());
         amends_one(stage, 2, "bob", 2)
     };
     assert_eq!(refused(&opens(&mut stage)), Cause::Limit);

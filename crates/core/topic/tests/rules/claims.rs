@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId};
 use topic::{
-    Brake, CLAIM_MS, CLAIMS_MAX, CLAIMS_PER_PARTICIPANT_MAX, Cause, Claiming, Event, Restore,
-    Verdict,
+    Brake, CLAIM_MS, CLAIMS_MAX, CLAIMS_PER_PARTICIPANT_MAX, Cause, Claiming, Event, Verdict,
 };
 
 use crate::{
@@ -25,15 +24,7 @@ fn proposed(count: u128) -> Stage {
             expires_ms: 100 * CLAIM_MS,
             ..terms(&id("bob"), &[id("one")], &format!("p{number}"))
         };
-        stage.step(Event::Restore(Restore {
-            proposal: op(number),
-            terms,
-            content: 1,
-            held: false,
-            public: None,
-            approved_by: Vec::new(),
-            end: None,
-        }));
+        stage.restore_with(number, terms);
     }
     stage
 }
@@ -193,15 +184,7 @@ fn all_guests_have_the_claims_of_one() {
     let full = Arc::new(Capabilities::full());
     let mut stage = Stage::configured(|config| config.guests = "anonymous-");
     let terms = terms(&id("bob"), &[id("one")], "p1");
-    stage.step(Event::Restore(Restore {
-        proposal: op(1),
-        terms,
-        content: 1,
-        held: false,
-        public: None,
-        approved_by: Vec::new(),
-        end: None,
-    }));
+    stage.restore_with(1, terms);
     for number in 0..CLAIMS_PER_PARTICIPANT_MAX {
         claims(&mut stage, 1, &format!("anonymous-{number}"), Some(&full)).unwrap();
     }

@@ -3,7 +3,6 @@
 use model::ProposalState;
 use topic::{
     Brake, Cause, Decision, EXPIRY_WARNING_MS, EXTENSION_MS, Event, PROPOSAL_EXTENSIONS_MAX,
-    Restore,
 };
 
 use crate::{
@@ -22,15 +21,7 @@ fn expiring_at(expires_ms: u64, extensions: usize) -> Stage {
         extensions,
         ..terms(&id("bob"), &[id("one")], "p1")
     };
-    stage.step(Event::Restore(Restore {
-        proposal: op(1),
-        terms,
-        content: 1,
-        held: false,
-        public: None,
-        approved_by: Vec::new(),
-        end: None,
-    }));
+    stage.restore_with(1, terms);
     stage
 }
 

@@ -10,7 +10,7 @@ use crate::{
     envelope::Envelope,
     proposals::{REJECT, WITHDRAW, stage},
     shown::{refused, shown},
-    stage::{ANN, APPROVE, SHOWN, Stage, caps, id, op, terms},
+    stage::{ANN, APPROVE, SHOWN, Stage, caps, id, op, pending, terms},
 };
 
 const DEE: model::LinkId = model::LinkId(41);
@@ -32,13 +32,8 @@ fn restore(stage: &mut Stage, approvals: usize, approved_by: Vec<CountedApproval
         ..terms(&id("bob"), &[id("one")], "p1")
     };
     stage.step(Event::Restore(Restore {
-        proposal: op(1),
-        terms,
-        content: 1,
-        held: false,
-        public: None,
         approved_by,
-        end: None,
+        ..pending(1, terms)
     }));
 }
 

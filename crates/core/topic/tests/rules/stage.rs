@@ -100,6 +100,19 @@ pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) ->
     }
 }
 
+/// A proposal that was pending before a restart, by an envelope.
+pub(crate) fn pending(proposal: u128, terms: Terms) -> Restore<'static, Numbers> {
+    Restore {
+        proposal: op(proposal),
+        terms,
+        content: proposal,
+        held: false,
+        public: None,
+        approved_by: Vec::new(),
+        end: None,
+    }
+}
+
 pub(crate) struct Stage {
     pub(crate) topic: Topic,
     /// The servers that are configured.
@@ -294,20 +307,16 @@ impl Stage {
 
     /// A proposal of bob's that was pending before a restart.
     pub(crate) fn restore(&mut self, proposal: u128, held: bool) -> Effects {
-        let by = &id("bob");
-        let to = &[id("one")];
-        let envelope = format!("p{proposal}");
-        let content = proposal;
-        let terms = terms(by, to, &envelope);
+        let terms = terms(&id("bob"), &[id("one")], &format!("p{proposal}"));
         self.step(Event::Restore(Restore {
-            proposal: op(proposal),
-            terms,
-            content,
             held,
-            public: None,
-            approved_by: Vec::new(),
-            end: None,
+            ..pending(proposal, terms)
         }))
+    }
+
+    /// Brings back a pending proposal with these terms, which no participant has approved.
+    pub(crate) fn restore_with(&mut self, proposal: u128, terms: Terms) -> Effects {
+        self.step(Event::Restore(pending(proposal, terms)))
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {

@@ -391,10 +391,13 @@ impl Errand {
         let Some(standing) = (dispatch.standing)(by) else {
             return self.said(Word::Failed, "its participant is gone");
         };
-        // A rejection names no digest of its own.
-        let is_as_asked = dispatch.with(|topic| {
-            topic.is_undecided(self.proposal, |now| now.opened.digest == self.digest)
-        });
+        // A rejection names no digest of its own. An approval does, and may wait for more time or
+        // another approval that is being written.
+        let names_digest = matches!(choice, Choice::Approve { .. });
+        let is_as_asked = names_digest
+            || dispatch.with(|topic| {
+                topic.is_undecided(self.proposal, |now| now.opened.digest == self.digest)
+            });
         if !is_as_asked || !dispatch.outside.is_in_force(&self.approver) {
             return self.said(Word::Failed, "it is not the proposal that was asked about");
         }

@@ -101,6 +101,7 @@ pub(crate) fn counted(dispatch: &Arc<Dispatch>, counted: &CountedDecision<Live>)
         shadow_acts::decision(dispatch, &counted.proposal, &counted.by);
     }
     notify(dispatch, &counted.proposal);
+    judges::after_approval(dispatch, counted.proposal.id);
 }
 
 /// Other participants look at a proposal than before.

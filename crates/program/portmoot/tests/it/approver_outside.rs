@@ -4,7 +4,9 @@ mod failures;
 mod pdp;
 mod races;
 
+use platform::unix_ms;
 use serde_json::{Value, json};
+use wire::time::rfc3339;
 
 use crate::audit_log::AuditLog;
 use crate::home::Home;
@@ -400,6 +402,43 @@ fn an_approver_outside_counts_once_in_a_quorum() {
     assert_eq!(pdp.received("/").len(), 2);
     stage.approve(&id);
     assert_eq!(stage.outcome(&id), "two");
+}
+
+#[test]
+fn an_approver_outside_is_asked_for_the_approval_that_a_rule_leaves_open() {
+    let pdp = Pdp::start(|received, _| decision(received.word() == "covered"));
+    let of_topic = format!("rules = \"rules.toml\"\n{TWO_APPROVALS}");
+    let more = "arguments = [\"/text\"]\ndecides = \"approve\"\n";
+    let mut stage = Stage::with(&pdp, MAY_APPROVE_ECHO, more, &of_topic);
+    stage.home.write("rules.toml", "");
+    stage.restart();
+    let id = stage.held("shows digests");
+    let url = stage.gateway.url();
+    let explain = [
+        "rules",
+        "explain",
+        &id,
+        "--url",
+        &url,
+        "--token",
+        &token("ann"),
+    ];
+    let shown = stage.home.run(&explain).expect(0);
+    let (digests, _) = shown.stdout.split_once("\n\n").unwrap();
+    let expires = rfc3339(unix_ms() / 1_000 * 1_000 + 86_400_000).replace(".000Z", "Z");
+    let rule = format!(
+        "[[rule]]\nid = \"r2\"\nauthor = \"ann\"\ndecision = \"approve\"\n\
+         kind = \"mcp/request:tools/call:echo\"\nto = \"tools\"\nproposers = [\"scout\"]\n{digests}\n\
+         expires = \"{expires}\"\nuses = 9\ndestructive = true\n[rule.when]\n\"/text\" = {{ equals = \"covered\" }}\n"
+    );
+    stage.home.write("rules.toml", &rule);
+    stage.restart();
+    let Decided { outcome, shown } = stage.decided("covered");
+    assert_eq!(outcome, "covered");
+    assert_eq!(
+        (&shown["approved_by"], &shown["decided_by"]),
+        (&json!(["ann"]), &json!("desk"))
+    );
 }
 
 #[test]

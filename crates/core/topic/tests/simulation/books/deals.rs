@@ -90,10 +90,10 @@ pub(crate) struct Deal {
     /// before the decision.
     pub(crate) approvals: usize,
     pub(crate) counted: Vec<Counted>,
-    /// How often its expiry was moved, and the last decision that did.
+    /// The number of times that its expiry was moved, and the last decision that did.
     pub(crate) extensions: usize,
     pub(crate) extended: Option<u64>,
-    /// How often its proposer replaced its content, and the last decision that did.
+    /// The number of times that its proposer replaced its content, and the last decision that did.
     pub(crate) amendments: usize,
     pub(crate) amended: Option<u64>,
     /// When it is to be warned that it expires.
