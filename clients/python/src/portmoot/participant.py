@@ -452,6 +452,23 @@ class Participant:
         """
         await self._gateway_tool("claim_proposal", {"id": proposal})
 
+    async def extend(self, proposal: str) -> None:
+        """Gives ten minutes more to decide about another participant's proposal, by its id or that of its envelope; ten times at most.
+
+        Raises:
+            ToolFailed: it is decided already, has had all of its time, or this participant may not decide.
+        """
+        await self._gateway_tool("extend_proposal", {"id": proposal})
+
+    async def amend(self, proposal: str, arguments: Mapping[str, Any]) -> None:
+        """Replaces the arguments of one's own proposal of a tool call, by its id or that of its envelope, until it is decided; 32 times
+        at most. Approvals of the former arguments are void.
+
+        Raises:
+            ToolFailed: it is decided already, was amended as often as it may be, or is another participant's.
+        """
+        await self._gateway_tool("amend_proposal", {"id": proposal, "arguments": dict(arguments)})
+
     async def _approve(self, id: str, digest: str, arguments: Mapping[str, Any] | None, note: str) -> str:
         decision: dict[str, Any] = {"id": id, "digest": digest, **({"note": note} if note else {})}
         if arguments is not None:

@@ -71,6 +71,10 @@ class Proposal:
                 raise Ended(self._ended.state, self._ended.reason)
             raise CallTimeout("no outcome in time; the proposal still waits")
 
+    async def amend(self, arguments: Mapping[str, Any]) -> None:
+        """Replaces its arguments: :meth:`Participant.amend`."""
+        await self._participant.amend(self.id, arguments)
+
     async def withdraw(self, reason: str = "") -> None:
         """Withdraws it, while it is pending.
 
@@ -189,6 +193,10 @@ class IncomingProposal:
         """Shows others that this participant looks at it: :meth:`Participant.claim`."""
         await self.participant.claim(self.id)
 
+    async def extend(self) -> None:
+        """Gives ten minutes more to decide: :meth:`Participant.extend`."""
+        await self.participant.extend(self.id)
+
     async def reject(self, reason: str = "") -> None:
         """Rejects it, so that its proposer does not wait for it.
 
@@ -273,6 +281,10 @@ class WaitingProposal:
         """Shows others that this participant looks at it: :meth:`Participant.claim`."""
         await self.participant.claim(self.id)
 
+    async def extend(self) -> None:
+        """Gives ten minutes more to decide: :meth:`Participant.extend`."""
+        await self.participant.extend(self.id)
+
     async def reject(self, reason: str = "") -> None:
         """Rejects it.
 
@@ -280,6 +292,10 @@ class WaitingProposal:
             ToolFailed: it is decided already, or this participant may not decide.
         """
         await self.participant.reject(self.id, reason)
+
+    async def amend(self, arguments: Mapping[str, Any]) -> None:
+        """Replaces its arguments: :meth:`Participant.amend`; only its proposer may."""
+        await self.participant.amend(self.id, arguments)
 
     async def withdraw(self, reason: str = "") -> None:
         """Withdraws it; only its proposer may.

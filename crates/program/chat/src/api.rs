@@ -306,6 +306,17 @@ pub(crate) async fn review(
     read(&api.post(path, Vec::new(), "{}".to_owned()).await?)
 }
 
+/// Replaces the arguments of the person's own proposal. Returns it as it is then.
+pub(crate) async fn amend(
+    api: &dyn Api,
+    id: &str,
+    arguments: &str,
+) -> Result<ProposalDetails, ApiRefusal> {
+    let body = format!("{{\"arguments\":{arguments}}}");
+    let path = segments(&["proposals", id, "amend"]);
+    read(&api.post(path, Vec::new(), body).await?)
+}
+
 /// Rejects or withdraws a proposal (`verb`), with a reason unless it is empty.
 pub(crate) async fn end(
     api: &dyn Api,

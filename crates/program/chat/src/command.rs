@@ -11,7 +11,7 @@ pub(crate) const HELP: &str = "\
 /show ID                      show one of them in full; ID may be its number, or the beginning of its id
 /approve ID [NOTE]            approve a proposal: it runs once, on your authority; the note is for its proposer
 /reject ID [REASON]           reject a proposal
-/edit ID [{arguments}]        approve a proposal with other arguments; without them, in your editor
+/edit ID [{arguments}]        approve a proposal with other arguments, or amend your own; without them, in your editor
 /allow ID 15m|1h|8h           approve a proposal, and allow its proposer all calls of the tool for a time
 /claim ID                     show others for five minutes that you look at a proposal
 /extend ID                    give ten minutes more to decide about a proposal

@@ -281,13 +281,13 @@ pub const KEYS: &[Binding] = &[
         KeyContext::Inbox,
         &["e"],
         Deed::Decide(Decide::Edit),
-        "edit the arguments here, then approve",
+        "edit the arguments here, then approve; of your own proposal: amend it",
     ),
     key(
         KeyContext::Inbox,
         &["E"],
         Deed::Decide(Decide::EditOutside),
-        "edit them in $VISUAL or $EDITOR, then approve",
+        "edit them in $VISUAL or $EDITOR, then the same",
     ),
     key(
         KeyContext::Inbox,

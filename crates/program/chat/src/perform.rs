@@ -141,6 +141,19 @@ impl Performer {
                 };
                 vec![ChatEvent::Decided(vec![entry])]
             }),
+            Action::Amend {
+                id,
+                number,
+                arguments,
+            } => self.spawn(async move {
+                let entry = match api::amend(&*api, &id, &arguments).await {
+                    Ok(_) => note(&format!(
+                        "* #{number} is amended: approvals of it before are void"
+                    )),
+                    Err(refused) => trouble(format!("! #{number} was not amended: {refused}")),
+                };
+                vec![ChatEvent::Decided(vec![entry])]
+            }),
             Action::End {
                 id,
                 number,

@@ -145,6 +145,15 @@ pub enum Action {
         /// Its number.
         number: usize,
     },
+    /// Replace the arguments of the person's own proposal.
+    Amend {
+        /// The proposal.
+        id: String,
+        /// Its number.
+        number: usize,
+        /// The arguments, as a JSON object.
+        arguments: String,
+    },
     /// Reject or withdraw a proposal.
     End {
         /// The proposal.

@@ -179,9 +179,38 @@ impl Participant {
     /// [`CallError::ToolFailed`] when it is decided already, or this participant may not decide; else
     /// as [`Participant::request`].
     pub async fn claim(&self, proposal: &str) -> Result<(), CallError> {
-        let Decided { state: _ } = self
-            .gateway_tool("claim_proposal", &json!({ "id": proposal }))
-            .await?;
+        let arguments = json!({ "id": proposal });
+        self.change_proposal("claim_proposal", &arguments).await
+    }
+
+    /// Gives ten minutes more to decide about another participant's proposal, by its id or that of
+    /// its envelope; ten times at most.
+    ///
+    /// # Errors
+    /// [`CallError::ToolFailed`] when it is decided already, has had all of its time, or this
+    /// participant may not decide; else as [`Participant::request`].
+    pub async fn extend(&self, proposal: &str) -> Result<(), CallError> {
+        let arguments = json!({ "id": proposal });
+        self.change_proposal("extend_proposal", &arguments).await
+    }
+
+    /// Replaces the arguments of one's own proposal of a tool call, by its id or that of its
+    /// envelope, until it is decided; 32 times at most. Approvals of the former arguments are void.
+    ///
+    /// # Errors
+    /// [`CallError::Invalid`] if the arguments cannot be read. [`CallError::ToolFailed`] when it is
+    /// decided already, was amended as often as it may be, or is another participant's; else as
+    /// [`Participant::request`].
+    pub async fn amend(&self, proposal: &str, arguments: &RawValue) -> Result<(), CallError> {
+        let arguments: Value = serde_json::from_str(arguments.get())
+            .map_err(|error| CallError::Invalid(error.to_string()))?;
+        let amendment = json!({ "id": proposal, "arguments": arguments });
+        self.change_proposal("amend_proposal", &amendment).await
+    }
+
+    /// Calls a tool of the gateway that changes a proposal and leaves it open.
+    async fn change_proposal(&self, tool: &str, arguments: &Value) -> Result<(), CallError> {
+        let Decided { state: _ } = self.gateway_tool(tool, arguments).await?;
         Ok(())
     }
 

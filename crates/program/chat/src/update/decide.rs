@@ -18,7 +18,7 @@ fn to_decide(state: &mut ChatState, id: &str) -> Option<InboxItem> {
     let item = state.inbox.get(id)?.clone();
     if state.is_own(&item.proposal) {
         state.tell(
-            "It is your own proposal: another participant decides, and you can withdraw it (w, /withdraw).",
+            "It is your own proposal: another participant decides. You can amend it (e, /edit) or withdraw it (w, /withdraw).",
         );
         return None;
     }
@@ -185,17 +185,25 @@ pub(super) fn go_on(state: &mut ChatState) -> Vec<Action> {
     }
 }
 
+/// A proposal whose arguments the person may replace now: one of their own, or one that they may
+/// decide about and have read.
+fn to_edit(state: &mut ChatState, id: &str) -> Option<InboxItem> {
+    let item = state.inbox.get(id)?.clone();
+    if state.is_own(&item.proposal) {
+        return is_settled(state).then_some(item);
+    }
+    let item = to_decide(state, id)?;
+    is_read(state).then_some(item)
+}
+
 /// Begins to edit the arguments of a proposal.
 pub(super) fn edit(state: &mut ChatState, id: &str, outside: bool) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else {
+    let Some(item) = to_edit(state, id) else {
         return Vec::new();
     };
     let Some(arguments) = arguments(state, &item) else {
         return Vec::new();
     };
-    if !is_read(state) {
-        return Vec::new();
-    }
     if outside {
         let lines: Vec<String> = visible::pretty(&arguments)
             .lines()
@@ -232,31 +240,57 @@ fn arguments(state: &mut ChatState, item: &InboxItem) -> Option<String> {
     Some(visible::escaped(&raw))
 }
 
-/// Other arguments are there: asks whether to approve with them.
+/// Other arguments are there: asks whether to approve with them, or amends the person's own proposal.
 pub(super) fn with_arguments(state: &mut ChatState, id: &str, text: &str) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else {
+    let Some(item) = state.inbox.get(id).cloned() else {
         return Vec::new();
     };
+    let is_own = state.is_own(&item.proposal);
+    if !is_own && to_decide(state, id).is_none() {
+        return Vec::new();
+    }
     let Some(given) = object(text) else {
         state.tell(
-            "The arguments must be one JSON object without duplicate members; nothing was decided.",
+            "The arguments must be one JSON object without duplicate members; nothing was changed.",
         );
         return Vec::new();
     };
+    if are_proposed(&item, given.get()) {
+        state.tell("The arguments are the proposed ones.");
+        return if is_own {
+            Vec::new()
+        } else {
+            approve(state, id, "")
+        };
+    }
+    if is_own {
+        return vec![Action::Amend {
+            id: id.to_owned(),
+            number: item.number,
+            arguments: given.get().to_owned(),
+        }];
+    }
+    ask_with_arguments(state, &item, given.get());
+    Vec::new()
+}
+
+/// Whether these arguments are the proposed ones, however they are written.
+fn are_proposed(item: &InboxItem, given: &str) -> bool {
     let proposed = item
         .proposal
         .arguments()
         .map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
-    let same = |text: &str| json::canonical(text.as_bytes()).ok();
-    if same(&proposed).is_some() && same(&proposed) == same(given.get()) {
-        state.tell("The arguments are the proposed ones.");
-        return approve(state, id, "");
-    }
+    let canonical = |text: &str| json::canonical(text.as_bytes()).ok();
+    canonical(&proposed).is_some() && canonical(&proposed) == canonical(given)
+}
+
+/// Asks whether to approve with arguments in place of the proposed ones.
+fn ask_with_arguments(state: &mut ChatState, item: &InboxItem, given: &str) {
     let mut question = vec![CardLine {
         part: CardPart::Head,
         text: format!("Approve #{} with these arguments instead?", item.number),
     }];
-    let rows = visible::pretty(given.get());
+    let rows = visible::pretty(given);
     question.extend(rows.lines().map(|line| CardLine {
         part: CardPart::Asked,
         text: line.strip_prefix("  ").unwrap_or(line).to_owned(),
@@ -265,10 +299,9 @@ pub(super) fn with_arguments(state: &mut ChatState, id: &str, text: &str) -> Vec
         part: CardPart::Mark,
         text: ToolEffects::of(&item.proposal).words().to_owned(),
     });
-    let mut approval = approval(&item);
-    approval.arguments = Some(given.get().to_owned());
+    let mut approval = approval(item);
+    approval.arguments = Some(given.to_owned());
     ask(state, approval, question);
-    Vec::new()
 }
 
 /// The editor has ended.
@@ -486,7 +519,7 @@ pub(super) fn ask_reason(state: &mut ChatState, id: &str, withdraw: bool) {
     let own = state.is_own(&item.proposal);
     if own != withdraw {
         let text = if own {
-            "It is your own proposal: w withdraws it."
+            "It is your own proposal: w withdraws it, e amends it."
         } else {
             "Only its proposer can withdraw it: r rejects it."
         };

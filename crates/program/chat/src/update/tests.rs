@@ -60,6 +60,7 @@ fn names(actions: &[Action]) -> Vec<String> {
             )
         }
         Action::Extend { id, .. } => format!("extend {id}"),
+        Action::Amend { id, arguments, .. } => format!("amend {id} {arguments}"),
         Action::Claim { id, .. } => format!("claim {id}"),
         Action::End {
             id,

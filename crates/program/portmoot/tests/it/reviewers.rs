@@ -1,6 +1,7 @@
 //! Abilities of reviewers beside deciding: notes with approvals, claims.
 
 use participant::{CallError, Event, Events, Note, Participant, ParticipantSpec, ProposalState};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
@@ -150,6 +151,32 @@ async fn the_sdk_claims_and_gives_notes_by_tool_and_by_envelope() {
     );
     let over = ann.claim(&shown.envelope).await;
     assert!(matches!(over, Err(CallError::ToolFailed(_))), "{over:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdk_amends_its_own_proposals_and_extends_those_of_others() {
+    let stage = Stage::new();
+    let (scout, _) = join(&stage, "scout").await;
+    let (ann, _) = join(&stage, "ann").await;
+    let id = stage.held("tools_echo", json!({ "text": "first" }));
+    let other = |text: &str| to_raw_value(&json!({ "text": text })).unwrap();
+    scout.amend(&id, &other("second")).await.unwrap();
+    let shown = ann.show(&id).await.unwrap();
+    let params = shown.params.unwrap();
+    assert!(params.get().contains("second"), "{params}");
+    ann.extend(&shown.envelope).await.unwrap();
+    let later = ann.show(&id).await.unwrap();
+    assert!(later.expires > shown.expires, "{later:?}");
+    let by_another = ann.amend(&id, &other("third")).await;
+    assert!(
+        matches!(by_another, Err(CallError::ToolFailed(_))),
+        "{by_another:?}"
+    );
+    let by_itself = scout.extend(&id).await;
+    assert!(
+        matches!(by_itself, Err(CallError::Refused(_))),
+        "{by_itself:?}"
+    );
 }
 
 #[test]

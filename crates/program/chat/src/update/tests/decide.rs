@@ -3,7 +3,7 @@
 use super::{NONE, at_inbox, harmless, like_rule, names, unsaid};
 use crate::api::ApiRefusal;
 use crate::inbox::SETTLE_MS;
-use crate::state::{ChatEvent, Prompt};
+use crate::state::{Action, ChatEvent, Prompt};
 use crate::tests_support::proposal;
 use serde_json::{Value, json};
 
@@ -306,7 +306,7 @@ fn a_question_that_does_not_fit_is_not_confirmed() {
 fn own_proposals_are_withdrawn_and_not_decided() {
     let own = proposal("a", &json!({ "by": "boss" }));
     let mut stage = at_inbox(&[own]);
-    for key in ["a", "e", "E", "h"] {
+    for key in ["a", "h"] {
         assert_eq!(names(&stage.press(&[key])), NONE);
         assert!(
             stage.state.notice().unwrap().contains("your own proposal"),
@@ -316,7 +316,7 @@ fn own_proposals_are_withdrawn_and_not_decided() {
     stage.press(&["r"]);
     assert_eq!(
         stage.state.notice(),
-        Some("It is your own proposal: w withdraws it.")
+        Some("It is your own proposal: w withdraws it, e amends it.")
     );
     assert_eq!(names(&stage.press(&["w", "Enter"])), ["end a true \"\""]);
     let mut others = at_inbox(&[harmless("a")]);
@@ -324,4 +324,40 @@ fn own_proposals_are_withdrawn_and_not_decided() {
     assert!(
         others.state.notice().unwrap().contains("r rejects it") && others.state.prompt.is_none()
     );
+}
+
+#[test]
+fn own_proposals_are_amended_here_and_in_the_editor() {
+    let own = || proposal("a", &json!({ "by": "boss" }));
+    let mut stage = at_inbox(&[own()]);
+    stage.press(&["e", "Backspace"]);
+    // What is no object changes nothing.
+    assert_eq!(names(&stage.press(&["Enter"])), NONE);
+    assert!(
+        stage
+            .state
+            .notice()
+            .unwrap()
+            .contains("nothing was changed")
+    );
+    stage.press(&["e", "Backspace", ",\"more\":1}"]);
+    let amended = "amend a {\"text\":\"please\",\"more\":1}";
+    assert_eq!(names(&stage.press(&["Enter"])), [amended]);
+    // The same arguments are no amendment, and approve nothing.
+    assert_eq!(names(&stage.press(&["e", "Enter"])), NONE);
+    assert!(matches!(
+        stage.press(&["E"]).as_slice(),
+        [Action::Edit { .. }]
+    ));
+    let text = Ok("{\"text\": \"other\"}".to_owned());
+    let edited = stage.take(ChatEvent::Edited {
+        id: "a".to_owned(),
+        text,
+    });
+    assert_eq!(names(&edited), ["amend a {\"text\": \"other\"}"]);
+    // A key that was meant for the card before.
+    let mut stage = at_inbox(&[harmless("b"), own()]);
+    stage.take(ChatEvent::Inbox(Ok(vec![own()])));
+    assert_eq!(names(&stage.press(&["e"])), NONE);
+    assert!(stage.state.prompt.is_none());
 }
