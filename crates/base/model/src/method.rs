@@ -124,6 +124,12 @@ pub const UNSUBSCRIBE: MethodFacts = MethodFacts {
     implied_by: Some(SUBSCRIBE.name),
     ..row("resources/unsubscribe")
 };
+/// Completes an argument of a prompt or template. It shows that the prompt or template exists.
+pub const COMPLETE: MethodFacts = MethodFacts {
+    is_for_rooms: true,
+    also_needs: &[GET_PROMPT.name, READ_RESOURCE.name],
+    ..row("completion/complete")
+};
 /// Waits for the result of a task (2025-11-25).
 pub const TASK_RESULT: MethodFacts = MethodFacts {
     has_tool_result: true,
@@ -155,12 +161,7 @@ static TABLE: [MethodFacts; 19] = [
     UNSUBSCRIBE,
     GET_TASK,
     TASK_RESULT,
-    // A completion shows that a prompt or template exists.
-    MethodFacts {
-        is_for_rooms: true,
-        also_needs: &[GET_PROMPT.name, READ_RESOURCE.name],
-        ..row("completion/complete")
-    },
+    COMPLETE,
     GET_SKILL,
     MethodFacts {
         reads_skills: true,

@@ -7,6 +7,7 @@
 //! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions
 //!   (`locks`).
 //! - [`Shares`]: what many participants share, with a share for each.
+//! - [`Histogram`]: durations, counted in buckets.
 //! - [`Limiter`]: acts of each source address in a minute.
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that
@@ -19,6 +20,7 @@ mod clock;
 #[cfg(feature = "count_locks")]
 mod counted;
 mod files;
+mod histogram;
 mod limiter;
 mod memory;
 mod random;
@@ -28,6 +30,7 @@ pub use clock::{millis, unix_ms};
 #[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
 pub use files::{open_regular, replace_file};
+pub use histogram::{Histogram, HistogramCounts};
 pub use limiter::{ADDRESSES_MAX, Limiter};
 pub use memory::{UnusedMemory, hide_memory};
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};

@@ -1,4 +1,4 @@
-//! Acceptance of a rule: what its author, and others, must do beyond agreeing; and its renewal.
+//! Acceptance of a rule beside others, and its renewal.
 
 use model::Digest;
 
@@ -26,9 +26,9 @@ pub struct ToolTraits {
     pub rules: ToolRules,
     /// Whether its server says that it destroys nothing.
     pub harmless: bool,
-    /// Whether it reads what others must not see.
+    /// Whether the operator says that it reads what others must not see.
     pub reads_private: bool,
-    /// Whether it reaches others.
+    /// Whether it reaches others: unless its server says otherwise.
     pub open_world: bool,
 }
 
@@ -44,48 +44,29 @@ impl ToolTraits {
     }
 }
 
-/// A need of an acceptance beside its author's agreement.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum AcceptNeed {
-    /// It cannot be accepted: the operator wants a person for each call.
-    Impossible,
-    /// Its author types the tool's name.
-    TypeToolName,
-    /// A second person who could decide all that it covers confirms it.
-    SecondPerson,
-    /// Its author types that one proposer may read private data by this rule, or by the other one,
-    /// and send it elsewhere by the other, or by this one.
-    ConfirmPair(RuleName),
-}
-
-/// The needs of accepting an approving rule. `others` are the approving rules in force, each with what
-/// is known of its tool.
+/// The first of the approving rules in force by which one of a rule's proposers could read private
+/// data and send it elsewhere, by one of the two rules each: neither shows what both allow together.
+/// `others` are the rules in force, each with what is known of its tool.
 #[must_use]
-pub fn needs_of<'r>(
+pub fn leaks_with<'r>(
     rule: &CallRule,
     traits: ToolTraits,
     others: impl IntoIterator<Item = (&'r CallRule, ToolTraits)>,
-) -> Vec<AcceptNeed> {
-    if rule.decision.tightens() {
-        return Vec::new();
+) -> Option<&'r RuleName> {
+    if rule.decision != RuleDecision::Approve {
+        return None;
     }
-    if traits.rules == ToolRules::Never {
-        return vec![AcceptNeed::Impossible];
-    }
-    let mut needs = Vec::new();
-    if traits.is_destructive() {
-        needs.extend([AcceptNeed::TypeToolName, AcceptNeed::SecondPerson]);
-    }
-    for (other, other_traits) in others {
-        let is_pair = may_leak(traits, other_traits) || may_leak(other_traits, traits);
-        let mut proposers = rule.scope.proposers.iter();
-        let shares = proposers.any(|one| other.scope.proposers.contains(one));
+    let mut others = others.into_iter().filter(|(other, other_traits)| {
+        let is_pair = may_leak(traits, *other_traits) || may_leak(*other_traits, traits);
         let is_other = other.name.id != rule.name.id && other.decision == RuleDecision::Approve;
-        if is_pair && shares && is_other {
-            needs.push(AcceptNeed::ConfirmPair(other.name.clone()));
-        }
-    }
-    needs
+        is_pair && is_other && shares_proposer(rule, other)
+    });
+    others.next().map(|(other, _)| &other.name)
+}
+
+fn shares_proposer(one: &CallRule, other: &CallRule) -> bool {
+    let mut proposers = one.scope.proposers.iter();
+    proposers.any(|proposer| other.scope.proposers.contains(proposer))
 }
 
 /// Whether what one tool reads may leave by another one.
@@ -135,43 +116,45 @@ mod tests {
 
     #[test]
     fn annotations_only_tighten() {
-        let traits = |rules, harmless| ToolTraits {
-            rules,
-            harmless,
-            ..ToolTraits::default()
+        let is_destructive = |rules, harmless| {
+            let traits = ToolTraits {
+                rules,
+                harmless,
+                ..ToolTraits::default()
+            };
+            traits.is_destructive()
         };
-        let own = rule("r1", "scout");
-        let needs = |traits| needs_of(&own, traits, []);
-        let both = [AcceptNeed::TypeToolName, AcceptNeed::SecondPerson];
-        assert_eq!(needs(traits(ToolRules::Ask, false)), both);
-        assert_eq!(needs(traits(ToolRules::Ask, true)), []);
-        assert_eq!(needs(traits(ToolRules::Allow, false)), []);
-        assert_eq!(
-            needs(traits(ToolRules::Never, true)),
-            [AcceptNeed::Impossible]
-        );
+        assert!(is_destructive(ToolRules::Ask, false));
+        assert!(!is_destructive(ToolRules::Ask, true));
+        assert!(!is_destructive(ToolRules::Allow, false));
+        assert!(is_destructive(ToolRules::Never, false));
     }
 
     #[test]
-    fn two_rules_that_leak_together_are_confirmed() {
+    fn a_rule_leaks_with_another_one_of_its_proposer_alone() {
         let reads = ToolTraits {
-            rules: ToolRules::Allow,
             reads_private: true,
             ..ToolTraits::default()
         };
         let sends = ToolTraits {
-            rules: ToolRules::Allow,
             open_world: true,
             ..ToolTraits::default()
         };
         let (own, other, stranger) = (rule("r1", "scout"), rule("r2", "scout"), rule("r3", "bo"));
-        let pair = [AcceptNeed::ConfirmPair(other.name.clone())];
         assert_eq!(
-            needs_of(&own, reads, [(&other, sends), (&stranger, sends)]),
-            pair
+            leaks_with(&own, reads, [(&stranger, sends), (&other, sends)]),
+            Some(&other.name)
         );
-        assert_eq!(needs_of(&own, sends, [(&other, reads)]), pair);
-        assert_eq!(needs_of(&own, reads, [(&other, reads)]), []);
+        assert_eq!(
+            leaks_with(&own, sends, [(&other, reads)]),
+            Some(&other.name)
+        );
+        assert_eq!(leaks_with(&own, reads, [(&other, reads)]), None);
+        assert_eq!(leaks_with(&own, reads, [(&own, sends)]), None);
+        let mut rejecting = rule("r4", "scout");
+        rejecting.decision = RuleDecision::Reject;
+        assert_eq!(leaks_with(&own, reads, [(&rejecting, sends)]), None);
+        assert_eq!(leaks_with(&rejecting, reads, [(&own, sends)]), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //!   [`offer`]: what a person sees before accepting a rule. [`replay()`]: rules tried on the past.
 //! - [`CallRule::shadow`], [`ShadowLook`], [`ShadowTally`]: rules that decide nothing, and what they would
 //!   have decided.
-//! - [`RulePhase`], [`suspends`], [`needs_of`], [`is_spot_check`]: the life of a rule.
+//! - [`RulePhase`], [`suspends`], [`leaks_with`], [`is_spot_check`]: the life of a rule.
 //!
 //! # Contract with the shell
 //!
@@ -110,7 +110,7 @@ mod url;
 mod value_test;
 mod window;
 
-pub use acceptance::{AcceptNeed, RuleRenewal, ToolRules, ToolTraits, needs_of};
+pub use acceptance::{RuleRenewal, ToolRules, ToolTraits, leaks_with};
 pub use arguments::{
     ARGUMENTS_BYTES_MAX, ARGUMENTS_ELEMENTS_MAX, ARGUMENTS_LEAVES_MAX, ArgumentValue, Arguments,
     ArgumentsError,

@@ -421,7 +421,7 @@ pub struct Surrounding {
     /// The name of the author or of a proposer that has another bearer than when the rule came into
     /// force, or none.
     pub replaced: Option<Box<str>>,
-    /// Traits of the tool. Nothing sets [`ToolTraits::rules`] yet.
+    /// Traits of the tool.
     pub traits: ToolTraits,
 }
 

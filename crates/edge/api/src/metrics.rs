@@ -1,5 +1,7 @@
 //! Metrics in the OpenMetrics text format: `/metrics`.
 
+mod call_durations;
+
 use std::sync::atomic::Ordering;
 
 use auth::Participant;
@@ -8,11 +10,16 @@ use axum::{extract::State, http::header};
 use control::Registry;
 use identity::SERVERS;
 use prometheus_client::{
-    encoding::text::encode, metrics::counter::Counter, metrics::family::Family,
-    metrics::gauge::Gauge, metrics::info::Info, registry::Registry as Metrics,
+    encoding::text::{encode_eof, encode_registry},
+    metrics::counter::Counter,
+    metrics::family::Family,
+    metrics::gauge::Gauge,
+    metrics::info::Info,
+    registry::Registry as Metrics,
 };
 
 use crate::error::ApiResult;
+use crate::metrics::call_durations::AllDurations;
 use crate::state::{Api, Caller};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -37,14 +44,19 @@ pub(crate) async fn metrics(State(api): State<Api>, Caller(caller): Caller) -> A
 
 fn render(registry: &Registry, caller: &Participant, names_servers: bool) -> String {
     let mut metrics = Metrics::with_prefix("portmoot");
-    servers(&mut metrics, registry, (caller, names_servers));
+    let durations = servers(&mut metrics, registry, (caller, names_servers));
     topics(&mut metrics, registry, caller);
     issuers(&mut metrics, registry, names_servers);
     process(&mut metrics, registry);
     audit(&mut metrics, registry);
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = encode(&mut text, &metrics);
+    let _ = encode_registry(&mut text, &metrics);
+    // Names of the conventions, without the gateway's own prefix.
+    let mut conventional = Metrics::default();
+    conventional.register_collector(Box::new(durations));
+    let _ = encode_registry(&mut text, &conventional);
+    let _ = encode_eof(&mut text);
     text
 }
 
@@ -93,7 +105,13 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
     );
 }
 
-fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Participant, bool)) {
+/// Returns the durations of calls at the servers.
+fn servers(
+    metrics: &mut Metrics,
+    registry: &Registry,
+    (caller, names): (&Participant, bool),
+) -> AllDurations {
+    let mut durations = AllDurations::default();
     let counts = Family::<Labels, Gauge>::default();
     let states = Family::<Labels, Gauge>::default();
     let restarts = Family::<Labels, Counter>::default();
@@ -123,6 +141,7 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
             .get_or_create(&label)
             .inc_by(number(status.sessions));
         calls.get_or_create(&label).inc_by(number(status.calls));
+        durations.add(&status.name, upstream.call_durations());
         let [listed, ..] = status.listed;
         tools.get_or_create(&label).inc_by(number(listed));
         unlisted
@@ -131,7 +150,7 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
     }
     metrics.register("servers", "Servers in this state", counts);
     if !names {
-        return;
+        return durations;
     }
     metrics.register("server_state", "1 for the state of the server", states);
     metrics.register(
@@ -152,6 +171,7 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
         "Tools of the server that are not listed, because their schemas cannot be used",
         unlisted,
     );
+    durations
 }
 
 /// The states of the accounts that all callers of a server share.

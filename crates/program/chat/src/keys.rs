@@ -74,6 +74,7 @@ pub enum Decide {
     Claim,
     Extend,
     Withdraw,
+    Pause,
 }
 
 /// A row of the table.
@@ -312,6 +313,12 @@ pub const KEYS: &[Binding] = &[
         &["w"],
         Deed::Decide(Decide::Withdraw),
         "withdraw a proposal of your own, with a reason",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["p"],
+        Deed::Decide(Decide::Pause),
+        "pause its proposer, with a reason: its calls wait until /resume",
     ),
     key(
         KeyContext::Inbox,

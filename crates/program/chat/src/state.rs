@@ -272,12 +272,12 @@ pub enum Focus {
 /// A question to the person.
 #[derive(Debug, Clone)]
 pub enum Prompt {
-    /// The reason of a rejection or withdrawal.
+    /// The reason of an act on a proposal.
     Reason {
         /// The proposal.
         id: String,
-        /// Whether it is withdrawn.
-        withdraw: bool,
+        /// The act.
+        act: ReasonedAct,
         /// The reason so far.
         line: Typing,
     },
@@ -316,6 +316,17 @@ pub enum Prompt {
         /// Lines of the question.
         question: Vec<CardLine>,
     },
+}
+
+/// An act for which a reason is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasonedAct {
+    /// The rejection of a proposal.
+    Reject,
+    /// The withdrawal of a proposal of the person's own.
+    Withdraw,
+    /// The pause of its proposer.
+    Pause,
 }
 
 /// The state of a chat.

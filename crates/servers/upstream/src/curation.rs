@@ -103,6 +103,12 @@ impl Curation {
             .unwrap_or_default()
     }
 
+    /// Whether this tool reads what others must not see.
+    #[must_use]
+    pub fn reads_private(&self, own: &str) -> bool {
+        self.tools.get(own).is_some_and(|tool| tool.reads_private)
+    }
+
     /// The number of participants that must approve a proposed call of this tool, if it says so.
     #[must_use]
     pub fn approvals_of(&self, own: &str) -> Option<usize> {

@@ -51,6 +51,7 @@ use crate::{
     interest::Interest,
     kept::KeptManifests,
     manifest::{Manifest, Written},
+    measured::Measured,
     question::Question,
     spec::UpstreamSpec,
     starts::Starts,
@@ -154,6 +155,8 @@ pub(crate) struct SessionSetup {
     pub(crate) single_call: bool,
     /// The calls at the server, in all its sessions.
     pub(crate) calls: Arc<Shares>,
+    /// Durations of the calls at the server, in all its sessions.
+    pub(crate) measured: Arc<Measured>,
 }
 
 /// A failed request.

@@ -23,7 +23,10 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::Era;
 
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
-use crate::{config::EraChoice, fault::Fault, manifest::Manifest, spec::UpstreamSpec};
+use crate::{
+    config::EraChoice, fault::Fault, manifest::Manifest, measured::CallDurations,
+    measured::Measured, spec::UpstreamSpec,
+};
 
 use book::{Backoff, Book, Logged};
 
@@ -43,6 +46,7 @@ pub struct Upstream {
     /// share for every participant.
     calls: Arc<Shares>,
     own_sessions: Arc<Shares>,
+    measured: Arc<Measured>,
     /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
     restarts: AtomicU64,
@@ -93,6 +97,7 @@ impl Upstream {
             spec: Arc::new(spec),
             calls,
             own_sessions,
+            measured: Arc::default(),
             environment: Environment {
                 events: Arc::new(SupervisedEvents {
                     upstream: me.clone(),
@@ -117,6 +122,12 @@ impl Upstream {
     #[must_use]
     pub fn spec(&self) -> &UpstreamSpec {
         &self.spec
+    }
+
+    /// Durations of the calls at it since it was configured, by method and by type of error.
+    #[must_use]
+    pub fn call_durations(&self) -> Vec<CallDurations> {
+        self.measured.read()
     }
 
     /// The last manifest, also while the server is down; empty before its first start.

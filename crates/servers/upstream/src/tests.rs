@@ -230,6 +230,7 @@ fn bare_session_at(config: ServerConfig, key: SessionKey) -> Arc<Session> {
         proto_fallback: false,
         single_call: false,
         calls: platform::Shares::new(100, 100),
+        measured: Arc::default(),
     })
 }
 

@@ -12,6 +12,7 @@ use rules::{
 
 use super::desk::learned::AcceptedOffer;
 use super::facts::CallFacts;
+use super::offers::{LEAKS, tool_of};
 use super::recorded::RuleAct;
 use super::tried::PastReader;
 use crate::dispatch::Dispatch;
@@ -146,13 +147,8 @@ impl Dispatch {
             return Err(Refusal::new(RefusalCode::Forbidden, why));
         }
         let scope = &rule.scope;
-        let (Some(to), Some(target)) = (&scope.to, &scope.target) else {
+        let Some(tool) = tool_of(rule) else {
             return Err(malformed("an approving rule names one tool of one server"));
-        };
-        let tool = RuledTool {
-            to: to.clone(),
-            method: scope.method.clone(),
-            target: target.clone(),
         };
         for proposer in &scope.proposers {
             let proposer = ParticipantId::new(proposer.as_str())
@@ -177,8 +173,12 @@ impl Dispatch {
                 return Err(Refusal::new(RefusalCode::Forbidden, why));
             }
             if listed.traits.is_destructive() {
-                refuse_harm(rule, target, typed, self.rules.not_before(unix_ms()))?;
+                refuse_harm(rule, &tool.target, typed, self.rules.not_before(unix_ms()))?;
             }
+        }
+        if !rule.shadow && self.leaks(reader, rule) {
+            let refusal = Refusal::new(RefusalCode::Forbidden, LEAKS);
+            return Err(refusal.hint("the operator may write both into the topic's file"));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use rules::{
     Acceptance, CallRule, EVIDENCE_MS, EvidenceWeight, GroupKey, LEARNED_ID_PREFIX, Learner,
     LearnerNews, OPEN_OFFERS_MAX, QuarantineCause, RenewalChanges, RuleCandidate, RuleEvidence,
     RuleId, RuleName, RuleOffer, RuleSet, RuledTool, SpotTally, TERM_DAYS, ToolRules, ToolTraits,
-    is_hurried, offer,
+    is_hurried, leaks_with, offer,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -25,7 +25,8 @@ use super::desk::learned::{AcceptedOffer, SeenRejections};
 use super::kept::UsedUp;
 use super::recorded::RuleAct;
 use super::tool_facts::{
-    definition_digest, is_harmless_tool, rules_of, server_digest, upstream_of,
+    definition_digest, is_harmless_tool, is_open_world_tool, reads_private, rules_of,
+    server_digest, upstream_of,
 };
 use super::tried::{PastReader, TriedRule, tallied};
 use crate::dispatch::Dispatch;
@@ -45,6 +46,8 @@ const DESTRUCTIVE: &str =
     "it may destroy data, as far as its server says: rules for it are written by hand";
 /// Why no rule is offered for a tool of which the operator says so.
 const FORBIDDEN: &str = "the operator wants a person for each call";
+/// Why no rule is accepted that leaks together with another one, which its author may not see.
+pub(super) const LEAKS: &str = "together with another rule in force it would let its proposer read private data and send it elsewhere";
 /// The name of a rule while its offer is made: its own is made of what the offer rests on.
 const DRAFT: &str = "draft";
 
@@ -248,12 +251,21 @@ impl Dispatch {
             if !listed.is_that_of(group) {
                 continue;
             }
-            match listed.why_withheld() {
-                None => offers.extend(lessons.offer(candidate)),
-                Some(why) => withheld.push(WithheldOffer {
-                    tool: Some(group.tool.clone()),
-                    why: why.to_owned(),
-                }),
+            let withhold = |why| WithheldOffer {
+                tool: Some(group.tool.clone()),
+                why,
+            };
+            if let Some(why) = listed.why_withheld() {
+                withheld.push(withhold(why.to_owned()));
+                continue;
+            }
+            let Some(offered) = lessons.offer(candidate) else {
+                continue;
+            };
+            if self.leaks(lessons.reader, &offered.offer.rule) {
+                withheld.push(withhold(LEAKS.to_owned()));
+            } else {
+                offers.push(offered);
             }
         }
         withheld.sort_unstable_by(|one, other| one.tool.cmp(&other.tool));
@@ -278,10 +290,34 @@ impl Dispatch {
             traits: ToolTraits {
                 harmless: listed.as_deref().is_some_and(is_harmless_tool),
                 rules: rules_of(upstream.as_deref(), Some(&tool.target)),
-                ..ToolTraits::default()
+                reads_private: reads_private(upstream.as_deref(), &tool.target),
+                open_world: listed.as_deref().is_none_or(is_open_world_tool),
             },
             is_covered,
         }
+    }
+
+    /// Whether a rule would let its proposer read private data and send it elsewhere, together with
+    /// one that is in force.
+    pub(super) fn leaks(&self, reader: PastReader<'_>, rule: &CallRule) -> bool {
+        self.leaks_with(reader, rule).is_some()
+    }
+
+    fn leaks_with(&self, reader: PastReader<'_>, rule: &CallRule) -> Option<RuleName> {
+        let known = self.rules.known();
+        let proposer = rule.scope.proposers.first()?;
+        let proposer = ParticipantId::new(proposer.as_str()).ok()?;
+        let traits = |rule: &CallRule| {
+            let tool = tool_of(rule)?;
+            Some(self.listed(reader, &tool, &proposer).traits)
+        };
+        let own = traits(rule)?;
+        if !own.reads_private && !own.open_world {
+            return None;
+        }
+        let approving = known.rules().iter().filter(|other| !other.shadow);
+        let others = approving.filter_map(|other| Some((other, traits(other)?)));
+        leaks_with(rule, own, others).cloned()
     }
 
     /// Accepts the rule of the offer with this digest, for the participant that it is made to, and has
@@ -388,6 +424,16 @@ impl Dispatch {
             Refusal::new(RefusalCode::UnknownTarget, why)
         })
     }
+}
+
+/// The tool of a rule that names one.
+pub(super) fn tool_of(rule: &CallRule) -> Option<RuledTool> {
+    let scope = &rule.scope;
+    Some(RuledTool {
+        to: scope.to.clone()?,
+        method: scope.method.clone(),
+        target: scope.target.clone()?,
+    })
 }
 
 /// A tool of a candidate, as it is now.

@@ -31,6 +31,21 @@ pub(crate) fn rules_of(upstream: Option<&Upstream>, own: Option<&str>) -> ToolRu
     named.map_or_else(ToolRules::default, |(curation, own)| curation.rules_of(own))
 }
 
+/// Whether the operator says that a tool reads what others must not see.
+pub(crate) fn reads_private(upstream: Option<&Upstream>, own: &str) -> bool {
+    let curation = upstream.and_then(|upstream| upstream.spec().config.curation.as_ref());
+    curation.is_some_and(|curation| curation.reads_private(own))
+}
+
+/// Whether a tool's definition does not say that it reaches nothing outside.
+pub(crate) fn is_open_world_tool(tool: &str) -> bool {
+    let canonical = canonical_tool(tool);
+    let hint = canonical
+        .as_deref()
+        .and_then(|tool| json::at(tool, &["annotations", "openWorldHint"]));
+    hint != Some(b"false")
+}
+
 /// Whether the annotations of a tool say that it destroys nothing.
 pub(super) fn is_harmless(tool: &[u8]) -> bool {
     let says = |hint: &str, word: &[u8]| json::at(tool, &["annotations", hint]) == Some(word);

@@ -9,7 +9,7 @@ use crate::command::{TIMES, object};
 use crate::entry::{ChatEntry, Tone};
 use crate::inbox::InboxItem;
 use crate::review::ToolEffects;
-use crate::state::{Action, Approval, ChatState, Focus, Later, Prompt, ScreenMode};
+use crate::state::{Action, Approval, ChatState, Focus, Later, Prompt, ReasonedAct, ScreenMode};
 use crate::typing::Typing;
 
 /// A proposal that the person may decide about now: it is pending, of another participant, and on
@@ -511,26 +511,50 @@ pub(super) fn ask_note(state: &mut ChatState, id: &str) {
     }
 }
 
-/// Asks for the reason of a rejection or withdrawal.
-pub(super) fn ask_reason(state: &mut ChatState, id: &str, withdraw: bool) {
+/// Asks for the reason of an act.
+pub(super) fn ask_reason(state: &mut ChatState, id: &str, act: ReasonedAct) {
     let Some(item) = state.inbox.get(id).cloned() else {
         return;
     };
-    let own = state.is_own(&item.proposal);
-    if own != withdraw {
-        let text = if own {
-            "It is your own proposal: w withdraws it, e amends it."
-        } else {
-            "Only its proposer can withdraw it: r rejects it."
-        };
-        return state.tell(text);
+    let is_own = state.is_own(&item.proposal);
+    let refused = match act {
+        ReasonedAct::Reject if is_own => "It is your own proposal: w withdraws it, e amends it.",
+        ReasonedAct::Pause if is_own => "It is your own proposal.",
+        ReasonedAct::Withdraw if !is_own => "Only its proposer can withdraw it: r rejects it.",
+        ReasonedAct::Reject | ReasonedAct::Pause | ReasonedAct::Withdraw => "",
+    };
+    if !refused.is_empty() {
+        return state.tell(refused);
     }
-    if is_reread(state, &item) && is_settled(state) {
+    // A pause is of the proposer, whatever it proposes by now.
+    let is_known = act == ReasonedAct::Pause || is_reread(state, &item);
+    if is_known && is_settled(state) {
         state.prompt = Some(Prompt::Reason {
             id: id.to_owned(),
-            withdraw,
+            act,
             line: Typing::default(),
         });
+    }
+}
+
+/// Acts with a reason.
+pub(super) fn with_reason(
+    state: &ChatState,
+    id: &str,
+    act: ReasonedAct,
+    reason: &str,
+) -> Vec<Action> {
+    let Some(item) = state.inbox.get(id) else {
+        return Vec::new();
+    };
+    match act {
+        ReasonedAct::Reject => end(state, id, false, reason),
+        ReasonedAct::Withdraw => end(state, id, true, reason),
+        ReasonedAct::Pause => vec![Action::Brake {
+            participant: item.proposal.by.clone(),
+            resumes: false,
+            reason: reason.trim().to_owned(),
+        }],
     }
 }
 

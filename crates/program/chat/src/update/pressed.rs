@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::{command, decide, suggest};
 use crate::complete::shared;
 use crate::keys::{Decide, Deed, Edit, KeyContext, deed};
-use crate::state::{Action, ChatState, Focus, Prompt};
+use crate::state::{Action, ChatState, Focus, Prompt, ReasonedAct};
 use crate::typing::{EARLIER_LINES_MAX, Typing};
 
 /// Rows that stay on the screen when it scrolls by a page.
@@ -234,8 +234,9 @@ fn decided(state: &mut ChatState, how: Decide, id: &str) -> Vec<Action> {
         Decide::ApproveWithNote => decide::ask_note(state, id),
         Decide::Edit => return decide::edit(state, id, false),
         Decide::EditOutside => return decide::edit(state, id, true),
-        Decide::Reject => decide::ask_reason(state, id, false),
-        Decide::Withdraw => decide::ask_reason(state, id, true),
+        Decide::Reject => decide::ask_reason(state, id, ReasonedAct::Reject),
+        Decide::Withdraw => decide::ask_reason(state, id, ReasonedAct::Withdraw),
+        Decide::Pause => decide::ask_reason(state, id, ReasonedAct::Pause),
         Decide::Allow => decide::allow(state, id),
         Decide::Claim => return decide::claim(state, id),
         Decide::Extend => return decide::extend(state, id),
@@ -250,8 +251,8 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         return Vec::new();
     }
     match state.prompt.take() {
-        Some(Prompt::Reason { id, withdraw, line }) if key.code == KeyCode::Enter => {
-            decide::end(state, &id, withdraw, line.text())
+        Some(Prompt::Reason { id, act, line }) if key.code == KeyCode::Enter => {
+            decide::with_reason(state, &id, act, line.text())
         }
         Some(Prompt::Note { id, line }) if key.code == KeyCode::Enter => {
             decide::approve(state, &id, line.text())
@@ -259,13 +260,9 @@ fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
         Some(Prompt::Arguments { id, line }) if key.code == KeyCode::Enter => {
             decide::with_arguments(state, &id, line.text())
         }
-        Some(Prompt::Reason {
-            id,
-            withdraw,
-            mut line,
-        }) => {
+        Some(Prompt::Reason { id, act, mut line }) => {
             edit(&mut line, key);
-            state.prompt = Some(Prompt::Reason { id, withdraw, line });
+            state.prompt = Some(Prompt::Reason { id, act, line });
             Vec::new()
         }
         Some(Prompt::Note { id, mut line }) => {

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 
 use super::style::Look;
 use crate::rows::width;
-use crate::state::{ChatState, Connection, Focus, Prompt};
+use crate::state::{ChatState, Connection, Focus, Prompt, ReasonedAct};
 use crate::typing::Typing;
 
 /// Writes a text at the beginning of a row, as far as it fits.
@@ -92,7 +92,7 @@ pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffe
     let text = match (&state.prompt, state.focus) {
         (Some(Prompt::Sure { .. }), _) => "y approves, any other key goes back",
         (Some(Prompt::Reason { .. }), _) => {
-            "Enter decides, with or without a reason; Esc goes back"
+            "Enter goes on, with or without a reason; Esc goes back"
         }
         (Some(Prompt::Note { .. }), _) => "Enter approves, with or without a note; Esc goes back",
         (Some(Prompt::Arguments { .. } | Prompt::Conditions { .. }), _) => {
@@ -154,13 +154,14 @@ pub(super) fn input(
         ))
     };
     match &state.prompt {
-        Some(Prompt::Reason { id, withdraw, line }) => {
-            let what = if *withdraw { "withdraw" } else { "reject" };
-            typed(
-                &format!("{what} #{}, because: ", state.inbox.number_of(id)),
-                line,
-                buffer,
-            )
+        Some(Prompt::Reason { id, act, line }) => {
+            let number = state.inbox.number_of(id);
+            let what = match act {
+                ReasonedAct::Reject => format!("reject #{number}"),
+                ReasonedAct::Withdraw => format!("withdraw #{number}"),
+                ReasonedAct::Pause => format!("pause {}", proposer(state, id)),
+            };
+            typed(&format!("{what}, because: "), line, buffer)
         }
         Some(Prompt::Note { id, line }) => typed(
             &format!("approve #{}, note: ", state.inbox.number_of(id)),
@@ -172,11 +173,7 @@ pub(super) fn input(
         }
         Some(Prompt::Arguments { line, .. }) => typed("arguments: ", line, buffer),
         Some(Prompt::Time { id }) => {
-            let by = state
-                .inbox
-                .get(id)
-                .map(|item| json::visible::line(&item.proposal.by))
-                .unwrap_or_default();
+            let by = proposer(state, id);
             let text =
                 format!("approve, and the like by {by}: 1) 15 minutes  2) 1 hour  3) 8 hours");
             put(buffer, area, 0, &text, look.heading());
@@ -198,4 +195,11 @@ pub(super) fn input(
             None
         }
     }
+}
+
+/// The proposer of a proposal, as a row shows it.
+fn proposer(state: &ChatState, id: &str) -> String {
+    let item = state.inbox.get(id);
+    item.map(|item| json::visible::line(&item.proposal.by))
+        .unwrap_or_default()
 }

@@ -409,6 +409,8 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["h"], "1) 15 minutes"),
     (&["x"], "!1) 15 minutes"),
     (&["w"], "Only its proposer can withdraw it"),
+    (&["p"], "pause scout, because:"),
+    (&["Escape"], "!pause scout"),
     (&["s"], "no rule is offered to you"),
     (&["Escape"], "a approve  r reject"),
     (&["q"], "F1 help  F2 inbox"),

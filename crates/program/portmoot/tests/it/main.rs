@@ -80,6 +80,7 @@ mod lost_standing;
 mod magg;
 mod matrix;
 mod mcpx_rules;
+mod measured;
 mod messages_api;
 mod mirrored_calls;
 mod mistakes;

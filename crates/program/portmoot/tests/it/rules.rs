@@ -11,6 +11,7 @@ mod counted;
 mod day;
 mod direct;
 mod files;
+mod guarded;
 mod killed;
 mod learned;
 mod learned_page;

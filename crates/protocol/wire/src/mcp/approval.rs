@@ -3,6 +3,8 @@
 
 use json::{JsonError, Object, Span};
 
+use super::result::says_error;
+
 /// The key of what became of a call (SEP-2848).
 pub const DISPOSITION: &str = "io.modelcontextprotocol/tool-approval-disposition";
 /// The key of a denial (SEP-2643). It says that the call has not been made.
@@ -26,7 +28,7 @@ impl Disposition {
     /// That of a call which was made, by its tool's result.
     #[must_use]
     pub fn of_result(result: &[u8]) -> Self {
-        if json::at(result, &["isError"]) == Some(b"true") {
+        if says_error(result) {
             Self::ExecutionError
         } else {
             Self::ApprovedExecuted

@@ -8,6 +8,12 @@ use model::{Answer, Coding, Form, Outcome, Payload};
 
 use super::meta;
 
+/// Whether the result of a tool says that the tool ran and failed.
+#[must_use]
+pub fn says_error(result: &[u8]) -> bool {
+    json::at(result, &["isError"]) == Some(b"true")
+}
+
 /// The result of a tool in words.
 #[must_use]
 pub fn words(text: &str, is_error: bool, form: Form) -> Vec<u8> {

@@ -22,6 +22,8 @@ pub struct CuratedTool {
     pub hidden_arguments: Vec<String>,
     /// Whether rules may approve its calls.
     pub rules: ToolRules,
+    /// Whether it reads what others must not see.
+    pub reads_private: bool,
     /// The number of participants that must approve a proposed call of it; the topic's, if it does
     /// not say.
     pub approvals: Option<usize>,

@@ -20,6 +20,7 @@ use super::pending::{
     CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, SentRequest, Waiter,
 };
 use super::{Session, rounds::Rounds};
+use crate::measured::{Began, CANCELLED, error_type};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
 
@@ -35,11 +36,14 @@ impl Session {
     /// `events` then receives nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
         let request = call.request;
+        let now = Instant::now();
         if self.is_demo() {
-            events.done(Ok(demo::respond(request, call.own)));
+            let end = Ok(demo::respond(request, call.own));
+            let began = Began::new(request.method.as_str(), now);
+            self.setup.measured.enter(began, error_type(&end));
+            events.done(end);
             return Ok(());
         }
-        let now = Instant::now();
         self.last_call_ms.store(
             millis(now.saturating_duration_since(self.opened_at)),
             Ordering::Relaxed,
@@ -81,6 +85,7 @@ impl Session {
                 place: place.call,
                 sender: place.sender,
                 in_turn,
+                began: Some(Began::new(method, now)),
             },
             deadlines: Some(Deadlines::new(now, patience, longest)),
             sent: self.may_resend(method).then(|| written.clone()),
@@ -199,7 +204,13 @@ impl Session {
         // A call that was sent again with answers has another number than at first.
         let again = self.pending.lock().retried.remove(&call.0);
         let number = again.unwrap_or(call.0);
-        if self.settle(number).is_some() {
+        if let Some(cancelled) = self.settle(number) {
+            if let Waiter::Call {
+                began: Some(began), ..
+            } = cancelled.waiter
+            {
+                self.setup.measured.enter(began, Some(CANCELLED));
+            }
             self.send_cancellation(number, reason);
             self.close_if_done();
         }
@@ -278,10 +289,20 @@ impl Session {
     /// Gives the caller of a settled request its answer; a request of the session itself has none
     /// of this kind.
     pub(super) fn deliver_as(&self, request: PendingRequest, end: Result<Answer, Fault>) {
-        if let Waiter::Call { events, place, .. } = request.waiter {
+        if let Waiter::Call {
+            events,
+            place,
+            began,
+            ..
+        } = request.waiter
+        {
             // First: its caller may call again at once.
             drop(place);
-            events.done(end.map_err(|fault| self.refusal(&fault)));
+            let end = end.map_err(|fault| self.refusal(&fault));
+            if let Some(began) = began {
+                self.setup.measured.enter(began, error_type(&end));
+            }
+            events.done(end);
             self.close_if_done();
         }
     }

@@ -17,7 +17,7 @@ use wire::mcp::relay::EncodedRequest;
 use wire::rpc::Message;
 
 use super::doubts::Doubted;
-use crate::{fault::Fault, session_api::CallEvents};
+use crate::{fault::Fault, measured::Began, session_api::CallEvents};
 
 /// A request as it goes to the server: its frame, and the headers that mirror it.
 #[derive(Debug, Clone)]
@@ -105,6 +105,8 @@ pub(super) enum Waiter {
         /// meanwhile is about it. A request for a task's result is no such call: it lasts as long
         /// as the task, and questions name their task.
         in_turn: bool,
+        /// What is measured of it; `None` while its caller, not the server, is waited for.
+        began: Option<Began>,
     },
     /// The session itself.
     Own(oneshot::Sender<Result<Message, Fault>>),

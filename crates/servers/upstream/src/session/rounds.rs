@@ -282,6 +282,7 @@ impl Session {
                 place: place.call,
                 sender: place.sender,
                 in_turn: true,
+                began: None,
             },
             deadlines: Some(Deadlines::new(now, patience, left)),
             sent: None,

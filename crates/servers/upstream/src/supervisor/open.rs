@@ -690,6 +690,7 @@ impl Upstream {
             http_sse,
             proto_fallback,
             calls: Arc::clone(&self.calls),
+            measured: Arc::clone(&self.measured),
         })
     }
 

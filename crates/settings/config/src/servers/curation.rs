@@ -71,6 +71,7 @@ fn tool(table: &Table<'_>) -> CuratedTool {
         preset: values(table, "preset"),
         hidden_arguments: table.plain_texts("hide_arguments"),
         rules: table.choice("rules", &RULES).unwrap_or_default(),
+        reads_private: table.flag("reads_private").unwrap_or_default(),
         approvals: approvals(table, "approvals"),
     };
     if let Some((name, _)) = tool

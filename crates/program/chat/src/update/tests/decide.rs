@@ -361,3 +361,16 @@ fn own_proposals_are_amended_here_and_in_the_editor() {
     assert_eq!(names(&stage.press(&["e"])), NONE);
     assert!(stage.state.prompt.is_none());
 }
+
+#[test]
+fn a_key_pauses_the_proposer_of_the_open_card() {
+    let mut stage = at_inbox(&[harmless("a")]);
+    assert_eq!(
+        names(&stage.press(&["p", "too many", "Enter"])),
+        ["brake scout false \"too many\""]
+    );
+    assert_eq!(names(&stage.press(&["p", "Esc"])), NONE);
+    let mut stage = at_inbox(&[proposal("a", &json!({ "by": "boss" }))]);
+    assert_eq!(names(&stage.press(&["p"])), NONE);
+    assert!(stage.state.prompt.is_none());
+}

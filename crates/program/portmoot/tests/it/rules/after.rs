@@ -9,17 +9,17 @@ use crate::support::{Client, until};
 use crate::ws::{Socket, token};
 
 /// A bank beside a clerk, which registers amounts by its tool `pay`.
-struct Office {
+pub(super) struct Office {
     clerk: Peer,
-    bank: Bank,
+    pub(super) bank: Bank,
 }
 
 /// Only after the clerk has registered the same amount within an hour.
-const REGISTERED: &str = "after = [{ kind = \"mcp/request:tools/call:pay\", to = \"clerk\", \
+pub(super) const REGISTERED: &str = "after = [{ kind = \"mcp/request:tools/call:pay\", to = \"clerk\", \
     within = \"1h\", same = { \"/amount\" = \"/amount\" } }]";
 
 impl Office {
-    fn new(rules: impl FnOnce(&Bank) -> String) -> Office {
+    pub(super) fn new(rules: impl FnOnce(&Bank) -> String) -> Office {
         let clerk = paying(std::sync::Arc::default());
         let bank = Bank::beside(&clerk.child("clerk", "clerk"));
         bank.gateway.ready("clerk");
@@ -39,7 +39,7 @@ impl Office {
         })
     }
 
-    fn registers(&self, who: &str, amount: u64) -> Events {
+    pub(super) fn registers(&self, who: &str, amount: u64) -> Events {
         self.bank.begins(who, "clerk_pay", amount)
     }
 }

@@ -154,7 +154,34 @@ fn a_day_of_500_calls() {
     assert_eq!(by_rule + day.by_hand, calls, "{used:?}");
     assert!(by_rule * 10 >= calls * 8, "{by_rule} of {calls}");
     assert!(day.budgets.len() >= 6, "{:?}", day.budgets);
+    is_spent(&mut day);
     ends(&day);
+}
+
+/// The reviewers look away: a version runs out, people decide again, and it is renewed.
+fn is_spent(day: &mut Day) {
+    let rule = day.rules["ann"].clone();
+    let mut at = 0;
+    while day.bank.rule(&rule)["left"] != 0 {
+        at += 1;
+        assert!(at <= 200, "{}", day.bank.rule(&rule));
+        let amount = 5 + at * 11 % 56;
+        let paid = day.bank.server.calls("pay");
+        let call = day.bank.propose(amount);
+        day.is_settled(paid, "ann");
+        super::bank::is_paid(&super::bank::result_of(&call), amount);
+    }
+    assert_eq!(day.bank.rule(&rule)["state"], "spent");
+    let call = day.bank.propose(50);
+    let waits = day.bank.pending();
+    let shown = day.bank.comes_to(&rule, "suspended");
+    assert_eq!(shown["why"], "its budget is used up", "{shown}");
+    let path = format!("proposals/{}/approve", waits["id"].as_str().unwrap());
+    let body = json!({ "digest": waits["digest"] });
+    assert_eq!(day.bank.asks_api("ann", &path, &body).0, 200);
+    super::bank::is_paid(&super::bank::result_of(&call), 50);
+    day.is_offered("ann");
+    assert_ne!(day.rules["ann"], rule, "its next version");
 }
 
 /// The evening: a reviewer ends its rule, and the other one's is ended by a rejection.

@@ -358,7 +358,7 @@ fn only_what_its_author_may_decide_now_is_offered() {
 }
 
 #[test]
-fn a_rejection_that_a_learned_rule_covers_suspends_it_for_good() {
+fn a_rejection_suspends_before_the_next_use() {
     let mut bank = Bank::new();
     bank.has_decided(&approvals());
     let name = bank.accepts();

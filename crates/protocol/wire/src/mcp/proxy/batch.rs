@@ -4,7 +4,7 @@ use json::{JsonError, Span, Splice, edit_object};
 use model::Form;
 
 use super::arguments::{ProxyCall, params_of};
-use crate::mcp::result::end;
+use crate::mcp::result::{end, says_error};
 
 /// An operation with its result, which is a result of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn batched(results: &[BatchResult], form: Form) -> Vec<u8> {
                 for one in results {
                     all.object(|of| {
                         of.raw("operation", &one.operation)
-                            .bool("isError", is_error(one));
+                            .bool("isError", says_error(&one.result));
                         for key in ["structuredContent", "_meta"] {
                             if let Some(raw) = json::at(&one.result, &[key]) {
                                 of.raw(key, raw);
@@ -66,16 +66,12 @@ pub fn batched(results: &[BatchResult], form: Form) -> Vec<u8> {
     })
 }
 
-fn is_error(one: &BatchResult) -> bool {
-    json::at(&one.result, &["isError"]) == Some(b"true")
-}
-
 /// The items of one operation, annotated.
 fn items(one: &BatchResult, at: usize) -> Vec<Vec<u8>> {
     let content = json::at(&one.result, &["content"]).unwrap_or(b"[]");
     let (at, failed) = (
         at.to_string(),
-        if is_error(one) {
+        if says_error(&one.result) {
             &b"true"[..]
         } else {
             b"false"

@@ -2,6 +2,8 @@
 
 use model::Form;
 
+use crate::mcp::result::says_error;
+
 /// The standing of an operation. The raw parts are valid JSON objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationState<'a> {
@@ -96,15 +98,11 @@ impl TaskView<'_> {
             OperationState::Working => TaskStatus::Working,
             OperationState::InputRequired(_) => TaskStatus::InputRequired,
             OperationState::Result(raw) => match form {
-                Form::Legacy if is_error(raw) => TaskStatus::Failed,
+                Form::Legacy if says_error(raw) => TaskStatus::Failed,
                 Form::Legacy | Form::Modern => TaskStatus::Completed,
             },
             OperationState::Error(_) => TaskStatus::Failed,
             OperationState::Cancelled => TaskStatus::Cancelled,
         }
     }
-}
-
-fn is_error(result: &[u8]) -> bool {
-    json::at(result, &["isError"]) == Some(b"true")
 }

@@ -1,0 +1,270 @@
+//! Durations of the calls at one server.
+
+use std::sync::{LazyLock, OnceLock};
+use std::time::{Duration, Instant};
+
+use memchr::memmem::Finder;
+use model::method::{CALL_TOOL, COMPLETE, GET_PROMPT, GET_SKILL, READ_RESOURCE};
+use model::{Answer, Coding, Outcome, Refusal};
+use platform::{Histogram, HistogramCounts, Mutex};
+use wire::mcp::result::says_error;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The bounds of the buckets of durations: those of OpenTelemetry's conventions for MCP
+/// (`mcp.client.operation.duration`), and three below them.
+pub const DURATION_BOUNDS: [Duration; 17] = [
+    ms(1),
+    ms(2),
+    ms(5),
+    ms(10),
+    ms(20),
+    ms(50),
+    ms(100),
+    ms(200),
+    ms(500),
+    ms(1_000),
+    ms(2_000),
+    ms(5_000),
+    ms(10_000),
+    ms(30_000),
+    ms(60_000),
+    ms(120_000),
+    ms(300_000),
+];
+
+/// The methods whose durations are kept apart. All others count as [`OTHER`].
+const METHODS: [&str; 5] = [
+    CALL_TOOL.name,
+    READ_RESOURCE.name,
+    GET_PROMPT.name,
+    COMPLETE.name,
+    GET_SKILL.name,
+];
+/// The name of all other methods, and of the types of errors that have no name here
+/// (OpenTelemetry's conventions).
+const OTHER: &str = "_OTHER";
+/// The type of the error of a tool that ran and says that it failed.
+const TOOL_ERROR: &str = "tool_error";
+/// The type of the error of a call that was cancelled before its answer.
+pub(crate) const CANCELLED: &str = "cancelled";
+/// The codes of JSON-RPC and MCP that are types of errors of their own.
+const CODES: [(i64, &str); 13] = [
+    (-32700, "-32700"),
+    (-32600, "-32600"),
+    (-32601, "-32601"),
+    (-32602, "-32602"),
+    (-32603, "-32603"),
+    (-32000, "-32000"),
+    (-32001, "-32001"),
+    (-32002, "-32002"),
+    (-32020, "-32020"),
+    (-32021, "-32021"),
+    (-32022, "-32022"),
+    (-32042, "-32042"),
+    (-33001, "-33001"),
+];
+
+/// A call that is sent to the server: its method, and when that was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Began {
+    /// The place of its method.
+    method: usize,
+    at: Instant,
+}
+
+impl Began {
+    pub(crate) fn new(method: &str, at: Instant) -> Self {
+        let known = METHODS.iter().position(|name| *name == method);
+        Self {
+            method: known.unwrap_or(METHODS.len()),
+            at,
+        }
+    }
+}
+
+/// Durations of the calls at one server, in all its sessions, by method and by type of error.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    answered: [OnceLock<Histogram>; METHODS.len() + 1],
+    /// Of calls that failed, with the place of the method and the type of the error. There are only
+    /// as many types as this file and the codes of refusals name.
+    failed: Mutex<Vec<FailedCalls>>,
+}
+
+#[derive(Debug)]
+struct FailedCalls {
+    method: usize,
+    error_type: &'static str,
+    durations: Histogram,
+}
+
+/// Durations of calls of one method that ended in the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallDurations {
+    /// The method, or `_OTHER`.
+    pub method: &'static str,
+    /// How they failed: a code of JSON-RPC, the code of a refusal of the gateway, `tool_error`,
+    /// `cancelled` or `_OTHER`; `None` if they did not.
+    pub error_type: Option<&'static str>,
+    /// Their durations, from the sending of the call to its answer.
+    pub durations: HistogramCounts,
+}
+
+impl Measured {
+    /// Enters a call that has ended.
+    pub(crate) fn enter(&self, began: Began, error_type: Option<&'static str>) {
+        let duration = began.at.elapsed();
+        let Some(error_type) = error_type else {
+            if let Some(of_method) = self.answered.get(began.method) {
+                of_method
+                    .get_or_init(|| Histogram::new(&DURATION_BOUNDS))
+                    .enter(duration);
+            }
+            return;
+        };
+        let mut failed = self.failed.lock();
+        let known = failed
+            .iter()
+            .find(|one| one.method == began.method && one.error_type == error_type);
+        if let Some(known) = known {
+            return known.durations.enter(duration);
+        }
+        let first = FailedCalls {
+            method: began.method,
+            error_type,
+            durations: Histogram::new(&DURATION_BOUNDS),
+        };
+        first.durations.enter(duration);
+        failed.push(first);
+    }
+
+    /// All durations until now.
+    pub(crate) fn read(&self) -> Vec<CallDurations> {
+        let mut all = Vec::new();
+        for (method, answered) in self.answered.iter().enumerate() {
+            if let Some(durations) = answered.get() {
+                all.push(CallDurations {
+                    method: name_of(method),
+                    error_type: None,
+                    durations: durations.read(),
+                });
+            }
+        }
+        for failed in self.failed.lock().iter() {
+            all.push(CallDurations {
+                method: name_of(failed.method),
+                error_type: Some(failed.error_type),
+                durations: failed.durations.read(),
+            });
+        }
+        all
+    }
+}
+
+fn name_of(method: usize) -> &'static str {
+    METHODS.get(method).copied().unwrap_or(OTHER)
+}
+
+/// The type of the error with which a call has ended; `None` of one that succeeded.
+pub(crate) fn error_type(end: &Result<Answer, Refusal>) -> Option<&'static str> {
+    static MEMBER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"isError\""));
+    let answer = match end {
+        Ok(answer) => answer,
+        Err(refusal) => return Some(refusal.code.as_str()),
+    };
+    let is_json = answer.payload.coding == Coding::Json;
+    let body = answer.payload.body_bytes();
+    match answer.outcome {
+        Outcome::Error if is_json => Some(code_of(body)),
+        Outcome::Error => Some(OTHER),
+        // Most results do not have the member, and are not read for it.
+        Outcome::Ok if is_json && MEMBER.find(body).is_some() && says_error(body) => {
+            Some(TOOL_ERROR)
+        }
+        Outcome::Ok | Outcome::Refused | Outcome::Cancelled => None,
+    }
+}
+
+/// The code of an error, or `_OTHER` for one that has no name: servers choose codes as they like.
+fn code_of(error: &[u8]) -> &'static str {
+    let raw = json::at(error, &["code"]);
+    let code = raw
+        .and_then(|raw| std::str::from_utf8(raw).ok())
+        .and_then(|raw| raw.parse::<i64>().ok());
+    let named = CODES.iter().find(|(known, _)| Some(*known) == code);
+    named.map_or(OTHER, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Form, RefusalCode};
+
+    use super::*;
+
+    fn answer(outcome: Outcome, body: &str) -> Result<Answer, Refusal> {
+        Ok(Answer {
+            outcome,
+            payload: wire::rpc::Message::read(body.as_bytes().to_vec().into())
+                .map(|message| wire::mcp::relay::decode_answer(&message, Form::Legacy).payload)
+                .unwrap(),
+        })
+    }
+
+    #[test]
+    fn an_end_has_a_type_of_error_from_a_closed_list() {
+        let result = |result: &str| {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            answer(Outcome::Ok, &body)
+        };
+        let error = |code: i64| {
+            let body =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"m"}}}}"#);
+            answer(Outcome::Error, &body)
+        };
+        let down = Err(Refusal::new(RefusalCode::UpstreamDown, "it is down"));
+        let ends = [
+            (result(r#"{"content":[]}"#), None),
+            (result(r#"{"content":[],"isError":false}"#), None),
+            (result(r#"{"content":[{"text":"\"isError\":true"}]}"#), None),
+            (
+                result(r#"{"content":[],"isError":true}"#),
+                Some("tool_error"),
+            ),
+            (error(-32602), Some("-32602")),
+            (error(7_777), Some("_OTHER")),
+            (down, Some("upstream_down")),
+        ];
+        for (end, expected) in ends {
+            assert_eq!(error_type(&end), expected, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn durations_are_kept_by_method_and_by_type_of_error() {
+        let measured = Measured::default();
+        let at = Instant::now();
+        measured.enter(Began::new("tools/call", at), None);
+        measured.enter(Began::new("tools/call", at), None);
+        measured.enter(Began::new("acme/own", at), None);
+        measured.enter(Began::new("tools/call", at), Some("tool_error"));
+        measured.enter(Began::new("tools/call", at), Some("tool_error"));
+        measured.enter(Began::new("prompts/get", at), Some("tool_error"));
+        let read = measured.read();
+        let found: Vec<_> = read
+            .iter()
+            .map(|one| (one.method, one.error_type, one.durations.total()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("tools/call", None, 2),
+                ("_OTHER", None, 1),
+                ("tools/call", Some("tool_error"), 2),
+                ("prompts/get", Some("tool_error"), 1),
+            ]
+        );
+    }
+}
