@@ -257,8 +257,8 @@ impl RoutePlan {
 }
 
 impl RouteStep {
-    /// Has the next look be no later than this.
-    fn wake(&mut self, at_ms: u64) {
+    /// Has the next look be no later than this, in Unix milliseconds.
+    pub fn wake(&mut self, at_ms: u64) {
         self.next_ms = Some(self.next_ms.map_or(at_ms, |next| next.min(at_ms)));
     }
 }

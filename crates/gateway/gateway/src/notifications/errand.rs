@@ -31,13 +31,10 @@ pub(super) async fn run(
     let until = Instant::now() + NOTIFY_RETRY_MAX;
     let mut failures = 0;
     loop {
-        if failures > 0 {
-            if route.config.quiet.is_some_and(|quiet| quiet.has(unix_ms())) {
-                return ErrandEnd::TakenBack;
-            }
-            if !waits_still(&topics(), &planned.about) {
-                return ErrandEnd::Done(NotifyOutcome::Over);
-            }
+        if failures > 0
+            && let Some(end) = ended(&route, &planned, &topics)
+        {
+            return end;
         }
         let sent = route
             .client
@@ -60,4 +57,17 @@ pub(super) async fn run(
         tracing::info!(route = name, id, failures, %fault, "a notification is sent again");
         sleep(wait).await;
     }
+}
+
+/// The end of an errand that would be repeated now, if there is one.
+fn ended(
+    route: &RouteInForce,
+    planned: &PlannedNotification,
+    topics: &AllTopics,
+) -> Option<ErrandEnd> {
+    if route.config.quiet.is_some_and(|quiet| quiet.has(unix_ms())) {
+        return Some(ErrandEnd::TakenBack);
+    }
+    let waits = waits_still(&topics(), &planned.about);
+    (!waits).then_some(ErrandEnd::Done(NotifyOutcome::Over))
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use model::OperationId;
-use notify::{PlannedNotification, RouteMoment, RoutePlan};
+use notify::{PlannedNotification, RouteMoment, RoutePlan, RouteStep};
 use platform::{millis, unix_ms};
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::errand::{self, ErrandEnd};
@@ -52,12 +52,10 @@ async fn run(of: Weak<NotificationRoutes>, changed: Arc<Notify>, topics: AllTopi
         tokio::select! {
             () = changed.notified() => {}
             () = sleep(wait) => {}
-            Some(ended) = runner.errands.join_next_with_id() => {
-                match ended {
-                    Ok((id, end)) => runner.ended(id, Some(end)),
-                    Err(failed) => runner.ended(failed.id(), None),
-                }
-            }
+            Some(ended) = runner.errands.join_next_with_id() => runner.ended(ended),
+        }
+        while let Some(ended) = runner.errands.try_join_next_with_id() {
+            runner.ended(ended);
         }
         sleep_until(looked + LOOK_GAP).await;
     }
@@ -119,39 +117,12 @@ impl Runner {
         let mut next_ms = None;
         let mut begun = Vec::new();
         for seat in self.seats.values_mut() {
-            let config = &seat.route.config;
-            let concerning = looks.iter().map(|look| look.concerning(config));
-            let mut waiting = concerning.collect::<Vec<_>>().concat();
-            waiting.sort_by_key(|one| one.opened_ms);
             let flying = self.flying.values();
-            let own: Vec<&Flying> = flying
-                .filter(|one| Arc::ptr_eq(&one.route, &seat.route))
-                .collect();
-            let paused = seat.route.breaker.paused_until();
-            let places = match paused {
-                Some(_) => 0,
-                None => ROUTE_ERRANDS_MAX.saturating_sub(own.len()),
-            };
-            let now_ms = unix_ms();
-            let step = seat.plan.step(&RouteMoment {
-                now_ms,
-                after_ms: millis(config.after),
-                quiet: config.quiet,
-                waiting: &waiting,
-                places,
-                busy: &own.iter().flat_map(|one| one.accounts.clone()).collect(),
-            });
-            let resumed = paused.map(|until| {
-                let left = until.saturating_duration_since(Instant::now());
-                now_ms.saturating_add(millis(left))
-            });
-            let due = step.next_ms.into_iter().chain(resumed);
-            next_ms = due.chain(next_ms).min();
-            begun.extend(
-                step.planned
-                    .into_iter()
-                    .map(|one| (Arc::clone(&seat.route), one)),
-            );
+            let own = flying.filter(|one| Arc::ptr_eq(&one.route, &seat.route));
+            let step = seat.look(&looks, &own.collect::<Vec<_>>());
+            next_ms = step.next_ms.into_iter().chain(next_ms).min();
+            let planned = step.planned.into_iter();
+            begun.extend(planned.map(|one| (Arc::clone(&seat.route), one)));
         }
         for (route, planned) in begun {
             self.begin(route, planned);
@@ -172,8 +143,12 @@ impl Runner {
         self.flying.insert(task.id(), flying);
     }
 
-    /// An errand has ended, or was aborted.
-    fn ended(&mut self, id: Id, end: Option<ErrandEnd>) {
+    /// An errand has ended, was aborted, or has panicked.
+    fn ended(&mut self, ended: Result<(Id, ErrandEnd), JoinError>) {
+        let (id, end) = match ended {
+            Ok((id, end)) => (id, Some(end)),
+            Err(failed) => (failed.id(), None),
+        };
         let Some(flying) = self.flying.remove(&id) else {
             return;
         };
@@ -186,5 +161,34 @@ impl Runner {
             }
             None => {}
         }
+    }
+}
+
+impl Seat {
+    /// What is due now by what waits in the topics, with these notifications on their way.
+    fn look(&mut self, looks: &[TopicLook], flying: &[&Flying]) -> RouteStep {
+        let config = &self.route.config;
+        let concerning = looks.iter().map(|look| look.concerning(config));
+        let mut waiting = concerning.collect::<Vec<_>>().concat();
+        waiting.sort_by_key(|one| one.opened_ms);
+        let paused = self.route.breaker.paused_until();
+        let places = match paused {
+            Some(_) => 0,
+            None => ROUTE_ERRANDS_MAX.saturating_sub(flying.len()),
+        };
+        let now_ms = unix_ms();
+        let mut step = self.plan.step(&RouteMoment {
+            now_ms,
+            after_ms: millis(config.after),
+            quiet: config.quiet,
+            waiting: &waiting,
+            places,
+            busy: &flying.iter().flat_map(|one| one.accounts.clone()).collect(),
+        });
+        if let Some(until) = paused {
+            let left = until.saturating_duration_since(Instant::now());
+            step.wake(now_ms.saturating_add(millis(left)));
+        }
+        step
     }
 }

@@ -97,7 +97,7 @@ fn a_proposer_has_one_notification_a_minute_and_takes_none_from_others() {
 }
 
 #[test]
-fn an_escalation_gets_what_still_waits_and_what_nobody_looks_at() {
+fn an_escalation_gets_what_still_waits_and_is_not_claimed() {
     let mut stage = Stage::new();
     stage.after_ms = 10 * MINUTE;
     let mut claimed = proposal(2);

@@ -18,6 +18,7 @@ use crate::ws::{Socket, people, token};
 use signature::is_signed;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const RELOADED: &str = "the configuration has changed: reloaded";
 const PROPOSERS: [&str; 5] = ["scout", "other", "third", "fourth", "fifth"];
 
 /// A gateway with the fixture as `tools`, five participants that may only propose, `ann` that may do
@@ -115,11 +116,12 @@ impl Stage {
 
     /// Puts other routes in force.
     fn reload(&self, routes: &str) {
+        let reloads = || self.gateway.log().matches(RELOADED).count();
+        let before = reloads();
         self.home
             .write("portmoot.toml", &format!("{}{routes}", self.base));
         self.gateway.signal("HUP");
-        self.gateway
-            .receive("the configuration has changed: reloaded");
+        until("the reload", || (reloads() > before).then_some(()));
     }
 }
 
@@ -223,17 +225,13 @@ fn a_flood_of_a_thousand_proposals_is_few_notifications_and_silences_no_other_pr
     let stage = Stage::new(&route("hook", &receiver, ""));
     let mut sockets = PROPOSERS.map(|name| stage.enter(name));
     let [last, rest @ ..] = &mut sockets;
-    for socket in rest {
+    for (who, socket) in rest.iter_mut().enumerate() {
+        let envelope = |number: usize| format!("{who}-{number}");
         for number in 0..250 {
-            socket.send(
-                ECHO,
-                &format!("p{number}"),
-                &["tools"],
-                json!({}),
-                &echoes("x"),
-            );
+            let id = envelope(number);
+            socket.send(ECHO, &id, &["tools"], json!({}), &echoes("x"));
         }
-        let last = json!("p249");
+        let last = json!(envelope(249));
         socket.receive_until(|received| {
             received["kind"] == "portmoot/proposal" && received["payload"]["proposal"] == last
         });
@@ -370,7 +368,7 @@ fn a_route_can_be_tried() {
     let ran = test("none").expect(5);
     assert!(
         ran.stderr
-            .contains("the configuration has bad, chat, good, run"),
+            .contains("the configuration has good, bad, run, chat"),
         "{}",
         ran.stderr
     );
