@@ -22,9 +22,10 @@ pub use client::{
     NOTIFY_EXEC_LIMIT, NOTIFY_OUTPUT_BYTES_MAX, NOTIFY_RETRY_MAX, NotifyClient, NotifyFault,
     retry_wait,
 };
-pub use notification::{NOTIFIED_NAME_CHARS_MAX, Notification, NotifyEvent};
+pub use notification::{NOTIFIED_NAME_CHARS_MAX, Notification};
 pub use plan::{
-    NOTIFY_GAP_MS, PlannedNotification, RouteMoment, RoutePlan, RouteStep, WaitingProposal,
+    NOTIFY_GAP_MS, NotifyEvent, PlannedNotification, RouteMoment, RoutePlan, RouteStep,
+    WaitingProposal,
 };
 pub use quiet::{QuietError, QuietHours};
 pub use sign::{WebhookSecret, WebhookSecretError};

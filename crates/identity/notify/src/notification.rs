@@ -3,7 +3,7 @@
 use json::visible;
 use wire::time::rfc3339;
 
-use crate::PlannedNotification;
+use crate::{NotifyEvent, PlannedNotification};
 
 /// Characters of a name in a notification; the rest is cut.
 pub const NOTIFIED_NAME_CHARS_MAX: usize = 80;
@@ -12,32 +12,6 @@ const CUT: char = '…';
 /// The priority of a message at ntfy: the default, and high.
 const NTFY_PRIORITY: u8 = 3;
 const NTFY_PRIORITY_HIGH: u8 = 4;
-
-/// The occasion of a notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotifyEvent {
-    /// Proposals wait that the route was not notified of.
-    Waiting,
-    /// Half of the time of proposals is gone.
-    HalfTime,
-    /// Proposals of several proposers have come in quiet hours.
-    Summary,
-    /// A person tries the route.
-    Test,
-}
-
-impl NotifyEvent {
-    /// The word in `event`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "proposal.waiting",
-            Self::HalfTime => "proposal.half_time",
-            Self::Summary => "proposal.summary",
-            Self::Test => "test",
-        }
-    }
-}
 
 /// A notification that is to be sent: every name in it is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{OperationId, ParticipantId, TopicName};
 
-use crate::{NotifyEvent, QuietHours};
+use crate::QuietHours;
 
 /// The least time between two notifications of a route about one proposer, in milliseconds. All
 /// guests are one proposer.
@@ -55,6 +55,32 @@ pub struct RouteMoment<'a> {
     pub places: usize,
     /// The accounts of proposers about whom one is being sent.
     pub busy: &'a BTreeSet<Box<str>>,
+}
+
+/// The occasion of a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotifyEvent {
+    /// Proposals wait that the route was not notified of.
+    Waiting,
+    /// Half of the time of proposals is gone.
+    HalfTime,
+    /// Proposals of several proposers have come in quiet hours.
+    Summary,
+    /// A person tries the route.
+    Test,
+}
+
+impl NotifyEvent {
+    /// The word in `event`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "proposal.waiting",
+            Self::HalfTime => "proposal.half_time",
+            Self::Summary => "proposal.summary",
+            Self::Test => "test",
+        }
+    }
 }
 
 /// A notification that is to be sent now.
