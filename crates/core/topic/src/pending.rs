@@ -53,6 +53,14 @@ impl<H: Handles> Topic<H> {
             .map(|(id, proposal)| (id, &proposal.content))
     }
 
+    /// Proposals that are open to decisions, in the order of opening, as lists show them.
+    pub fn undecided_views(&self) -> Vec<ProposalView<H>> {
+        let found = self.proposals.in_order(Proposal::is_pending);
+        found
+            .map(|(id, proposal)| self.glance(id, proposal))
+            .collect()
+    }
+
     /// Whether a proposal is open to decisions, as this content.
     pub fn is_undecided(&self, id: OperationId, is_it: impl FnOnce(&H::Content) -> bool) -> bool {
         let proposal = self.proposals.get(id);

@@ -8,6 +8,7 @@ use auth::Participant;
 use axum::response::{IntoResponse, Response};
 use axum::{extract::State, http::header};
 use control::Registry;
+use gateway::RouteCounts;
 use identity::SERVERS;
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
@@ -49,6 +50,7 @@ fn render(registry: &Registry, caller: &Participant, names_servers: bool) -> Str
     issuers(&mut metrics, registry, names_servers);
     process(&mut metrics, registry);
     audit(&mut metrics, registry);
+    notifications(&mut metrics, registry, names_servers);
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode_registry(&mut text, &metrics);
@@ -324,6 +326,26 @@ fn audit(metrics: &mut Metrics, registry: &Registry) {
         refused,
     );
     metrics.register("audit_lost", "Entries of the audit log that are lost", lost);
+}
+
+/// Notifications by route and outcome. The names of routes are for operators.
+fn notifications(metrics: &mut Metrics, registry: &Registry, names_routes: bool) {
+    let counts = registry.context.notifications.counts();
+    if counts.is_empty() || !names_routes {
+        return;
+    }
+    let sent = Family::<Labels, Counter>::default();
+    for RouteCounts { route, outcomes } in counts {
+        for (outcome, count) in outcomes {
+            let labels = vec![
+                ("route", route.to_string()),
+                ("outcome", outcome.to_owned()),
+            ];
+            sent.get_or_create(&labels).inc_by(count);
+        }
+    }
+    let help = "Notifications about proposals that wait, by what became of them";
+    metrics.register("notifications", help, sent);
 }
 
 fn number(count: usize) -> i64 {

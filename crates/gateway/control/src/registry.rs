@@ -186,6 +186,12 @@ impl Registry {
             }));
         registry.open();
         registry.watch_expiries();
+        let me = Arc::downgrade(&registry);
+        let topics = move || {
+            me.upgrade()
+                .map_or_else(Vec::new, |registry| registry.topics())
+        };
+        gateway::notify_reviewers(&registry.context.notifications, Box::new(topics));
         Ok(registry)
     }
 

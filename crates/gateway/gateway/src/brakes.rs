@@ -230,6 +230,7 @@ impl Dispatch {
         self.end_resumption(&braking, id, permit, written)?;
         // Its own rules decide again, and those that approve what it proposes.
         judges::all(&self);
+        self.context.notifications.look_again();
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use platform::{millis, random, unix_ms};
 use topic::Now;
 use upstream::{FieldNumbers, RequestNumbers};
 
+use crate::notifications::routes::NotificationRoutes;
+
 /// Clock, ids and seal of one gateway, and its accounts at servers.
 pub struct Context {
     began: Instant,
@@ -19,6 +21,8 @@ pub struct Context {
     pub instance: Arc<str>,
     /// Accounts at servers.
     pub(crate) accounts: Arc<ServerAccounts>,
+    /// The routes of notifications about the proposals of all topics.
+    pub notifications: Arc<NotificationRoutes>,
     /// The numbers of fields that tools' messages had.
     pub fields: Arc<FieldNumbers>,
     links: AtomicU64,
@@ -43,6 +47,7 @@ impl Context {
             sealer,
             instance,
             accounts,
+            notifications: Arc::default(),
             fields,
             links,
             numbers,

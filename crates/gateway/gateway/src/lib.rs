@@ -38,6 +38,7 @@ mod mailboxes;
 pub mod manifests;
 mod membership;
 mod mirror;
+mod notifications;
 mod offer;
 mod outside;
 pub mod proposals;
@@ -72,6 +73,9 @@ pub use link::{
     Link, Outlet, Passed, Questioned, Requester, Respell, RoomOutlet, Undelivered, plain_client,
 };
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
+pub use notifications::look::AllTopics;
+pub use notifications::routes::{NotificationRoutes, RouteCounts};
+pub use notifications::runner::notify_reviewers;
 pub use offer::{Offer, ResultLimits};
 pub use room_message::{RoomMessage, SentMessage};
 pub use servers::Topics;

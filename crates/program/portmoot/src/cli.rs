@@ -20,8 +20,9 @@ pub(crate) use setup::{
 };
 pub(crate) use subcommands::{
     AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs,
-    LoginCommand, ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle,
-    ResourcesCommand, SecretCommand, SecretPlace, ServersCommand, TokenCommand, ToolsCommand,
+    LoginCommand, NotificationsCommand, ParticipantsCommand, PinsCommand, PromptsCommand,
+    ProtoCommand, ProtoStyle, ResourcesCommand, SecretCommand, SecretPlace, ServersCommand,
+    TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -79,6 +80,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &[
             "proposals",
             "rules",
+            "notifications",
             "chat",
             "participants",
             "token",
@@ -279,6 +281,9 @@ pub(crate) enum Command {
     /// Rules are written by hand, in the file that a topic names, or learned from what you approve.
     #[command(subcommand)]
     Rules(RulesCommand),
+    /// Try a route by which reviewers are notified of proposals that wait
+    #[command(subcommand)]
+    Notifications(NotificationsCommand),
     /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),

@@ -11,6 +11,7 @@ mod lists;
 mod logins;
 mod logs;
 mod names;
+mod notifications;
 mod participants;
 mod pins;
 mod proposals;
@@ -84,6 +85,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
             gateway,
         } => chat::run(&topic, lines, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,
+        Command::Notifications(command) => notifications::run(command, output).await,
         Command::Rules(command) => rules::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,

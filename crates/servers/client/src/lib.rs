@@ -35,5 +35,6 @@ pub use sandbox::{Confinement, FileAccess, ProcessLimits};
 pub use stdio::{
     CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program,
 };
+pub use stdio::{HookEnd, HookLimits, run_hook};
 pub use stdio::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 pub use transport::{Closing, Flow, LinkInbox, LinkTransport, SendMeta};

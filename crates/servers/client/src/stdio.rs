@@ -1,6 +1,7 @@
 //! Stdio transport: a child process, its environment and its three pipes. One line, or one frame,
 //! is one message.
 
+mod hook;
 mod process;
 mod program;
 mod read;
@@ -22,6 +23,7 @@ use crate::transport::{Closing, LinkInbox, LinkTransport, SendMeta};
 use crate::{error::SendError, framed::read_frames, guard::Guard, processes::Root};
 
 use crate::pipes::Pipes;
+pub use hook::{HookEnd, HookLimits, run_hook};
 use process::{Groups, Running};
 pub use program::find_program;
 use started::Started;

@@ -5,14 +5,12 @@ use std::time::Duration;
 use authzen::config::{AuthzenService, OutsideApprover, SentArguments, TakenDecisions};
 use identity::config::ParticipantConfig;
 use model::{NamePattern, TopicName};
-use oauth::Secret;
-use oauth::dialer::{Subnet, parse_url};
-use url::Url;
 
-use crate::node::{Node, SourceOrigin, Value};
+use crate::node::{Node, SourceOrigin};
 use crate::problem::Problem;
 use crate::reader::{ListedText, Problems, Table};
-use crate::secrets::{FORMS, Outside, note_unread};
+use crate::secrets::Outside;
+use crate::services::{TOKEN, allowed, secret, sendable, url};
 use crate::values::participant_id;
 
 /// The key of a topic that has its approver.
@@ -25,6 +23,8 @@ const APPROVER_WINDOW_MIN: Duration = Duration::from_secs(10);
 const APPROVER_WINDOW_MAX: Duration = Duration::from_secs(86_400);
 /// The most JSON pointers to arguments that are sent.
 const APPROVER_ARGUMENTS_MAX: usize = 64;
+/// An address of a service.
+const EXAMPLE_URL: &str = "for example \"https://pdp.example.com/access/v1/evaluation\"";
 /// All arguments.
 const ALL: &str = "*";
 
@@ -70,28 +70,10 @@ pub(crate) fn read(
     })
 }
 
-/// A token that can be sent, if there is one.
-fn sendable(table: &Table<'_>, token: Option<Secret>) -> Option<Option<Secret>> {
-    let is_plain = |token: &Secret| token.expose().bytes().all(|byte| byte.is_ascii_graphic());
-    if token.as_ref().is_none_or(is_plain) {
-        return Some(token);
-    }
-    let message = format!(
-        "the token of {} has blanks or other characters than ASCII",
-        table.name()
-    );
-    table.wrong(
-        "config_token",
-        message,
-        "it goes into a header: `echo` ends a line, `printf` does not",
-    );
-    None
-}
-
 fn approver(table: &Table<'_>, outside: &Outside<'_>) -> Option<OutsideApprover> {
-    let evaluation_url = url(table, "evaluation_url");
-    let request_url = url(table, "request_url");
-    let token = token(table, outside);
+    let evaluation_url = url(table, "evaluation_url", EXAMPLE_URL);
+    let request_url = url(table, "request_url", EXAMPLE_URL);
+    let token = secret(table, TOKEN, outside);
     let allowed = allowed(table);
     let acts_as = acts_as(table);
     let tools = tools(table);
@@ -123,93 +105,9 @@ fn approver(table: &Table<'_>, outside: &Outside<'_>) -> Option<OutsideApprover>
     })
 }
 
-fn url(table: &Table<'_>, key: &'static str) -> Option<Url> {
-    let text = table.text(key)?;
-    match parse_url(text) {
-        Ok(url) => Some(url),
-        Err(error) => {
-            let message = format!("`{}`: {error}", table.full(key));
-            table.note_value(
-                key,
-                message,
-                "for example \"https://pdp.example.com/access/v1/evaluation\"",
-            );
-            None
-        }
-    }
-}
-
 fn acts_as(table: &Table<'_>) -> Option<model::ParticipantId> {
     let name = table.text("as")?;
     participant_id(name, table.place("as"), table.problems())
-}
-
-/// The bearer token; `Err` if one is configured and cannot be had, which is noted. It is empty as
-/// long as secrets are not read.
-fn token(table: &Table<'_>, outside: &Outside<'_>) -> Result<Option<Secret>, ()> {
-    let variable = table.text("token_env");
-    let node = table.get("token");
-    match (variable, node) {
-        (None, None) => Ok(None),
-        (Some(_), Some(_)) => {
-            let message = format!("{} has both `token` and `token_env`", table.name());
-            table.wrong("config_twice", message, "keep one of them");
-            Err(())
-        }
-        (Some(name), None) => match (outside.env)(name) {
-            Some(value) if !value.is_empty() => Ok(Some(Secret::new(value))),
-            Some(_) | None => {
-                let message = format!(
-                    "`{}`: the environment variable `{name}` is not set",
-                    table.full("token_env")
-                );
-                table.note_at(
-                    "token_env",
-                    "config_token",
-                    message,
-                    "set it to the service's token",
-                );
-                Err(())
-            }
-        },
-        (None, Some(node)) => named_token(table, node, outside).map(Some),
-    }
-}
-
-fn named_token(table: &Table<'_>, node: &Node, outside: &Outside<'_>) -> Result<Secret, ()> {
-    let Value::Table(_) = node.value else {
-        let message = format!(
-            "`{}`: a secret must not be in the configuration file",
-            table.full("token")
-        );
-        table.note_at("token", "config_token", message, FORMS);
-        return Err(());
-    };
-    let named = outside.secret(node, &table.full("token"), table.problems());
-    match named.ok_or(())?.text {
-        None => Ok(Secret::new(String::new())),
-        Some(Ok(secret)) => Ok(secret),
-        Some(Err(no_secret)) => {
-            note_unread(table, "token", &no_secret);
-            Err(())
-        }
-    }
-}
-
-/// The private networks in which the service may be.
-fn allowed(table: &Table<'_>) -> Vec<Subnet> {
-    let mut subnets = Vec::new();
-    for ListedText { text, location } in table.texts("allow_private").unwrap_or_default() {
-        match text.parse::<Subnet>() {
-            Ok(subnet) => subnets.push(subnet),
-            Err(error) => {
-                let message = format!("`{}`: {error}", table.full("allow_private"));
-                let problem = Problem::new("config_value", message).at(location);
-                table.problems().note(problem);
-            }
-        }
-    }
-    subnets
 }
 
 fn tools(table: &Table<'_>) -> Vec<NamePattern> {

@@ -18,8 +18,8 @@ use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
 use crate::topics::ReadTopics;
 use crate::{
-    approvers, issuers, login, own_address, participants, profiles, servers, settings, tls_files,
-    topics,
+    approvers, issuers, login, notifications, own_address, participants, profiles, servers,
+    settings, tls_files, topics,
 };
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that
@@ -46,11 +46,18 @@ pub(crate) fn check(
         rules,
         approvers,
     } = topics::read(&root, &servers, &profiles, outside);
+    let notifications = notifications::read(&root, outside);
     check_unique_names(tree, &servers, &participants.known, &problems);
     check_tokens_differ(tree, &participants.known, &problems);
     tls_files::check_certificates(tree, &participants.known, &problems);
     check_topics_exist(tree, &participants.known, &topics, &problems);
     approvers::check(tree, &approvers, &participants.known, &problems);
+    notifications::check(
+        tree,
+        &notifications,
+        (&participants.known, &topics),
+        &problems,
+    );
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let mut config = settings.map(|mut settings| {
@@ -67,6 +74,7 @@ pub(crate) fn check(
             result_limits: participants.result_limits,
             rules,
             approvers,
+            notifications,
             sets: Arc::new(profiles.sets),
             ..settings
         }

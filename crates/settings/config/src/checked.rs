@@ -8,6 +8,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use authzen::config::OutsideApprover;
 use identity::config::{IdentityConfig, ParticipantConfig};
 use model::{ParticipantId, TopicName};
+use notify::config::NotifyRoute;
 use oauth::{config::AuthConfig, key::KeySource};
 use registry::resolve::References;
 use rules::CallRule;
@@ -58,6 +59,8 @@ pub struct Config {
     pub rules: Vec<TopicRules>,
     /// The approvers outside of the topics that have one.
     pub approvers: Vec<TopicApprover>,
+    /// The routes of notifications.
+    pub notifications: Vec<NotifyRoute>,
     /// Who may come in, and into which topics.
     pub identity: Arc<IdentityConfig>,
 }

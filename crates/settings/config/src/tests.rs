@@ -2,6 +2,7 @@
 
 mod approvers;
 mod documented;
+mod notifications;
 mod problems;
 mod schema;
 mod secrets;
@@ -27,6 +28,8 @@ fn env(name: &str) -> Option<String> {
         "TOKEN" => Some("hush-hush-hush-hush".into()),
         "SHORT" => Some("hush".into()),
         "BLANK" => Some("hush hush".into()),
+        "HOOK" => Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()),
+        "SLACK" => Some("https://hooks.example/T/B/hush".into()),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak, atomic::Ordering};
 use std::time::Duration;
 
 use model::{ParticipantId, TopicName};
+use notify::NotifyClient;
 use oauth::Configured;
 use platform::unix_ms;
 use tls::ClientTls;
@@ -108,6 +109,8 @@ impl Registry {
     pub(super) fn moved(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.renewed.notify_one();
+        // Others may decide than before.
+        self.context.notifications.look_again();
     }
 
     /// Receives whenever a token, a grant or a sign-in has expired.
@@ -268,6 +271,10 @@ impl Registry {
             dispatch.put_rules_in_force(config.rules_of(&topic.name));
             dispatch.put_approver_in_force(config.approver_of(&topic.name));
         }
+        let routes = &self.context.notifications;
+        routes.put_in_force(&config.notifications, |route| {
+            NotifyClient::new(route.way.clone(), self.guard.clone())
+        });
         for dispatch in gone {
             dispatch.pause_rules(&[]);
             // First its servers leave, so that callers learn why their calls end.

@@ -319,6 +319,7 @@ fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
 }
 
 fn notify_of(dispatch: &Arc<Dispatch>, proposal: &ProposalView, state: &State<'_>) {
+    dispatch.context.notifications.look_again();
     let payload = state.payload();
     let by = &proposal.by;
     let envelope = &*proposal.envelope;

@@ -65,6 +65,21 @@ pub(crate) enum SecretCommand {
     },
 }
 
+/// `notifications ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum NotificationsCommand {
+    /// Send a test by a route, and say what the other side answered
+    ///
+    /// Uses the configuration, not a running gateway, and reads the secrets that the configuration
+    /// names. The test is sent once, also in quiet hours. Exit code 1 when it did not arrive.
+    Test {
+        /// Name of the route: NAME of [notifications.NAME]
+        route: String,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+}
+
 /// Where `secret set` keeps a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SecretPlace {

@@ -7,6 +7,7 @@ use config::Config;
 use identity::AccessState;
 use identity::grants::{Grants, NOT_APPLIED};
 use identity::identities::tokens_configured;
+use notify::config::{NotifyRoute, NotifyWay};
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::{Directory, PeekedJournal};
@@ -83,6 +84,7 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
             }
             checks.extend(examine(&loaded.config, is_foreign, &live));
             checks.extend(passed_on(&loaded.config));
+            checks.extend(loaded.config.notifications.iter().map(notifications));
         }
     }
     let healthy = checks.iter().all(|check| check.severity != Severity::Error);
@@ -226,6 +228,32 @@ const OFTEN_NEEDED: [&str; 19] = [
     "UV_DEFAULT_INDEX",
     "UV_NATIVE_TLS",
 ];
+
+/// Whether a route of notifications can be tried.
+fn notifications(route: &NotifyRoute) -> Check {
+    let what = format!("notifications {}", route.name);
+    match &route.way {
+        NotifyWay::Exec(words) => {
+            let program = words.first().map_or("", String::as_str);
+            match client::find_program(program, None) {
+                Some(path) => passed(&what, format!("runs {}", path.display())),
+                None => failed(
+                    &what,
+                    format!("there is no program `{program}`"),
+                    "install it, or write its whole path",
+                ),
+            }
+        }
+        NotifyWay::Request(target) => {
+            let host = target.url.host_str().unwrap_or_default();
+            let try_it = format!(
+                "goes to {host}; to try it: portmoot notifications test {}",
+                route.name
+            );
+            passed(&what, try_it)
+        }
+    }
+}
 
 /// A warning if such variables are set here, and the programs of servers do not get them.
 fn passed_on(config: &Config) -> Option<Check> {

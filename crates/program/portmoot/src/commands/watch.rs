@@ -41,6 +41,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Add(_)
         | Command::Rm(_)
         | Command::Secret(_)
+        | Command::Notifications(_)
         | Command::Import(_)
         | Command::Connect(_)
         | Command::Disconnect(_)

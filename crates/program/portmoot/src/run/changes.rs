@@ -56,6 +56,12 @@ fn changes(before: &Config, after: &Config) -> Changes {
         &topics(after, before),
         |one| one.name.to_string(),
     );
+    changes.compare(
+        "notifications",
+        &before.notifications,
+        &after.notifications,
+        |one| one.name.to_string(),
+    );
     changes.compare("rules of topic", &before.rules, &after.rules, |one| {
         one.topic.to_string()
     });

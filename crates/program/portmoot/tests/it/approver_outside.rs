@@ -1,7 +1,7 @@
 //! An approver outside of a topic, asked by OpenID AuthZEN.
 
 mod failures;
-mod pdp;
+pub(crate) mod pdp;
 mod races;
 
 use platform::unix_ms;

@@ -155,13 +155,13 @@ fn every_documented_path_answers_as_documented() {
 #[test]
 fn metrics_and_their_documentation_agree() {
     let home = Home::new();
-    // The demo server is there without a configuration; issuers, and accounts at servers over HTTP,
-    // with one.
+    // The demo server is there without a configuration; issuers, accounts at servers over HTTP, and
+    // notifications with one.
     let gateway = Gateway::start_with(&home, &[]);
     let (with, config) = people(&[("boss", &["portmoot/*"])]);
     let config = config
         + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
-           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n";
+           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n[notifications.n]\nexec = [\"true\"]\n";
     let other = Gateway::start(&with, &config);
     Client::open(&gateway, None, "/mcp", json!({})).call("demo_echo", json!({ "text": "x" }));
     let metrics =

@@ -86,6 +86,7 @@ mod mirrored_calls;
 mod mistakes;
 mod mixed_eras;
 mod named_once;
+mod notifications;
 mod oauth_client;
 mod odd_lists;
 mod older_journal;

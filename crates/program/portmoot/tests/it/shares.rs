@@ -461,6 +461,10 @@ const PLAYED: &[(Set, &[Play])] = &[
 /// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
 const UNREACHED: &[(&str, &str)] = &[
     (
+        "Notifications of a route",
+        "it takes a receiver outside; its tests have one",
+    ),
+    (
         "Requests to a topic's approver outside",
         "it takes a service outside; its tests have one",
     ),

@@ -612,6 +612,11 @@ fn set_up(stage: &mut Stage) {
     stage.show("secret-list", &kept(&["list"]), Both);
     stage.show("secret-remove-unknown", &kept(&["remove", "crm"]), Both);
     stage.show(
+        "notifications-test-unknown",
+        &["notifications", "test", "desk", "--config", "new.toml"],
+        Both,
+    );
+    stage.show(
         "rm-unknown",
         &["rm", "nothing", "--config", "new.toml"],
         Both,

@@ -23,8 +23,8 @@ use crate::{
 /// Time that a child that is closed may live: after the end of its stdin, after SIGTERM, after
 /// SIGKILL.
 const EOF: Duration = Duration::from_secs(2);
-const TERM: Duration = Duration::from_secs(3);
-const KILL: Duration = Duration::from_secs(1);
+pub(super) const TERM: Duration = Duration::from_secs(3);
+pub(super) const KILL: Duration = Duration::from_secs(1);
 /// Time to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
 /// Time that a child may live after it closed its stdout. A keeper meanwhile ends what the child
@@ -98,7 +98,7 @@ impl Groups {
             .filter_map(|pid| i32::try_from(pid).ok().and_then(Pid::from_raw))
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         for group in self.all() {
             let _ = kill_process_group(group, signal);
         }

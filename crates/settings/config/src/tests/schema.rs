@@ -119,7 +119,7 @@ fn own_schema_of(path: &str) -> Value {
     match path.rsplit('.').next().unwrap() {
         "rate" | "anonymous_rate" => rate(),
         "grace" => json!({ "type": "string", "pattern": DURATION }),
-        "token" | "client_secret" => secret(),
+        "token" | "client_secret" | "secret" | "slack" => secret(),
         "resource" => json!({ "type": ["boolean", "string"] }),
         "subject" => json!({ "type": "object", "additionalProperties": false,
             "required": ["issuer", "sub"], "properties": { "issuer": text(), "sub": text() } }),
