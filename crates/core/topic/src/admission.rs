@@ -273,6 +273,8 @@ pub enum BuiltinTool {
     ExtendProposal,
     /// Replaces the arguments of a proposal of the caller's own.
     AmendProposal,
+    /// Proposes several calls as one plan.
+    ProposePlan,
     /// Withdraws a proposal of the caller's own.
     WithdrawProposal,
     /// Waits for a proposal of the caller's own.
@@ -308,7 +310,10 @@ impl BuiltinTool {
     pub fn serves_own(self) -> bool {
         matches!(
             self,
-            Self::AmendProposal | Self::WithdrawProposal | Self::WaitForProposal
+            Self::AmendProposal
+                | Self::ProposePlan
+                | Self::WithdrawProposal
+                | Self::WaitForProposal
         )
     }
 
@@ -323,7 +328,7 @@ impl BuiltinTool {
     /// - Deciding: callers that may make or approve some request, because a participant may propose
     ///   it.
     /// - Looking: callers that may decide, or propose.
-    /// - Waiting and withdrawing: callers that may propose.
+    /// - Proposing plans, waiting and withdrawing: callers that may propose.
     /// - Sending: callers that may send some envelope other than requests, which are calls.
     /// - Finding and calling through the proxy: callers that may make or propose some request.
     /// - Reading, and listing participants: all callers, because every participant may listen to
@@ -340,9 +345,10 @@ impl BuiltinTool {
             | Self::RejectProposal
             | Self::ClaimProposal
             | Self::ExtendProposal => capabilities.admits_some_deciding(),
-            Self::AmendProposal | Self::WithdrawProposal | Self::WaitForProposal => {
-                capabilities.admits_head(PROPOSAL)
-            }
+            Self::AmendProposal
+            | Self::ProposePlan
+            | Self::WithdrawProposal
+            | Self::WaitForProposal => capabilities.admits_head(PROPOSAL),
             Self::Say => sends(capabilities) && capabilities.scope().is_none_or(sends),
             Self::ReadMessages | Self::ListParticipants => true,
         }
@@ -512,7 +518,12 @@ mod builtin_tests {
             "claim_proposal",
             "extend_proposal",
         ];
-        let own = ["amend_proposal", "withdraw_proposal", "wait_for_proposal"];
+        let own = [
+            "amend_proposal",
+            "propose_plan",
+            "withdraw_proposal",
+            "wait_for_proposal",
+        ];
         let read = ["read_messages", "list_participants"];
         check(&[], &read);
         check(&["chat"], &[&["say"][..], &read].concat());

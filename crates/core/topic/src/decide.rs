@@ -31,9 +31,12 @@ pub(crate) enum NamedBy {
 impl<H: Handles> Topic<H> {
     /// Takes a participant's decision, or refuses it.
     pub(crate) fn decide(&mut self, id: OperationId, ruling: Ruling<H>) {
-        match self.may_decide(id, &ruling) {
-            Ok(()) => self.settle_decision(id, ruling),
-            Err(cause) => self.refuse_ruling(id, ruling, cause),
+        if let Err(cause) = self.may_decide(id, &ruling) {
+            return self.refuse_ruling(id, ruling, cause);
+        }
+        match self.rest_of_plan(id, &ruling) {
+            Some(step) => self.rule(step, ruling),
+            None => self.settle_decision(id, ruling),
         }
     }
 
@@ -45,7 +48,9 @@ impl<H: Handles> Topic<H> {
         let is_awaited = match &proposal.phase {
             Phase::Opening => true,
             Phase::Deciding(before) => before.leaves_it_open(),
-            Phase::Pending | Phase::Running | Phase::Ending(_) => false,
+            Phase::Pending | Phase::Waiting | Phase::Due | Phase::Running | Phase::Ending(_) => {
+                false
+            }
         };
         if is_awaited {
             return self.queue_decision(id, ruling);
@@ -115,7 +120,8 @@ impl<H: Handles> Topic<H> {
         let Some(Approval { shown, current }) = ruling.approves else {
             return Ok(());
         };
-        if self.is_withheld(proposal) {
+        let mut steps = self.decided_with(proposal);
+        if steps.any(|step| self.is_withheld(step)) {
             return Err(Cause::ToolChanged);
         }
         if shown != terms.digest {
@@ -124,14 +130,15 @@ impl<H: Handles> Topic<H> {
         if current != Some(terms.digest) {
             return Err(Cause::Redefined);
         }
-        if self.are_away(terms, &ruling.named) {
+        let mut steps = self.decided_with(proposal);
+        if steps.any(|step| self.are_away(&step.terms, &ruling.named)) {
             return Err(Cause::Away);
         }
         self.may_count(proposal, ruling)
     }
 
     /// Whether a server has changed what is proposed, and callers do not get it.
-    fn is_withheld(&self, proposal: &Proposal<H>) -> bool {
+    pub(crate) fn is_withheld(&self, proposal: &Proposal<H>) -> bool {
         let terms = &proposal.terms;
         let method = terms.method.as_str();
         let own_name = terms.context.as_deref();
@@ -142,7 +149,7 @@ impl<H: Handles> Topic<H> {
     /// Whether none of the participants that would carry out a proposal is there, and one may be
     /// back in a moment: an approval would be used up in vain. A configured server is waited for
     /// when it runs.
-    fn are_away(&self, terms: &Terms, named: &[ParticipantId]) -> bool {
+    pub(crate) fn are_away(&self, terms: &Terms, named: &[ParticipantId]) -> bool {
         let asked = if terms.to.is_empty() {
             named
         } else {
@@ -170,7 +177,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Gives a decision to the journal. It counts once it is on disk: see [`Topic::written`].
-    fn rule(&mut self, id: OperationId, mut ruling: Ruling<H>) {
+    pub(crate) fn rule(&mut self, id: OperationId, mut ruling: Ruling<H>) {
         ruling.is_partial = self.is_partial(id, &ruling);
         ruling.beside = self.approvers_beside(id, &ruling);
         ruling.older_bytes = self.proposals.get(id).map_or(0, |one| one.terms.bytes);
@@ -240,7 +247,7 @@ impl<H: Handles> Topic<H> {
                 return Err(Cause::NotAdmitted);
             }
             return if withdraws || ruling.is_amendment() {
-                Ok(())
+                may_be_about(proposal, ruling)
             } else {
                 Err(Cause::Own)
             };
@@ -263,16 +270,28 @@ impl<H: Handles> Topic<H> {
             RulingForm::Plain => self.has_right_to_decide(&granted, proposal, NamedBy::Clients),
         };
         if has_right {
-            Ok(())
+            may_be_about(proposal, ruling)
         } else {
             Err(Cause::NotAdmitted)
         }
     }
 
     /// Whether a participant with these capabilities may decide about another one's proposal: it
-    /// could make the request itself, or may approve it. An envelope names what servers call it; a
-    /// decision without one (API, command line, built-in tools), what clients call it.
+    /// could make the request itself, or may approve it; of a plan, each of its steps. An envelope
+    /// names what servers call it; a decision without one (API, command line, built-in tools), what
+    /// clients call it.
     pub(crate) fn has_right_to_decide(
+        &self,
+        capabilities: &Capabilities,
+        proposal: &Proposal<H>,
+        by: NamedBy,
+    ) -> bool {
+        let mut steps = self.decided_with(proposal);
+        steps.all(|step| self.has_right_to_one(capabilities, step, by))
+    }
+
+    /// Whether it may decide about one request by itself.
+    pub(crate) fn has_right_to_one(
         &self,
         capabilities: &Capabilities,
         proposal: &Proposal<H>,
@@ -385,6 +404,12 @@ impl<H: Handles> Topic<H> {
             Phase::Deciding(ruling) if stored || ruling.handle.is_none() => {
                 self.closed(id, *ruling, stored)
             }
+            // Nothing more of a plan runs without a journal.
+            Phase::Deciding(ruling) if proposal.terms.is_later_step() => {
+                let why = refusals::of_decision(Cause::LogUnavailable).message;
+                self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
+                self.ending(id, ProposalState::Withdrawn, Some(Arc::from(&*why)));
+            }
             Phase::Deciding(ruling) => {
                 self.proposals.turn(id, Phase::Pending);
                 if ruling.amended.is_some() {
@@ -396,7 +421,7 @@ impl<H: Handles> Topic<H> {
             // The proposal is over even if the journal fails. After a restart it is settled once
             // more, and never runs again.
             Phase::Ending(last) => self.end(id, last, stored),
-            Phase::Pending | Phase::Running => {}
+            Phase::Pending | Phase::Waiting | Phase::Due | Phase::Running => {}
         }
     }
 
@@ -490,6 +515,7 @@ impl<H: Handles> Topic<H> {
     /// requests run only if the end is on disk: otherwise the proposal would be pending again after
     /// a restart, and could run too.
     fn end(&mut self, id: OperationId, last: LastState, stored: bool) {
+        let onward = self.onward(id, &last, stored);
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
         };
@@ -514,6 +540,7 @@ impl<H: Handles> Topic<H> {
                 self.refuse_room(requests, Cause::LogUnavailable)
             }
         }
+        self.go_onward(onward);
     }
 
     /// Ends the call behind a proposal that is over: its caller gets the outcome, if it still waits
@@ -538,6 +565,10 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
         };
+        let is_later_step = proposal.terms.is_later_step();
+        if is_later_step && matches!(proposal.phase, Phase::Opening | Phase::Waiting | Phase::Due) {
+            return self.recall_step(id, reason);
+        }
         match proposal.phase {
             Phase::Pending => {
                 let withdrawal = Decision::Withdraw {
@@ -548,7 +579,7 @@ impl<H: Handles> Topic<H> {
             }
             // Not before the change that is being written is on disk.
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
-            Phase::Running | Phase::Ending(_) => {}
+            Phase::Waiting | Phase::Due | Phase::Running | Phase::Ending(_) => {}
         }
     }
 
@@ -602,7 +633,8 @@ impl<H: Handles> Topic<H> {
             requested,
             ..
         } = ruling;
-        let refusal = refusals::of_decision(cause);
+        let plan = self.plan_of(proposal).filter(|_| cause == Cause::LaterStep);
+        let refusal = plan.map_or_else(|| refusals::of_decision(cause), refusals::of_later_step);
         let mut answered = false;
         if let Some(requested) = requested {
             answered = !requested.calls.is_empty();
@@ -624,4 +656,18 @@ impl<H: Handles> Topic<H> {
             self.effects.push(Effect::RefuseDecision(refused));
         }
     }
+}
+
+/// Whether a decision of a participant that has the right to it can be about a proposal: a plan is
+/// decided about by its first step, and as it is.
+fn may_be_about<H: Handles>(proposal: &Proposal<H>, ruling: &Ruling<H>) -> Result<(), Cause> {
+    let terms = &proposal.terms;
+    if terms.is_later_step() {
+        return Err(Cause::LaterStep);
+    }
+    let is_other_request = ruling.amended.is_some() || ruling.is_amendment();
+    if terms.plan.is_some() && (ruling.requested.is_some() || is_other_request) {
+        return Err(Cause::WholePlan);
+    }
+    Ok(())
 }

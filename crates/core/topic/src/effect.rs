@@ -409,6 +409,12 @@ pub enum Effect<H: Handles> {
         /// The servers at which the gateway carries it out.
         servers: Vec<ParticipantId>,
     },
+    /// The turn of a step of an approved plan has come: the step before it succeeded, and that is on
+    /// disk. The shell answers with [`Event::RunStep`](crate::Event::RunStep).
+    StepDue {
+        /// The step.
+        proposal: Box<ProposalView<H>>,
+    },
     /// A proposal is over.
     Concluded {
         /// The proposal.

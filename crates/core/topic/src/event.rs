@@ -5,6 +5,7 @@ mod caller;
 mod claim;
 mod configure;
 mod envelope;
+mod plan;
 mod task;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{
     Amended, CountedApproval, Decision, EndedProposal, Intent, Requested, Restore, Say, Terms,
 };
+pub use plan::{PlanPlace, PlanStep, ProposePlan, RunStep};
 pub use task::{NamedTask, NewTask, TaskOrigin, TaskRight};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless
@@ -163,6 +165,11 @@ pub enum Event<'a, H: Handles> {
         /// When its caller is answered for now.
         park_ms: u64,
     },
+    /// A participant proposes a plan: several calls that are decided about as one.
+    ProposePlan(ProposePlan<'a, H>),
+    /// The turn of a step of a plan has come: the shell's answer to
+    /// [`Effect::StepDue`](crate::Effect::StepDue).
+    RunStep(RunStep<'a, H>),
     /// A held call is not proposed.
     Unproposable {
         /// The held call.

@@ -32,6 +32,7 @@ impl<H: Handles> Topic<H> {
         }
         let Ruling {
             by,
+            outside,
             handle,
             fulfilment,
             mut requested,
@@ -40,14 +41,18 @@ impl<H: Handles> Topic<H> {
             ..
         } = ruling;
         proposal.approved_by.retain(|one| beside.contains(&one.by));
+        let is_plan = proposal.terms.plan.is_some();
         proposal.decided = Some(Decided {
-            by,
+            by: by.clone(),
             ruling: handle.clone(),
         });
         proposal.updated_ms = self.now_ms;
         let call = proposal.call;
         let to = proposal.terms.to.clone();
         let held = proposal.held;
+        if is_plan {
+            self.carry_approval(id, by, outside);
+        }
         self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Running);
         self.claims.drop_on(id);

@@ -45,6 +45,10 @@ pub trait Handles: Clone + Debug + 'static {
         None
     }
 
+    /// Whether an answer is the result of a call that was carried out and says of no error: the next
+    /// step of a plan follows no other.
+    fn is_success(answer: &Self::Answer) -> bool;
+
     /// The bytes of a notification.
     fn notice_bytes(notice: &Self::Notice) -> usize;
 }

@@ -91,6 +91,7 @@ mod operations;
 mod parking;
 mod pausing;
 mod pending;
+mod plan;
 mod prefixes;
 mod proceeding;
 mod proposals;
@@ -130,8 +131,8 @@ pub use effect::{
 pub use event::{
     About, Amended, Ask, Brake, Claiming, Configure, CountedApproval, Decision, End, EndedProposal,
     Event, Intent, Interest, Join, Joining, ListScope, Logs, NamedTask, NewTask, OperationRef,
-    Parked, PublicTarget, RequestEvent, Requested, Restore, Resume, Say, Seating, SharedLists,
-    Subject, TaskOrigin, TaskRight, Terms, Tightening,
+    Parked, PlanPlace, PlanStep, ProposePlan, PublicTarget, RequestEvent, Requested, Restore,
+    Resume, RunStep, Say, Seating, SharedLists, Subject, TaskOrigin, TaskRight, Terms, Tightening,
 };
 pub use expiry::{EXPIRY_WARNING_MS, EXTENSION_MS, PROPOSAL_EXTENSIONS_MAX};
 pub use fulfil::ROOM_ANSWER_MS_MAX;
@@ -144,6 +145,7 @@ pub use names::{
     public_uri,
 };
 pub use pausing::{MISSED_BYTES_MAX, MISSED_NOTICES_MAX};
+pub use plan::{PLAN_STEPS_MAX, PLAN_STEPS_MIN};
 pub use prefixes::{PrefixError, check_prefixes};
 pub use proposals::{
     CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, REJECTED_PROPOSALS_MAX,

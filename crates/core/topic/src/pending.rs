@@ -92,7 +92,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether `who` could approve or reject a proposal that is not over without an envelope: every
     /// participant that could make the call under its public name or may approve it, except its
-    /// proposer. A pause
+    /// proposer; of a plan, its first step, by a participant that could decide about each step. A pause
     /// aside: see [`Topic::is_braked`].
     pub fn could_decide(
         &self,
@@ -105,6 +105,7 @@ impl<H: Handles> Topic<H> {
         };
         proposal.is_open()
             && proposal.terms.by != *who
+            && !proposal.terms.is_later_step()
             && self.has_right_to_decide(capabilities, proposal, NamedBy::Clients)
     }
 
@@ -146,6 +147,7 @@ impl<H: Handles> Topic<H> {
         let is_repeated = |id: &OperationId| {
             self.proposals.get(*id).is_some_and(|proposal| {
                 proposal.held
+                    && proposal.terms.plan.is_none()
                     && proposal.terms.digest == terms.digest
                     && proposal.is_of(&terms.by)
                     && proposal.is_to_run()
@@ -240,9 +242,17 @@ impl<H: Handles> Topic<H> {
             .collect()
     }
 
+    /// The terms that have the time to decide about a proposal: of a plan, those of its first step.
+    fn decided_about<'p>(&'p self, proposal: &'p Proposal<H>) -> &'p Terms {
+        let plan = proposal.terms.plan.as_ref().map(|place| place.plan);
+        let first = plan.and_then(|first| self.proposals.known(first));
+        &first.unwrap_or(proposal).terms
+    }
+
     /// A proposal alone, as lists of proposals show it.
     fn glance(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
         let decided = proposal.decided.as_ref();
+        let decided_about = self.decided_about(proposal);
         let over = proposal.over.as_ref();
         let approvals: Vec<&CountedApproval> = if proposal.is_pending() {
             self.counting(proposal).collect()
@@ -262,9 +272,10 @@ impl<H: Handles> Topic<H> {
             content: proposal.content.clone(),
             held: proposal.held,
             state: proposal.state(),
+            plan: proposal.terms.plan.clone(),
             reason: over.and_then(|over| over.reason.clone()),
-            expires_wall_ms: proposal.terms.expires_wall_ms,
-            extensions: proposal.terms.extensions,
+            expires_wall_ms: decided_about.expires_wall_ms,
+            extensions: decided_about.extensions,
             amendments: proposal.terms.amendments,
             approvals: proposal.terms.approvals.max(1),
             notes: notes.collect(),

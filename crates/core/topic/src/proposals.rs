@@ -44,9 +44,10 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// Whether one more of these bytes fits below a limit.
-    pub(crate) fn has_room(self, bytes: usize, limit: Self) -> bool {
-        self.count < limit.count && self.bytes.saturating_add(bytes) <= limit.bytes
+    /// Whether so many more fit below a limit.
+    pub(crate) fn has_room(self, more: Self, limit: Self) -> bool {
+        self.count.saturating_add(more.count) <= limit.count
+            && self.bytes.saturating_add(more.bytes) <= limit.bytes
     }
 
     /// Whether a content of these bytes fits below a limit in place of an older one.
@@ -277,7 +278,11 @@ impl<H: Handles> Proposals<H> {
         match &proposal.phase {
             Phase::Pending => Some(proposal.terms.expires_ms),
             Phase::Running => proposal.run_until_ms,
-            Phase::Opening | Phase::Deciding(_) | Phase::Ending(_) => None,
+            Phase::Opening
+            | Phase::Waiting
+            | Phase::Due
+            | Phase::Deciding(_)
+            | Phase::Ending(_) => None,
         }
     }
 
@@ -508,6 +513,21 @@ impl<H: Handles> Proposals<H> {
             shown,
             note,
         });
+        self.approved.insert(id);
+    }
+
+    /// Has the approvals of a plan count for one of its later steps.
+    pub(crate) fn carry_approvals(&mut self, id: OperationId, all: &[CountedApproval]) {
+        let Some(step) = self.get_mut(id) else {
+            return;
+        };
+        let shown = step.terms.digest;
+        let own = all.iter().map(|one| CountedApproval {
+            shown,
+            note: None,
+            ..one.clone()
+        });
+        step.approved_by = own.collect();
         self.approved.insert(id);
     }
 

@@ -31,7 +31,7 @@ impl<H: Handles> Topic<H> {
         if !self.is_held_for(held, &terms.by) {
             return self.not_proposed(id, terms.by, content, true, Cause::Moot);
         }
-        if let Err(cause) = self.may_propose(&terms) {
+        if let Err(cause) = self.may_propose(&[&terms]) {
             self.not_proposed(id, terms.by, content, true, cause);
             return self.refuse_call(held, cause);
         }
@@ -87,7 +87,7 @@ impl<H: Handles> Topic<H> {
         if self.proposals.known(id).is_some() || self.is_taken(&said, Some(&content)) {
             return;
         }
-        if let Err(cause) = self.may_propose(&terms) {
+        if let Err(cause) = self.may_propose(&[&terms]) {
             self.remember_rejected(said.say.proposal_digest, &terms.by);
             return self.not_proposed(id, terms.by, content, false, cause);
         }
@@ -189,7 +189,7 @@ impl<H: Handles> Topic<H> {
 
     /// Enters a proposal and gives its opening to the journal. It is open once that is on disk: see
     /// [`Topic::written`].
-    fn enter_proposal(&mut self, id: OperationId, mut proposal: Proposal<H>) {
+    pub(crate) fn enter_proposal(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         let content = proposal.content.clone();
         proposal.updated_ms = self.now_ms;
         proposal.warn_ms = proposal.terms.warning_ms(self.now_ms);
@@ -201,7 +201,7 @@ impl<H: Handles> Topic<H> {
         });
     }
 
-    fn not_proposed(
+    pub(crate) fn not_proposed(
         &mut self,
         proposal: OperationId,
         by: ParticipantId,
@@ -220,8 +220,11 @@ impl<H: Handles> Topic<H> {
         });
     }
 
-    /// Whether the topic accepts one more proposal of this participant.
-    fn may_propose(&self, terms: &Terms) -> Result<(), Cause> {
+    /// Whether the topic accepts more proposals of one participant, all of them.
+    pub(crate) fn may_propose(&self, all: &[&Terms]) -> Result<(), Cause> {
+        let Some(first) = all.first() else {
+            return Ok(());
+        };
         let of_all = Amount {
             count: self.limits.proposals_max,
             bytes: self.limits.proposal_bytes_max,
@@ -230,13 +233,18 @@ impl<H: Handles> Topic<H> {
             count: self.limits.proposals_per_participant_max,
             bytes: self.limits.proposal_bytes_per_participant_max,
         };
-        let on_account = self.proposals.on_account(&terms.by);
-        if !self.proposals.open().has_room(terms.bytes, of_all)
-            || !on_account.has_room(terms.bytes, of_participant)
+        let more = Amount {
+            count: all.len(),
+            bytes: all.iter().map(|terms| terms.bytes).sum(),
+        };
+        let on_account = self.proposals.on_account(&first.by);
+        if !self.proposals.open().has_room(more, of_all)
+            || !on_account.has_room(more, of_participant)
         {
             return Err(Cause::Limit);
         }
-        if self.proposals.of_envelope(&terms.envelope).is_some() {
+        let is_taken = |terms: &&Terms| self.proposals.of_envelope(&terms.envelope).is_some();
+        if all.iter().any(is_taken) {
             return Err(Cause::Repeated);
         }
         Ok(())
@@ -276,7 +284,12 @@ impl<H: Handles> Topic<H> {
         if self.proposals.known(id).is_some() {
             return;
         }
-        let mut proposal = Proposal::new(terms, content, Phase::Pending);
+        let phase = if terms.is_later_step() {
+            Phase::Waiting
+        } else {
+            Phase::Pending
+        };
+        let mut proposal = Proposal::new(terms, content, phase);
         proposal.held = held;
         proposal.public = public.map(Arc::from);
         proposal.updated_ms = self.now_ms;
@@ -300,6 +313,7 @@ impl<H: Handles> Topic<H> {
     /// Opens a proposal whose opening is on disk: from now on participants may see it.
     pub(crate) fn opened(&mut self, id: OperationId) {
         self.proposals.turn(id, Phase::Pending);
+        self.open_later_steps(id);
         let Some(proposal) = self.proposals.get_mut(id) else {
             return;
         };
@@ -317,6 +331,7 @@ impl<H: Handles> Topic<H> {
             if let Some(proposal) = self.view_of(id) {
                 self.effects.push(Effect::Proposed { proposal });
             }
+            self.show_later_steps(id);
         }
         // After it is shown: a decision about it may end it.
         if let Some(queued) = queued {
@@ -334,6 +349,7 @@ impl<H: Handles> Topic<H> {
         if let Some(queued) = proposal.and_then(|proposal| proposal.queued.take()) {
             self.refuse_ruling(id, *queued, Cause::Unknown);
         }
+        self.remove_later_steps(id);
         let Some(proposal) = self.proposals.remove(id) else {
             return;
         };
@@ -348,6 +364,8 @@ impl<H: Handles> Topic<H> {
         } = proposal;
         // Its proposer gets the state `rejected`.
         self.remember_rejected(id_digest, &terms.by);
+        // No call waits for the opening of a plan.
+        let held = held && terms.plan.is_none();
         self.not_proposed(id, terms.by, content, held, cause);
         for requests in deferred {
             self.run_deferred(requests);

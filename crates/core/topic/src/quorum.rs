@@ -27,6 +27,9 @@ impl<H: Handles> Topic<H> {
 
     /// Whether the author of an approval may decide about the proposal now. A paused one may not.
     fn still_may(&self, proposal: &Proposal<H>, approval: &CountedApproval) -> bool {
+        if proposal.terms.is_later_step() {
+            return self.may_run_on(proposal, approval);
+        }
         let by = &approval.by;
         let granted = self.capabilities(by).or(approval.outside.as_ref());
         !self.is_braked(by) && granted.is_some_and(|granted| self.could_rule(granted, proposal))

@@ -1,6 +1,6 @@
 //! Texts of a topic's refusals. A hidden target and an absent one get the same text.
 
-use model::{Refusal, RefusalCode};
+use model::{OperationId, Refusal, RefusalCode};
 
 use crate::{
     effect::Cause,
@@ -147,6 +147,18 @@ fn words(cause: Cause) -> Refusal {
             "this proposal was amended as often as it may be",
             Some("withdraw it, and propose the request again"),
         ),
+        Cause::LaterStep => (
+            Code::Conflict,
+            "this is a later step of a plan, which is decided about as a whole",
+            Some("decide about the first step of the plan"),
+        ),
+        Cause::WholePlan => (
+            Code::Conflict,
+            "a plan is approved as a whole, and runs as it was proposed",
+            Some(
+                "approve it by `portmoot proposals`, the chat, the API or the tool `approve_proposal`; to change it, propose another one",
+            ),
+        ),
         Cause::Decided => (Code::Conflict, "this proposal is decided already", None),
         Cause::Differs => (
             Code::Conflict,
@@ -244,6 +256,12 @@ pub(crate) fn of_decision(cause: Cause) -> Box<Refusal> {
         ),
         other => words(other),
     })
+}
+
+/// The refusal of a decision about a later step of this plan.
+pub(crate) fn of_later_step(plan: OperationId) -> Box<Refusal> {
+    let refusal = words(Cause::LaterStep);
+    Box::new(refusal.hint(format!("decide about the plan {plan}, its first step")))
 }
 
 /// The refusal of a request that would take more notifications than its link may have.

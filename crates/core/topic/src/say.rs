@@ -435,6 +435,9 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.proposers_own_again(id, requests);
         };
+        if proposal.terms.plan.is_some() {
+            return self.refuse_room(requests, Cause::WholePlan);
+        }
         let never_runs = match &proposal.phase {
             Phase::Opening | Phase::Pending => true,
             Phase::Deciding(ruling) => {
@@ -446,7 +449,7 @@ impl<H: Handles> Topic<H> {
                     ProposalState::Withdrawn | ProposalState::Expired
                 )
             }
-            Phase::Running => false,
+            Phase::Waiting | Phase::Due | Phase::Running => false,
         };
         if !never_runs {
             return self.refuse_room(requests, Cause::Decided);

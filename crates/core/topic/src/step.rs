@@ -89,6 +89,8 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.propose_held(proposal, *terms, content, held, park_ms);
             }
+            Event::ProposePlan(plan) => self.propose_plan(plan),
+            Event::RunStep(step) => self.run_step(step),
             Event::Unproposable { held, end } => self.unproposable(held, end),
             Event::Restore(restore) => self.restore(restore),
             Event::Closed { closed } => {

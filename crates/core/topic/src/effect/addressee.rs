@@ -79,6 +79,7 @@ impl<H: Handles> Effect<H> {
             | Self::Amended { .. }
             | Self::Expiring { .. }
             | Self::Approved { .. }
+            | Self::StepDue { .. }
             | Self::Concluded { .. }
             | Self::Relay { .. }
             | Self::Ruled { .. }

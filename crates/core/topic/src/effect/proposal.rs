@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use model::{OperationId, ParticipantId, ProposalState};
 
-use crate::Handles;
+use crate::{Handles, event::PlanPlace};
 
 /// A change of a proposal that must be on disk before it has effects.
 #[derive(Debug, Clone)]
 pub enum ProposalChange<H: Handles> {
-    /// A participant opened it.
+    /// A participant opened it; of the first step of a plan, the whole plan.
     Opened,
     /// A participant approved it, and others must before it runs.
     Counted {
@@ -100,6 +100,9 @@ pub struct ProposalView<H: Handles> {
     pub state: ProposalState,
     /// The reason for its end, in words for the proposer.
     pub reason: Option<Arc<str>>,
+    /// Its place in a plan, if it is a step of one. A later step is pending until its turn comes, and
+    /// is not decided about.
+    pub plan: Option<PlanPlace>,
     /// When it expires without a decision, on the wall clock, milliseconds.
     pub expires_wall_ms: u64,
     /// The number of times that its expiry was moved.

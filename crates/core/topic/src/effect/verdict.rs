@@ -107,6 +107,10 @@ pub enum Cause {
     Extended,
     /// The proposer has replaced the arguments of the proposal as often as it may.
     Amended,
+    /// The proposal is a later step of a plan, of which the first is decided about.
+    LaterStep,
+    /// A plan is decided about as a whole, and runs as it was proposed.
+    WholePlan,
     /// The reviewer saw another request than the proposed one.
     Differs,
     /// The request is not the proposed one.

@@ -7,6 +7,7 @@ use model::{
     ProposalState, Refusal,
 };
 
+use super::PlanPlace;
 use crate::{Handles, event::Tightening};
 
 /// An envelope that a link sends to the room.
@@ -141,12 +142,19 @@ pub struct Terms {
     pub extensions: usize,
     /// The number of times that its proposer replaced its arguments.
     pub amendments: usize,
+    /// Its place in a plan, if it is a step of one.
+    pub plan: Option<PlanPlace>,
 }
 
 impl Terms {
     /// Whether more than one participant must approve it.
     pub(crate) fn needs_several(&self) -> bool {
         self.approvals > 1
+    }
+
+    /// Whether it is a step of a plan after the first, which is decided about.
+    pub(crate) fn is_later_step(&self) -> bool {
+        self.plan.as_ref().is_some_and(|place| !place.is_first())
     }
 
     /// Whether the proposal's time has run out, on one of the clocks.

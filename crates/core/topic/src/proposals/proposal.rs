@@ -21,6 +21,10 @@ pub(crate) enum Phase<H: Handles> {
     Opening,
     /// Open to decisions.
     Pending,
+    /// A later step of a plan, whose turn has not come: it is not decided about.
+    Waiting,
+    /// A step whose turn has come: the shell is asked whether it can run as it was shown.
+    Due,
     /// A decision is being written.
     Deciding(Box<Ruling<H>>),
     /// Approved: it runs, once.
@@ -333,7 +337,7 @@ impl<H: Handles> Proposal<H> {
             Phase::Deciding(ruling) => {
                 ruling.state == ProposalState::Running || ruling.is_extension()
             }
-            Phase::Opening | Phase::Ending(_) => false,
+            Phase::Opening | Phase::Waiting | Phase::Due | Phase::Ending(_) => false,
         };
         may_run && self.recalled.is_none() && self.over.is_none()
     }
@@ -365,6 +369,22 @@ impl<H: Handles> Proposal<H> {
         matches!(self.phase, Phase::Pending) && self.over.is_none()
     }
 
+    /// Whether it is a later step of a plan, and its turn has not come, or has just come.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting | Phase::Due) && self.over.is_none()
+    }
+
+    /// Whether no participant has decided about it, as far as that is on disk.
+    pub(crate) fn is_undecided(&self) -> bool {
+        let is_undecided = match self.phase {
+            Phase::Opening | Phase::Pending | Phase::Waiting | Phase::Due | Phase::Deciding(_) => {
+                true
+            }
+            Phase::Running | Phase::Ending(_) => false,
+        };
+        is_undecided && self.over.is_none()
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running) && self.over.is_none()
     }
@@ -380,7 +400,9 @@ impl<H: Handles> Proposal<H> {
             return over.state;
         }
         match &self.phase {
-            Phase::Opening | Phase::Pending | Phase::Deciding(_) => ProposalState::Pending,
+            Phase::Opening | Phase::Pending | Phase::Waiting | Phase::Due | Phase::Deciding(_) => {
+                ProposalState::Pending
+            }
             Phase::Running => ProposalState::Running,
             // An end counts once it is on disk. Until then it is what it was before.
             Phase::Ending(last) => match last.state {

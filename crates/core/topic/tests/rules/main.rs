@@ -42,6 +42,7 @@ mod numbers;
 mod own;
 mod parked;
 mod pausing;
+mod plan;
 mod private;
 mod proceeding;
 mod proposals;

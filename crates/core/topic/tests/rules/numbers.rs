@@ -34,6 +34,10 @@ impl Handles for Numbers {
         answer.map_or(0, |answer| usize::from(*answer))
     }
 
+    fn is_success(answer: &u8) -> bool {
+        *answer != 99
+    }
+
     fn notice_bytes(notice: &u8) -> usize {
         usize::from(*notice) << 10
     }

@@ -361,6 +361,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Approved { proposal, servers } => {
             format!("approved p{} at {}", proposal.id.0, names(servers))
         }
+        Effect::StepDue { proposal } => format!("step due p{}", proposal.id.0),
         Effect::Concluded { proposal } => {
             let why = some(": ", proposal.reason.as_deref());
             format!("concluded p{} {}{why}", proposal.id.0, proposal.state)

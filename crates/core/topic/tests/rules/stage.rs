@@ -97,6 +97,7 @@ pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) ->
         approvals: 1,
         extensions: 0,
         amendments: 0,
+        plan: None,
     }
 }
 

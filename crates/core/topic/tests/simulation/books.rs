@@ -237,6 +237,8 @@ impl Books {
             Effect::Amended { proposal, ruling } => self.amended(proposal, *ruling, turn),
             Effect::Expiring { proposal } => self.expiring(proposal),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
+            // Plans have a world of their own.
+            Effect::StepDue { .. } => panic!("no plan is proposed here"),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),
             Effect::Ruled { ruling } => self.ruled(*ruling, turn),

@@ -15,6 +15,7 @@ mod books;
 mod draw;
 mod names;
 mod numbers;
+mod plans;
 mod prng;
 mod seen;
 mod shell;
@@ -44,6 +45,7 @@ fn run(seed: u64, recorded: bool) -> (Vec<String>, Tally) {
     for (name, count) in std::mem::take(&mut world.shell.tally) {
         *tally.entry(name).or_default() += count;
     }
+    add(&mut tally, plans::run(seed));
     (std::mem::take(&mut world.log), tally)
 }
 

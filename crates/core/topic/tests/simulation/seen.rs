@@ -196,6 +196,16 @@ pub(crate) const SEEN: &[&str] = &[
     "pending again",
     "ended again",
     "closed again",
+    // Plans.
+    "step due",
+    "a step ran in its turn",
+    "a step succeeded, or not quite",
+    "a step never ran",
+    "a decision about a plan waits",
+    "the approval of a plan counts no more",
+    "a step is pending again",
+    "a step ended again",
+    "decision refused: later step",
     "late fulfilment refused",
     "revoked while absent",
     "regranted while absent",
@@ -370,6 +380,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Expiring { .. } => "expiring",
         Effect::Approved { proposal, .. } if proposal.approvals > 1 => "approved by several",
         Effect::Approved { .. } => "approved",
+        Effect::StepDue { .. } => "step due",
         Effect::Concluded { proposal } => match proposal.state {
             ProposalState::Completed => "completed",
             ProposalState::Failed => "failed",
@@ -393,6 +404,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Expired => "decision refused: expired",
             Cause::Mismatch => "decision refused: mismatch",
             Cause::Away => "decision refused: away",
+            Cause::LaterStep => "decision refused: later step",
             _ => "decision refused: unknown",
         },
     }

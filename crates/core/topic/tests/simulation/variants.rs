@@ -16,12 +16,12 @@ macro_rules! variants {
 }
 
 variants!(EVENTS, event, Event<'_>, "event ", Event:
-    Join Leave Revoke Disown Regrant Brake MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose
+    Join Leave Revoke Disown Regrant Brake MayBecomeTask Task TaskWritten TaskChanged SessionLost Configure Available Attach Detach Listed Request Resume Wait Say Announce Execute Propose ProposePlan RunStep
     Unproposable Restore Closed Decide Claim Describe Written Tick Stop Ask Answer Proceed Cancel Notice);
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
     Closed Withhold Receive Ignore Deliver Hold Park Pause Return Proceed Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
-    CancelTask ForgetTask LoseTask CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Rejected Remind Counted Claimed Extended Amended Expiring Approved Concluded Relay Ruled
+    CancelTask ForgetTask LoseTask CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Rejected Remind Counted Claimed Extended Amended Expiring Approved StepDue Concluded Relay Ruled
     RefuseDecision);
 
 variants!(ROOM_EFFECTS, room_effect, RoomEffect, "room effect ", RoomEffect:

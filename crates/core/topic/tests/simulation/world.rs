@@ -503,6 +503,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Answer { .. } | Event::Cancel { .. } | Event::Proceed { .. } => false,
         Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
+        Event::ProposePlan(_) | Event::RunStep(_) => false,
         Event::Restore(_) | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
         Event::Claim(_) => false,

@@ -198,6 +198,7 @@ pub(crate) fn terms(deal: &Deal) -> Terms {
         approvals: deal.approvals,
         extensions: deal.extensions,
         amendments: deal.amendments,
+        plan: None,
     }
 }
 

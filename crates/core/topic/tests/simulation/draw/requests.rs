@@ -427,7 +427,7 @@ impl World {
         let by = listed.map(|route| route.upstream.as_str() == GATEWAY);
         let serves = matches!(
             name,
-            "amend_proposal" | "wait_for_proposal" | "withdraw_proposal"
+            "amend_proposal" | "propose_plan" | "wait_for_proposal" | "withdraw_proposal"
         ) && by != Some(false);
         if serves && by.is_none() && self.books.owner(link).is_some() {
             self.books.count("own proposal unlisted");
