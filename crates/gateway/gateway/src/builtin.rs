@@ -5,6 +5,7 @@ mod arguments;
 mod held_tasks;
 mod messages;
 mod participants;
+mod plans;
 mod proxy;
 mod reviews;
 mod safe_text;

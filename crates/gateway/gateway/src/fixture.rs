@@ -33,6 +33,7 @@ pub(crate) fn opened() -> OpenedProposal {
         door: None,
         approvals: None,
         amendments: 0,
+        plan: None,
         at_ms: 1,
         expires_ms: 300_001,
     }

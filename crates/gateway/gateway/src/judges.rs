@@ -32,6 +32,9 @@ fn judges(dispatch: &Dispatch) -> [&dyn Judge; 2] {
 
 /// Has the judges judge one proposal. Without one that decides it, it stays with people.
 pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
+    if is_in_plan(dispatch, proposal) {
+        return;
+    }
     for judge in judges(dispatch) {
         if judge.is_active() {
             judge.judge(dispatch, proposal);
@@ -39,10 +42,18 @@ pub(crate) fn one(dispatch: &Arc<Dispatch>, proposal: OperationId) {
     }
 }
 
+/// Whether a proposal is a step of a plan: people decide about those.
+fn is_in_plan(dispatch: &Dispatch, proposal: OperationId) -> bool {
+    dispatch.with(|topic| {
+        let proposed = topic.proposed(proposal);
+        proposed.is_some_and(|(content, _)| content.opened.plan.is_some())
+    })
+}
+
 /// Has the approver outside judge a proposal that needs more approvals: it could not while the one
 /// before was written. Rules have judged what is proposed already.
 pub(crate) fn after_approval(dispatch: &Arc<Dispatch>, proposal: OperationId) {
-    if dispatch.outside.is_active() {
+    if dispatch.outside.is_active() && !is_in_plan(dispatch, proposal) {
         dispatch.outside.judge(dispatch, proposal);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use model::{Answer, Coding, Form, Notice, OperationId, ParticipantId};
+use model::method::CALL_TOOL;
+use model::{Answer, Coding, Form, Notice, OperationId, Outcome, ParticipantId};
 use topic::Handles;
 use upstream::{Manifest, Question, Session, Upstream, dial_in::DialIn};
-use wire::mcp::input;
+use wire::mcp::{input, relay};
 use wire::mcpx::Envelope;
 
 use crate::proposals::content::{Proposed, Ruling};
@@ -46,9 +47,24 @@ impl Handles for Live {
         ruling.note.as_deref().map(Arc::from)
     }
 
+    fn is_success(answer: &Answer) -> bool {
+        is_plain_result(answer)
+    }
+
     fn notice_bytes(notice: &Arc<Notice>) -> usize {
         notice.payload.bytes.len()
     }
+}
+
+/// Whether an answer is a result that is complete and says of no error: not that a task has begun, or
+/// that the caller is asked something.
+fn is_plain_result(answer: &Answer) -> bool {
+    let answer = relay::convert_answer(answer, CALL_TOOL.name, Form::ENVELOPE, &|_| None);
+    let body = answer.payload.body_bytes();
+    let is_complete = json::at(body, &["resultType"]).is_none_or(|it| it == br#""complete""#);
+    let says_error = json::at(body, &["isError"]).is_some_and(|it| it != b"false");
+    let is_task = json::at(body, &["task"]).is_some();
+    answer.outcome == Outcome::Ok && is_complete && !says_error && !is_task
 }
 
 /// A topic of a running gateway.

@@ -13,6 +13,7 @@ pub(crate) mod hold;
 pub(crate) mod journal;
 pub mod kept;
 pub(crate) mod open;
+pub mod plans;
 pub mod showings;
 pub(crate) mod view;
 mod waiting;

@@ -2,7 +2,7 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
 use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
-use topic::{Cause, CountedDecision, HeldFor, RequestWay, Verdict};
+use topic::{Cause, CountedDecision, HeldFor, PlanPlace, RequestWay, Verdict};
 use wire::mcpx::Envelope;
 
 use crate::by_rule::decided_by::{
@@ -295,7 +295,8 @@ impl<'d> Record<'d> {
             return;
         };
         let opened = &proposal.content.opened;
-        let why = call.map(|call| format!("for the call {call}"));
+        let of_plan = proposal.plan.as_ref().map(step_words);
+        let why = call.map(|call| format!("for the call {call}")).or(of_plan);
         let payload = opened.params.as_deref().map(str::as_bytes);
         let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
         self.proposal(
@@ -594,10 +595,21 @@ fn approval_words(
 ) -> String {
     let by_rule = rule.map_or_else(String::new, |rule| format!("by {rule}, "));
     let edited = if is_amended { ", arguments edited" } else { "" };
+    let step = proposal
+        .plan
+        .as_ref()
+        .map(|place| format!("; {}", step_words(place)));
     format!(
-        "{by_rule}proposed by {}{edited}",
-        proposal.content.opened.by
+        "{by_rule}proposed by {}{edited}{}",
+        proposal.content.opened.by,
+        step.unwrap_or_default()
     )
+}
+
+/// The place of a proposal in a plan, in words.
+fn step_words(place: &PlanPlace) -> String {
+    let (number, of, plan) = (place.number(), place.of(), place.plan);
+    format!("step {number} of {of} of the plan {plan}")
 }
 
 /// Why a rule has taken something of a request or envelope, or would have; `None` if none has.

@@ -9,7 +9,7 @@ use crate::incoming::Names;
 use crate::judges;
 use crate::link::Passed;
 use crate::live::{Effect, Server};
-use crate::proposals::{announce, answer, decide, hold, journal};
+use crate::proposals::{announce, answer, decide, hold, journal, plans};
 use crate::record::Record;
 use crate::tasks::{book, notices};
 use crate::{
@@ -191,6 +191,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             judges::approved(dispatch, proposal.id);
             announce::approved(dispatch, &proposal, &servers);
         }
+        Effect::StepDue { proposal } => plans::step_due(dispatch, &proposal),
         Effect::Concluded { proposal } => {
             judges::conclude(dispatch, proposal.id);
             dispatch.showings.forget(proposal.id);

@@ -43,6 +43,10 @@ impl Handles for Nothing {
         0
     }
 
+    fn is_success(_: &()) -> bool {
+        true
+    }
+
     fn notice_bytes(_: &()) -> usize {
         0
     }

@@ -12,6 +12,8 @@ use crate::mcp::meta;
 
 /// Prefix of the bytes, so that no other hash of the gateway can be taken for one of these.
 const DOMAIN: &[u8] = b"portmoot/shown/1";
+/// Prefix of the bytes of plans.
+const DOMAIN_OF_PLANS: &[u8] = b"portmoot/plan/1";
 /// Prefix of the `_meta` keys that belong to the protocol, not to the call.
 const OF_PROTOCOL: &str = "io.modelcontextprotocol/";
 /// The member of params that has a call's arguments.
@@ -68,6 +70,16 @@ impl ReviewedCall<'_> {
     pub fn digest(&self) -> Result<Digest, JsonError> {
         Ok(Digest(Sha256::digest(self.input()?).into()))
     }
+}
+
+/// The digest of a plan: of the digests of its steps, in their order.
+pub fn of_plan(steps: &[Digest]) -> Digest {
+    let mut hash = Sha256::new_with_prefix(DOMAIN_OF_PLANS);
+    hash.update(length(steps.len()));
+    for step in steps {
+        hash.update(step.0);
+    }
+    Digest(hash.finalize().into())
 }
 
 /// The canonical params of a call, without the members of its transport: `task` (2025-11-25), and

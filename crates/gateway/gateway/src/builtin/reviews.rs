@@ -133,6 +133,50 @@ pub(super) struct ShownProposal {
     answer: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_begins: Option<String>,
+    /// Its place in a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<ShownPlace>,
+    /// Of the first step of a plan, all its steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<ShownStep>,
+}
+
+/// The place of a proposal in a plan, as a model sees it.
+#[derive(Serialize)]
+struct ShownPlace {
+    id: String,
+    step: usize,
+    of: usize,
+}
+
+/// A step of a plan, as a model sees it.
+#[derive(Serialize)]
+struct ShownStep {
+    id: String,
+    to: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Box<RawValue>>,
+}
+
+/// The steps of a plan with its first one, in full or without what was proposed.
+fn steps_of(proposal: &ProposalView, in_full: bool) -> Vec<ShownStep> {
+    if proposal.content.is_single() {
+        return Vec::new();
+    }
+    let text = |text: &str| json::visible::lines(text);
+    let raw = |part: Option<&str>| part.filter(|_| in_full).and_then(safe_text::raw);
+    let steps = proposal.content.steps().map(|step| ShownStep {
+        id: step.id.clone(),
+        to: step.to.iter().map(|to| text(to)).collect(),
+        target: step.context.as_deref().map(text),
+        params: raw(step.params.as_deref()),
+        tool: raw(step.tool.as_deref()),
+    });
+    steps.collect()
 }
 
 /// The note of a reviewer, as a model sees it.
@@ -237,9 +281,10 @@ fn note_shown(dispatch: &Dispatch, call: &Call, seen: &[&Seen]) {
 
 /// Whether a list shows a proposal in full.
 fn is_listed_in_full(seen: &Seen) -> bool {
-    let opened = &seen.proposal.content.opened;
     let len = |part: &Option<String>| part.as_ref().map_or(0, String::len);
-    len(&opened.params) + len(&opened.tool) <= LISTED_BYTES_MAX
+    let steps = seen.proposal.content.steps();
+    let bytes = steps.map(|step| len(&step.params) + len(&step.tool));
+    bytes.sum::<usize>() <= LISTED_BYTES_MAX
 }
 
 /// Approves another participant's proposal.
@@ -386,19 +431,26 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
         answer => (answer, None),
     };
     let rule = rule_of(proposal);
+    // A reviewer that looks for one call must not take a plan for its first step.
+    let is_single = proposal.content.is_single();
     ShownProposal {
         id: proposal.id.to_string(),
         envelope: text(&proposal.envelope),
         state: proposal.state.as_str(),
         by: text(&opened.by),
-        to: opened.to.iter().map(|to| text(to)).collect(),
+        to: proposal
+            .content
+            .receivers()
+            .iter()
+            .map(|to| text(to))
+            .collect(),
         method: text(&opened.method),
-        target: opened.context.as_deref().map(text),
+        target: opened.context.as_deref().filter(|_| is_single).map(text),
         own: proposal.by == *who,
         may_decide: *may_decide && proposal.state == ProposalState::Pending,
         in_full,
-        params: raw(opened.params.as_deref()),
-        tool: raw(opened.tool.as_deref()),
+        params: raw(opened.params.as_deref().filter(|_| is_single)),
+        tool: raw(opened.tool.as_deref().filter(|_| is_single)),
         digest: in_full.then(|| opened.digest.clone()),
         at: rfc3339(opened.at_ms),
         expires: rfc3339(proposal.expires_wall_ms),
@@ -431,5 +483,11 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
             .collect(),
         answer: answer.and_then(safe_text::raw),
         answer_begins: long.map(|long| safe_text::beginning(long, ANSWER_BYTES_MAX)),
+        plan: proposal.plan.as_ref().map(|place| ShownPlace {
+            id: place.plan.to_string(),
+            step: place.number(),
+            of: place.of(),
+        }),
+        steps: steps_of(proposal, in_full),
     }
 }

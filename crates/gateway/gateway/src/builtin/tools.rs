@@ -16,7 +16,7 @@ use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::result::{tool_result, words};
 
-use super::{arguments, held_tasks, messages, participants, proxy, reviews, search};
+use super::{arguments, held_tasks, messages, participants, plans, proxy, reviews, search};
 use crate::delivery::{finish, spawn};
 use crate::proposals::view::View;
 use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::content::Waits};
@@ -56,6 +56,7 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::ClaimProposal => Ok(result(reviews::claim(dispatch, call), form)),
         BuiltinTool::ExtendProposal => return later(dispatch, call, reviews::extend),
         BuiltinTool::AmendProposal => return later(dispatch, call, reviews::amend),
+        BuiltinTool::ProposePlan => return later(dispatch, call, plans::propose),
         BuiltinTool::RejectProposal => return later(dispatch, call, reviews::reject),
         BuiltinTool::Say => return later(dispatch, call, messages::say),
         BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
@@ -186,6 +187,7 @@ fn group(tool: BuiltinTool) -> BuiltIn {
         | BuiltinTool::ClaimProposal
         | BuiltinTool::ExtendProposal
         | BuiltinTool::AmendProposal
+        | BuiltinTool::ProposePlan
         | BuiltinTool::WithdrawProposal
         | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
         BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => {

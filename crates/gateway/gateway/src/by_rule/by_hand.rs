@@ -17,7 +17,7 @@ use super::recorded::RuleAct;
 use super::tried::PastReader;
 use crate::dispatch::Dispatch;
 use crate::judges;
-use crate::proposals::decide::unknown_proposal;
+use crate::proposals::{decide::unknown_proposal, plans};
 use crate::record::Record;
 
 /// The beginning of the ids of rules that are made of a call.
@@ -58,6 +58,10 @@ impl Dispatch {
             found.map(|(content, _)| Arc::clone(content))
         });
         let content = content.ok_or_else(unknown_proposal)?;
+        plans::check_single(
+            &content.opened,
+            "is decided once, and no rule approves its like",
+        )?;
         let facts = CallFacts::of(self, &content.opened).ok_or_else(|| {
             malformed("it is for several participants, or for none in particular: people decide it")
         })?;

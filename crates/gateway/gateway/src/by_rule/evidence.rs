@@ -42,6 +42,10 @@ pub(crate) fn of_change(
     at_ms: u64,
 ) -> Option<DecidedCall> {
     let conclusion = Conclusion::of(change)?;
+    // One decision about several calls says little of each.
+    if opened.plan.is_some() {
+        return None;
+    }
     let ([to], Some(target)) = (opened.to.as_slice(), &opened.context) else {
         return None;
     };

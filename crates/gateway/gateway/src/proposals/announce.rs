@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::section::McpCalls;
-use topic::{Audience, Cause, Claim, CountedDecision, Reach};
+use topic::{Audience, Cause, Claim, CountedDecision, PlanPlace, Reach};
 use wire::mcp::{relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::{Id, Message};
@@ -43,7 +43,17 @@ struct Post<'p> {
 pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let content = &proposal.content;
     Record(dispatch).proposed(proposal, content.call);
-    if proposal.held {
+    content.finish_opening(Ok(()));
+    if proposal
+        .plan
+        .as_ref()
+        .is_some_and(|place| !place.is_first())
+    {
+        // It is not decided about: reviewers get the plan with its first step.
+        return;
+    }
+    // No request in the room fulfils a plan.
+    if proposal.held && proposal.plan.is_none() {
         let opened = &content.opened;
         let payload =
             payload::proposal(&opened.method, opened.params.as_deref().map(str::as_bytes));
@@ -79,6 +89,10 @@ pub(crate) fn not_proposed(
     cause: Cause,
 ) {
     Record(dispatch).not_proposed(id, content, cause);
+    content.finish_opening(Err(refusal.clone()));
+    if content.opened.plan.is_some() {
+        return;
+    }
     if !held {
         no_proposal(dispatch, by, &content.opened.envelope, &refusal.to_string());
     }
@@ -420,6 +434,8 @@ struct State<'p> {
     claims: &'p [Claim],
     /// Participants that the proposal names and that are not here.
     absent: &'p [ParticipantId],
+    /// Its place in a plan.
+    plan: Option<&'p PlanPlace>,
 }
 
 impl<'p> State<'p> {
@@ -443,6 +459,7 @@ impl<'p> State<'p> {
             params: None,
             claims: &[],
             absent: &[],
+            plan: None,
         }
     }
 
@@ -482,6 +499,7 @@ impl<'p> State<'p> {
             expires_ms: is_pending.then_some(proposal.expires_wall_ms),
             claims,
             absent,
+            plan: proposal.plan.as_ref(),
             ..Self::new(envelope, *state)
         }
     }
@@ -494,6 +512,13 @@ impl<'p> State<'p> {
                 .text("proposal", self.envelope)
                 .optional_text("operation", id.as_deref());
             payload.text("state", self.state.as_str());
+            if let Some(place) = self.plan {
+                payload.object("plan", |plan| {
+                    plan.text("id", &place.plan.to_string())
+                        .number("step", place.number())
+                        .number("of", place.of());
+                });
+            }
             payload.optional_text("by", decider);
             if let Some(rule) = self.rule {
                 rule.write_members(payload);

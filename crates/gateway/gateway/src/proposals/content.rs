@@ -26,8 +26,12 @@ pub struct Proposed {
     /// The length of its envelope, which is kept until the journal has the opening; 0 if there is
     /// none.
     envelope_bytes: usize,
+    /// The later steps of the plan that it begins, in their order: what is decided about with it.
+    pub later: Vec<Arc<Proposed>>,
     /// Permits for the entries about it, which its versions share.
     permits: Arc<Permits>,
+    /// The caller that waits until the plan that it begins is on disk.
+    opening: Mutex<Option<oneshot::Sender<Result<(), Refusal>>>>,
 }
 
 #[derive(Debug)]
@@ -53,47 +57,88 @@ impl Proposed {
             is_amended: false,
             call,
             envelope_bytes,
+            later: Vec::new(),
             permits,
+            opening: Mutex::default(),
         })
+    }
+
+    /// The proposal as a step of a plan.
+    pub(super) fn as_step(&self, opened: OpenedProposal) -> Arc<Self> {
+        self.with_opened(opened, self.is_amended)
+    }
+
+    /// The first step of a plan with those after it, and the end of their opening.
+    pub(super) fn with_later(
+        &self,
+        later: Vec<Arc<Self>>,
+    ) -> (Arc<Self>, oneshot::Receiver<Result<(), Refusal>>) {
+        let (sender, opened) = oneshot::channel();
+        let mut first = self.version(self.opened.clone(), self.is_amended);
+        first.later = later;
+        first.opening = Mutex::new(Some(sender));
+        (Arc::new(first), opened)
+    }
+
+    /// Reports to the caller that waits for the opening of a plan what became of it, once.
+    pub(super) fn finish_opening(&self, end: Result<(), Refusal>) {
+        if let Some(caller) = self.opening.lock().take() {
+            // The proposer may have gone.
+            let _ = caller.send(end);
+        }
+    }
+
+    /// Whether it is decided about alone, and not the first step of a plan.
+    pub fn is_single(&self) -> bool {
+        self.later.is_empty()
+    }
+
+    /// The participants that are to carry out what is decided about with it.
+    pub fn receivers(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for to in self.steps().flat_map(|step| &step.to) {
+            if !all.contains(to) {
+                all.push(to.clone());
+            }
+        }
+        all
+    }
+
+    /// All that is decided about with it: itself, and the later steps of its plan.
+    pub fn steps(&self) -> impl Iterator<Item = &OpenedProposal> {
+        let later = self.later.iter().map(|step| &step.opened);
+        std::iter::once(&self.opened).chain(later)
+    }
+
+    fn with_opened(&self, opened: OpenedProposal, is_amended: bool) -> Arc<Self> {
+        Arc::new(self.version(opened, is_amended))
+    }
+
+    fn version(&self, opened: OpenedProposal, is_amended: bool) -> Self {
+        Self {
+            opened,
+            is_amended,
+            call: self.call,
+            envelope_bytes: self.envelope_bytes,
+            later: self.later.clone(),
+            permits: Arc::clone(&self.permits),
+            opening: Mutex::default(),
+        }
     }
 
     /// The proposal with other params, which a reviewer has written.
     pub(super) fn amended(&self, opened: OpenedProposal) -> Arc<Self> {
-        let call = self.call;
-        let envelope_bytes = self.envelope_bytes;
-        let permits = Arc::clone(&self.permits);
-        Arc::new(Self {
-            opened,
-            is_amended: true,
-            call,
-            envelope_bytes,
-            permits,
-        })
+        self.with_opened(opened, true)
     }
 
     /// The proposal with other params, which its proposer has written: a reviewer's are void.
     pub(super) fn amended_by_proposer(&self, opened: OpenedProposal) -> Arc<Self> {
-        Arc::new(Self {
-            opened,
-            is_amended: false,
-            call: self.call,
-            envelope_bytes: self.envelope_bytes,
-            permits: Arc::clone(&self.permits),
-        })
+        self.with_opened(opened, false)
     }
 
     /// A copy of the proposal as its reviewers see it from now on.
     pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
-        let call = self.call;
-        let envelope_bytes = self.envelope_bytes;
-        let permits = Arc::clone(&self.permits);
-        Arc::new(Self {
-            opened,
-            is_amended: self.is_amended,
-            call,
-            envelope_bytes,
-            permits,
-        })
+        self.with_opened(opened, self.is_amended)
     }
 
     /// Whether another proposal is the same request of the same participant to the same addressees,
@@ -112,7 +157,7 @@ impl Proposed {
 
     /// The bytes that it has in memory until the journal has its opening.
     pub(super) fn waiting_bytes(&self) -> usize {
-        bytes_of(&self.opened) + self.envelope_bytes
+        self.steps().map(bytes_of).sum::<usize>() + self.envelope_bytes
     }
 
     /// Takes the permit for the entry about its opening.

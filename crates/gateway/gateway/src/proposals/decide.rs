@@ -18,6 +18,7 @@ use super::approvals;
 use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
+use super::plans;
 use super::showings::ShownText;
 use crate::by_rule::decided_by::AuthoredRule;
 use crate::by_rule::judge;
@@ -176,7 +177,7 @@ impl Dispatch {
                 fulfilment = Some(self.context.operation().to_string());
                 Decision::Approve {
                     shown: *digest,
-                    current: current_digest(self, &content.opened),
+                    current: plans::current_digest(self, &content),
                 }
             }
             Choice::Reject { reason, .. } => Decision::Reject {
@@ -501,6 +502,13 @@ fn written_params(
     choice: &Choice,
 ) -> Result<Option<String>, Refusal> {
     let before = opened.params.as_deref();
+    if let Choice::Approve {
+        arguments: Some(_), ..
+    }
+    | Choice::Amend { .. } = choice
+    {
+        plans::check_single(opened, "runs with the arguments that it was proposed with")?;
+    }
     match choice {
         Choice::Approve {
             arguments: Some(arguments),

@@ -16,10 +16,11 @@ use super::content::{Proposed, Ruling};
 use super::describe;
 use super::kept::{
     AmendmentRecord, ApprovalRecord, CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, DecisionRecord,
-    EndRecord, ExtensionRecord, KeptProposal, KeptProposals, OpenedProposal, ProposalRecord,
-    closed_digest,
+    EndRecord, ExtensionRecord, KeptProposal, KeptProposals, OpenedPlan, OpenedProposal,
+    ProposalRecord, closed_digest,
 };
 use super::open::Opening;
+use super::plans;
 use super::waiting;
 use crate::by_rule::decided_by::rule_of;
 use crate::by_rule::evidence;
@@ -53,7 +54,12 @@ pub(crate) fn store(
         });
         return;
     };
-    let record = record_of(proposal, opened, &change, at_ms);
+    let record = match change {
+        ProposalChange::Opened if opened.plan.is_some() => ProposalRecord::PlanOpened(OpenedPlan {
+            steps: content.steps().cloned().collect(),
+        }),
+        _ => record_of(proposal, opened, &change, at_ms),
+    };
     // On the proposer's account until it is durable: see [`waiting::has_room`].
     let waits = matches!(change, ProposalChange::Opened)
         .then(|| waiting::take(proposals.journal(), &content))
@@ -383,8 +389,14 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
             continue;
         };
         opening.terms.extensions = proposal.extensions.len();
+        if let Some(why) = plans::stopped_by_restart(proposal, &proposals) {
+            end_unfinished(dispatch, opening, proposal, (ProposalState::Withdrawn, why));
+            continue;
+        }
+        opening.content = with_later(&opening.content, &proposals);
         if !proposal.has_ended() && proposal.decided.is_some() {
-            lose_outcome(dispatch, opening, proposal);
+            let lost = (ProposalState::Failed, OUTCOME_UNKNOWN);
+            end_unfinished(dispatch, opening, proposal, lost);
             continue;
         }
         if is_pending {
@@ -474,13 +486,33 @@ fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptPropos
     }));
 }
 
-/// An approved proposal ran when the gateway stopped: it fails, and is not run again.
-fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptProposal) {
+/// The first step of a plan with those after it, which reviewers are shown with it.
+fn with_later(content: &Arc<Proposed>, all: &[KeptProposal]) -> Arc<Proposed> {
+    let plan = content.opened.plan.as_ref().filter(|plan| plan.step == 1);
+    let Some(plan) = plan else {
+        return Arc::clone(content);
+    };
+    let later = plan.steps.iter().skip(1).filter_map(|id| {
+        let step = all.iter().find(|one| one.opened.id == *id)?;
+        Some(Proposed::new(step.opened.clone(), None, 0, [None, None]))
+    });
+    // No caller waits for an opening of before a restart.
+    content.with_later(later.collect()).0
+}
+
+/// Ends what was under way when the gateway stopped. An approved proposal fails, and is not run again;
+/// a step whose turn had not come is withdrawn.
+fn end_unfinished(
+    dispatch: &Arc<Dispatch>,
+    opening: Opening,
+    proposal: &KeptProposal,
+    (state, why): (ProposalState, &str),
+) {
     let id = opening.id;
     let ended = EndRecord {
         id: proposal.opened.id.clone(),
-        state: ProposalState::Failed.as_str().to_owned(),
-        reason: Some(OUTCOME_UNKNOWN.to_owned()),
+        state: state.as_str().to_owned(),
+        reason: Some(why.to_owned()),
         answer: None,
         at_ms: unix_ms(),
     };

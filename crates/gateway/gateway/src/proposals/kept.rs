@@ -7,14 +7,14 @@ mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 
-use model::{Latest, account};
+use model::{Latest, ProposalState, account};
 use store::Fold;
 use topic::{ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, closed_digest};
 pub use record::{
     AmendmentRecord, ApprovalRecord, ClosedProposals, DecidedProposal, DecisionRecord, EndRecord,
-    ExtensionRecord, OpenedProposal, ProposalRecord,
+    ExtensionRecord, OpenedPlan, OpenedProposal, PlanRecord, ProposalRecord,
 };
 
 use closed::ClosedSet;
@@ -50,6 +50,18 @@ impl KeptProposal {
             DecisionRecord::Rejected | DecisionRecord::Withdrawn => true,
         };
         self.ended.is_some() || self.decided.as_ref().is_some_and(refused)
+    }
+
+    /// Its state, if it has ended.
+    pub(crate) fn ended_state(&self) -> Option<ProposalState> {
+        if let Some(end) = &self.ended {
+            return Some(end.state.parse().unwrap_or(ProposalState::Failed));
+        }
+        match self.decided.as_ref()?.decision {
+            DecisionRecord::Approved => None,
+            DecisionRecord::Rejected => Some(ProposalState::Rejected),
+            DecisionRecord::Withdrawn => Some(ProposalState::Withdrawn),
+        }
     }
 
     /// Time of its end in Unix milliseconds. A rejection or withdrawal is an end.
@@ -268,6 +280,9 @@ impl Fold for KeptProposals {
     fn apply(&mut self, record: &ProposalRecord) {
         match record {
             ProposalRecord::ProposalOpened(opened) => self.opened(opened),
+            ProposalRecord::PlanOpened(plan) => {
+                plan.steps.iter().for_each(|step| self.opened(step))
+            }
             ProposalRecord::ProposalApproved(approval) => self.approved(approval),
             ProposalRecord::ProposalExtended(extension) => self.extended(extension),
             ProposalRecord::ProposalAmended(amendment) => self.amended(amendment),

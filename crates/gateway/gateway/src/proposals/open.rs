@@ -14,7 +14,7 @@ use super::approvals;
 use super::content::{self, Proposed};
 use super::waiting;
 use crate::live::Server;
-use crate::proposals::kept::OpenedProposal;
+use crate::proposals::kept::{OpenedProposal, PlanRecord};
 use store::recorder::RecordPermit;
 
 use crate::{call::Call, curation, dispatch::Dispatch, link::Link, record::Record, unfit};
@@ -82,6 +82,7 @@ fn terms_of(
         approvals: opened.approvals.unwrap_or(1),
         extensions: 0,
         amendments: opened.amendments,
+        plan: opened.plan.as_ref().and_then(PlanRecord::place),
     }
 }
 
@@ -185,6 +186,24 @@ pub(super) fn check_fit(
     unfit_at(dispatch, &by, &to, act, params).map_or(Ok(()), Err)
 }
 
+/// Checks that the servers of a call could run it.
+///
+/// # Errors
+/// If one of those whose arguments are checked could not. The audit log has it.
+pub(super) fn check_call(
+    dispatch: &Dispatch,
+    by: &ParticipantId,
+    to: &[ParticipantId],
+    act: (&str, Option<&str>),
+    params: &str,
+) -> Result<(), Refusal> {
+    let Some(refusal) = unfit_at(dispatch, by, to, act, params) else {
+        return Ok(());
+    };
+    Record(dispatch).unproposable(by, to, act, unfit::WORD);
+    Err(refusal)
+}
+
 /// The refusal of a proposed call that one of the servers whose arguments are checked could not
 /// run. It is checked again when it runs.
 fn unfit_at(
@@ -278,6 +297,7 @@ fn try_open(
         door: None,
         approvals: (approvals > 1).then_some(approvals),
         amendments: 0,
+        plan: None,
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };

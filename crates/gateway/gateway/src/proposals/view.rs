@@ -71,7 +71,14 @@ impl<'v> View<'v> {
     fn act(&self) -> String {
         let opened = &self.proposal.content.opened;
         let name = opened.context.as_deref().unwrap_or(&opened.method);
-        format!("`{name}` of {}", opened.to.join(", "))
+        let act = format!("`{name}` of {}", opened.to.join(", "));
+        match &self.proposal.plan {
+            Some(place) => {
+                let (number, of) = (place.number(), place.of());
+                format!("{act} (step {number} of {of} of the plan {})", place.plan)
+            }
+            None => act,
+        }
     }
 
     /// Text about what the caller waits for, and what to do meanwhile.

@@ -1,7 +1,10 @@
 //! Records of proposals in the journal, and how each is written as JSON.
 
+use model::OperationId;
 use rules::RuleName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use topic::PlanPlace;
 
 use crate::as_text;
 
@@ -11,6 +14,9 @@ use crate::as_text;
 pub enum ProposalRecord {
     /// A participant opened a proposal.
     ProposalOpened(OpenedProposal),
+    /// A participant opened a plan. One record has all its steps: the plan is there whole, or not at
+    /// all.
+    PlanOpened(OpenedPlan),
     /// A reviewer approved a proposal that needs the approvals of others too.
     ProposalApproved(ApprovalRecord),
     /// A reviewer gave more time to decide about a proposal.
@@ -69,10 +75,42 @@ pub struct OpenedProposal {
     /// The number of times that the proposer replaced the arguments: `params` are the last.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub amendments: usize,
+    /// Its place in a plan, if it is a step of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanRecord>,
     /// Time of opening in Unix milliseconds.
     pub at_ms: u64,
     /// Time of expiry in Unix milliseconds.
     pub expires_ms: u64,
+}
+
+/// A plan with all its steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedPlan {
+    /// The steps, in their order.
+    pub steps: Vec<OpenedProposal>,
+}
+
+/// The place of a proposal in a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// Ids of all steps, in their order. A decision is about the first.
+    pub steps: Vec<String>,
+    /// The number of the step; the first is 1.
+    pub step: usize,
+}
+
+impl PlanRecord {
+    /// The place as the topic has it; `None` if it cannot be read.
+    pub(crate) fn place(&self) -> Option<PlanPlace> {
+        let ids = self.steps.iter().map(|id| id.parse().ok());
+        let steps: Vec<OperationId> = ids.collect::<Option<_>>()?;
+        Some(PlanPlace {
+            plan: *steps.first()?,
+            at: self.step.checked_sub(1)?,
+            steps: steps.into(),
+        })
+    }
 }
 
 fn is_zero(number: &usize) -> bool {

@@ -16,6 +16,7 @@ const LINES: &str = r#"{"record":"proposal_opened","id":"p","topic":"main","by":
 {"record":"proposal_decided","id":"s","by":"rules","rule":"r1.2","author":"ann","decision":"approved","envelope":"e4","at_ms":13}
 {"record":"proposal_ended","id":"p","state":"completed","reason":"done","answer":"{}","at_ms":14}
 {"record":"proposal_ended","id":"q","state":"expired","at_ms":15}
+{"record":"plan_opened","steps":[{"id":"t","topic":"main","by":"scout","method":"tools/call","envelope":"e5","digest":"gg","held":true,"plan":{"steps":["t","u"],"step":1},"at_ms":9,"expires_ms":10},{"id":"u","topic":"main","by":"scout","method":"tools/call","envelope":"e6","digest":"hh","held":true,"plan":{"steps":["t","u"],"step":2},"at_ms":9,"expires_ms":10}]}
 {"record":"proposals_closed","digests":[[16,"000102030405060708090a0b0c0d0e0f"],[17,"ffffffffffffffffffffffffffffffff"]]}
 "#;
 
@@ -153,6 +154,36 @@ fn a_proposal_ends_once_and_its_first_decision_counts() {
         None,
         Some("expired"),
     );
+}
+
+#[test]
+fn a_plan_is_one_record_and_each_step_ends_by_itself() {
+    let step = |id: &str, step| {
+        let ProposalRecord::ProposalOpened(one) = opened(id) else {
+            unreachable!()
+        };
+        let steps = vec!["p".to_owned(), "q".to_owned()];
+        OpenedProposal {
+            plan: Some(PlanRecord { steps, step }),
+            ..one
+        }
+    };
+    let plan = OpenedPlan {
+        steps: vec![step("p", 1), step("q", 2)],
+    };
+    let mut kept = folded(&[ProposalRecord::PlanOpened(plan)]);
+    assert_eq!(kept.open().count(), 2);
+    rebuilds(&kept);
+    kept.apply(&decided("p", DecisionRecord::Approved, "ana"));
+    kept.apply(&ended("p", "completed"));
+    rebuilds(&kept);
+    let state = |id| kept.get(id).unwrap().ended_state();
+    assert_eq!(
+        (state("p"), state("q")),
+        (Some(ProposalState::Completed), None)
+    );
+    let place = kept.get("q").unwrap().opened.plan.as_ref().unwrap();
+    assert!(place.place().is_none(), "these are no ids of operations");
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         expires_wall_ms: 9,
         extensions: 0,
         amendments: 0,
+        plan: None,
         approvals: 1,
         approved_by: Vec::new(),
         notes: Vec::new(),
