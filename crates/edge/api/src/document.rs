@@ -8,7 +8,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::{
     accounts, brakes, calls, configured, health, logins, messages, metrics, participants, pins,
-    proposals, rights, rule_adding, rule_offers, rules, servers, switches, tokens, tools,
+    plans, proposals, rights, rule_adding, rule_offers, rules, servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -70,6 +70,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         participants::grant,
         participants::clear,
         participants::promote,
+        plans::propose,
         proposals::proposals,
         proposals::proposal,
         proposals::approve,

@@ -22,6 +22,7 @@ mod messages;
 mod metrics;
 mod participants;
 mod pins;
+mod plans;
 mod proposals;
 mod rights;
 mod routes;

@@ -305,6 +305,71 @@ pub(crate) struct Proposal {
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]
     answer: Option<Box<RawValue>>,
+    /// Its place in a plan, if it is a step of one. A later step is pending until its turn comes, and
+    /// is not decided about.
+    plan: Option<PlanPosition>,
+    /// Of the first step of a plan: all its steps, in their order. A decision is about all of them, so
+    /// its own `context`, `params` and `tool` are here alone.
+    steps: Vec<PlannedStep>,
+}
+
+/// The place of a proposal in a plan.
+#[derive(Serialize, ToSchema)]
+struct PlanPosition {
+    /// The plan: the id of its first step.
+    id: String,
+    /// The number of the step; the first is 1.
+    step: usize,
+    /// The number of steps.
+    of: usize,
+}
+
+/// One step of a plan.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PlannedStep {
+    /// The id of its proposal.
+    id: String,
+    /// Its state, if it is known.
+    state: Option<String>,
+    /// The server that carries it out.
+    to: Vec<String>,
+    /// The method.
+    method: String,
+    /// The name of the tool at its server.
+    context: Option<String>,
+    /// The params.
+    #[schema(value_type = Option<Object>)]
+    params: Option<Box<RawValue>>,
+    /// The tool's definition, as its server lists it.
+    #[schema(value_type = Option<Object>)]
+    tool: Option<Box<RawValue>>,
+}
+
+impl PlannedStep {
+    /// The steps of a plan, without their states; none of another proposal.
+    fn all(view: &ProposalView) -> Vec<Self> {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        if view.content.is_single() {
+            return Vec::new();
+        }
+        let steps = view.content.steps().map(|step| Self {
+            id: step.id.clone(),
+            state: None,
+            to: step.to.clone(),
+            method: step.method.clone(),
+            context: step.context.clone(),
+            params: step.params.as_deref().and_then(raw),
+            tool: step.tool.as_deref().and_then(raw),
+        });
+        steps.collect()
+    }
+
+    /// Notes the state that it has now.
+    fn note_state(&mut self, dispatch: &Dispatch) {
+        let Ok(id) = self.id.parse() else { return };
+        let step = dispatch.with(|topic| topic.proposal(id));
+        self.state = step.map(|step| step.state.as_str().to_owned());
+    }
 }
 
 /// A decision that a rule in shadow would have made.
@@ -388,7 +453,7 @@ pub(crate) struct Withdrawal {
 
 impl Proposal {
     /// A proposal as the API shows it to a caller.
-    fn seen(dispatch: &Dispatch, caller: &Participant, view: &ProposalView) -> Self {
+    pub(crate) fn seen(dispatch: &Dispatch, caller: &Participant, view: &ProposalView) -> Self {
         let would = dispatch.would_have(view).into_iter();
         let would = would.filter(|one| may_see(caller, &one.rule));
         let would = would.map(|one| WouldDecide {
@@ -397,10 +462,14 @@ impl Proposal {
             decision: one.decision.as_str().to_owned(),
             words: one.words(),
         });
-        Self {
+        let mut seen = Self {
             would: would.collect(),
             ..Self::of(view)
+        };
+        for step in &mut seen.steps {
+            step.note_state(dispatch);
         }
+        seen
     }
 
     /// A proposal as the API shows it, without what rules in shadow would have decided.
@@ -416,17 +485,18 @@ impl Proposal {
             .as_ref()
             .map(|answer| payload::answer(answer, &opened.method, None));
         let rule = rule_of(view);
+        let is_single = view.content.is_single();
         Self {
             id: view.id.to_string(),
             topic: opened.topic.clone(),
             state: view.state.as_str().to_owned(),
             by: opened.by.clone(),
-            to: opened.to.clone(),
+            to: view.content.receivers(),
             method: opened.method.clone(),
-            context: opened.context.clone(),
+            context: opened.context.clone().filter(|_| is_single),
             envelope: opened.envelope.clone(),
-            params: opened.params.as_deref().and_then(raw),
-            tool: opened.tool.as_deref().and_then(raw),
+            params: opened.params.as_deref().filter(|_| is_single).and_then(raw),
+            tool: opened.tool.as_deref().filter(|_| is_single).and_then(raw),
             digest: opened.digest.clone(),
             held: opened.held,
             at: rfc3339(opened.at_ms),
@@ -459,6 +529,12 @@ impl Proposal {
                 })
                 .collect(),
             answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),
+            plan: view.plan.as_ref().map(|place| PlanPosition {
+                id: place.plan.to_string(),
+                step: place.number(),
+                of: place.of(),
+            }),
+            steps: PlannedStep::all(view),
         }
     }
 }

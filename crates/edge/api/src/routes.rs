@@ -12,7 +12,7 @@ use signin::{Connect, SignIn};
 
 use crate::{
     accounts, brakes, calls, config_file::ConfigFile, configured, document, error::ApiError,
-    health, logins, messages, metrics, participants, pins, proposals, rights, rule_adding,
+    health, logins, messages, metrics, participants, pins, plans, proposals, rights, rule_adding,
     rule_offers, rules, schemas, servers, state::Api, switches, tokens, tools,
 };
 
@@ -95,6 +95,7 @@ pub fn router(
             "/admin/participants/{id}/capabilities",
             post(participants::promote),
         )
+        .route("/api/v1/plans", post(plans::propose))
         .route("/api/v1/proposals", get(proposals::proposals))
         .route("/api/v1/proposals/{id}", get(proposals::proposal))
         .route("/api/v1/proposals/{id}/approve", post(proposals::approve))

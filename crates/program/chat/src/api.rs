@@ -149,6 +149,42 @@ pub struct ProposalDetails {
     pub notes: Vec<NoteDetails>,
     /// The JSON-RPC answer to the request that ran.
     pub answer: Option<Box<RawValue>>,
+    /// Its place in a plan, if it is a step of one.
+    #[serde(default)]
+    pub plan: Option<PlanDetails>,
+    /// Of the first step of a plan, all its steps in their order: a decision is about all of them.
+    #[serde(default)]
+    pub steps: Vec<StepDetails>,
+}
+
+/// The place of a proposal in a plan.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PlanDetails {
+    /// The plan: the id of its first step.
+    pub id: String,
+    /// The number of the step; the first is 1.
+    pub step: usize,
+    /// The number of steps.
+    pub of: usize,
+}
+
+/// A step of a plan. Params and tool keep their spelling.
+#[derive(Debug, Clone, Deserialize)]
+pub struct StepDetails {
+    /// The id of its proposal.
+    pub id: String,
+    /// Its state, if it is known.
+    pub state: Option<String>,
+    /// The server that carries it out.
+    pub to: Vec<String>,
+    /// The method.
+    pub method: String,
+    /// The name of the tool at its server.
+    pub context: Option<String>,
+    /// The params.
+    pub params: Option<Box<RawValue>>,
+    /// The tool's definition, as its server lists it.
+    pub tool: Option<Box<RawValue>>,
 }
 
 /// A participant that looks at a proposal.
@@ -195,10 +231,33 @@ impl ProposalDetails {
         read_rfc3339(&self.expires).unwrap_or_default()
     }
 
-    /// Whether it waits for a decision.
+    /// Whether it waits for a decision. A later step of a plan never does: it waits for its turn.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        self.state == "pending"
+        self.state == "pending" && !self.is_later_step()
+    }
+
+    /// Whether it is a step of a plan after the first, which is decided about.
+    #[must_use]
+    pub fn is_later_step(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.step > 1)
+    }
+
+    /// The steps of a plan as proposals of one call each; none of another proposal.
+    #[must_use]
+    pub fn single_steps(&self) -> Vec<Self> {
+        let steps = self.steps.iter().map(|step| Self {
+            to: step.to.clone(),
+            method: step.method.clone(),
+            context: step.context.clone(),
+            params: step.params.clone(),
+            tool: step.tool.clone(),
+            edited: None,
+            answer: None,
+            steps: Vec::new(),
+            ..self.clone()
+        });
+        steps.collect()
     }
 
     /// Whether nothing more happens to it.

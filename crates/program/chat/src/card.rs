@@ -68,6 +68,9 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
     if let Some(approvals) = approvals(proposal) {
         card.line(CardPart::Fact, approvals);
     }
+    if let Some(plan) = plan(proposal) {
+        card.line(CardPart::Fact, plan);
+    }
     if let Some(amendments) = amendments(proposal) {
         card.line(CardPart::Fact, amendments);
     }
@@ -87,11 +90,24 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
     if !marks.is_empty() {
         card.line(CardPart::Mark, format!("look again: {}", marks.join("; ")));
     }
-    card.params(proposal);
+    let steps = proposal.single_steps();
+    if steps.is_empty() {
+        card.params(proposal);
+    }
+    for (at, step) in steps.iter().enumerate() {
+        card.line(CardPart::Heading, step_head(at, proposal, step));
+        card.params(step);
+    }
     // The reviewer decides about what is asked for, whatever the tool's server claims.
     let must_see = card.lines.len();
-    if let Some(tool) = &proposal.tool {
+    if let Some(tool) = proposal.tool.as_ref().filter(|_| steps.is_empty()) {
         card.tool(tool);
+    }
+    for (at, step) in steps.iter().enumerate() {
+        card.line(CardPart::Heading, step_head(at, proposal, step));
+        if let Some(tool) = &step.tool {
+            card.tool(tool);
+        }
     }
     card.line(
         CardPart::Fact,
@@ -180,12 +196,52 @@ fn head(name: &str, proposal: &ProposalDetails) -> String {
         Some(target) => format!(" {}", visible::line(target)),
         None => String::new(),
     };
+    if !proposal.steps.is_empty() {
+        let by = visible::line(&proposal.by);
+        return format!("{name} by {by}: a plan of {} steps", proposal.steps.len());
+    }
     format!(
         "{name} by {} at {}: {}{target}",
         visible::line(&proposal.by),
         visible::line(&to),
         visible::line(&proposal.method)
     )
+}
+
+/// The line above a step of a plan.
+fn step_head(at: usize, plan: &ProposalDetails, step: &ProposalDetails) -> String {
+    let number = at + 1;
+    let of = plan.steps.len();
+    let to = visible::line(&step.to.join(", "));
+    let what = visible::line(step.what());
+    let state = plan.steps.get(at).and_then(|step| step.state.as_deref());
+    let state = state.filter(|_| !plan.is_pending());
+    let state = state.map_or_else(String::new, |state| format!(", {}", visible::line(state)));
+    format!("step {number} of {of}: {what} at {to}{state}")
+}
+
+/// The lines above the steps of a plan, with their states once it is decided; none of another
+/// proposal.
+#[must_use]
+pub fn step_heads(plan: &ProposalDetails) -> Vec<String> {
+    let steps = plan.single_steps();
+    let heads = steps.iter().enumerate();
+    heads.map(|(at, step)| step_head(at, plan, step)).collect()
+}
+
+/// The plan of a proposal, in words; `None` if it is no step of one.
+#[must_use]
+pub fn plan(proposal: &ProposalDetails) -> Option<String> {
+    let plan = proposal.plan.as_ref()?;
+    let (step, of, id) = (plan.step, plan.of, visible::line(&plan.id));
+    if step > 1 {
+        return Some(format!(
+            "step {step} of {of} of the plan {id}, which is decided about as a whole"
+        ));
+    }
+    Some(format!(
+        "a plan of {of} steps, decided about as one: they run in this order, and stop at the first that fails"
+    ))
 }
 
 /// When a pending proposal was made, and when it expires.
@@ -502,6 +558,46 @@ mod tests {
             "{short}"
         );
         assert!(short.contains("digest "), "{short}");
+    }
+
+    #[test]
+    fn a_plan_is_shown_with_all_its_steps_before_it_is_approved() {
+        let step = |name: &str, hint: bool| {
+            json!({
+                "id": name, "state": "pending", "to": ["worker"], "method": "tools/call", "context": name,
+                "params": { "name": name, "arguments": { "of": name } },
+                "tool": { "name": name, "description": format!("Says {name}"), "annotations": { "readOnlyHint": hint } },
+            })
+        };
+        let more = json!({
+            "plan": { "id": "ab", "step": 1, "of": 2 }, "steps": [step("one", true), step("two", false)],
+            "context": null, "params": null, "tool": null,
+        });
+        let plan = proposal("ab", &more);
+        let around = Around {
+            now_ms: 1_785_241_862_000,
+            zone: Zone::utc(),
+            is_here: &|_| true,
+        };
+        let (all, must_see) = lines("#3", &plan, around);
+        insta::assert_snapshot!("plan", text(&all, None));
+        let before = text(&all[..must_see], None);
+        for seen in [
+            "step 1 of 2: one at worker",
+            "\"of\": \"one\"",
+            "\"of\": \"two\"",
+        ] {
+            assert!(before.contains(seen), "{seen}: {before}");
+        }
+        assert!(
+            ToolEffects::of(&plan).needs_second_key(),
+            "as its strictest step"
+        );
+        let later = json!({ "plan": { "id": "ab", "step": 2, "of": 2 } });
+        assert!(
+            !proposal("two", &later).is_pending(),
+            "it is not decided about"
+        );
     }
 
     fn shown(proposal: &ProposalDetails, around: Around<'_>) -> String {

@@ -39,10 +39,10 @@ mod update;
 mod view;
 
 pub use api::{
-    Allow, Api, ApiRefusal, ApiReply, ClaimDetails, LikeRule, NoteDetails, ProposalDetails,
-    approval_body,
+    Allow, Api, ApiRefusal, ApiReply, ClaimDetails, LikeRule, NoteDetails, PlanDetails,
+    ProposalDetails, StepDetails, approval_body,
 };
-pub use card::{amendments, approvals, claimants, claims};
+pub use card::{amendments, approvals, claimants, claims, plan, step_heads};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{ChatEntry, Tone};

@@ -29,9 +29,26 @@ pub enum ToolEffects {
 }
 
 impl ToolEffects {
-    /// By the definition of the proposed tool.
+    /// By the definition of the proposed tool; of a plan, those of the step that may do most.
     #[must_use]
     pub fn of(proposal: &ProposalDetails) -> Self {
+        let steps = proposal.single_steps();
+        let most = steps.iter().map(Self::of_one).max_by_key(|one| one.rank());
+        most.unwrap_or_else(|| Self::of_one(proposal))
+    }
+
+    /// Its place in the order of what it may do.
+    fn rank(self) -> usize {
+        match self {
+            Self::Reading => 0,
+            Self::ReadOnly => 1,
+            Self::Additive => 2,
+            Self::Unsaid => 3,
+            Self::Destructive => 4,
+        }
+    }
+
+    fn of_one(proposal: &ProposalDetails) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Annotations {
@@ -87,6 +104,19 @@ impl ToolEffects {
 /// Marks for a second look, in words. `is_here` tells whether a participant is in the topic.
 #[must_use]
 pub fn marks(proposal: &ProposalDetails, is_here: impl Fn(&str) -> bool) -> Vec<String> {
+    let steps = proposal.single_steps();
+    if steps.is_empty() {
+        return marks_of_one(proposal, &is_here);
+    }
+    let mut marks = Vec::new();
+    for (number, step) in (1..).zip(&steps) {
+        let of_step = marks_of_one(step, &is_here).into_iter();
+        marks.extend(of_step.map(|mark| format!("step {number}: {mark}")));
+    }
+    marks
+}
+
+fn marks_of_one(proposal: &ProposalDetails, is_here: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut marks = Vec::new();
     let params = proposal.params.as_ref().map_or("", |params| params.get());
     if proposal.method == "tools/call" && proposal.tool.is_none() {

@@ -59,7 +59,7 @@ pub use pending::PENDING_MAX;
 pub use prompts::PromptArgument;
 pub use proposal::Proposal;
 pub use protocol::Cursor;
-pub use review::WaitingProposal;
+pub use review::{PlanPosition, WaitingProposal, WaitingStep};
 pub use roster::{RECENT_ENVELOPES_MAX, RECENT_PROPOSALS_MAX, VIOLATORS_MAX};
 pub use serve::{AnswerFuture, CALLS_MAX, FulfilledProposal, IncomingRequest, Serve, ServeResult};
 pub use spec::{FRAME_BYTES_MAX, Mode, ParticipantSpec};

@@ -55,6 +55,39 @@ pub struct WaitingProposal {
     /// Notes that came with approvals.
     #[serde(default)]
     pub notes: Vec<Note>,
+    /// Its place in a plan, if it is a step of one. A later step is not decided about.
+    #[serde(default)]
+    pub plan: Option<PlanPosition>,
+    /// Of the first step of a plan, all its steps in their order: a decision is about all of them, and
+    /// `target`, `params` and `tool` are here alone.
+    #[serde(default)]
+    pub steps: Vec<WaitingStep>,
+}
+
+/// The place of a proposal in a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PlanPosition {
+    /// The plan: the id of its first step.
+    pub id: String,
+    /// The number of the step; the first is 1.
+    pub step: usize,
+    /// The number of steps.
+    pub of: usize,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, Deserialize)]
+pub struct WaitingStep {
+    /// The id of its proposal.
+    pub id: String,
+    /// The server that the call is for.
+    pub to: Vec<String>,
+    /// The tool.
+    pub target: Option<String>,
+    /// The params; `None` if the plan is too long for a list.
+    pub params: Option<Box<RawValue>>,
+    /// The tool as its server describes it.
+    pub tool: Option<Box<RawValue>>,
 }
 
 fn state<'de, D: Deserializer<'de>>(text: D) -> Result<ProposalState, D::Error> {

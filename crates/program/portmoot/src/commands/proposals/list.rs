@@ -138,6 +138,13 @@ fn row(one: &ProposalDetails, digits: usize) -> Vec<String> {
         Some(context) => format!("{}:{context}", one.method),
         None => one.method.clone(),
     };
+    let act = match &one.plan {
+        Some(plan) if one.steps.is_empty() => {
+            format!("{act} (step {} of {})", plan.step, plan.of)
+        }
+        Some(plan) => format!("a plan of {} steps", plan.of),
+        None => act,
+    };
     let now_ms = unix_ms();
     let left = if one.is_pending() {
         span(one.expires_ms().saturating_sub(now_ms))

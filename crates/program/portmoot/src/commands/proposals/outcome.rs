@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, amendments, approvals, claims, content, span};
+use ::chat::{ProposalDetails, amendments, approvals, claims, content, span, step_heads};
 use json::visible;
 use platform::unix_ms;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(super) async fn ended(
 ) -> Result<Exit, Failure> {
     let (end, [mut wait, longest]) = (Instant::now() + OUTCOME_TIMEOUT, LOOKS);
     let mut proposal: ProposalDetails = answer.read()?;
-    while !proposal.is_over() {
+    while !has_ended(&proposal) {
         if proposal.is_pending() && proposal.approvals > 1 {
             return decided(&answer, output);
         }
@@ -57,7 +57,7 @@ pub(super) async fn ended(
         answer = api::get(remote, &["proposals", id], &[]).await?;
         proposal = answer.read()?;
     }
-    let exit = if proposal.state == "failed" {
+    let exit = if has_failed(&proposal) {
         Exit::Failed
     } else {
         Exit::Ok
@@ -74,9 +74,32 @@ pub(super) async fn ended(
     Ok(exit)
 }
 
+/// Whether nothing more happens to a proposal, and of a plan to any of its steps.
+fn has_ended(proposal: &ProposalDetails) -> bool {
+    let is_open = |state: &str| matches!(state, "pending" | "running");
+    let states = proposal
+        .steps
+        .iter()
+        .filter_map(|step| step.state.as_deref());
+    proposal.is_over() && !states.into_iter().any(is_open)
+}
+
+/// Whether a proposal has failed, or a plan has stopped.
+fn has_failed(proposal: &ProposalDetails) -> bool {
+    let states = proposal
+        .steps
+        .iter()
+        .filter_map(|step| step.state.as_deref());
+    proposal.state == "failed" || states.into_iter().any(|state| state != "completed")
+}
+
 /// The answer in words: the content of a tool's result, the message of an error, any other result
 /// as JSON.
 pub(super) fn words(proposal: &ProposalDetails) -> Option<String> {
+    let steps = step_heads(proposal);
+    if !steps.is_empty() && proposal.is_over() {
+        return Some(steps.join("\n"));
+    }
     let answer: Value = serde_json::from_str(proposal.answer.as_ref()?.get()).ok()?;
     if let Some(message) = answer.pointer("/error/message").and_then(Value::as_str) {
         return Some(visible::lines(message));
@@ -94,11 +117,12 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
         Some(context) => format!("{}:{context}", proposal.method),
         None => proposal.method.clone(),
     };
-    let act = format!(
-        "`{}` proposed by {}",
-        visible::line(&act),
-        visible::line(&proposal.by)
-    );
+    let by = visible::line(&proposal.by);
+    let act = if proposal.steps.is_empty() {
+        format!("`{}` proposed by {by}", visible::line(&act))
+    } else {
+        return sentence_of_plan(proposal, &by);
+    };
     let reason = proposal
         .reason
         .as_deref()
@@ -122,6 +146,36 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
             "{act} was approved and has failed{}",
             reason.unwrap_or_default()
         ),
+        state => format!("{act} is {}", visible::line(state)),
+    }
+}
+
+/// The state of a plan, as a sentence.
+fn sentence_of_plan(proposal: &ProposalDetails, by: &str) -> String {
+    let of = proposal.steps.len();
+    let act = format!("the plan of {of} steps proposed by {by}");
+    let done = proposal.steps.iter();
+    let done = done
+        .filter(|step| step.state.as_deref() == Some("completed"))
+        .count();
+    match proposal.state.as_str() {
+        "pending" => {
+            let left = span(proposal.expires_ms().saturating_sub(unix_ms()));
+            let facts = [
+                approvals(proposal),
+                claims(proposal),
+                Some(format!("{left} left")),
+            ];
+            let facts: Vec<String> = facts.into_iter().flatten().collect();
+            format!("{act} is pending: {}", facts.join("; "))
+        }
+        "running" | "completed" | "failed" if !has_ended(proposal) => {
+            format!("{act} is approved and running: {done} of {of} steps are done")
+        }
+        "completed" | "failed" if done == of => format!("{act} was approved and has completed"),
+        "completed" | "failed" => {
+            format!("{act} was approved and has stopped: {done} of {of} steps are done")
+        }
         state => format!("{act} is {}", visible::line(state)),
     }
 }
