@@ -313,7 +313,12 @@ fn lists_show_usable_tools_and_others_look_unknown() {
     };
     let (looking, mine) = (
         ["list_proposals", "show_proposal"],
-        ["amend_proposal", "withdraw_proposal", "wait_for_proposal"],
+        [
+            "amend_proposal",
+            "propose_plan",
+            "withdraw_proposal",
+            "wait_for_proposal",
+        ],
     );
     let all = [&looking[..], &DECIDING, &mine].concat();
     assert_eq!(own(&client(&gateway, "boss")), all);
@@ -514,7 +519,7 @@ fn listed_builtin_tools_take_precedence_over_server_tools() {
     gateway.wait_for("a", "ready");
     let client = Client::plain(&gateway);
     let names = client.names("tools");
-    assert_eq!(names[9..], ["say", "other"], "{names:?}");
+    assert_eq!(names[10..], ["say", "other"], "{names:?}");
     assert_eq!(
         names
             .iter()

@@ -4,6 +4,7 @@
 //! `UPDATE=1 cargo nextest run -p portmoot chat_screen` writes `tests/screens` again.
 
 mod allowed;
+mod planned;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,6 +1,6 @@
 """A server on stdio, 2025-11-25, whose tools are what a file lists. A call of `change` announces that the list has changed; each
 call of another tool is written down beside the file. `mirror` gives its arguments as its structured result, `forge`
-as the `_meta` of its result."""
+as the `_meta` of its result; `refuse` says that it failed."""
 
 import json
 import sys
@@ -28,6 +28,8 @@ for line in sys.stdin:
         result = {"content": [{"type": "text", "text": text}]}
         if name == "mirror":
             result["structuredContent"] = message["params"].get("arguments")
+        if name == "refuse":
+            result["isError"] = True
         if name == "forge":
             result["_meta"] = message["params"].get("arguments")
         send({"id": request, "result": result})

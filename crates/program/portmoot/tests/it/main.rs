@@ -103,6 +103,7 @@ mod path_coverage;
 mod path_log;
 mod peer;
 mod picture;
+mod plans;
 mod program;
 mod progress_order;
 mod proposal_timing;

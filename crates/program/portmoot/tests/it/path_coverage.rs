@@ -30,6 +30,7 @@ const TESTS: &[&str] = &[
     "path_cases::a_held_call_whose_arguments_are_ambiguous_is_refused",
     "path_cases::a_question_is_withdrawn_when_its_call_is_answered_without_it",
     "path_cases::nothing_follows_from_what_the_journal_cannot_take",
+    "plans::steps_run_in_order_each_once_on_one_approval",
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
     "quorum::a_proposal_runs_with_the_second_approval_and_not_before",
     "questions_between_eras::a_legacy_server_asks_a_modern_client",
@@ -73,6 +74,10 @@ impl Handles for Names {
 
     fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
         0
+    }
+
+    fn is_success(_: &()) -> bool {
+        true
     }
 
     fn notice_bytes(_: &()) -> usize {

@@ -57,6 +57,7 @@ fn the_same_tools_answer_envelopes() {
             "claim_proposal",
             "extend_proposal",
             "amend_proposal",
+            "propose_plan",
             "withdraw_proposal",
             "wait_for_proposal"
         ]

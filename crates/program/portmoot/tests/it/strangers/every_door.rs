@@ -218,6 +218,7 @@ const DOORS: &[(&str, &str, Body)] = &[
         Unread(401),
     ),
     ("GET", "/api/v1/results/{id}", Unread(401)),
+    ("POST", "/api/v1/plans", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/approve", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/claim", Unread(401)),
     ("POST", "/api/v1/proposals/{id}/amend", Unread(401)),
