@@ -46,7 +46,7 @@ impl PlanPlace {
     }
 }
 
-/// What follows for the steps after one that ends.
+/// The fate of the steps after one that ends.
 pub(crate) enum Onward {
     /// The turn of this step has come.
     Next(OperationId),
@@ -302,7 +302,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// What follows for the later steps of a plan when this one ends. A step whose end is not on
+    /// The fate of the later steps of a plan when this one ends. A step whose end is not on
     /// disk has an unknown outcome after a restart, so none follows it.
     pub(crate) fn onward(&self, id: OperationId, last: &LastState, stored: bool) -> Option<Onward> {
         let ended = self.proposals.get(id)?;

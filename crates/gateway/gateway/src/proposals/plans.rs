@@ -146,7 +146,7 @@ fn receiver(
 /// The end of an opening, once it is on disk or refused.
 type Opened = oneshot::Receiver<Result<(), Refusal>>;
 
-/// What the steps of a plan have in common.
+/// Facts that the steps of a plan have in common.
 struct Whole {
     ids: Vec<String>,
     /// The digest of all steps in their order.
