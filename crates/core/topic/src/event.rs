@@ -6,6 +6,7 @@ mod claim;
 mod configure;
 mod envelope;
 mod plan;
+mod plan_place;
 mod task;
 
 use std::sync::Arc;
@@ -26,7 +27,8 @@ pub use configure::{Configure, Seating, SharedLists};
 pub use envelope::{
     Amended, CountedApproval, Decision, EndedProposal, Intent, Requested, Restore, Say, Terms,
 };
-pub use plan::{PlanPlace, PlanStep, ProposePlan, RunStep};
+pub use plan::{PlanStep, ProposePlan, RunStep};
+pub use plan_place::PlanPlace;
 pub use task::{NamedTask, NewTask, TaskOrigin, TaskRight};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless

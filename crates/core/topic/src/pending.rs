@@ -61,6 +61,19 @@ impl<H: Handles> Topic<H> {
             .collect()
     }
 
+    /// Proposals that wait for a decision, one that is being written included, in the order of
+    /// opening, as lists show them.
+    pub fn waiting_views(&self) -> Vec<ProposalView<H>> {
+        let found = self.proposals.in_order(|proposal| {
+            proposal.is_open()
+                && proposal.state() == ProposalState::Pending
+                && !proposal.terms.is_later_step()
+        });
+        found
+            .map(|(id, proposal)| self.glance(id, proposal))
+            .collect()
+    }
+
     /// Whether a proposal is open to decisions, as this content.
     pub fn is_undecided(&self, id: OperationId, is_it: impl FnOnce(&H::Content) -> bool) -> bool {
         let proposal = self.proposals.get(id);

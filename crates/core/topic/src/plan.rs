@@ -19,6 +19,7 @@ pub const PLAN_STEPS_MIN: usize = 2;
 pub const PLAN_STEPS_MAX: usize = 16;
 
 /// The reason with which a step ends whose approval does not count when its turn comes.
+const PROPOSER_PAUSED: &str = "its proposer is paused";
 const NOT_APPROVED_ANY_MORE: &str =
     "the approval of the plan does not count any more: who gave it may not decide about this now";
 /// The reason with which a step ends whose approval cannot be recorded.
@@ -235,6 +236,10 @@ impl<H: Handles> Topic<H> {
         step: RunStep<'_, H>,
     ) -> Result<Ruling<H>, Arc<str>> {
         let handle = step.ruling.ok_or(NOT_RECORDED)?;
+        // What it has begun goes on when it is paused, and this step has not begun.
+        if self.is_braked(&proposal.terms.by) {
+            return Err(PROPOSER_PAUSED.into());
+        }
         let count = proposal.approved_by.len();
         let is_approved = count >= proposal.terms.approvals.max(1)
             && proposal

@@ -55,9 +55,11 @@ fn render(registry: &Registry, caller: &Participant, names_servers: bool) -> Str
     // Writing to a string does not fail.
     let _ = encode_registry(&mut text, &metrics);
     // Names of the conventions, without the gateway's own prefix.
-    let mut conventional = Metrics::default();
-    conventional.register_collector(Box::new(durations));
-    let _ = encode_registry(&mut text, &conventional);
+    if !durations.is_empty() {
+        let mut conventional = Metrics::default();
+        conventional.register_collector(Box::new(durations));
+        let _ = encode_registry(&mut text, &conventional);
+    }
     let _ = encode_eof(&mut text);
     text
 }

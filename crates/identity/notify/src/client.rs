@@ -19,14 +19,10 @@ pub const NOTIFY_EXEC_LIMIT: Duration = Duration::from_secs(10);
 pub const NOTIFY_OUTPUT_BYTES_MAX: usize = 4096;
 /// The longest answer to a request, in bytes.
 const NOTIFY_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The time for which a notification is sent again.
-pub const NOTIFY_RETRY_MAX: Duration = Duration::from_secs(3600);
-/// The wait before the first repetition.
+/// The times that a notification is sent under one id. Then what it is about is due anew.
+pub const NOTIFY_TRIES_MAX: u32 = 5;
+/// The wait before the first repetition, which doubles with each further one.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// The most time between two repetitions.
-const RETRY_WAIT_MAX: Duration = Duration::from_secs(300);
-/// Doublings of the wait that are counted.
-const DOUBLINGS_MAX: u32 = 16;
 
 const JSON: &str = "application/json";
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -38,7 +34,13 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 pub enum NotifyFault {
     /// It was not sent, or no answer came.
     #[error(transparent)]
-    Dial(#[from] DialError),
+    Dial(DialError),
+    /// The answer is a redirect, whose address may have a secret in it.
+    #[error("`{0}` redirects, which is not followed")]
+    Redirected(String),
+    /// The secret with which it would be signed was not read.
+    #[error("it cannot be signed: its secret is not there")]
+    Unsigned,
     /// The answer is a refusal.
     #[error("the answer has the status {0}")]
     Status(u16),
@@ -72,7 +74,20 @@ impl NotifyFault {
         match self {
             Self::Dial(error) => error.is_transient(),
             Self::Status(status) => matches!(status, 408 | 425 | 429) || *status >= 500,
-            Self::NotStarted { .. } | Self::Hanging(_) | Self::Failed { .. } => false,
+            Self::Redirected(_)
+            | Self::Unsigned
+            | Self::NotStarted { .. }
+            | Self::Hanging(_)
+            | Self::Failed { .. } => false,
+        }
+    }
+}
+
+impl From<DialError> for NotifyFault {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::Redirected { host, .. } => Self::Redirected(host),
+            error => Self::Dial(error),
         }
     }
 }
@@ -80,10 +95,8 @@ impl NotifyFault {
 /// The wait after so many failures in a row.
 #[must_use]
 pub fn retry_wait(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(1).min(DOUBLINGS_MAX);
-    RETRY_FIRST
-        .saturating_mul(2_u32.saturating_pow(doublings))
-        .min(RETRY_WAIT_MAX)
+    let doublings = failures.saturating_sub(1).min(NOTIFY_TRIES_MAX);
+    RETRY_FIRST.saturating_mul(2_u32.saturating_pow(doublings))
 }
 
 /// Sends the notifications of one route. It follows no redirect.
@@ -171,7 +184,7 @@ fn request(
     notification: &Notification,
     id: &str,
     unix_s: u64,
-) -> Result<FetchRequest, DialError> {
+) -> Result<FetchRequest, NotifyFault> {
     let body = match &target.form {
         NotifyForm::Webhook(_) => notification.json(),
         NotifyForm::Slack => notification.slack(),
@@ -182,9 +195,11 @@ fn request(
         NotifyForm::Webhook(secret) => {
             headers.push((WEBHOOK_ID, id.to_owned()));
             headers.push((WEBHOOK_TIMESTAMP, unix_s.to_string()));
-            let signature = secret.as_ref();
-            let signature = signature.and_then(|secret| secret.signature(id, unix_s, &body));
-            headers.extend(signature.map(|signature| (WEBHOOK_SIGNATURE, signature)));
+            if let Some(secret) = secret {
+                let signature = secret.signature(id, unix_s, &body);
+                let signature = signature.ok_or(NotifyFault::Unsigned)?;
+                headers.push((WEBHOOK_SIGNATURE, signature));
+            }
         }
         NotifyForm::Slack | NotifyForm::Ntfy { token: None, .. } => {}
         NotifyForm::Ntfy {

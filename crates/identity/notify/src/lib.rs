@@ -19,7 +19,7 @@ mod sign;
 mod tests;
 
 pub use client::{
-    NOTIFY_EXEC_LIMIT, NOTIFY_OUTPUT_BYTES_MAX, NOTIFY_RETRY_MAX, NotifyClient, NotifyFault,
+    NOTIFY_EXEC_LIMIT, NOTIFY_OUTPUT_BYTES_MAX, NOTIFY_TRIES_MAX, NotifyClient, NotifyFault,
     retry_wait,
 };
 pub use notification::{NOTIFIED_NAME_CHARS_MAX, Notification};

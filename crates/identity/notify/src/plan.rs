@@ -214,7 +214,10 @@ impl RoutePlan {
         } else {
             occasion(&free)
         };
-        step.planned.extend(self.plan(moment, event, &free));
+        if let Some(summary) = self.plan(moment, event, &free) {
+            step.planned.push(summary);
+            step.wake(moment.now_ms.saturating_add(NOTIFY_GAP_MS));
+        }
     }
 
     /// A notification about each proposer with something that is due.

@@ -34,6 +34,15 @@ impl QuietHours {
     }
 
     fn read(text: &str) -> Option<Self> {
+        let quiet = Self::read_span(text)?;
+        // Some minute of each day must be left in which something is sent.
+        let mut minutes = 0..DAY_MINUTES;
+        minutes
+            .any(|minute| !quiet.has(minute * MINUTE_MS))
+            .then_some(quiet)
+    }
+
+    fn read_span(text: &str) -> Option<Self> {
         let (span, offset) = text.split_once(' ')?;
         let (from, until) = span.split_once('-')?;
         let hours = |from: &str, until: &str| {

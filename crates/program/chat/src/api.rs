@@ -398,6 +398,10 @@ pub(crate) async fn capability_for(
     api: &dyn Api,
     proposal: &ProposalDetails,
 ) -> Result<String, ApiRefusal> {
+    if !proposal.steps.is_empty() {
+        // A capability without a target would be one to all tools.
+        return Err(ApiRefusal::unreadable());
+    }
     let text = api
         .get(
             segments(&["participants", &proposal.by, "can"]),

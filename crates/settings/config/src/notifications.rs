@@ -255,6 +255,7 @@ pub(crate) fn check(
     problems: &Problems,
 ) {
     let participants = participants.iter().map(|one| one.participant.id.as_str());
+    check_waits(tree, routes, topics, problems);
     let topics = topics.iter().map(|one| one.name.as_str());
     for route in routes {
         let missing = |code: &'static str, key: &str, message: String| {
@@ -274,5 +275,22 @@ pub(crate) fn check(
             let problem = missing("config_unknown_topic", "topics", problem);
             problems.note(problem.suggest(wanted, topics.clone(), otherwise));
         }
+    }
+}
+
+/// Checks that what waits for a route is there still when its time has come.
+fn check_waits(tree: &Node, routes: &[NotifyRoute], topics: &[TopicSection], problems: &Problems) {
+    for route in routes {
+        let mut of_route = topics.iter().filter(|topic| route.has_topic(&topic.name));
+        let Some(topic) = of_route.find(|topic| topic.proposal_ttl <= route.after) else {
+            continue;
+        };
+        let message = format!(
+            "`after` of the route `{}` is as long as proposals of the topic `{}` wait: it would get nothing",
+            route.name, topic.name
+        );
+        let hint = "choose less than its `proposal_ttl`, or set a longer one in the topic";
+        let problem = Problem::new("config_value", message).hint(hint);
+        problems.note(problem.at(tree.place(&[KEY, &route.name, "after"])));
     }
 }

@@ -7,7 +7,7 @@ use model::{
     ProposalState, Refusal,
 };
 
-use super::PlanPlace;
+use super::plan_place::PlanPlace;
 use crate::{Handles, event::Tightening};
 
 /// An envelope that a link sends to the room.

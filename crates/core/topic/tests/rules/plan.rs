@@ -338,6 +338,26 @@ fn who_proposes_may_propose_or_make_every_step() {
 }
 
 #[test]
+fn a_plan_of_a_paused_proposer_stops_before_its_next_step() {
+    let mut stage = at_second(1);
+    let brake = Some(Brake {
+        by: id("dee"),
+        reason: None,
+        since_ms: 1,
+    });
+    let participant = &id("bob");
+    stage.step(Event::Brake { participant, brake });
+    let why = "its proposer is paused";
+    assert_eq!(
+        runs(&mut stage, 2),
+        [format!("store p2 ended withdrawn: {why}")]
+    );
+    let lines = shown(&stage.stored(2));
+    assert_eq!(lines[0], format!("concluded p2 withdrawn: {why}"));
+    stops(&mut stage, &lines, &[3], "step 2 of the plan was withdrawn");
+}
+
+#[test]
 fn an_approval_counts_for_a_later_step_while_its_author_may_decide() {
     let stopped = "the approval of the plan does not count any more: who gave it may not decide about this now";
     type Loses = fn(&mut Stage);

@@ -27,6 +27,11 @@ struct Of {
 pub(super) struct AllDurations(BTreeMap<Of, HistogramCounts>);
 
 impl AllDurations {
+    /// Whether no call has ended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds those of one server, which may serve in several topics.
     pub(super) fn add(&mut self, server: &str, durations: Vec<CallDurations>) {
         for one in durations {

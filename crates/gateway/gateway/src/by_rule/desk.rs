@@ -11,7 +11,8 @@ use auth::Incarnations;
 use model::{OperationId, ParticipantId};
 use platform::{Mutex, MutexGuard};
 use rules::{
-    CallRule, LifeEvent, RuleId, RuleName, RulePhase, RuleSet, ShadowEnd, SpotEnd, SuspendCause,
+    CallRule, CallStage, LifeEvent, RuleDecision, RuleId, RuleName, RulePhase, RuleSet, RuledCall,
+    ShadowEnd, SpotEnd, SuspendCause,
 };
 use store::{StoreError, not_written};
 
@@ -426,6 +427,22 @@ impl RuleDesk {
             }))),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// The sentence of the rule that would reject a proposed call, if there is one.
+    pub(crate) fn rejecting(&self, call: &RuledCall<'_>) -> Option<String> {
+        let state = self.lock();
+        let answer = state
+            .set
+            .decide(call, &state.book.spent, CallStage::Proposed)?;
+        let rule = answer.rule;
+        (rule.decision == RuleDecision::Reject).then(|| {
+            let sentence = rule.sentence();
+            format!(
+                "rejected by rule {} of {}: {sentence}",
+                rule.name, rule.author
+            )
+        })
     }
 
     /// Gives back the use of a decision that did not count. Returns what the journal must have of

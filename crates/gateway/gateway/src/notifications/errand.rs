@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use notify::{NOTIFY_RETRY_MAX, Notification, PlannedNotification, retry_wait};
+use notify::{NOTIFY_TRIES_MAX, Notification, PlannedNotification, retry_wait};
 use platform::{random, unix_ms};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use super::look::{AllTopics, waits_still};
+use super::look::{AllTopics, waiting_still};
 use super::routes::{NotifyOutcome, RouteInForce};
 
 /// The end of an errand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrandEnd {
     Done(NotifyOutcome),
-    /// Quiet hours have begun before it arrived.
+    /// It did not arrive; as it was sent, it never will.
+    Refused,
+    /// It did not arrive, and may later: what it is about is due anew.
+    Undelivered,
+    /// Before it arrived, quiet hours have begun, or not all that it is about waits: what waits is due
+    /// anew.
     TakenBack,
 }
 
@@ -28,7 +33,6 @@ pub(super) async fn run(
     let notification = Notification::of(&planned, url);
     // The same in every repetition, so that the other side knows it again.
     let id = format!("msg_{:032x}", u128::from_le_bytes(random()));
-    let until = Instant::now() + NOTIFY_RETRY_MAX;
     let mut failures = 0;
     loop {
         if failures > 0
@@ -49,13 +53,17 @@ pub(super) async fn run(
             Err(fault) => fault,
         };
         failures += 1;
-        let wait = retry_wait(failures);
-        if !fault.is_transient() || Instant::now() + wait >= until {
+        let is_transient = fault.is_transient();
+        if !is_transient || failures >= NOTIFY_TRIES_MAX {
             tracing::warn!(route = name, id, failures, %fault, "a notification did not arrive");
-            return ErrandEnd::Done(NotifyOutcome::Failed);
+            return if is_transient {
+                ErrandEnd::Undelivered
+            } else {
+                ErrandEnd::Refused
+            };
         }
         tracing::info!(route = name, id, failures, %fault, "a notification is sent again");
-        sleep(wait).await;
+        sleep(retry_wait(failures)).await;
     }
 }
 
@@ -68,6 +76,9 @@ fn ended(
     if route.config.quiet.is_some_and(|quiet| quiet.has(unix_ms())) {
         return Some(ErrandEnd::TakenBack);
     }
-    let waits = waits_still(&topics(), &planned.about);
-    (!waits).then_some(ErrandEnd::Done(NotifyOutcome::Over))
+    let waiting = waiting_still(&topics(), &planned.about);
+    if waiting == 0 {
+        return Some(ErrandEnd::Done(NotifyOutcome::Over));
+    }
+    (waiting < planned.about.len()).then_some(ErrandEnd::TakenBack)
 }

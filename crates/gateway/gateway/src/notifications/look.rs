@@ -2,28 +2,48 @@
 
 use std::sync::Arc;
 
-use model::{MethodFacts, OperationId, ParticipantId};
+use model::{MethodFacts, OperationId, ParticipantId, ProposalState};
 use notify::WaitingProposal;
 use notify::config::NotifyRoute;
 
 use crate::dispatch::Dispatch;
-use crate::live::{ProposalView, Topic};
+use crate::live::ProposalView;
 
 /// The topics of a gateway, now.
 pub type AllTopics = Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>;
+
+/// The time in which rules and the approver outside may decide a proposal before anybody is notified
+/// of it, in milliseconds.
+pub(super) const NOTIFY_SETTLE_MS: u64 = 1_000;
 
 /// What waits in one topic.
 pub(super) struct TopicLook {
     dispatch: Arc<Dispatch>,
     waiting: Vec<WaitingProposal>,
+    /// When the next proposal has waited long enough, in Unix milliseconds.
+    pub(super) settles_ms: Option<u64>,
 }
 
 impl TopicLook {
     /// The undecided proposals of a topic, the oldest first.
-    pub(super) fn at(dispatch: Arc<Dispatch>) -> Self {
-        let views = dispatch.with(Topic::undecided_views);
-        let waiting = views.iter().map(|view| waiting(&dispatch, view)).collect();
-        Self { dispatch, waiting }
+    pub(super) fn at(dispatch: Arc<Dispatch>, now_ms: u64) -> Self {
+        let views = dispatch.with(|topic| topic.waiting_views());
+        let mut look = Self {
+            waiting: Vec::with_capacity(views.len()),
+            settles_ms: None,
+            dispatch,
+        };
+        for view in &views {
+            let one = waiting(&look.dispatch, view);
+            let settles_ms = one.opened_ms.saturating_add(NOTIFY_SETTLE_MS);
+            // One of a clock that was set back has waited.
+            if (one.opened_ms..settles_ms).contains(&now_ms) {
+                look.settles_ms = Some(look.settles_ms.unwrap_or(settles_ms).min(settles_ms));
+            } else {
+                look.waiting.push(one);
+            }
+        }
+        look
     }
 
     /// Those of them that concern a route.
@@ -47,7 +67,6 @@ impl TopicLook {
 
     /// Marks the proposals that a participant may decide now.
     fn mark(&self, reviewer: &ParticipantId, concerning: &mut [bool]) {
-        self.dispatch.refresh(reviewer);
         let Some(standing) = (self.dispatch.standing)(reviewer) else {
             return;
         };
@@ -65,21 +84,31 @@ impl TopicLook {
     }
 }
 
-/// Whether one of these proposals waits still.
-pub(super) fn waits_still(topics: &[Arc<Dispatch>], about: &[OperationId]) -> bool {
-    topics.iter().any(|dispatch| {
-        dispatch.with(|topic| about.iter().any(|id| topic.is_undecided(*id, |_| true)))
-    })
+/// The number of these proposals that wait still.
+pub(super) fn waiting_still(topics: &[Arc<Dispatch>], about: &[OperationId]) -> usize {
+    let in_topic = |dispatch: &Arc<Dispatch>| {
+        dispatch.with(|topic| {
+            let waits = |id: &&OperationId| {
+                topic
+                    .proposal(**id)
+                    .is_some_and(|view| view.state == ProposalState::Pending)
+            };
+            about.iter().filter(waits).count()
+        })
+    };
+    topics.iter().map(in_topic).sum()
 }
 
 fn waiting(dispatch: &Dispatch, view: &ProposalView) -> WaitingProposal {
-    let opened = &view.content.opened;
+    let content = &view.content;
+    let opened = &content.opened;
     let tool = match &opened.context {
+        _ if !content.is_single() => format!("a plan of {} calls", content.later.len() + 1),
         Some(name) if MethodFacts::of(&opened.method).calls_tool() => name.clone(),
         Some(_) | None => opened.method.clone(),
     };
     let server = match opened.to.as_slice() {
-        [to] => Some(to.clone()),
+        [to] if content.is_single() => Some(to.clone()),
         _ => None,
     };
     WaitingProposal {

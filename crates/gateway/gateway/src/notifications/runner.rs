@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::errand::{self, ErrandEnd};
 use super::look::{AllTopics, TopicLook};
-use super::routes::{NotificationRoutes, RouteInForce};
+use super::routes::{NotificationRoutes, NotifyOutcome, RouteInForce};
 
 /// Notifications of one route that are on their way. A proposer's share is one.
 const ROUTE_ERRANDS_MAX: usize = 8;
@@ -74,6 +74,8 @@ struct Runner {
 struct Seat {
     route: Arc<RouteInForce>,
     plan: RoutePlan,
+    /// What the other side refused: it is due anew once the route is configured otherwise.
+    refused: Vec<OperationId>,
 }
 
 /// A notification on its way.
@@ -100,9 +102,11 @@ impl Runner {
         let mut seats = BTreeMap::new();
         for route in routes {
             let name = Arc::clone(&route.config.name);
-            let before = self.seats.remove(&name);
-            let plan = before.map(|seat| seat.plan).unwrap_or_default();
-            seats.insert(name, Seat { route, plan });
+            let seat = match self.seats.remove(&name) {
+                Some(seat) => seat.with_route(route),
+                None => Seat::new(route),
+            };
+            seats.insert(name, seat);
         }
         self.seats = seats;
     }
@@ -113,8 +117,12 @@ impl Runner {
         if self.seats.is_empty() {
             return None;
         }
-        let looks: Vec<TopicLook> = (self.topics)().into_iter().map(TopicLook::at).collect();
-        let mut next_ms = None;
+        let now_ms = unix_ms();
+        let topics = (self.topics)().into_iter();
+        let looks: Vec<TopicLook> = topics
+            .map(|dispatch| TopicLook::at(dispatch, now_ms))
+            .collect();
+        let mut next_ms = looks.iter().filter_map(|look| look.settles_ms).min();
         let mut begun = Vec::new();
         for seat in self.seats.values_mut() {
             let flying = self.flying.values();
@@ -152,19 +160,47 @@ impl Runner {
         let Some(flying) = self.flying.remove(&id) else {
             return;
         };
+        let seat = self.seats.get_mut(&flying.route.config.name);
         match end {
             Some(ErrandEnd::Done(outcome)) => flying.route.count(outcome),
-            Some(ErrandEnd::TakenBack) => {
-                if let Some(seat) = self.seats.get_mut(&flying.route.config.name) {
+            Some(ErrandEnd::Refused) => {
+                flying.route.count(NotifyOutcome::Failed);
+                if let Some(seat) = seat {
+                    seat.refused.extend(flying.about);
+                }
+            }
+            Some(ErrandEnd::Undelivered) | None => {
+                flying.route.count(NotifyOutcome::Failed);
+                if let Some(seat) = seat {
                     seat.plan.take_back(&flying.about);
                 }
             }
-            None => {}
+            Some(ErrandEnd::TakenBack) => {
+                if let Some(seat) = seat {
+                    seat.plan.take_back(&flying.about);
+                }
+            }
         }
     }
 }
 
 impl Seat {
+    fn new(route: Arc<RouteInForce>) -> Self {
+        Self {
+            route,
+            plan: RoutePlan::default(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// The seat with the route in force now.
+    fn with_route(mut self, route: Arc<RouteInForce>) -> Self {
+        if !Arc::ptr_eq(&self.route, &route) {
+            self.plan.take_back(&std::mem::take(&mut self.refused));
+        }
+        Self { route, ..self }
+    }
+
     /// What is due now by what waits in the topics, with these notifications on their way.
     fn look(&mut self, looks: &[TopicLook], flying: &[&Flying]) -> RouteStep {
         let config = &self.route.config;

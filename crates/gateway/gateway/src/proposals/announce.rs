@@ -283,6 +283,10 @@ fn asked_by(proposal: &ProposalView) -> Option<Id> {
 /// A proposal is over: the proposer is notified, and the topic keeps the digest of its envelope.
 pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     journal::close(dispatch, [&*proposal.envelope]);
+    // A plan that was withdrawn before it was open.
+    let why = "it was withdrawn before it was open to decisions";
+    let withdrawn = Refusal::new(RefusalCode::Conflict, why);
+    proposal.content.finish_opening(Err(withdrawn));
     let method = proposal.content.opened.method.as_str();
     let answer = proposal
         .answer

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::method::CALL_TOOL;
 use model::{Digest, Method, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
-use platform::random;
+use platform::{random, unix_ms};
 use tokio::sync::oneshot;
 use topic::{
     PLAN_STEPS_MAX, PLAN_STEPS_MIN, PlanStep, ProposePlan, PublicTarget, RequestWay, RunStep,
@@ -14,6 +14,7 @@ use upstream::curation::Author;
 use super::content::{self, Proposed, Ruling};
 use super::kept::{KeptProposal, OpenedProposal, PlanRecord};
 use super::open::{self, Opening, Wanted};
+use crate::by_rule::facts::CallFacts;
 use crate::live::{Event, Live, ProposalView};
 use crate::{curation, dispatch::Dispatch, link::Requester};
 
@@ -51,8 +52,11 @@ impl Dispatch {
         self.wait_for_servers().await;
         let mut steps = Vec::new();
         for (at, call) in calls.iter().enumerate() {
-            let step = step_of(self, by, call).map_err(|refusal| of_step(at, refusal))?;
-            steps.push(step);
+            let step = step_of(self, by, call).and_then(|step| {
+                refuse_rejected(self, &step.opening)?;
+                Ok(step)
+            });
+            steps.push(step.map_err(|refusal| of_step(at, refusal))?);
         }
         let (steps, opened) = as_one(steps)?;
         let ids: Vec<OperationId> = steps.iter().map(|step| step.proposal).collect();
@@ -118,6 +122,19 @@ fn step_of(dispatch: &Dispatch, by: Requester<'_>, call: &PlannedCall) -> Result
         opening: open::open(dispatch, wanted, definition)?,
         public: call.name.clone(),
     })
+}
+
+/// Refuses a step that a rule would reject as a proposal of its own: people are not asked about it.
+fn refuse_rejected(dispatch: &Dispatch, opening: &Opening) -> Result<(), Refusal> {
+    let Some(facts) = CallFacts::of(dispatch, &opening.content.opened) else {
+        return Ok(());
+    };
+    let beside = facts.beside_names();
+    let call = facts.call(opening.id, &beside, unix_ms());
+    match dispatch.rules.rejecting(&call) {
+        None => Ok(()),
+        Some(sentence) => Err(Refusal::new(RefusalCode::Forbidden, sentence)),
+    }
 }
 
 /// The server of a tool that the proposer may call or propose, and the tool's name there. What it may

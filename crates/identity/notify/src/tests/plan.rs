@@ -164,6 +164,8 @@ fn nothing_is_planned_without_a_place_and_what_ends_meanwhile_is_never_sent() {
 
 #[test]
 fn quiet_hours_have_an_offset_and_go_over_midnight() {
+    // Nothing would ever be sent.
+    assert!(QuietHours::parse("00:00-24:00 UTC").is_err());
     let at = |hours: u64, minutes: u64| (hours * 60 + minutes) * MINUTE;
     let night = QuietHours::parse("22:00-07:00 +02:00").unwrap();
     for (hour, quiet) in [

@@ -193,6 +193,10 @@ fn to_edit(state: &mut ChatState, id: &str) -> Option<InboxItem> {
         return is_settled(state).then_some(item);
     }
     let item = to_decide(state, id)?;
+    if !item.proposal.steps.is_empty() {
+        state.tell("It is a plan of several calls, which is approved as it is.");
+        return None;
+    }
     is_read(state).then_some(item)
 }
 
@@ -320,12 +324,9 @@ pub(super) fn edited(state: &mut ChatState, id: &str, text: Result<String, Strin
 
 /// A time was chosen, or conditions were written: the rule is made before it is asked about.
 pub(super) fn like_for(state: &mut ChatState, id: &str, seconds: u64, when: &str) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else {
+    let Some(item) = to_allow(state, id) else {
         return Vec::new();
     };
-    if !is_read(state) {
-        return Vec::new();
-    }
     state.tell("Making the rule ...");
     vec![Action::FindLike {
         proposal: Box::new(item.proposal),
@@ -386,21 +387,30 @@ pub(super) fn ask_conditions(approval: &Approval) -> Option<Prompt> {
     }
 }
 
+/// A proposal whose like the person may approve now: one call, and not a plan of several.
+fn to_allow(state: &mut ChatState, id: &str) -> Option<InboxItem> {
+    let item = to_decide(state, id)?;
+    if !item.proposal.steps.is_empty() {
+        state.tell(
+            "It is a plan of several calls, which is approved once: nothing is allowed for later.",
+        );
+        return None;
+    }
+    is_read(state).then_some(item)
+}
+
 /// Asks for how long to approve the like of what is proposed.
 pub(super) fn allow(state: &mut ChatState, id: &str) {
-    if to_decide(state, id).is_some() && is_read(state) {
+    if to_allow(state, id).is_some() {
         state.prompt = Some(Prompt::Time { id: id.to_owned() });
     }
 }
 
 /// A time was chosen: the capability is looked up before it is asked about.
 pub(super) fn allow_for(state: &mut ChatState, id: &str, seconds: u64) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else {
+    let Some(item) = to_allow(state, id) else {
         return Vec::new();
     };
-    if !is_read(state) {
-        return Vec::new();
-    }
     state.tell("Looking up the capability ...");
     vec![Action::FindCapability {
         proposal: Box::new(item.proposal),

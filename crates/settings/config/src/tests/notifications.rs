@@ -29,11 +29,11 @@ fn a_route_is_read_with_its_defaults_and_all_of_its_keys() {
     assert!(route.topics.is_empty() && route.reviewers.is_empty() && route.quiet.is_none());
     assert_eq!((route.after, &route.link), (Duration::ZERO, &None));
     let config = good(&section(
-        "webhook = 'https://hooks.example/x'\nsecret_env = 'HOOK'\ntopics = ['main']\nfor = ['ann']\nafter = '10m'\n\
+        "webhook = 'https://hooks.example/x'\nsecret_env = 'HOOK'\ntopics = ['main']\nfor = ['ann']\nafter = '2m'\n\
          quiet = '22:00-07:00 +02:00'\nlink = 'https://gw.example/console'\nallow_private = ['10.0.0.0/8']",
     ));
     let route = &config.notifications[0];
-    assert_eq!(route.after, Duration::from_secs(600));
+    assert_eq!(route.after, Duration::from_secs(120));
     assert_eq!(route.reviewers[0].as_str(), "ann");
     assert!(route.quiet.is_some() && route.link.is_some());
     let NotifyWay::Request(target) = &route.way else {
@@ -77,6 +77,10 @@ fn problems_of_a_route_have_messages() {
         (
             "exec = ['true']\nsecret_env = 'HOOK'",
             "`notifications.desk.secret_env` has no meaning with `exec` [config_value]",
+        ),
+        (
+            "exec = ['true']\nafter = '5m'",
+            "`after` of the route `desk` is as long as proposals of the topic `main` wait: it would get nothing [config_value]",
         ),
         (
             "exec = ['true']\nafter = '2d'",

@@ -374,3 +374,22 @@ fn a_key_pauses_the_proposer_of_the_open_card() {
     assert_eq!(names(&stage.press(&["p"])), NONE);
     assert!(stage.state.prompt.is_none());
 }
+
+#[test]
+fn nothing_is_allowed_for_later_with_a_plan() {
+    let step = json!({ "id": "s", "to": ["worker"], "method": "tools/call", "context": "echo",
+        "params": { "name": "echo", "arguments": {} }, "tool": null, "digest": "d", "state": "pending" });
+    let plan = proposal(
+        "a",
+        &json!({ "context": null, "params": null, "steps": [step.clone(), step],
+        "plan": { "id": "a", "step": 1, "of": 2 } }),
+    );
+    let mut stage = at_inbox(&[plan]);
+    stage.press(&["G", "Space"]);
+    for key in ["h", "e", "E"] {
+        assert_eq!(names(&stage.press(&[key])), NONE, "{key}");
+        assert!(stage.state.prompt.is_none(), "{key}");
+        let notice = stage.state.notice().unwrap();
+        assert!(notice.contains("plan of several calls"), "{key}: {notice}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Rules that reject: they are never switched off so that another one approves.
 
+use serde_json::json;
+
 use super::bank::{AUTHOR, Bank, UP_TO_100};
 use crate::audit_log::AuditLog;
 use crate::support::until;
@@ -108,4 +110,14 @@ fn a_rejection_of_a_rule_beats_an_approval() {
     let kind = "mcp/proposal:tools/call:pay";
     AuditLog(&bank.home).has("rules", kind, "rejected", "by rule r2.1 of boss: ");
     assert_eq!(bank.rule("r1.1")["used"], 1);
+    // Nor are people asked about it as a step of a plan.
+    let pay = |amount: u64| json!({ "name": "bank_pay", "arguments": { "amount": amount } });
+    let plan = json!({ "steps": [pay(12), pay(13)] });
+    let (status, refused) = bank.asks_api("scout", "plans", &plan);
+    let why = refused["message"].as_str().unwrap();
+    assert_eq!(status, 403, "{refused}");
+    assert!(
+        why.starts_with("step 2: rejected by rule r2.1 of boss: "),
+        "{why}"
+    );
 }
