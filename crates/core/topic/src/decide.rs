@@ -286,8 +286,9 @@ impl<H: Handles> Topic<H> {
         proposal: &Proposal<H>,
         by: NamedBy,
     ) -> bool {
-        let mut steps = self.decided_with(proposal);
-        steps.all(|step| self.has_right_to_one(capabilities, step, by))
+        self.holds_of_all(proposal, |step| {
+            self.has_right_to_one(capabilities, step, by)
+        })
     }
 
     /// Whether it may decide about one request by itself.

@@ -191,9 +191,16 @@ impl<H: Handles> Topic<H> {
             .is_some_and(|proposal| self.is_in_scope(Some(&narrowing.to), proposal))
     }
 
-    /// Whether an access token of this scope is good for a proposal of its participant's own.
+    /// Whether an access token of this scope is good for a proposal of its participant's own: for each
+    /// step of a plan that is shown whole.
     fn is_in_scope(&self, scope: Option<&Capabilities>, proposal: &Proposal<H>) -> bool {
-        scope.is_none_or(|scope| self.may_still(scope, proposal))
+        let Some(scope) = scope else {
+            return true;
+        };
+        if proposal.terms.is_later_step() {
+            return self.may_still(scope, proposal);
+        }
+        self.holds_of_all(proposal, |step| self.may_still(scope, step))
     }
 
     /// Whether a proposal, on disk or not, is of the present bearer of this name.

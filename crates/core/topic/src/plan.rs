@@ -127,6 +127,20 @@ impl<H: Handles> Topic<H> {
         single.into_iter().chain(steps)
     }
 
+    /// Whether something holds of each request that is decided about with a proposal. It holds of none
+    /// that is known no more.
+    pub(crate) fn holds_of_all(
+        &self,
+        proposal: &Proposal<H>,
+        holds: impl Fn(&Proposal<H>) -> bool,
+    ) -> bool {
+        let Some(place) = &proposal.terms.plan else {
+            return holds(proposal);
+        };
+        let mut steps = place.steps.iter();
+        steps.all(|id| self.proposals.known(*id).is_some_and(&holds))
+    }
+
     /// The plan of which a proposal is a step.
     pub(crate) fn plan_of(&self, id: OperationId) -> Option<OperationId> {
         let place = self.proposals.known(id)?.terms.plan.as_ref()?;
@@ -317,7 +331,12 @@ impl<H: Handles> Topic<H> {
         if stored && last.state == ProposalState::Completed && has_succeeded {
             return self.is_waiting(next).then_some(Onward::Next(next));
         }
-        let why = why_stopped(place, last.state);
+        let why = if stored {
+            why_stopped(place, last.state)
+        } else {
+            let number = place.number();
+            format!("the end of step {number} of the plan could not be written down")
+        };
         Some(Onward::Stop(place.later().into(), why.into()))
     }
 }

@@ -141,7 +141,7 @@ fn way(table: &Table<'_>, outside: &Outside<'_>) -> Option<NotifyWay> {
         table.wrong("config_missing", message, hint);
         return None;
     };
-    unused(table, *one);
+    unused(table, one);
     let request = |url: Url, form| NotifyWay::Request(NotifyTarget { url, form, allowed });
     match *one {
         "exec" => words(table, &exec?).map(NotifyWay::Exec),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, ParticipantId, ProposalState};
+use model::{Capabilities, Digest, Narrowing, ParticipantId, ProposalState};
 use topic::{
     Brake, Cause, Claiming, Decision, EndedProposal, Event, Limits, ListItem, ListScope,
     PLAN_STEPS_MAX, PlanPlace, PlanStep, ProposePlan, Restore, RunStep, ServerLists, Terms,
@@ -16,7 +16,7 @@ use crate::{
     proposals::{REJECT, WITHDRAW, stage, stage_with},
     shown::{refused, shown},
     stage::{
-        ANN, APPROVE, BOB, EXPIRES_MS, ONE, RULING, SHOWN, Stage, TWO, id, op, pending, terms,
+        ANN, APPROVE, BOB, EXPIRES_MS, ONE, RULING, SHOWN, Stage, TWO, caps, id, op, pending, terms,
     },
 };
 
@@ -191,7 +191,25 @@ fn a_plan_stops_at_the_first_step_that_does_not_succeed() {
     stage.execute(1, 11, "one");
     stage.answer(ONE, 11, 5);
     let lines = shown(&stage.not_stored(1));
-    stops(&mut stage, &lines, &[2, 3], "step 1 of the plan failed");
+    let why = "the end of step 1 of the plan could not be written down";
+    stops(&mut stage, &lines, &[2, 3], why);
+}
+
+#[test]
+fn a_token_is_good_for_a_plan_if_it_is_good_for_each_step() {
+    let stage = planned(1);
+    let covers = |may: &[&str], step: u128| {
+        let narrowing = Narrowing {
+            to: caps(may),
+            step_up: None,
+        };
+        stage.topic.covers_proposal(Some(&narrowing), op(step))
+    };
+    let one = "mcp/request:tools/call:one_a";
+    let two = "mcp/request:tools/call:two_a";
+    assert!(covers(&[one, two], 1));
+    assert!(!covers(&[one], 1), "all steps are shown under its id");
+    assert!(covers(&[two], 2) && !covers(&[one], 2));
 }
 
 #[test]

@@ -101,10 +101,13 @@ impl Dispatch {
         state.all().map(view).collect()
     }
 
-    /// Why the rules of the topic decide a proposal, or do not. `None` if it is not known, or
-    /// for no single addressee.
+    /// Why the rules of the topic decide a proposal, or do not. `None` if it is not known, for no
+    /// single addressee, or a plan, about which people decide.
     pub fn explain_rules(self: &Arc<Self>, proposal: OperationId) -> Option<ExplainedProposal> {
         let content = self.with(|topic| topic.proposed(proposal).map(|(it, _)| it.clone()))?;
+        if !content.is_single() {
+            return None;
+        }
         let facts = CallFacts::of(self, &content.opened)?;
         let authors = authors_of(self, facts.kind, |state| &state.whole);
         let beside = facts.beside_names();

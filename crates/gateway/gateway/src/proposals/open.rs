@@ -305,15 +305,22 @@ fn try_open(
     let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
     let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
     let content = Proposed::new(opened, call, envelope_bytes, permits);
-    if dispatch
+    refuse_without_room(dispatch, &content)?;
+    Ok(Opening { id, content, terms })
+}
+
+/// Refuses a proposal that does not fit into what its proposer may have waiting for the disk: with
+/// the later steps of the plan that it begins.
+pub(super) fn refuse_without_room(dispatch: &Dispatch, content: &Proposed) -> Result<(), Refusal> {
+    let has_room = dispatch
         .ledgers
         .as_ref()
-        .is_some_and(|ledgers| !waiting::has_room(ledgers.proposals.journal(), &content))
-    {
-        let why = "too much of your proposals waits to be written down";
-        return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));
+        .is_none_or(|ledgers| waiting::has_room(ledgers.proposals.journal(), content));
+    if has_room {
+        return Ok(());
     }
-    Ok(Opening { id, content, terms })
+    let why = "too much of your proposals waits to be written down";
+    Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"))
 }
 
 /// A proposal whose tool had no definition, with the one that its server lists now, and the digest

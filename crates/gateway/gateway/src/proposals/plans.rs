@@ -59,6 +59,10 @@ impl Dispatch {
             steps.push(step.map_err(|refusal| of_step(at, refusal))?);
         }
         let (steps, opened) = as_one(steps)?;
+        // The first one has all of them in it.
+        if let Some(first) = steps.first() {
+            open::refuse_without_room(self, &first.content)?;
+        }
         let ids: Vec<OperationId> = steps.iter().map(|step| step.proposal).collect();
         self.take(Event::ProposePlan(ProposePlan {
             by: &by.link.participant.id,

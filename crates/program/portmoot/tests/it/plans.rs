@@ -8,6 +8,7 @@ use crate::builtin_proposals::{data, no};
 use crate::home::Home;
 use crate::http::{Connection, Reply};
 use crate::listed_server::ListedServer;
+use crate::pty::run_at_terminal;
 use crate::support::{Client, Gateway, fixture, until};
 use crate::ws::{Socket, people, token};
 
@@ -375,6 +376,12 @@ fn at_the_terminal_a_plan_is_shown_and_approved_whole() {
     assert!(listed.contains("last (step 3 of 3)"), "{listed}");
     let refused = run("ann", &["proposals", "approve", &steps[2], "--yes"], 3);
     assert!(refused.contains(&steps[0]), "{refused}");
+    let ann = token("ann");
+    let edit = ["proposals", "approve", &steps[0], "--edit"];
+    let edit = [&edit[..], &["--url", &url, "--token", &ann]].concat();
+    let refused = run_at_terminal(&stage.home, &edit, &[]).expect(2);
+    let said = refused.stdout + &refused.stderr;
+    assert!(said.contains("approved as it is, or not at all"), "{said}");
     let ended = run("ann", &["proposals", "approve", &steps[0], "--yes"], 1);
     for line in [
         "step 1 of 3: echo at tools, completed",

@@ -57,6 +57,10 @@ pub(super) fn replacement(arguments: &str) -> String {
 /// # Errors
 /// When there is nothing to edit, or no other arguments come of it.
 pub(super) fn edited(proposal: &ProposalDetails) -> Result<String, Failure> {
+    if !proposal.steps.is_empty() {
+        let why = "a plan of several calls is approved as it is, or not at all";
+        return Err(Failure::bad_argument(why));
+    }
     if proposal.method != "tools/call" {
         return Err(Failure::bad_argument(
             "only the arguments of a tool's call can be edited",
