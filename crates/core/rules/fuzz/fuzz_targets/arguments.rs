@@ -69,7 +69,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(read) = read else { return };
     let again = Arguments::read(read.text().as_bytes()).expect("the canonical text can be read");
     assert_eq!(again.text(), read.text());
-    if let Ok(exactly) = Conditions::exactly(&read) {
+    if let Some(exactly) = Conditions::exactly(&read) {
         assert_eq!(exactly.fit_closed(&again), Fit::Held);
     }
 });
