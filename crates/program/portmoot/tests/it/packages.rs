@@ -159,6 +159,8 @@ fn every_crate_can_be_packaged() {
         "portmoot-bench",
         "--exclude",
         "portmoot-wire-fuzz",
+        "--exclude",
+        "portmoot-rules-fuzz",
         "--no-verify",
         "--allow-dirty",
         "--offline",
