@@ -62,7 +62,7 @@ pub enum NotifyFault {
         program: String,
         /// Its exit code.
         how: String,
-        /// What it wrote, on one line.
+        /// Its output, on one line.
         output: String,
     },
 }

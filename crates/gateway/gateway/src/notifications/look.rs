@@ -12,11 +12,11 @@ use crate::live::ProposalView;
 /// The topics of a gateway, now.
 pub type AllTopics = Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>;
 
-/// The time in which rules and the approver outside may decide a proposal before anybody is notified
-/// of it, in milliseconds.
+/// The time in which rules and the approver outside may decide a proposal before reviewers are
+/// notified of it, in milliseconds.
 pub(super) const NOTIFY_SETTLE_MS: u64 = 1_000;
 
-/// What waits in one topic.
+/// The proposals that wait in one topic.
 pub(super) struct TopicLook {
     dispatch: Arc<Dispatch>,
     waiting: Vec<WaitingProposal>,

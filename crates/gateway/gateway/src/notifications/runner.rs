@@ -74,7 +74,8 @@ struct Runner {
 struct Seat {
     route: Arc<RouteInForce>,
     plan: RoutePlan,
-    /// What the other side refused: it is due anew once the route is configured otherwise.
+    /// The waiting proposals whose notification the other side refused: they are due anew once the
+    /// route is configured otherwise.
     refused: Vec<OperationId>,
 }
 
@@ -169,13 +170,10 @@ impl Runner {
                     seat.refused.extend(flying.about);
                 }
             }
-            Some(ErrandEnd::Undelivered) | None => {
-                flying.route.count(NotifyOutcome::Failed);
-                if let Some(seat) = seat {
-                    seat.plan.take_back(&flying.about);
+            Some(ErrandEnd::Undelivered | ErrandEnd::TakenBack) | None => {
+                if end != Some(ErrandEnd::TakenBack) {
+                    flying.route.count(NotifyOutcome::Failed);
                 }
-            }
-            Some(ErrandEnd::TakenBack) => {
                 if let Some(seat) = seat {
                     seat.plan.take_back(&flying.about);
                 }
@@ -201,12 +199,15 @@ impl Seat {
         Self { route, ..self }
     }
 
-    /// What is due now by what waits in the topics, with these notifications on their way.
+    /// The notifications that are due now, by the proposals that wait in the topics and the
+    /// notifications that are on their way.
     fn look(&mut self, looks: &[TopicLook], flying: &[&Flying]) -> RouteStep {
         let config = &self.route.config;
         let concerning = looks.iter().map(|look| look.concerning(config));
         let mut waiting = concerning.collect::<Vec<_>>().concat();
         waiting.sort_by_key(|one| one.opened_ms);
+        let ids: BTreeSet<OperationId> = waiting.iter().map(|one| one.id).collect();
+        self.refused.retain(|id| ids.contains(id));
         let paused = self.route.breaker.paused_until();
         let places = match paused {
             Some(_) => 0,

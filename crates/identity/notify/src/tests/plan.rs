@@ -36,7 +36,8 @@ impl Stage {
         })
     }
 
-    /// What is sent, as `event proposers: named/waiting`, and the next look in minutes.
+    /// The notifications that are sent, as `event proposers: named/waiting`, and the next look in
+    /// minutes.
     fn sent(&mut self, now_ms: u64, waiting: &[WaitingProposal]) -> (Vec<String>, Option<u64>) {
         let step = self.step(now_ms, waiting);
         let words = step.planned.iter().map(|one| {

@@ -52,7 +52,7 @@ fn at(lives: &[Life], minute: u64) -> Vec<WaitingProposal> {
     waiting
 }
 
-/// What is sent in each minute.
+/// The notifications of each minute.
 fn run(lives: &[Life], after: u64, quiet: bool) -> BTreeMap<u64, Vec<PlannedNotification>> {
     let mut plan = RoutePlan::default();
     let quiet = quiet.then(|| QuietHours::parse(QUIET).unwrap());
