@@ -14,8 +14,6 @@ use crate::mcp::meta;
 const DOMAIN: &[u8] = b"portmoot/shown/1";
 /// Prefix of the bytes of plans.
 const DOMAIN_OF_PLANS: &[u8] = b"portmoot/plan/1";
-/// Prefix of the `_meta` keys that belong to the protocol, not to the call.
-const OF_PROTOCOL: &str = "io.modelcontextprotocol/";
 /// The member of params that has a call's arguments.
 const ARGUMENTS: &str = "arguments";
 /// Keys of `_meta` that concern the transport of a call, not its effect.
@@ -84,7 +82,8 @@ pub fn of_plan(steps: &[Digest]) -> Digest {
 
 /// The canonical params of a call, without the members of its transport: `task` (2025-11-25), and
 /// of `_meta` the progress token, the trace and the protocol's own keys. Two calls with equal
-/// canonical params do the same.
+/// canonical params do the same. A key that the protocol does not define counts, also under its
+/// prefix: a server may do something by it.
 ///
 /// # Errors
 /// [`JsonError`] when they are no object or have no canonical form; see [`canonical`].
@@ -95,7 +94,7 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
         match json::members(params, member.span) {
             Ok(keys) => {
                 let of_travel =
-                    |key: &str| key.starts_with(OF_PROTOCOL) || OF_TRAVEL.contains(&key);
+                    |key: &str| meta::REQUEST_KEYS.contains(&key) || OF_TRAVEL.contains(&key);
                 let gone = keys
                     .iter()
                     .filter(|(key, _)| of_travel(key))

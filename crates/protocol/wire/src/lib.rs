@@ -25,3 +25,4 @@ pub mod proto;
 pub mod rpc;
 pub mod sse;
 pub mod time;
+mod twin;

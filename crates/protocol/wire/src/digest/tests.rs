@@ -187,6 +187,10 @@ fn params_leave_out_transport_members() {
             r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","v/k":1,"progressToken":"t"}}"#,
             Ok(r#"{"_meta":{"v/k":1}}"#),
         ),
+        (
+            r#"{"_meta":{"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/run":1}}"#,
+            Ok(r#"{"_meta":{"io.modelcontextprotocol/run":1}}"#),
+        ),
         (r#"{"_meta":7}"#, Ok(r#"{"_meta":7}"#)),
         (
             r#"{"arguments":{"task":1,"_meta":{"progressToken":1}}}"#,

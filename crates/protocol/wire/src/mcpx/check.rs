@@ -7,10 +7,11 @@ use bytes::Bytes;
 use json::{JsonError, Members, Span};
 use model::{KindError, KindRef};
 
-use super::envelope::{Envelope, double_of};
+use super::envelope::Envelope;
 use super::kind::{Head, kind_of};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, MessageKind};
+use crate::twin::twin_of;
 
 /// The meaning of an envelope whose kind and payload agree.
 #[derive(Debug, Clone)]
@@ -232,12 +233,6 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<EnvelopeCall, Mismatch> {
         });
     }
     let params = Params::read(&message)?;
-    if let Some(members) = &params.members {
-        refuse_doubles(
-            members,
-            &["name", "uri", "ref", "taskId", "arguments", "_meta"],
-        )?;
-    }
     let target = params.target().map(str::to_owned);
     match (kind.context(), target) {
         (Some(expected), Some(found)) if expected != found => Err(Mismatch::Context {
@@ -265,7 +260,7 @@ fn refuse_null(members: &Members<'_>) -> Result<(), Mismatch> {
 /// Refuses members that differ from one of these only in letter case.
 fn refuse_doubles(members: &Members<'_>, exact: &[&'static str]) -> Result<(), Mismatch> {
     for (key, _) in members.iter() {
-        if let Some(meant) = double_of(key, exact) {
+        if let Some(meant) = twin_of(key, exact) {
             return Err(Mismatch::Payload(format!(
                 "the member {key:?} could be taken for `{meant}`"
             )));

@@ -11,6 +11,7 @@ use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
 use smallvec::SmallVec;
 
 use super::PROTOCOL;
+use crate::twin::twin_of;
 
 /// The longest `id` or `correlation_id`, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 256;
@@ -272,16 +273,6 @@ fn malformed(message: impl Into<String>) -> Why {
     (RefusalCode::Malformed, message.into())
 }
 
-/// The name, among these, for which a JSON reader that ignores letter case takes this one.
-pub(super) fn double_of(key: &str, exact: &[&'static str]) -> Option<&'static str> {
-    // To upper and then to lower case, which also finds letters outside ASCII that fold to it.
-    let folded = |text: &str| text.to_uppercase().to_lowercase();
-    exact
-        .iter()
-        .find(|one| **one != key && folded(one) == folded(key))
-        .copied()
-}
-
 /// The names of the members that the protocol defines.
 const DEFINED: [&str; 8] = [
     "protocol",
@@ -342,7 +333,7 @@ impl<'a> Parts<'a> {
     fn double(&self) -> Option<(String, &'static str)> {
         self.unknown.iter().find_map(|key| {
             let key = String::from_utf8_lossy(key);
-            double_of(&key, &DEFINED).map(|meant| (key.into_owned(), meant))
+            twin_of(&key, &DEFINED).map(|meant| (key.into_owned(), meant))
         })
     }
 

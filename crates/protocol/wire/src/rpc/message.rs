@@ -1,11 +1,12 @@
 //! JSON-RPC message: its frame, and the places of its parts.
 
 use bytes::Bytes;
-use json::{JsonError, Member, Members, Outline, Span, Splice, StringSpan};
+use json::{JsonError, Member, MemberChange, Members, Outline, Span, Splice, StringSpan};
 
 use super::author;
 use super::code;
 use super::id::Id;
+use crate::twin::twin_of;
 
 /// Path of the objects that are outlined when a message is read, so that they are not scanned
 /// again.
@@ -134,10 +135,12 @@ impl Message {
     ///
     /// `"params":null` becomes `"params":{}`, as if there were none: many programs write every
     /// member that they have no value for. In an answer an integer id may be written as a fraction.
+    /// A request or notification loses the members that JSON-RPC does not define.
     ///
     /// # Errors
     /// [`Malformed`]: -32700 for bad JSON or UTF-8, -32600 for anything that is no JSON-RPC 2.0 message with a
-    /// string or integer id (null, fractions and batches included).
+    /// string or integer id (null, fractions and batches included), or has a member that differs from
+    /// one of JSON-RPC in letter case alone.
     pub fn read(frame: Bytes) -> Result<Self, Malformed> {
         Self::read_else(frame, |malformed, _| malformed)
     }
@@ -206,8 +209,18 @@ impl Message {
             let id = parts.id().filter(|_| key != "id");
             return Err(Malformed::json(&JsonError::Duplicate(key), id));
         }
+        let twin = members
+            .iter()
+            .find_map(|(key, _)| Some((key, twin_of(key, &DEFINED)?)));
+        if let Some((key, meant)) = twin {
+            let why = format!("the member {key:?} could be taken for `{meant}`");
+            return Err(Malformed::request(why, parts.id()));
+        }
         if let Some(null) = parts.null_params() {
             return Self::read_without_null(&frame, null);
+        }
+        if parts.method.is_some() && parts.has_others {
+            return Self::read(without_others(&frame, &members));
         }
         let at = parts.check()?;
         Ok(Self {
@@ -457,6 +470,18 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// A request or notification without the members that JSON-RPC does not define. Decisions about a call
+/// are made by its method and params: nothing else of it reaches a server.
+fn without_others(frame: &Bytes, members: &Members<'_>) -> Bytes {
+    let others = members.iter().filter(|(key, _)| !DEFINED.contains(key));
+    let gone: Vec<MemberChange<'_>> = others.map(|(key, _)| (key, None)).collect();
+    let mut splice = Splice::new();
+    json::edit_object(members, &gone, &mut splice);
+    splice.apply(frame)
+}
+
+/// The names of the members that JSON-RPC defines.
+const DEFINED: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 /// `jsonrpc` as it is nearly always spelled.
 const VERSION: &[u8] = b"\"2.0\"";
 const BAD_ID: &str = "`id` must be a string or an integer";

@@ -172,11 +172,37 @@ fn methods_with_escapes_are_read() {
 
 #[test]
 fn a_new_id_changes_nothing_else() {
-    let text = r#"{"id" : "old","jsonrpc":"2.0", "method":"a","params":{"n":-0.0},"extra":1e400}"#;
+    let text = r#"{"id" : "old","jsonrpc":"2.0", "result":{"n":-0.0},"extra":1e400}"#;
     let message = read(text).unwrap();
     let mut splice = Splice::new();
     message.set_id(&mut splice, &Id::number(7));
     assert_eq!(message.edited(&splice), text.replace("\"old\"", "7"));
+}
+
+#[test]
+fn a_member_that_differs_in_letter_case_is_refused() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","Params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#,
+        r#"{"JSONRPC":"2.0","jsonrpc":"2.0","id":1,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"Re\u017fult":{}}"#,
+    ] {
+        let malformed = read(text).unwrap_err();
+        assert_eq!(malformed.code, -32600, "{text}");
+        assert_eq!(malformed.id, Some(Id::number(1)), "{text}");
+    }
+}
+
+#[test]
+fn a_request_loses_members_that_json_rpc_does_not_define() {
+    let text = r#"{"a":1, "jsonrpc":"2.0","extra":[1e400],"id":1,"method":"m","params":{"b":-0.0},"z":{}}"#;
+    let message = read(text).unwrap();
+    let kept = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"b":-0.0}}"#;
+    assert_eq!(&message.frame()[..], kept.as_bytes());
+    assert!(message.is_outlined());
+    // An answer keeps them.
+    let text = r#"{"jsonrpc":"2.0","id":1,"result":{},"extra":1}"#;
+    assert_eq!(&read(text).unwrap().frame()[..], text.as_bytes());
 }
 
 #[test]
