@@ -1,7 +1,7 @@
 //! Calls with members that only some JSON readers take for the ones that are judged: no server sees
 //! another call than the gateway.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::bank::Bank;
 use crate::support::Client;
@@ -32,13 +32,19 @@ fn a_member_that_some_reader_takes_for_another_reaches_no_server() {
         let client = Client::of(&bank.gateway, &token(who));
         for (id, members) in (10..).zip(TWINS) {
             let answer = client.post_text(&call(id, members)).json();
-            assert_eq!(answer["error"]["code"], -32600, "{who}: {members}: {answer}");
+            assert_eq!(
+                answer["error"]["code"], -32600,
+                "{who}: {members}: {answer}"
+            );
             let why = answer["error"]["message"].as_str().unwrap();
             assert!(why.contains("could be taken for"), "{why}");
         }
     }
     let more: Vec<String> = bank.server.received().split_off(before);
-    assert!(!more.iter().any(|line| line.contains("tools/call")), "{more:?}");
+    assert!(
+        !more.iter().any(|line| line.contains("tools/call")),
+        "{more:?}"
+    );
     assert_eq!(bank.rule("r1.1")["used"], 0);
 }
 
@@ -51,11 +57,15 @@ fn a_member_that_json_rpc_does_not_define_reaches_no_server() {
         let client = Client::of(&bank.gateway, &token(who));
         let members = r#""hidden":{"all":true},"params":{"name":"bank_pay","arguments":{"amount":5}},"_meta":{"all":1}"#;
         let answer = client.post_text(&call(id, members)).json();
-        assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
     }
     assert_eq!(bank.server.calls("pay"), 2);
     let received = bank.server.received();
-    assert!(!received.iter().any(|line| line.contains("hidden") || line.contains("\"all\"")));
+    assert!(
+        !received
+            .iter()
+            .any(|line| line.contains("hidden") || line.contains("\"all\""))
+    );
 }
 
 #[test]
@@ -67,10 +77,14 @@ fn a_key_of_meta_that_the_protocol_does_not_define_is_part_of_the_call() {
     for key in ["evil", "related-task", "clientInfo ", "ClientInfo"] {
         let meta = json!({ format!("io.modelcontextprotocol/{key}"): { "run": "rm" } });
         let params = json!({ "name": "bank_pay", "arguments": { "amount": 5 }, "_meta": meta });
-        let message = json!({ "jsonrpc": "2.0", "id": key, "method": "tools/call", "params": params });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": key, "method": "tools/call", "params": params });
         let call = client.begin(&message);
         let proposal = bank.pending();
-        assert!(proposal["params"]["_meta"].to_string().contains("rm"), "{proposal}");
+        assert!(
+            proposal["params"]["_meta"].to_string().contains("rm"),
+            "{proposal}"
+        );
         bank.reject(&proposal);
         call.rest();
     }
