@@ -172,6 +172,7 @@ pub use shadow::{
     NoShadowEnd, SHADOWS_KEPT, ShadowDecision, ShadowEnd, ShadowLook, ShadowMark, ShadowTally,
     ShadowTotals,
 };
+pub use spelling::name_likeness;
 pub use spent::{ANSWERED_CALLS_MAX, AnsweredCall, Spent, SpentEvent};
 pub use spot::{
     CHECKS_KEPT, NoSpotEnd, OFTEN_ONE_IN, OFTEN_UNTIL_USES, SELDOM_ONE_IN, SpotEnd, SpotTally,

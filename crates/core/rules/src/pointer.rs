@@ -62,7 +62,7 @@ impl Pointer {
         if text.chars().any(is_hidden) || !is_nfc(text) {
             return Err(PointerError::Character);
         }
-        let likeness = spelling::likeness(text);
+        let likeness = likeness_of(names);
         Ok(Self {
             text: text.into(),
             likeness: (likeness != text).then(|| likeness.into()),
@@ -114,6 +114,16 @@ impl Pointer {
     }
 }
 
+/// A pointer whose names are read as careless readers take them.
+fn likeness_of(names: &str) -> String {
+    let mut read = String::new();
+    for name in names.split('/') {
+        read.push('/');
+        read.push_str(&spelling::name_likeness(name));
+    }
+    read
+}
+
 /// Whether a pointer, as text, is this outer one, or leads to a member inside of it.
 pub(crate) fn is_within(pointer: &str, outer: &str) -> bool {
     let rest = pointer.strip_prefix(outer);
@@ -163,6 +173,27 @@ mod tests {
         };
         assert!(holds("/a", "/a") && holds("/a", "/a/b"));
         assert!(!holds("/a", "/ab") && !holds("/a/b", "/a"));
+    }
+
+    #[test]
+    fn pointers_are_alike_name_by_name() {
+        let is_like = |one: &str, other: &str| {
+            Pointer::parse(one)
+                .unwrap()
+                .is_like(&Pointer::parse(other).unwrap())
+        };
+        for (one, other) in [
+            ("/user_id", "/userId"),
+            ("/amount", "/ amount"),
+            ("/amount", "/amount "),
+            ("/o/flag", "/o / flag"),
+            ("/o/flag", "/O"),
+            ("/a~1b", "/A~1b."),
+        ] {
+            assert!(is_like(one, other) && is_like(other, one), "{one} {other}");
+        }
+        assert!(!is_like("/amount", "/amounts"));
+        assert!(!is_like("/a/b", "/ab"));
     }
 
     #[test]

@@ -52,6 +52,15 @@ pub(crate) fn likeness(text: &str) -> String {
     shown.trim_matches(is_blank).to_owned()
 }
 
+/// A name of a member as a careless reader may take it: its [`likeness`], without the signs between
+/// words. Many servers read `userId`, `user_id` and `USERID` as one name.
+#[must_use]
+pub fn name_likeness(name: &str) -> String {
+    let mut shown = likeness(name);
+    shown.retain(|symbol| !matches!(symbol, '_' | '-' | ' '));
+    shown
+}
+
 /// Whether two texts have one [`likeness`].
 pub(crate) fn are_like(one: &str, other: &str) -> bool {
     if is_plain_ascii(one) && is_plain_ascii(other) {
@@ -153,6 +162,24 @@ mod tests {
             assert_eq!(likeness(one), likeness(other), "{one:?} {other:?}");
         }
         assert_ne!(likeness("boss"), likeness("bass"));
+    }
+
+    #[test]
+    fn names_of_members_are_read_without_the_signs_between_words() {
+        for name in [
+            "userId",
+            "user_id",
+            "USERID",
+            "user-id",
+            "User ID",
+            " user_id",
+            "user_id\u{200b}",
+            "ｕser_id",
+        ] {
+            assert_eq!(name_likeness(name), "userid", "{name:?}");
+        }
+        assert_eq!(name_likeness("\u{430}ccount"), "account");
+        assert_ne!(name_likeness("users"), "userid");
     }
 
     #[test]

@@ -139,7 +139,8 @@ impl UrlRoot {
             return Fit::Unclear;
         };
         if read.origin != &*self.origin {
-            return Fit::Failed;
+            let is_same = spelled_out(read.origin) == spelled_out(&self.origin);
+            return if is_same { Fit::Unclear } else { Fit::Failed };
         }
         let Some(below) = self.segments.fit(&read.segments) else {
             return Fit::Failed;
@@ -213,6 +214,16 @@ impl<'a> PlainUrl<'a> {
             query: names,
         })
     }
+}
+
+/// An origin without the port that its scheme has anyway.
+fn spelled_out(origin: &str) -> &str {
+    let port = match origin.split_once("://") {
+        Some(("https" | "wss", _)) => ":443",
+        Some(("http" | "ws", _)) => ":80",
+        _ => return origin,
+    };
+    origin.strip_suffix(port).unwrap_or(origin)
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -312,6 +323,7 @@ mod tests {
             "https://api.example.com/v1/reports/%2e?id=7",
             "https://api.example.com/v1/reports?id=7#x",
             "https://api.example.com./v1/reports?id=7",
+            "https://api.example.com:443/v1/reports?id=7",
             "https://api.example.com/v1/reports/?id=7",
             "https://bücher.example/v1",
             "javascript:alert(1)",

@@ -110,6 +110,7 @@ impl ValueTest {
                     fits.fold(Fit::Failed, Fit::or)
                 }
                 // Readers may take one element for an array of it.
+                None if is_list_in_text(raw) => Fit::Unclear,
                 None => test.fit(raw).and(Fit::Unclear),
             },
         }
@@ -232,6 +233,16 @@ impl<'a> ReadValue<'a> {
     /// Whether some reader could take it for another value: after a conversion of its type, with
     /// another spelling of a number, or because a text looks like the other.
     fn reads_like(&self, other: &Self) -> bool {
+        if let ArgumentValue::Bool(wanted) = self.value {
+            return other.may_be(wanted);
+        }
+        if let ArgumentValue::Bool(given) = other.value {
+            // A truth value becomes the number 0 or 1, and no other.
+            let number = self.number.and_then(SpelledNumber::exact);
+            let is_other =
+                number.is_some_and(|number| !is_number(number, "0") && !is_number(number, "1"));
+            return !is_other && self.may_be(given);
+        }
         if let (Some(own), Some(others)) = (self.number, other.number) {
             return match (own.exact(), others.exact()) {
                 (Some(own), Some(others)) => own == others,
@@ -250,6 +261,24 @@ impl<'a> ReadValue<'a> {
             return own != others || own == ValueType::Object;
         }
         self.looks_like(other)
+    }
+
+    /// Whether some reader converts it to this truth value.
+    fn may_be(&self, wanted: bool) -> bool {
+        match &self.value {
+            ArgumentValue::Bool(value) => *value == wanted,
+            ArgumentValue::Null => !wanted,
+            // A list of one, an object in a text: readers differ.
+            ArgumentValue::Array(_) | ArgumentValue::Object => true,
+            ArgumentValue::Number(_) | ArgumentValue::Text(_) => match self.number {
+                Some(number) => {
+                    let number = number.exact();
+                    number.is_none_or(|number| is_number(number, "0") != wanted)
+                }
+                None if wanted => TRUE_WORDS.contains(&&*self.likeness()),
+                None => FALSE_WORDS.contains(&&*self.likeness()),
+            },
+        }
     }
 
     fn is_text(&self) -> bool {
@@ -280,11 +309,38 @@ impl<'a> ReadValue<'a> {
     }
 }
 
-/// The number that a text may be converted to.
+fn is_number(number: Decimal, text: &str) -> bool {
+    Decimal::parse(text) == Some(number)
+}
+
+/// Words that readers convert to true.
+const TRUE_WORDS: [&str; 5] = ["true", "t", "yes", "y", "on"];
+/// Words that readers convert to false.
+const FALSE_WORDS: [&str; 8] = ["false", "f", "no", "n", "off", "", "null", "none"];
+
+/// The number that a text may be converted to. Readers take a sign, blanks, underscores between digits
+/// and digits of other scripts.
 fn number_in(text: &str) -> Option<SpelledNumber> {
     let text = text.trim();
-    let begins = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    begins.then(|| SpelledNumber::read(text))
+    if !text.is_ascii() {
+        let has_digits = text.chars().any(char::is_numeric);
+        return has_digits.then_some(SpelledNumber::Odd);
+    }
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let begins = |first: char| matches!(first, '-' | '.') || first.is_ascii_digit();
+    if !text.starts_with(begins) {
+        return None;
+    }
+    if text.contains('_') {
+        return Some(SpelledNumber::read(&text.replace('_', "")));
+    }
+    Some(SpelledNumber::read(text))
+}
+
+/// Whether a value is a text from which readers may make a list: JSON, or parts between commas.
+fn is_list_in_text(raw: &[u8]) -> bool {
+    let text = ArgumentValue::of(raw).into_text();
+    text.is_some_and(|text| text.trim_start().starts_with('[') || text.contains(','))
 }
 
 /// A value as calls are counted by it: equal for all that some reader takes for each other.

@@ -15,14 +15,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use model::{ListKind, NameFilter, Refusal, RefusalCode};
-use rules::ToolRules;
+use rules::{ToolRules, name_likeness};
 use wire::mcp::list::Item;
 
 use crate::manifest::{Altered, List};
 use crate::status::QuarantinedTool;
 
 pub use tool::CuratedTool;
-use tool::folded;
 
 /// The end of a refusal of an argument that callers do not see.
 const NOT_CALLED: &str = "so it was not called: the configuration of the gateway sets or hides it";
@@ -266,8 +265,9 @@ impl CuratedTool {
 
     /// Whether an argument has a preset, in any spelling of its name that servers may take for it.
     fn has_preset(&self, name: &str) -> bool {
-        let name = folded(name);
-        self.preset.iter().any(|(preset, _)| folded(preset) == name)
+        let name = name_likeness(name);
+        let mut presets = self.preset.iter();
+        presets.any(|(preset, _)| name_likeness(preset) == name)
     }
 
     fn complete(&self, arguments: Option<&[u8]>, by: Author) -> Result<Option<Vec<u8>>, Refusal> {

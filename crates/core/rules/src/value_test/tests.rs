@@ -43,6 +43,56 @@ fn constants_are_equal_by_bytes() {
 }
 
 #[test]
+fn truth_values_are_converted_from_numbers_and_words() {
+    let is_true = ValueTest::one_of([constant("true")]);
+    check(&is_true, "true", Fit::Held);
+    for unclear in [
+        "1",
+        "1.0",
+        "5",
+        "\"1\"",
+        "\"yes\"",
+        "\"On\"",
+        "\"t\"",
+        "\" TRUE \"",
+        "[true]",
+        "\"0x1\"",
+    ] {
+        check(&is_true, unclear, Fit::Unclear);
+    }
+    for failed in ["false", "0", "null", "\"no\"", "\"\"", "\"maybe\""] {
+        check(&is_true, failed, Fit::Failed);
+    }
+    let is_false = ValueTest::one_of([constant("false")]);
+    for unclear in ["0", "null", "\"off\"", "\"N\"", "\"\"", "\"0.0\""] {
+        check(&is_false, unclear, Fit::Unclear);
+    }
+    check(&is_false, "1", Fit::Failed);
+    let yes = ValueTest::one_of(["\"yes\"", "1", "5"].map(constant));
+    check(&yes, "true", Fit::Unclear);
+    check(&yes, "false", Fit::Failed);
+}
+
+#[test]
+fn numbers_are_read_from_texts_as_readers_do() {
+    let test = ValueTest::one_of([constant("500")]);
+    for unclear in [
+        "\"+500\"",
+        "\"500.0\"",
+        "\"5_00\"",
+        "\" 500\"",
+        "\"0x1f4\"",
+        "\".5e3\"",
+        "\"٥٠٠\"",
+        "\"５００\"",
+    ] {
+        check(&test, unclear, Fit::Unclear);
+    }
+    check(&test, "\"501\"", Fit::Failed);
+    check(&test, "\"+501\"", Fit::Failed);
+}
+
+#[test]
 fn numbers_lie_in_ranges_by_their_spelling() {
     let test = ValueTest::Integer(number("1"), number("200"));
     for held in ["1", "200", "77"] {
@@ -89,6 +139,8 @@ fn elements_are_tested_each() {
     check(&some, "[\"x\"]", Fit::Failed);
     check(&some, "\"bot\"", Fit::Unclear);
     check(&some, "\"x\"", Fit::Failed);
+    check(&some, "\" [\\\"bot\\\"]\"", Fit::Unclear);
+    check(&some, "\"x,bot\"", Fit::Unclear);
 }
 
 #[test]

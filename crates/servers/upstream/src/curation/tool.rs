@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rules::ToolRules;
+use rules::{ToolRules, name_likeness};
 
 /// Changes that the configuration makes to one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,8 +37,8 @@ impl CuratedTool {
 
     /// Whether callers cannot pass an argument, however it is spelled.
     pub(super) fn hides(&self, argument: &str) -> bool {
-        let argument = folded(argument);
-        self.withheld().any(|name| folded(name) == argument)
+        let argument = name_likeness(argument);
+        self.withheld().any(|name| name_likeness(name) == argument)
     }
 
     /// The names of the arguments that callers cannot pass.
@@ -49,14 +49,4 @@ impl CuratedTool {
             .chain(&self.hidden_arguments)
             .map(String::as_str)
     }
-}
-
-/// A name of an argument as servers may compare it: many read `userId`, `user_id` and `USERID` as
-/// one.
-pub(super) fn folded(name: &str) -> String {
-    let letters = name.chars().filter(|c| !matches!(c, '_' | '-'));
-    letters
-        .flat_map(char::to_uppercase)
-        .flat_map(char::to_lowercase)
-        .collect()
 }
