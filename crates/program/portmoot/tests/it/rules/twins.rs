@@ -92,3 +92,26 @@ fn a_key_of_meta_that_the_protocol_does_not_define_is_part_of_the_call() {
     // The keys of the protocol are none of the call.
     bank.is_paid(6);
 }
+
+#[test]
+fn a_call_that_some_reader_takes_for_one_that_a_rule_asks_about_waits() {
+    let bank = Bank::with(|_| {
+        "[[rule]]\nid = \"a1\"\nauthor = \"ann\"\ndecision = \"ask\"\nkind = \"mcp/request:tools/call:pay\"\n\
+         to = \"bank\"\nproposers = [\"payer\"]\n[rule.when]\n\"/by_force\" = { one_of = [true] }\n"
+            .to_owned()
+    });
+    let client = Client::of(&bank.gateway, &token("payer"));
+    for (name, value) in [
+        ("by_force", json!(true)),
+        ("by_force", json!("yes")),
+        ("by_force", json!(1)),
+        ("byForce", json!(true)),
+        (" by_force", json!(false)),
+    ] {
+        let mut arguments = json!({ "amount": 5 });
+        arguments[name] = value;
+        let call = client.begin_call("bank_pay", arguments);
+        bank.is_asked(call, 5);
+    }
+    bank.is_paid_by("payer", "bank_pay", 5);
+}
