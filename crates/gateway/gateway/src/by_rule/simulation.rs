@@ -45,7 +45,7 @@ const SEEN: [&str; 24] = [
     "crashed between decision and run",
 ];
 
-/// How often each was seen.
+/// The number of times that each was seen.
 type Tally = BTreeMap<&'static str, usize>;
 
 async fn run(seed: u64, seen: &mut Tally) {

@@ -18,7 +18,6 @@ use store::recorder::Recorder;
 use tempfile::{TempDir, tempdir};
 use topic::Joining;
 use upstream::Upstream;
-use wire::mcpx::Envelope;
 
 use super::books::{AUTHORS, BookProposal, BookRule, BookState, Books, HOUR_MS, NAMES, Standing};
 use super::prng::Prng;
@@ -28,6 +27,7 @@ use crate::by_rule::desk::RuleStanding;
 use crate::by_rule::kept::RuleRecord;
 use crate::by_rule::tool_facts::{definition_digest, server_digest};
 use crate::dispatch::Dispatch;
+use crate::envelopes::tests::envelope as envelope_of;
 use crate::fixture::{context, settings};
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
@@ -387,12 +387,10 @@ impl World {
         self.envelopes += 1;
         let envelope = format!("p{}", self.envelopes);
         let params = json!({ "name": "add", "arguments": { "a": amount, "b": 1 } });
-        let said = json!({
-            "protocol": "mcpx/v0.1", "id": envelope, "from": by, "to": ["bank"],
-            "kind": "mcp/proposal:tools/call:add",
+        let said = envelope_of(json!({
+            "id": envelope, "from": by, "to": ["bank"], "kind": "mcp/proposal:tools/call:add",
             "payload": { "method": "tools/call", "params": params },
-        });
-        let said = Envelope::read(said.to_string().into()).unwrap();
+        }));
         self.dispatch.speak(link.opener(), said).unwrap();
         let proposal = self.until("the proposal is on disk", |world| {
             let (id, _) = world.dispatch.with(|topic| {
