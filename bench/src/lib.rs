@@ -22,6 +22,7 @@ pub mod proto_calls;
 pub mod reply;
 pub mod resolve;
 pub mod rule_costs;
+pub mod rule_past;
 pub mod scopes;
 pub mod signers;
 pub mod stage;

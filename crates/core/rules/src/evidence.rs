@@ -276,6 +276,14 @@ impl RuleEvidence {
         self.verdict.is_rejection() && self.weight != EvidenceWeight::None
     }
 
+    /// Whether both are about one and the same call of one proposer.
+    #[must_use]
+    pub fn is_same_call(&self, other: &Self) -> bool {
+        self.tool == other.tool
+            && self.proposer == other.proposer
+            && self.arguments == other.arguments
+    }
+
     /// Whether conditions may cover it, in a closed world and in any reading. A redacted member may
     /// have had any value.
     #[must_use]

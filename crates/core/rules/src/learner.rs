@@ -40,6 +40,18 @@ pub enum QuarantineCause {
     CandidateRefuted,
 }
 
+impl QuarantineCause {
+    /// The cause that a rejection is: of itself, or beside an approval of the same call before it.
+    #[must_use]
+    pub fn of_rejection(rejection: &RuleEvidence, was_approved: bool) -> Option<Self> {
+        if rejection.verdict == PastVerdict::Rejected(RejectReason::Context) {
+            Some(Self::Context)
+        } else {
+            was_approved.then_some(Self::DecidedBothWays)
+        }
+    }
+}
+
 /// A consequence of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearnerNews {
@@ -93,9 +105,7 @@ impl Learner {
             return Vec::new();
         }
         let mut news = Vec::new();
-        let contradicts = |warning: &Arc<RuleEvidence>| {
-            warning.arguments == decision.arguments && warning.proposer == decision.proposer
-        };
+        let contradicts = |warning: &Arc<RuleEvidence>| warning.is_same_call(&decision);
         let warnings = self.warnings.get(&decision.tool);
         if warnings.is_some_and(|warnings| warnings.iter().any(contradicts)) {
             return self.quarantine(&decision.tool, now_ms, QuarantineCause::DecidedBothWays);
@@ -157,15 +167,8 @@ impl Learner {
             .filter(|(key, _)| key.tool == *tool)
             .flat_map(|(_, group)| group.candidates())
             .any(|one| decision.may_lie_in(&one.when));
-        let cause = if decision.verdict == PastVerdict::Rejected(RejectReason::Context) {
-            Some(QuarantineCause::Context)
-        } else if was_approved {
-            Some(QuarantineCause::DecidedBothWays)
-        } else if refuted {
-            Some(QuarantineCause::CandidateRefuted)
-        } else {
-            None
-        };
+        let of_itself = QuarantineCause::of_rejection(decision, was_approved);
+        let cause = of_itself.or(refuted.then_some(QuarantineCause::CandidateRefuted));
         if let Some(cause) = cause {
             news.extend(self.quarantine(tool, decision.at_ms, cause));
         }

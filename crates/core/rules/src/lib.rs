@@ -64,7 +64,8 @@
 //!
 //! The gateway keeps no [`Learner`]: it has one take all kept decisions when a person asks for offers.
 //! A rejection suspends the learned rules that cover it ([`CallRule::covers`]) at once, and not by
-//! [`LearnerNews::Suspends`].
+//! [`LearnerNews::Suspends`]; one that says that arguments were not the reason
+//! ([`QuarantineCause::of_rejection`]) all learned rules of its tool.
 
 mod acceptance;
 mod arguments;

@@ -37,8 +37,10 @@ pub enum SuspendCause {
     Expired,
     /// It was not used for [`DORMANT_MS`]. It can be resumed.
     Dormant,
-    /// Nothing is learned of its tool, as decisions about it depend on more than arguments. It can
-    /// be resumed. [`suspends`] does not find it: the learner's owner does.
+    /// A person rejected another call of its tool, and said that the arguments were not the reason, or
+    /// its author had approved that call before: nothing is learned of the tool for a while. It can be
+    /// resumed. [`suspends`] does not find it: the owner of the decisions does, by
+    /// [`QuarantineCause::of_rejection`](crate::QuarantineCause::of_rejection).
     ToolQuarantined,
     /// Its uses cannot be recorded. It can be resumed. [`suspends`] does not find it: the owner of the
     /// journal does.

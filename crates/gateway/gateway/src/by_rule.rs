@@ -20,4 +20,6 @@ pub(crate) mod tool_facts;
 pub mod tried;
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 pub(crate) mod tests;

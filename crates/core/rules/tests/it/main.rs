@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)] // all of it is a test
 
+mod again;
 mod attacks;
 mod books;
 mod learning;

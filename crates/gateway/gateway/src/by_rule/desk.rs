@@ -87,7 +87,9 @@ pub(crate) struct DeskState {
 /// A learned rule whose acceptance is being written.
 struct AcceptingRule {
     rule: Arc<CallRule>,
-    /// A rejection that it covers and that came meanwhile.
+    /// Whether decisions taught it.
+    is_taught: bool,
+    /// A cause to suspend it that a rejection was meanwhile.
     contradicted: Option<SuspendCause>,
 }
 

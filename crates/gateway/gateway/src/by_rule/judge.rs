@@ -1,8 +1,9 @@
 //! Decisions by rules: on the authority of their authors, and judged by the topic as theirs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Digest, OperationId, RULES, Refusal};
+use model::{Digest, OperationId, ParticipantId, RULES, Refusal};
 use platform::{MutexGuard, unix_ms};
 use rules::{CallRule, RuleEvidence};
 use store::recorder::RecordPermit;
@@ -62,15 +63,32 @@ pub(crate) fn write(dispatch: &Dispatch, records: Vec<RuleRecord>) {
     }
 }
 
-/// Suspends the learned rules that cover a rejection. Returns what is to be written together with it.
+/// Suspends the learned rules that a rejection speaks against. Returns what is to be written together
+/// with it.
 pub(crate) fn contradicted(
     dispatch: &Dispatch,
     rejection: &RuleEvidence,
     at_ms: u64,
 ) -> Vec<RuleRecord> {
-    let suspended = dispatch.rules.contradict(rejection, at_ms);
+    let approved_by = approvers_of(dispatch, rejection);
+    let suspended = dispatch.rules.contradict(rejection, &approved_by, at_ms);
     log(dispatch, &suspended);
     suspended
+}
+
+/// The participants that have approved the same call as one that is rejected, so that it taught;
+/// none where no rule was learned of its tool.
+fn approvers_of(dispatch: &Dispatch, rejection: &RuleEvidence) -> BTreeSet<ParticipantId> {
+    let ledgers = dispatch.ledgers.as_ref();
+    let Some(ledgers) = ledgers.filter(|_| dispatch.rules.has_taught(&rejection.tool)) else {
+        return BTreeSet::new();
+    };
+    let topic = dispatch.name().as_str();
+    let past = ledgers.rules.state(|kept| kept.decisions_of(topic));
+    let same = past
+        .iter()
+        .filter(|one| one.teaches() && one.is_same_call(rejection));
+    same.map(|one| one.by.clone()).collect()
 }
 
 impl Judge for RuleDesk {

@@ -94,7 +94,8 @@ impl Stage {
     }
 }
 
-fn envelope(members: Value) -> Envelope {
+/// An envelope of ann's, unless these members name another sender.
+pub(crate) fn envelope(members: Value) -> Envelope {
     let mut whole = json!({ "protocol": "mcpx/v0.1", "id": "a", "from": "ann", "payload": {} });
     whole
         .as_object_mut()

@@ -2,6 +2,7 @@
 
 mod after;
 mod amended;
+mod asking;
 mod authors;
 mod bank;
 mod budgets;

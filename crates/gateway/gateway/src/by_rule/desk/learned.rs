@@ -1,12 +1,16 @@
 //! Learned rules at the desk: accepted, contradicted, ended.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 
 use auth::Incarnations;
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::default_share;
-use rules::{CallRule, LifeEvent, RuleEvidence, RuleName, RulePhase, RuleSet, SuspendCause};
+use rules::{
+    CallRule, LifeEvent, QuarantineCause, RuleEvidence, RuleName, RulePhase, RuleSet, RuledTool,
+    SuspendCause,
+};
 
 use super::super::kept::{
     AcceptedRule, DismissedOffer, EndedRule, LearnedText, RuleRecord, UsedUp,
@@ -36,6 +40,33 @@ pub(crate) struct AcceptedOffer<'o> {
     pub(crate) at_ms: u64,
 }
 
+/// A rejection that may speak against rules.
+#[derive(Clone, Copy)]
+struct Contradiction<'r> {
+    rejection: &'r RuleEvidence,
+    /// The participants that had approved the same call.
+    approved_by: &'r BTreeSet<ParticipantId>,
+}
+
+impl Contradiction<'_> {
+    /// The cause for which it suspends a rule, if it does.
+    fn cause(self, rule: &CallRule, is_taught: bool) -> Option<SuspendCause> {
+        let rejection = self.rejection;
+        if rule.shadow {
+            return None;
+        }
+        if rule.covers(rejection) {
+            return Some(SuspendCause::Contradicted(rejection.operation));
+        }
+        let is_about = is_taught && rule.scope.is_of_tool(&rejection.tool);
+        let was_approved = self.approved_by.contains(&rule.author);
+        let quarantine = QuarantineCause::of_rejection(rejection, was_approved);
+        quarantine
+            .filter(|_| is_about)
+            .map(|_| SuspendCause::ToolQuarantined)
+    }
+}
+
 impl RuleDesk {
     /// The rejections up to now; `None` while one of them is being written.
     pub(crate) fn seen_rejections(&self) -> Option<SeenRejections> {
@@ -63,30 +94,47 @@ impl RuleDesk {
         self.lock().book.used_up()
     }
 
-    /// Suspends the learned rules that cover a rejection, and no other ones: those of the file are the
-    /// operator's, and those in shadow count it. Returns what the journal must have of it together with the rejection, which is
-    /// reported by [`Self::rejection_written`].
-    pub(crate) fn contradict(&self, rejection: &RuleEvidence, now_ms: u64) -> Vec<RuleRecord> {
+    /// Whether rules in force that were learned may be about calls of a tool.
+    pub(crate) fn has_taught(&self, tool: &RuledTool) -> bool {
+        let state = self.lock();
+        let of_tool = |rule: &Arc<CallRule>| rule.scope.is_of_tool(tool) && state.was_taught(rule);
+        let mut accepting = state.accepting.iter();
+        accepting.any(|one| one.is_taught && one.rule.scope.is_of_tool(tool))
+            || state.learned.iter().any(of_tool)
+    }
+
+    /// Suspends the rules that cover a rejection, and those that were learned of its tool if it says
+    /// that the arguments were not the reason, or their authors (`approved_by`) had approved the same
+    /// call. Those of the file are the operator's, and those in shadow count it. Returns what the journal
+    /// must have of it together with the rejection, which is reported by [`Self::rejection_written`].
+    pub(crate) fn contradict(
+        &self,
+        rejection: &RuleEvidence,
+        approved_by: &BTreeSet<ParticipantId>,
+        now_ms: u64,
+    ) -> Vec<RuleRecord> {
         // Before the lock: an acceptance that is not seen here sees this.
         self.rejections.fetch_add(1, Ordering::SeqCst);
         let mut state = self.lock();
-        let cause = SuspendCause::Contradicted(rejection.operation);
-        let mut names: Vec<RuleName> = Vec::new();
+        let against = Contradiction {
+            rejection,
+            approved_by,
+        };
+        let mut causes: Vec<(RuleName, SuspendCause)> = Vec::new();
         for accepting in &mut state.accepting {
-            if !accepting.rule.shadow && accepting.rule.covers(rejection) {
+            if let Some(cause) = against.cause(&accepting.rule, accepting.is_taught) {
                 accepting.contradicted = Some(cause.clone());
-                names.push(accepting.rule.name.clone());
+                causes.push((accepting.rule.name.clone(), cause));
             }
         }
-        let covering = state.learned.iter().filter(|rule| {
-            let life = state.book.life(&rule.name.id);
-            !rule.shadow
-                && rule.covers(rejection)
-                && life.is_some_and(|life| life.is_suspended_by(&cause))
+        let new = state.learned.iter().filter_map(|rule| {
+            let cause = against.cause(rule, state.was_taught(rule))?;
+            let life = state.book.life(&rule.name.id)?;
+            let is_new = life.is_suspended_by(&cause);
+            is_new.then(|| (rule.name.clone(), cause))
         });
-        names.extend(covering.map(|rule| rule.name.clone()));
-        let causes = names.into_iter().map(|name| (name, cause.clone()));
-        self.suspend(&mut state, causes.collect(), now_ms)
+        causes.extend(new);
+        self.suspend(&mut state, causes, now_ms)
     }
 
     /// Takes that the journal has a rejection, or cannot have it.
@@ -134,6 +182,7 @@ impl RuleDesk {
             state.has_place_for(&rule, renews)?;
             state.accepting.push(AcceptingRule {
                 rule: Arc::clone(&rule),
+                is_taught: !offer.by_hand,
                 contradicted: None,
             });
             if self.seen_rejections() != Some(offer.seen) {

@@ -19,7 +19,7 @@ impl Bank {
     }
 
     /// Adds a rule by the API, and returns status and answer.
-    fn adds(&self, who: &str, rule: &str, tool: Option<&str>) -> (u16, Value) {
+    pub(super) fn adds(&self, who: &str, rule: &str, tool: Option<&str>) -> (u16, Value) {
         let body = json!({ "rule": rule, "tool": tool });
         self.asks_api(who, "topics/main/rules", &body)
     }

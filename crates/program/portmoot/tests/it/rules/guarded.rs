@@ -85,6 +85,69 @@ fn a_crash_between_decision_and_run_counts_in_a_sum_once() {
     bank.is_paid(10);
 }
 
+/// Only after the clerk has registered something within an hour.
+const AFTER_ANY: &str =
+    "after = [{ kind = \"mcp/request:tools/call:pay\", to = \"clerk\", within = \"1h\" }]";
+
+#[test]
+fn a_crash_between_decision_and_run_uses_a_budget_after_an_earlier_call_once() {
+    let mut office =
+        Office::new(|bank| bank.approving("r1", &format!("uses = 2\n{AFTER_ANY}"), UP_TO_100));
+    is_registered(&office, 5);
+    let bank = &mut office.bank;
+    let _call = bank.propose(UNANSWERED);
+    until("it runs", || (bank.server.calls("pay") == 1).then_some(()));
+    bank.restart("KILL");
+    assert_eq!(bank.server.calls("pay"), 1, "it is not run again");
+    let rule = bank.rule("r1.1");
+    assert_eq!(rule["used"], 1, "{rule}");
+    // What was registered is known still, and one use is left.
+    bank.is_paid(6);
+    bank.asks(7);
+}
+
+#[test]
+fn a_spent_guarded_rule_asks_again() {
+    for guard in [SUM, REGISTERED] {
+        let mut office =
+            Office::new(|bank| bank.approving("r1", &format!("uses = 1\n{guard}"), UP_TO_100));
+        is_registered(&office, 5);
+        office.bank.is_paid(5);
+        office.bank.restart("KILL");
+        office.bank.gateway.ready("clerk");
+        assert_eq!(office.bank.rule("r1.1")["state"], "spent", "{guard}");
+        office.bank.asks(5);
+        let rule = office.bank.comes_to("r1.1", "suspended");
+        assert_eq!(rule["why"], "its budget is used up", "{guard}: {rule}");
+    }
+}
+
+/// Of a rule that its author has added: those of a file are the operator's, and stay.
+#[test]
+fn a_rejection_suspends_a_guarded_rule_before_the_next_use() {
+    for guard in [SUM, REGISTERED] {
+        let mut office = Office::new(|_| String::new());
+        let rule = office
+            .bank
+            .approving("r1", &format!("uses = 9\n{guard}"), UP_TO_100);
+        let (status, added) = office.bank.adds("ann", &rule, None);
+        assert_eq!(status, 200, "{guard}: {added}");
+        is_registered(&office, 5);
+        office.bank.is_paid(5);
+        // A call of another proposer, about which people decide.
+        office.bank.asks_for("dave", "bank_pay", 30);
+        for signal in ["TERM", "KILL"] {
+            let rule = office.bank.rule("r1.1");
+            assert_eq!(rule["state"], "suspended", "{guard}: {rule}");
+            let why = rule["why"].as_str().unwrap();
+            assert!(why.ends_with("which was rejected"), "{guard}: {rule}");
+            office.bank.asks(5);
+            office.bank.restart(signal);
+            office.bank.gateway.ready("clerk");
+        }
+    }
+}
+
 #[test]
 fn two_rules_do_not_leak_together() {
     let clerk = paying(Arc::default());

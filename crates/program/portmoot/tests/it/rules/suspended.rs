@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 
 use super::bank::{Bank, FAILING, REFUSED, UP_TO_100, is_paid, result_of};
+use super::past::approvals;
 use crate::support::until;
 
 #[test]
@@ -43,6 +44,32 @@ fn a_changed_server_suspends_its_rules() {
     bank.asks(2);
     let rule = bank.rule("r1.1");
     assert_eq!(rule["why"], "the server's configuration changed", "{rule}");
+}
+
+/// A rejection of a call that the rule does not cover.
+#[test]
+fn a_rejection_for_its_context_suspends_what_was_learned_of_its_tool() {
+    for (code, is_suspended) in [("arguments", false), ("context", true)] {
+        let mut bank = Bank::new();
+        bank.has_decided(&approvals());
+        let name = bank.accepts_checked(&[]);
+        bank.is_paid(20);
+        bank.is_decided("boss", 400, "reject", &json!({ "code": code }));
+        if !is_suspended {
+            bank.is_paid(21);
+            continue;
+        }
+        let is_quarantined = |bank: &Bank| {
+            let rule = bank.rule(&name);
+            let why = "decisions about its tool depend on more than arguments";
+            assert_eq!([&rule["state"], &rule["why"]], ["suspended", why], "{rule}");
+        };
+        is_quarantined(&bank);
+        bank.restart("KILL");
+        is_quarantined(&bank);
+        bank.asks(21);
+        assert_eq!(bank.server.calls("pay"), 1);
+    }
 }
 
 #[test]

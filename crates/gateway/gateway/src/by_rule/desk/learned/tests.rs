@@ -174,11 +174,18 @@ fn a_rejection_suspends_the_learned_rules_that_cover_it_and_no_other() {
         stage.accept(&rule(id, "ann")).unwrap();
     }
     for (tool, amount) in [("learned-1", 101), ("learned-3", 5)] {
-        assert_eq!(stage.desk.contradict(&rejection(tool, amount), NOW_MS), []);
+        assert_eq!(
+            stage
+                .desk
+                .contradict(&rejection(tool, amount), &BTreeSet::new(), NOW_MS),
+            []
+        );
         stage.desk.rejection_written();
     }
     assert_eq!(stage.matching().len(), 3);
-    let records = stage.desk.contradict(&rejection("learned-1", 5), NOW_MS);
+    let records = stage
+        .desk
+        .contradict(&rejection("learned-1", 5), &BTreeSet::new(), NOW_MS);
     assert_eq!(records.len(), 1, "{records:?}");
     assert_eq!(stage.matching(), ["learned-2", "r1"]);
     let suspended = rule("learned-1", "ann");
@@ -191,9 +198,60 @@ fn a_rejection_suspends_the_learned_rules_that_cover_it_and_no_other() {
     ));
     // Once is enough.
     assert_eq!(
-        stage.desk.contradict(&rejection("learned-1", 6), NOW_MS),
+        stage
+            .desk
+            .contradict(&rejection("learned-1", 6), &BTreeSet::new(), NOW_MS),
         []
     );
+}
+
+/// The causes for which a rule of ann's about payments up to 100 is suspended by a rejection of 101.
+fn suspended_beside(
+    reason: RejectReason,
+    approved_by: &[&str],
+    by_hand: bool,
+) -> Vec<SuspendCause> {
+    let stage = Stage::new();
+    let seen = stage.desk.seen_rejections().unwrap();
+    let one = rule("learned-1", "ann");
+    let offer = AcceptedOffer {
+        by_hand,
+        ..accepted(&one, None, seen)
+    };
+    stage.desk.accept(&stage.ledgers, offer).unwrap();
+    assert_eq!(
+        stage.desk.has_taught(&rejection("learned-1", 101).tool),
+        !by_hand
+    );
+    let rejected = RuleEvidence {
+        verdict: PastVerdict::Rejected(reason),
+        ..rejection("learned-1", 101)
+    };
+    let approved_by = approved_by
+        .iter()
+        .map(|name| ParticipantId::new(name).unwrap());
+    let records = stage
+        .desk
+        .contradict(&rejected, &approved_by.collect(), NOW_MS);
+    let causes = records.into_iter().map(|record| match record {
+        RuleRecord::Suspended(suspended) => suspended.cause,
+        other => panic!("{other:?}"),
+    });
+    let causes: Vec<SuspendCause> = causes.collect();
+    assert_eq!(stage.matching().is_empty(), !causes.is_empty());
+    causes
+}
+
+#[test]
+fn a_rejection_for_no_argument_suspends_what_was_learned_of_its_tool() {
+    let quarantined = [SuspendCause::ToolQuarantined];
+    let (context, arguments) = (RejectReason::Context, RejectReason::Arguments);
+    assert_eq!(suspended_beside(context, &[], false), quarantined);
+    assert_eq!(suspended_beside(arguments, &["ann"], false), quarantined);
+    // Approvals of others taught it nothing, and what was written by hand rests on none.
+    assert_eq!(suspended_beside(arguments, &["bo"], false), []);
+    assert_eq!(suspended_beside(arguments, &[], false), []);
+    assert_eq!(suspended_beside(context, &["ann"], true), []);
 }
 
 #[test]
@@ -201,7 +259,9 @@ fn a_rejection_during_an_acceptance_is_not_overlooked() {
     let stage = Stage::new();
     let one = rule("learned-1", "ann");
     let seen = stage.desk.seen_rejections().unwrap();
-    stage.desk.contradict(&rejection("learned-1", 5), NOW_MS);
+    stage
+        .desk
+        .contradict(&rejection("learned-1", 5), &BTreeSet::new(), NOW_MS);
     // It is being written: the offer may be another one then.
     assert_eq!(stage.desk.seen_rejections(), None);
     let refused = stage.accept_beside(&one, seen).unwrap_err();
@@ -213,9 +273,12 @@ fn a_rejection_during_an_acceptance_is_not_overlooked() {
     // One that comes while the acceptance is being written.
     stage.desk.lock().accepting.push(AcceptingRule {
         rule: Arc::new(one.clone()),
+        is_taught: true,
         contradicted: None,
     });
-    let records = stage.desk.contradict(&rejection("learned-1", 5), NOW_MS);
+    let records = stage
+        .desk
+        .contradict(&rejection("learned-1", 5), &BTreeSet::new(), NOW_MS);
     assert_eq!(records.len(), 1, "{records:?}");
     let accepting = stage.desk.lock().accepted(&one.name).unwrap();
     assert!(accepting.contradicted.is_some());
@@ -350,13 +413,16 @@ fn a_rule_is_not_ended_while_its_next_version_is_being_accepted() {
     stage.accept(&one).unwrap();
     stage.desk.lock().accepting.push(AcceptingRule {
         rule: Arc::new(next_of(&one)),
+        is_taught: true,
         contradicted: None,
     });
     let boss = ParticipantId::new("boss").unwrap();
     let ended = stage.desk.end(&stage.ledgers, &one.name, &boss, NOW_MS);
     assert_eq!(ended.unwrap_err().code, RefusalCode::Conflict);
     // A rejection suspends both versions.
-    let records = stage.desk.contradict(&rejection("learned-1", 5), NOW_MS);
+    let records = stage
+        .desk
+        .contradict(&rejection("learned-1", 5), &BTreeSet::new(), NOW_MS);
     assert_eq!(records.len(), 2, "{records:?}");
 }
 
