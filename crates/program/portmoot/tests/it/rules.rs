@@ -30,3 +30,4 @@ mod spots;
 mod suspended;
 mod tightening;
 mod tried;
+mod tried_policy;
