@@ -1,5 +1,4 @@
-//! What a changed policy would have decided otherwise: acts by their old and new outcomes, and what
-//! could not be tried.
+//! Findings of a trial: acts by their old and new outcomes, and those that could not be tried.
 
 use std::collections::BTreeMap;
 
