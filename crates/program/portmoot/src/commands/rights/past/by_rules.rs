@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gateway::by_rule::past::{DirectEntry, PastDirect, recorded_decisions};
-use model::{KindRef, OperationId, ParticipantId, REQUEST};
+use model::{GATEWAY, KindRef, OperationId, ParticipantId, REQUEST};
 use rules::{
     CallRule, PastCall, PastVerdict, Pointer, RuleDecision, RuleSet, RuleSetError, RuledTool,
     replay,
@@ -122,6 +122,10 @@ impl TriedRules {
             }
             return;
         };
+        // Rules judge no request to the gateway itself.
+        if to == GATEWAY {
+            return;
+        }
         let direct = PastDirect::read(
             &DirectEntry {
                 seq: entry.seq,
@@ -176,26 +180,36 @@ impl TriedRules {
 
     /// Why a call cannot be tried on these rules.
     fn gap(&self, one: &TriedCall) -> Option<&'static str> {
-        let kind = kind_of(&one.call.tool);
-        let kind = KindRef::parse(&kind).ok()?;
-        let is_direct = one.call.verdict == PastVerdict::Direct;
-        let all = [&self.before, &self.after].into_iter();
-        let meant: Vec<&CallRule> = all
-            .flat_map(|rules| rules.of_kind(kind))
-            .filter(|rule| !is_direct || rule.decision.tightens())
-            .filter(|rule| rule.is_between(&one.call.proposer, &one.call.tool.to))
-            .collect();
-        let has = |is_so: &dyn Fn(&CallRule) -> bool| meant.iter().any(|rule| is_so(rule));
-        if has(&|rule| !rule.guards.after.is_empty()) {
+        let [before, after] = [&self.before, &self.after].map(|rules| meant(rules, &one.call));
+        // What is not changed decides it alike, whatever is on record.
+        if before == after {
+            return None;
+        }
+        let all = || before.iter().chain(&after);
+        if all().any(|rule| !rule.guards.after.is_empty()) {
             Some(NO_ANSWERS)
-        } else if !one.is_whole && has(&CallRule::looks_at_arguments) {
+        } else if !one.is_whole && all().any(|rule| rule.looks_at_arguments()) {
             Some(NO_ARGUMENTS)
-        } else if has(&|rule| rule.names_one_of(&one.redacted)) {
+        } else if all().any(|rule| rule.names_one_of(&one.redacted)) {
             Some(REDACTED)
         } else {
             None
         }
     }
+}
+
+/// The rules that are about a call of this tool by its proposer, whatever its arguments.
+fn meant<'r>(rules: &'r RuleSet, call: &PastCall) -> Vec<&'r CallRule> {
+    let kind = kind_of(&call.tool);
+    let Ok(kind) = KindRef::parse(&kind) else {
+        return Vec::new();
+    };
+    let is_direct = call.verdict == PastVerdict::Direct;
+    let meant = rules.of_kind(kind).filter(|rule| {
+        let is_asked = !is_direct || rule.decision.tightens();
+        is_asked && rule.is_between(&call.proposer, &call.tool.to)
+    });
+    meant.collect()
 }
 
 /// The decision of rules about each call that they would have decided.

@@ -133,6 +133,11 @@ impl TriedServer {
         kind: KindRef<'_>,
         findings: &mut Findings,
     ) -> bool {
+        let part = match kind.method() {
+            Some("tools/call") => "tool",
+            Some("prompts/get") => "prompt",
+            _ => return false,
+        };
         if self.after.mode != PinMode::Block {
             return false;
         }
@@ -140,11 +145,6 @@ impl TriedServer {
             findings.not_tried(PolicyPart::Pins, NO_PINS);
             return false;
         }
-        let part = match kind.method() {
-            Some("tools/call") => "tool",
-            Some("prompts/get") => "prompt",
-            _ => return false,
-        };
         let own = entry.own.as_deref().or(kind.context());
         own.is_some_and(|own| {
             let what = format!("{part} {}", visible::line(own));
