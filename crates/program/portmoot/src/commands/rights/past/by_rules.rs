@@ -327,4 +327,71 @@ mod tests {
             assert_eq!(found, expected, "{verdict:?}: {was:?}, {would:?}");
         }
     }
+
+    const NOON_MS: u64 = 1_795_780_800_000;
+
+    fn rules(lines: &str) -> RuleSet {
+        let head = "[[rule]]\nid = \"r1\"\nauthor = \"ann\"\ndecision = \"reject\"\n\
+                    kind = \"mcp/request:tools/call:pay\"\nproposers = [\"payer\"]\n";
+        match lines {
+            "" => RuleSet::parse("").unwrap(),
+            lines => RuleSet::parse(&format!("{head}{lines}\n")).unwrap(),
+        }
+    }
+
+    /// A direct call of a participant, with these arguments on record.
+    fn call(proposer: &str, arguments: Option<&str>) -> TriedCall {
+        let payload = arguments.map(|text| format!("{{\"name\":\"pay\",\"arguments\":{text}}}"));
+        let payload = payload.map(|text| serde_json::value::RawValue::from_string(text).unwrap());
+        let entry = DirectEntry {
+            seq: 1,
+            at_ms: NOON_MS,
+            from: proposer,
+            to: "bank",
+            method: "tools/call",
+            target: "pay",
+            payload: payload.as_deref(),
+        };
+        let direct = PastDirect::read(&entry, &Redaction::default()).unwrap();
+        TriedCall {
+            call: direct.call,
+            redacted: direct.redacted,
+            is_whole: direct.is_whole,
+        }
+    }
+
+    #[test]
+    fn a_call_is_not_tried_where_a_changed_rule_needs_what_is_not_on_record() {
+        let named = "[rule.when]\n\"/amount\" = { integer = [1, 9] }";
+        let secret = "[rule.when]\n\"/token\" = { equals = \"x\" }";
+        let after =
+            "after = [{ kind = \"mcp/request:tools/call:look\", to = \"books\", within = \"1h\" }]";
+        let (whole, hidden) = (r#"{"amount":5}"#, r#"{"amount":5,"token":"[redacted]"}"#);
+        for (before, lines, proposer, arguments, why) in [
+            ("", named, "payer", Some(whole), None),
+            ("", named, "payer", None, Some(NO_ARGUMENTS)),
+            ("", "", "payer", None, None),
+            ("", "rate = \"1/h\"", "payer", None, None),
+            ("", named, "scout", None, None),
+            // A rule that stays decides alike.
+            (named, named, "payer", None, None),
+            (after, after, "payer", Some(whole), None),
+            (named, "", "payer", None, Some(NO_ARGUMENTS)),
+            ("", after, "payer", Some(whole), Some(NO_ANSWERS)),
+            ("", secret, "payer", Some(hidden), Some(REDACTED)),
+            ("", named, "payer", Some(hidden), None),
+        ] {
+            let tried = TriedRules {
+                name: "main".to_owned(),
+                before: rules(before),
+                after: rules(lines),
+                past: Vec::new(),
+            };
+            let found = tried.gap(&call(proposer, arguments));
+            assert_eq!(
+                found, why,
+                "{before:?}, {lines:?}, {proposer}, {arguments:?}"
+            );
+        }
+    }
 }
