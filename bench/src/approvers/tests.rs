@@ -17,6 +17,37 @@ fn rules_save_prompts_and_approve_nothing_false_on_another_trace() {
     evaluate(2026, vec![Box::new(LearnedAtOnce::default())]);
 }
 
+/// The name of the folder with copies of the repositories that have the recorded traces.
+const TRACES: &str = "RULES_TRACES";
+
+/// The gate of a release. Nothing is fetched: a run without the traces has the synthetic ones alone.
+#[test]
+fn rules_meet_their_aims_on_the_recorded_traces() {
+    let Some(dir) = std::env::var_os(TRACES) else {
+        eprintln!("no recorded traces: {TRACES} names no folder");
+        return;
+    };
+    let dir = Path::new(&dir);
+    let recorded = [
+        airline::airline(&dir.join("tau-bench"), TRACE_DAYS),
+        bfcl::bfcl(&dir.join("gorilla"), TRACE_DAYS),
+    ];
+    for trace in recorded {
+        let trace = trace.expect("a folder of recorded traces has both");
+        for mut one in ours(LOOKS_A_DAY) {
+            let score = score(one.as_mut(), &trace, AREA);
+            let missed: Vec<String> = gate::missed(&score).collect();
+            assert!(
+                missed.is_empty(),
+                "{}, {}: {missed:?}",
+                trace.name,
+                one.name()
+            );
+            assert!(score.tried_variants() > 0, "{}", trace.name);
+        }
+    }
+}
+
 /// Learns on the trace of a seed, and compares with the others.
 fn evaluate(seed: u64, ours: Vec<Box<dyn Approver>>) {
     let trace = synthetic(seed);

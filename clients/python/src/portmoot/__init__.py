@@ -46,7 +46,7 @@ from .errors import (
 )
 from .events import ParticipantInfo
 from .participant import CallMode, Mode, Participant, connect
-from .proposal import IncomingProposal, Proposal, WaitingProposal
+from .proposal import IncomingProposal, LikeRule, Proposal, WaitingProposal
 from .server import IncomingRequest, Server, ToolResult
 
 __version__ = "0.1.0"
@@ -69,6 +69,7 @@ __all__ = [
     "Fulfils",
     "IncomingProposal",
     "IncomingRequest",
+    "LikeRule",
     "Lost",
     "Mismatch",
     "Mode",

@@ -6,7 +6,7 @@ import random
 import ssl
 from collections import deque
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import anyio
 from anyio.abc import ByteStream
@@ -59,6 +59,21 @@ class Address:
 
     def websocket(self, since: Cursor | None) -> str:
         """The URL of the WebSocket, for the history since this place."""
+        query = f"topic={quote(self.topic, safe='-._')}&mode={quote(self.mode, safe='')}&echo={str(self.echo).lower()}"
+        if self.places:
+            query += "&places=true"
+        if since is not None:
+            query += f"&epoch={since.epoch}&offset={since.offset}"
+        base = self._base()
+        return f"{base.scheme}://{base.netloc}{base.path}/ws?{query}"
+
+    def api(self) -> SplitResult:
+        """The URL under which the REST API is; its scheme is that of the WebSocket."""
+        base = self._base()
+        return base._replace(path=f"{base.path}/api/v1")
+
+    def _base(self) -> SplitResult:
+        """The URL of the gateway, with the scheme of a WebSocket."""
         try:
             parts = urlsplit(self.url)
             host = parts.hostname
@@ -79,12 +94,7 @@ class Address:
             if path.endswith(end):
                 path = path[: -len(end)]
                 break
-        query = f"topic={quote(self.topic, safe='-._')}&mode={quote(self.mode, safe='')}&echo={str(self.echo).lower()}"
-        if self.places:
-            query += "&places=true"
-        if since is not None:
-            query += f"&epoch={since.epoch}&offset={since.offset}"
-        return f"{scheme}://{parts.netloc}{path}/ws?{query}"
+        return SplitResult(scheme, parts.netloc, path, "", "")
 
 
 def _bad(why: str) -> BadUrl:

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from . import _json
 from . import events as _events
+from ._api import post
 from ._check import Answer, Call, Mismatch, Request, strict
 from ._connection import Address, Backoff, Connection, dial
 from ._envelope import Envelope, EnvelopeError, Place, write
@@ -40,7 +41,7 @@ from .errors import (
     RpcError,
     ToolFailed,
 )
-from .proposal import IncomingProposal, Proposal, WaitingProposal, result, tool_outcome
+from .proposal import IncomingProposal, LikeRule, Proposal, WaitingProposal, result, tool_outcome
 from .server import IncomingRequest, Server, ToolResult
 
 log = logging.getLogger("portmoot")
@@ -468,6 +469,42 @@ class Participant:
             ToolFailed: it is decided already, was amended as often as it may be, or is another participant's.
         """
         await self._gateway_tool("amend_proposal", {"id": proposal, "arguments": dict(arguments)})
+
+    async def like(
+        self, proposal: str, *, hours: float = 1, uses: int = 20, when: str = "", tool: str | None = None
+    ) -> LikeRule:
+        """Makes the rule that would approve the like of a proposal that waits, on this participant's authority. Nothing is decided by
+        it: show its ``sentence`` to the person, then :meth:`add_rule` puts it in force.
+
+        It goes to the gateway's REST API: no envelope and no tool makes a rule.
+
+        Args:
+            proposal: its id for the gateway, as :meth:`waiting` has it.
+            hours: for how long, from ten minutes to 8 hours.
+            uses: the number of calls, the proposed one included: from 1 to 20.
+            when: conditions in place of values of the call, as TOML: ``"/amount" = { integer = [1, 100] }``. Without any, only the
+                same arguments are like them.
+            tool: the tool's own name, as the author of the rule typed it: needed where the tool does not say that it destroys nothing.
+
+        Raises:
+            Refused: the gateway makes none, such as for a condition that the call does not meet.
+            NotConnected, Lost, CallTimeout: it cannot be reached, or gave no answer.
+        """
+        terms = {"for_seconds": round(hours * 3600), "uses": uses, "when": when, "tool": tool}
+        drafted = await post(self._address, ["proposals", proposal, "like"], terms, self.request_timeout)
+        texts = {key: str(drafted[key]) for key in ("rule", "topic", "sentence", "text")}
+        return LikeRule(**texts, tool=tool)
+
+    async def add_rule(self, rule: LikeRule) -> str:
+        """Puts the rule in force that approves the like of a proposal. The proposal is the first call that it approves. Returns the
+        rule's id and version.
+
+        Raises:
+            Refused: the gateway does not accept it.
+            NotConnected, Lost, CallTimeout: it cannot be reached, or gave no answer.
+        """
+        body = {"rule": rule.text, "tool": rule.tool}
+        return str((await post(self._address, ["topics", rule.topic, "rules"], body, self.request_timeout))["rule"])
 
     async def _approve(self, id: str, digest: str, arguments: Mapping[str, Any] | None, note: str) -> str:
         decision: dict[str, Any] = {"id": id, "digest": digest, **({"note": note} if note else {})}

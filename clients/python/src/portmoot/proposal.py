@@ -207,6 +207,21 @@ class IncomingProposal:
 
 
 @dataclass(frozen=True)
+class LikeRule:
+    """A rule that approves the like of a proposal; made by :meth:`Participant.like`, put in force by :meth:`Participant.add_rule`."""
+
+    rule: str
+    """Its id and version, such as ``like-5e1f0c32.1``."""
+    topic: str
+    sentence: str
+    """All that it says, in English: what a person is asked to agree to."""
+    text: str
+    """Its text, as TOML."""
+    tool: str | None = None
+    """The tool's name, as it was typed."""
+
+
+@dataclass(frozen=True)
 class WaitingProposal:
     """A proposal that waits for a decision, as the gateway lists it: one's own, or one that this participant could decide.
 
@@ -284,6 +299,10 @@ class WaitingProposal:
     async def extend(self) -> None:
         """Gives ten minutes more to decide: :meth:`Participant.extend`."""
         await self.participant.extend(self.id)
+
+    async def like(self, *, hours: float = 1, uses: int = 20, when: str = "", tool: str | None = None) -> LikeRule:
+        """Makes the rule that would approve the like of it: :meth:`Participant.like`."""
+        return await self.participant.like(self.id, hours=hours, uses=uses, when=when, tool=tool)
 
     async def reject(self, reason: str = "") -> None:
         """Rejects it.

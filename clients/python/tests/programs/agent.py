@@ -71,6 +71,11 @@ class Agent:
     async def approve_waiting(self) -> Any:
         return [await one.approve() for one in await self.me.waiting() if one.may_decide]
 
+    async def like(self, when: str) -> Any:
+        [one] = [one for one in await self.me.waiting() if one.may_decide]
+        rule = await one.like(uses=3, when=when)
+        return [rule.sentence, await self.me.add_rule(rule)]
+
     async def fulfil(self, id: str) -> Any:
         return portmoot.ToolResult.read(await self.incoming[id].fulfil()).text
 

@@ -338,6 +338,12 @@ impl CallRule {
     /// decided is not known.
     #[must_use]
     pub fn names_redacted(&self, decision: &RuleEvidence) -> bool {
+        self.names_one_of(&decision.redacted)
+    }
+
+    /// Whether the rule names one of these members, a part of one, or what one is a part of.
+    #[must_use]
+    pub fn names_one_of(&self, members: &[Pointer]) -> bool {
         let guards = &self.guards;
         let after = guards.after.iter().flat_map(|after| &after.same);
         let of_guards = guards
@@ -347,11 +353,19 @@ impl CallRule {
             .chain(guards.counts.iter().map(|count| &count.same))
             .chain(after.map(|(here, _)| here));
         let mut named = self.when.iter().map(|(member, _)| member).chain(of_guards);
-        let is_redacted = |member: &Pointer| {
-            let mut redacted = decision.redacted.iter();
-            redacted.any(|one| one.holds(member) || member.holds(one))
-        };
-        named.any(is_redacted)
+        named.any(|named| {
+            let mut members = members.iter();
+            members.any(|one| one.holds(named) || named.holds(one))
+        })
+    }
+
+    /// Whether what it decides depends on the arguments of a call.
+    #[must_use]
+    pub fn looks_at_arguments(&self) -> bool {
+        let guards = &self.guards;
+        let has_guards =
+            !guards.sums.is_empty() || !guards.counts.is_empty() || !guards.after.is_empty();
+        !self.decision.tightens() || !self.when.is_empty() || has_guards
     }
 }
 

@@ -217,6 +217,10 @@ pub struct Limits {
     /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,
     /// Proposals of one participant that are not over; of all guests together as well.
+    ///
+    /// An agent with others below it makes that many calls in parallel. Where it may only propose, each
+    /// of them is a proposal, and one that is refused fails its work. Against a flood a reviewer pauses
+    /// its proposer, and approvals in a hurry teach no rule.
     pub proposals_per_participant_max: usize,
     /// Bytes of the contents of these proposals.
     pub proposal_bytes_max: usize,

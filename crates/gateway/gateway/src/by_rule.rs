@@ -11,6 +11,7 @@ pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod locked_case;
 pub mod offers;
+pub mod past;
 pub(crate) mod recorded;
 pub mod shadow;
 pub(crate) mod shadowed_case;

@@ -476,6 +476,13 @@ pub(crate) async fn add_rule(api: &dyn Api, rule: &LikeRule) -> Result<(), ApiRe
     api.post(path, Vec::new(), body.to_string()).await.map(drop)
 }
 
+/// The rules of a topic that the person may see.
+pub(crate) async fn rules(api: &dyn Api, topic: &str) -> Result<Value, ApiRefusal> {
+    let path = segments(&["topics", topic, "rules"]);
+    let text = api.get(path, Vec::new()).await?;
+    serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())
+}
+
 /// The rules that are suggested to the person in a topic.
 pub(crate) async fn suggestions(api: &dyn Api, topic: &str) -> Result<Value, ApiRefusal> {
     let path = segments(&["topics", topic, "rules", "offers"]);

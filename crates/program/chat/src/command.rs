@@ -8,6 +8,7 @@ pub(crate) const HELP: &str = "\
 /tools [WHO]                  list the tools of all participants, or of one
 /call WHO TOOL [{arguments}]  call a tool, or propose the call if you may only propose
 /proposals                    list the proposals that wait for a decision
+/rules                        list the rules that decide here: uses, ends, spot checks, and why one decides nothing
 /show ID                      show one of them in full; ID may be its number, or the beginning of its id
 /approve ID [NOTE]            approve a proposal: it runs once, on your authority; the note is for its proposer
 /reject ID [REASON]           reject a proposal
@@ -49,6 +50,8 @@ pub(crate) enum ChatCommand<'l> {
     },
     /// `/proposals`
     Proposals,
+    /// `/rules`
+    Rules,
     /// `/show ID`
     Show(&'l str),
     /// `/approve ID [NOTE]`
@@ -140,6 +143,7 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
             text => ChatCommand::Message { to, text },
         },
         ("proposals", _) => ChatCommand::Proposals,
+        ("rules", _) => ChatCommand::Rules,
         (
             "approve" | "reject" | "show" | "edit" | "allow" | "claim" | "extend" | "withdraw",
             "",
@@ -256,6 +260,7 @@ mod tests {
                 r#"Call { target: "w", name: "t", arguments: RawValue({}) }"#,
             ),
             ("/proposals", "Proposals"),
+            ("/rules", "Rules"),
             ("/approve 1", r#"Approve { which: "1", note: "" }"#),
             (
                 "/approve 1 only  today",

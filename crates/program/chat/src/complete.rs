@@ -3,12 +3,14 @@
 use json::visible;
 use std::collections::{BTreeMap, BTreeSet};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 20] = [
     "/allow",
     "/approve",
     "/call",
     "/calls",
+    "/claim",
     "/edit",
+    "/extend",
     "/help",
     "/msg",
     "/pause",
@@ -16,6 +18,7 @@ const COMMANDS: [&str; 17] = [
     "/quit",
     "/reject",
     "/resume",
+    "/rules",
     "/show",
     "/tools",
     "/who",

@@ -16,6 +16,7 @@ pub mod content;
 mod edit;
 mod entry;
 mod help;
+pub mod in_force;
 mod inbox;
 pub mod keys;
 mod layout;
@@ -58,5 +59,5 @@ pub use state::{
 pub use suggested::Suggestions;
 pub use talk::{ENTRIES_BYTES_MAX, ENTRIES_MAX, ENTRY_CHARS_MAX, Talk, TalkRow};
 pub use typing::{EARLIER_LINES_MAX, TYPED_BYTES_MAX, Typing};
-pub use update::{REFRESH_MS, update};
+pub use update::{REFRESH_MS, RULES_MS, update};
 pub use view::{Look, view};

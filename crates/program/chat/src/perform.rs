@@ -215,6 +215,13 @@ impl Performer {
                     vec![ChatEvent::Suggestions(found)]
                 });
             }
+            Action::ReadRules { asked } => {
+                let topic = self.topic.clone();
+                self.spawn(async move {
+                    let found = api::rules(&*api, &topic).await;
+                    vec![ChatEvent::Rules { asked, found }]
+                });
+            }
             Action::DecideSuggestion { digest, accept } => {
                 let topic = self.topic.clone();
                 self.spawn(async move {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crossterm::event::KeyEvent;
 use participant::{Event as TopicEvent, ParticipantInfo};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::api::{Allow, ApiRefusal, LikeRule, ProposalDetails};
@@ -11,6 +12,7 @@ use crate::card::{self, Around, CardLine, CardPart};
 use crate::clock::Zone;
 use crate::complete::Candidates;
 use crate::entry::{ChatEntry, Tone};
+use crate::in_force::KnownRules;
 use crate::inbox::{Inbox, InboxItem};
 use crate::layout::Areas;
 use crate::rows::TerminalRow;
@@ -67,6 +69,13 @@ pub enum ChatEvent {
     },
     /// The rules that an [`Action::FindSuggestions`] found.
     Suggestions(Result<Suggestions, ApiRefusal>),
+    /// The rules of the topic, as an [`Action::ReadRules`] found them.
+    Rules {
+        /// Whether the person asked for them.
+        asked: bool,
+        /// The answer of the gateway.
+        found: Result<Value, ApiRefusal>,
+    },
     /// A suggested rule was decided about, or was not.
     SuggestionDecided {
         /// The digest of its text.
@@ -192,6 +201,11 @@ pub enum Action {
     },
     /// Find the rules that are suggested to the person.
     FindSuggestions,
+    /// Read the rules of the topic.
+    ReadRules {
+        /// Whether the person asked for them.
+        asked: bool,
+    },
     /// Put a suggested rule in force, or refuse it for good.
     DecideSuggestion {
         /// The digest of its text.
@@ -376,6 +390,8 @@ pub struct ChatState {
     pub(crate) refreshing: bool,
     pub(crate) stale: bool,
     pub(crate) refreshed_ms: u64,
+    pub(crate) rules: KnownRules,
+    pub(crate) rules_read_ms: u64,
     pub(crate) announced: Vec<Announced>,
 }
 
@@ -423,6 +439,8 @@ impl ChatState {
             refreshing: false,
             stale: false,
             refreshed_ms: 0,
+            rules: KnownRules::default(),
+            rules_read_ms: 0,
             announced: Vec::new(),
         }
     }
@@ -522,6 +540,12 @@ impl ChatState {
             ScreenMode::Screen => self.notice = Some((self.now_ms, text.into())),
             ScreenMode::Lines(_) => self.push(ChatEntry::new(Tone::Note, text)),
         }
+    }
+
+    /// Asks for the rules of the topic, for notices about them too.
+    pub(crate) fn read_rules(&mut self, asked: bool) -> Action {
+        self.rules_read_ms = self.now_ms;
+        Action::ReadRules { asked }
     }
 
     /// Asks for the pending proposals again, one question at a time.

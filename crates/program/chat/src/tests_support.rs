@@ -77,7 +77,13 @@ impl Stage {
             you: seen("boss"),
             others,
         });
-        assert!(matches!(asked.as_slice(), [Action::Refresh]), "{asked:?}");
+        assert!(
+            matches!(
+                asked.as_slice(),
+                [Action::Refresh, Action::ReadRules { asked: false }]
+            ),
+            "{asked:?}"
+        );
         stage.take(ChatEvent::Inbox(Ok(Vec::new())));
         stage
     }

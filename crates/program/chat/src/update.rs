@@ -9,7 +9,7 @@ mod suggest;
 mod topic;
 
 use crate::state::{Action, ChatEvent, ChatState};
-pub use topic::REFRESH_MS;
+pub use topic::{REFRESH_MS, RULES_MS};
 
 /// Takes an event in.
 pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Action> {
@@ -48,6 +48,10 @@ pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Actio
         }
         ChatEvent::Suggestions(found) => {
             suggest::found(state, found);
+            Vec::new()
+        }
+        ChatEvent::Rules { asked, found } => {
+            topic::rules(state, asked, found);
             Vec::new()
         }
         ChatEvent::SuggestionDecided { digest, done } => {

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use http::header::{AUTHORIZATION, HeaderValue};
+use http::header::AUTHORIZATION;
 use http::{StatusCode, Uri};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
@@ -257,11 +257,7 @@ async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, Connec
         .clone()
         .into_client_request()
         .map_err(|_| ConnectError::BadUrl("it cannot be written as a request"))?;
-    if let Some(token) = &spec.token {
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-            ConnectError::Unauthenticated("a token must not contain control characters".to_owned())
-        })?;
-        bearer.set_sensitive(true);
+    if let Some(bearer) = spec.bearer()? {
         request.headers_mut().insert(AUTHORIZATION, bearer);
     }
     let config = WebSocketConfig::default()

@@ -80,6 +80,11 @@ impl Participant {
         }
     }
 
+    /// What it was connected with.
+    pub(crate) fn spec(&self) -> &ParticipantSpec {
+        &self.0.shared.spec
+    }
+
     /// Waits until the participant is in the topic. Returns at once when it is there.
     ///
     /// # Errors

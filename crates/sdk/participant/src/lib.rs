@@ -6,6 +6,7 @@
 //!
 //! - [`Participant`] joins a topic as a [`ParticipantSpec`] says. It sends, requests, proposes and
 //!   reviews.
+//! - [`Participant::like`] makes a rule that approves the like of a proposal for some hours.
 //! - [`Event`]s arrive by [`Participant::events`]. Envelopes of others are checked strictly before
 //!   the participant acts on them (MCPx v0.1, section 4.3).
 //! - [`Tools`] answers the requests of others; [`Serve`] is what it implements.
@@ -14,6 +15,7 @@
 //! - `rules::RuleSet`, with the feature `rules`, decides about proposals by rules on their arguments.
 //! - [`visible`] makes strangers' texts safe for a terminal.
 
+mod api;
 mod checked;
 mod connection;
 mod definition;
@@ -21,6 +23,7 @@ mod dial;
 mod error;
 mod event;
 mod handle;
+mod like;
 mod pending;
 mod prompts;
 mod proposal;
@@ -55,6 +58,7 @@ pub use definition::LIST_PAGES_MAX;
 pub use error::{CallError, ConnectError, RpcError};
 pub use event::{Claim, Event, IncomingProposal, Note};
 pub use handle::{CallMode, Participant};
+pub use like::{LikeRule, LikeTerms};
 pub use pending::PENDING_MAX;
 pub use prompts::PromptArgument;
 pub use proposal::Proposal;

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::Uri;
+use http::header::HeaderValue;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tls::ClientTls;
 
@@ -123,6 +124,39 @@ impl ParticipantSpec {
 
     /// The URL of the WebSocket (section 6.2), for the history since this place.
     pub(crate) fn address(&self, since: Option<Cursor>) -> Result<Uri, ConnectError> {
+        let topic = utf8_percent_encode(&self.topic, QUERY);
+        let mode = self.mode.as_query();
+        let echo = self.echo;
+        let places = if self.places { "&places=true" } else { "" };
+        let since = since.map(|Cursor { epoch, offset }| format!("&epoch={epoch}&offset={offset}"));
+        let since = since.unwrap_or_default();
+        self.below(&format!(
+            "/ws?topic={topic}&mode={mode}&echo={echo}{places}{since}"
+        ))
+    }
+
+    /// The URL of a path of the REST API, with the scheme that [`crate::dial`] knows.
+    pub(crate) fn api(&self, segments: &[&str]) -> Result<Uri, ConnectError> {
+        let segments = segments
+            .iter()
+            .map(|segment| format!("/{}", utf8_percent_encode(segment, QUERY)));
+        self.below(&format!("/api/v1{}", segments.collect::<String>()))
+    }
+
+    /// The value of the header `Authorization`, if there is a token.
+    pub(crate) fn bearer(&self) -> Result<Option<HeaderValue>, ConnectError> {
+        let Some(token) = &self.token else {
+            return Ok(None);
+        };
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            ConnectError::Unauthenticated("a token must not contain control characters".to_owned())
+        })?;
+        bearer.set_sensitive(true);
+        Ok(Some(bearer))
+    }
+
+    /// The URL of a path of the gateway.
+    fn below(&self, path: &str) -> Result<Uri, ConnectError> {
         let wrong = |why: &'static str| ConnectError::BadUrl(why);
         let uri: Uri = self.url.parse().map_err(|_| wrong("it cannot be read"))?;
         let scheme = match uri.scheme_str() {
@@ -141,22 +175,14 @@ impl ParticipantSpec {
         if uri.query().is_some() {
             return Err(wrong("it has a query; set topic and mode instead"));
         }
-        let path = uri.path().trim_end_matches('/');
-        let base = path
+        let own = uri.path().trim_end_matches('/');
+        let base = own
             .strip_suffix("/ws")
-            .or_else(|| path.strip_suffix("/mcp"))
-            .unwrap_or(path);
-        let topic = utf8_percent_encode(&self.topic, QUERY);
-        let mode = self.mode.as_query();
-        let echo = self.echo;
-        let places = if self.places { "&places=true" } else { "" };
-        let since = since.map(|Cursor { epoch, offset }| format!("&epoch={epoch}&offset={offset}"));
-        let since = since.unwrap_or_default();
-        format!(
-            "{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}{places}{since}"
-        )
-        .parse()
-        .map_err(|_| wrong("it cannot be read"))
+            .or_else(|| own.strip_suffix("/mcp"))
+            .unwrap_or(own);
+        format!("{scheme}://{authority}{base}{path}")
+            .parse()
+            .map_err(|_| wrong("it cannot be read"))
     }
 }
 

@@ -55,7 +55,7 @@ pub use participants::MAIN_TOPIC;
 pub use problem::{Problem, report};
 pub use reader::{DURATION, duration};
 pub use room_notes::room_notes;
-pub use rule_files::{TopicRules, checked_rules, rules_in};
+pub use rule_files::{TopicRules, checked_rules, is_of_rules, rules_in};
 pub use secrets::{
     KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, KeepError, KeptIn, KeptSecret, KeptSecrets, KeyringError,
     NamedSecret, NoSecret, Removed, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX,

@@ -11,6 +11,7 @@ use crate::node::{Layer, Location, SourceOrigin};
 use crate::problem::Problem;
 use crate::read_file::read_file;
 use crate::reader::Table;
+use crate::toml_file;
 use crate::values::{Env, plain_path_at};
 
 /// The key of a topic that names its file of rules.
@@ -99,6 +100,16 @@ pub fn checked_rules(file: &Path) -> Result<String, Vec<Problem>> {
     })?;
     rules_in(&name, text.clone())?;
     Ok(text)
+}
+
+/// Whether a file is one of rules, and no configuration: it has `[[rule]]`. One that cannot be read
+/// is not.
+pub fn is_of_rules(file: &Path) -> bool {
+    let Ok(text) = read_file(file) else {
+        return false;
+    };
+    let layer = Layer::file(file.display().to_string(), SourceOrigin::Operator, text);
+    toml_file::read(&layer).is_ok_and(|tree| tree.get("rule").is_some())
 }
 
 /// The rules of a file with this name and text, in its order.

@@ -33,6 +33,8 @@ pub struct ConfigSources {
     pub listen: Option<String>,
     /// `--data-dir`.
     pub data_dir: Option<PathBuf>,
+    /// `--with`: a file that is laid over all others. What it leaves out stays as it is.
+    pub with: Option<PathBuf>,
     /// Whether an entry of a client's file that cannot be used is a problem of the whole
     /// configuration, as any other.
     pub strict: bool,
@@ -228,6 +230,9 @@ impl ConfigSources {
         let demo = files.is_empty();
         if demo {
             tree.overlay(toml_file::read(&default_layer(DEMO))?);
+        }
+        if let Some(with) = &self.with {
+            tree.overlay(toml_file::read(&read(with, SourceOrigin::Operator)?)?);
         }
         self.flags(&mut tree);
         Ok(Loaded {

@@ -26,9 +26,9 @@ struct Conclusion<'c> {
 }
 
 /// Arguments as they are kept, and the members whose values are left out.
-struct KeptArguments {
-    arguments: Arguments,
-    redacted: Vec<Pointer>,
+pub(crate) struct KeptArguments {
+    pub(crate) arguments: Arguments,
+    pub(crate) redacted: Vec<Pointer>,
 }
 
 /// The record of a change that decides a proposal, or ends it without a decision. `None` of any other
@@ -148,7 +148,7 @@ fn verdict_of(state: ProposalState, ruling: Option<&Ruling>) -> PastVerdict {
 
 impl KeptArguments {
     /// The arguments without the values that are not kept. `None` if they could not be read again.
-    fn of(arguments: Arguments, redaction: &Redaction) -> Option<Self> {
+    pub(crate) fn of(arguments: Arguments, redaction: &Redaction) -> Option<Self> {
         let shortened = match redaction.apply(arguments.text().as_bytes())? {
             Cow::Borrowed(_) => None,
             Cow::Owned(text) => Some(text),

@@ -40,6 +40,7 @@ pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
             proposals(state);
             Vec::new()
         }
+        ChatCommand::Rules => vec![state.read_rules(true)],
         ChatCommand::Invalid(why) => {
             state.tell(why);
             Vec::new()

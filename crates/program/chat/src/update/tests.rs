@@ -8,8 +8,8 @@ use crate::state::{Action, ChatEvent, Connection, Focus, Later, ScreenMode};
 use crate::suggested::Suggestions;
 use crate::tests_support::{Stage, chat, pressed, proposal, seen};
 use crate::typing::EARLIER_LINES_MAX;
-use crate::update::REFRESH_MS;
 use crate::update::topic::ANNOUNCED_MAX;
+use crate::update::{REFRESH_MS, RULES_MS};
 
 mod decide;
 mod late;
@@ -32,6 +32,7 @@ fn unsaid(id: &str) -> ProposalDetails {
 fn names(actions: &[Action]) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::FindSuggestions => "find suggestions".to_owned(),
+        Action::ReadRules { asked } => format!("rules {asked}"),
         Action::DecideSuggestion { digest, accept } => format!("decide {digest} {accept}"),
         Action::Say { to, text } => format!("say {to:?} {text}"),
         Action::Call {
@@ -216,6 +217,63 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
 }
 
 #[test]
+fn the_rules_of_the_topic_are_listed_and_what_becomes_of_them_is_said() {
+    let mut stage = Stage::new(ScreenMode::Screen);
+    let found = |state: &str| {
+        let rule = json!({
+            "rule": "r1.1", "author": "boss", "sentence": "scout may call pay of bank.",
+            "state": state, "used": 3, "left": 0, "expires": "2026-08-02T12:00:00.000Z",
+        });
+        Ok(json!({ "rules": [rule] }))
+    };
+    let read = |asked, found| ChatEvent::Rules { asked, found };
+    stage.take(read(false, found("in force")));
+    let before = stage.entries().len();
+    assert_eq!(names(&stage.take(ChatEvent::Tick)), NONE);
+    stage.now_ms += RULES_MS;
+    assert_eq!(
+        names(&stage.take(ChatEvent::Tick)),
+        ["refresh", "rules false"]
+    );
+    stage.take(read(false, found("in force")));
+    assert_eq!(stage.entries().len(), before, "nothing has changed");
+    stage.take(read(false, found("spent")));
+    assert_eq!(stage.last(), "* rule r1.1 decides no more, it is spent");
+    assert_eq!(
+        names(&stage.take(ChatEvent::Line("/rules".into()))),
+        ["rules true"]
+    );
+    stage.take(read(true, found("spent")));
+    assert_eq!(
+        stage.last(),
+        "= r1.1  spent, 3 used, 0 left, ends 2026-08-02T12:00:00.000Z: scout may call pay of bank."
+    );
+    let refused = || {
+        Err(ApiRefusal {
+            code: None,
+            message: "busy".into(),
+            hint: None,
+        })
+    };
+    let before = stage.entries().len();
+    stage.take(read(false, refused()));
+    assert_eq!(stage.entries().len(), before, "no person has asked");
+    stage.take(read(true, refused()));
+    assert!(
+        stage.last().starts_with("! the rules cannot be read: busy"),
+        "{}",
+        stage.last()
+    );
+    // Without a connection nothing is asked for.
+    stage.topic(TopicEvent::Disconnected {
+        why: "gone".into(),
+        is_final: false,
+    });
+    stage.now_ms += RULES_MS;
+    assert!(!names(&stage.take(ChatEvent::Tick)).contains(&"rules false".to_owned()));
+}
+
+#[test]
 fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
     let mut stage = Stage::new(ScreenMode::Screen);
     assert_eq!(names(&stage.take(ChatEvent::Tick)), NONE);
@@ -343,7 +401,7 @@ fn presence_connection_and_history_are_shown() {
         you: seen("boss"),
         others: vec![seen("worker")],
     };
-    assert_eq!(names(&stage.topic(again)), ["refresh"]);
+    assert_eq!(names(&stage.topic(again)), ["refresh", "rules false"]);
     assert_eq!(stage.last(), "* connected again");
     stage.topic(TopicEvent::Disconnected {
         why: "replaced".into(),
@@ -486,7 +544,7 @@ fn earlier_lines_come_back_and_words_are_completed() {
     assert_eq!(line(&["Down", "Down"]), "");
     assert_eq!(line(&["/to", "Tab"]), "/tools ");
     assert_eq!(line(&["w", "Tab"]), "/tools worker ");
-    assert_eq!(line(&["Ctrl-U", "/c", "Tab"]), "/call");
+    assert_eq!(line(&["Ctrl-U", "/ca", "Tab"]), "/call");
     stage.press(&["Tab"]);
     assert_eq!(stage.state.notice(), Some("/call  /calls"));
     for number in 0..=EARLIER_LINES_MAX {

@@ -2,9 +2,11 @@
 
 use json::visible;
 use participant::{Event as TopicEvent, IncomingProposal, ParticipantInfo, ProposalState};
+use serde_json::Value;
 
 use crate::api::{ApiRefusal, ProposalDetails};
 use crate::entry::{ChatEntry, Tone};
+use crate::in_force;
 use crate::inbox::InboxItem;
 use crate::show::{self, EventContext};
 use crate::state::{Action, Announced, ChatState, Connection, Prompt, ScreenMode};
@@ -15,6 +17,8 @@ pub(super) const ANNOUNCED_MAX: usize = 256;
 const ANNOUNCED_MS: u64 = 2_000;
 /// Interval at which the inbox is read when nothing happens, in milliseconds.
 pub const REFRESH_MS: u64 = 10_000;
+/// Interval at which the rules of the topic are read for notices about them, in milliseconds.
+pub const RULES_MS: u64 = 30_000;
 
 /// Something happened in the topic.
 pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> {
@@ -25,6 +29,7 @@ pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> 
         TopicEvent::Welcomed { you, others } => {
             welcomed(state, you, others);
             actions.extend(state.refresh());
+            actions.push(state.read_rules(false));
         }
         TopicEvent::History { past, is_cut } => recall(state, past, *is_cut),
         TopicEvent::Joined(seen) | TopicEvent::Changed(seen) => {
@@ -142,10 +147,35 @@ pub(super) fn tick(state: &mut ChatState) -> Vec<Action> {
             is_late = true;
         }
     }
+    let mut actions = Vec::new();
     if is_late || now_ms >= state.refreshed_ms + REFRESH_MS {
-        state.refresh()
-    } else {
-        Vec::new()
+        actions.extend(state.refresh());
+    }
+    if state.connection == Connection::Connected && now_ms >= state.rules_read_ms + RULES_MS {
+        actions.push(state.read_rules(false));
+    }
+    actions
+}
+
+/// The rules of the topic are there. Only a person who asked for them is shown why they cannot be
+/// read.
+pub(super) fn rules(state: &mut ChatState, asked: bool, found: Result<Value, ApiRefusal>) {
+    let answer = match found {
+        Ok(answer) => answer,
+        Err(refused) if asked => {
+            let why = visible::line(&refused.to_string());
+            let text = format!("! the rules cannot be read: {why}");
+            return state.push(ChatEntry::new(Tone::Trouble, text));
+        }
+        Err(_) => return,
+    };
+    for notice in state.rules.take(&answer, state.now_ms) {
+        state.push(ChatEntry::new(Tone::Note, notice));
+    }
+    if asked {
+        for line in in_force::lines(&answer) {
+            state.push(ChatEntry::new(Tone::Outcome, line));
+        }
     }
 }
 

@@ -451,6 +451,7 @@ pub(crate) enum ParticipantsCommand {
     /// public names; in rooms, over WebSocket, it means the servers' own names. Needs the
     /// capability portmoot/grants for other participants than yourself. With ACT, exit code 3 when
     /// it may do that on no wire.
+    #[command(group = clap::ArgGroup::new("tried").multiple(true))]
     Can {
         /// Participant id
         id: String,
@@ -460,13 +461,33 @@ pub(crate) enum ParticipantsCommand {
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// Configuration file to try on the past: what its capabilities for the participant would
-        /// have decided otherwise, by the audit log in the data directory
-        #[arg(long, value_name = "FILE", conflicts_with = "act")]
+        /// Change to try on the past: a piece of a configuration file that is laid over the one in
+        /// force, or a file of rules. Prints what its capabilities, profiles, pins and rules would
+        /// have decided otherwise of what the participant did
+        ///
+        /// By the audit log and the journal in the data directory. Rules are those of the topic
+        /// that --topic names, else of main.
+        #[arg(long, value_name = "FILE", conflicts_with = "act", group = "tried")]
         with: Option<PathBuf>,
+        /// The same for a capability that would be granted
+        #[arg(
+            long,
+            value_name = "CAPABILITY",
+            conflicts_with = "act",
+            group = "tried"
+        )]
+        grant: Vec<String>,
+        /// The same for a capability that would be revoked
+        #[arg(
+            long,
+            value_name = "CAPABILITY",
+            conflicts_with = "act",
+            group = "tried"
+        )]
+        revoke: Vec<String>,
         /// Only what was recorded at or after this time: 30d (ago), 2026-07-28 or
         /// 2026-07-28T12:30:00Z
-        #[arg(long, value_name = "TIME", requires = "with")]
+        #[arg(long, value_name = "TIME", requires = "tried")]
         since: Option<String>,
         #[command(flatten)]
         gateway: RunningArgs,

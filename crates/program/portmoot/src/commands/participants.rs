@@ -40,17 +40,22 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             act,
             topic,
             with,
+            grant,
+            revoke,
             since,
             gateway,
         } => {
-            if let Some(file) = with {
+            if with.is_some() || !grant.is_empty() || !revoke.is_empty() {
+                note_unmatched(&grant, output);
                 let trial = past::Trial {
                     id: &id,
-                    file,
+                    file: with,
+                    added: &grant,
+                    removed: &revoke,
                     topic,
                     since: since.as_deref(),
                 };
-                return past::run(trial, &gateway.config, output);
+                return past::run(&trial, &gateway.config, output);
             }
             return rights::run(&id, act.as_deref(), topic.as_deref(), &gateway, output).await;
         }

@@ -31,4 +31,5 @@ mod spots;
 mod suspended;
 mod tightening;
 mod tried;
+mod tried_policy;
 mod twins;

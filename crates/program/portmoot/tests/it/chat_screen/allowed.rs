@@ -101,6 +101,17 @@ fn a_held_call_of_an_mcp_client_is_approved_and_its_like_for_a_time_at_the_scree
             (pending["proposals"] == json!([])).then_some(())
         });
     }
+    // The rules in force are listed, and one that decides no more is said.
+    let said = |line: &str, text: &str| {
+        pane.type_text(line);
+        pane.press(&["Enter"]);
+        pane.wait_for(text);
+    };
+    said("/rules", "in force, 1 used, 19 left, ends ");
+    let first = rules(&gateway)[0]["rule"].as_str().unwrap().to_owned();
+    let end = ["rules", "end", &first, "--url", &url, "--token", &bearer];
+    home.run(&end).expect(0);
+    said("/rules", &format!("* rule {first} decides no more, it is "));
     pane.press(&["C-c"]);
     assert_eq!(pane.wait_for_exit(), 0);
     // Other arguments still wait for a decision.

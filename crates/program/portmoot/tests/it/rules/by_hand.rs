@@ -1,11 +1,14 @@
 //! Rules that their authors add while the gateway runs: of a call that waits, and from a file.
 
+use participant::{CallError, LikeTerms};
 use platform::unix_ms;
 use serde_json::{Value, json};
 
 use super::bank::{Bank, UNANSWERED, UP_TO_100, is_paid, result_of, whole_seconds};
 use crate::audit_log::AuditLog;
 use crate::first_use::blocks_of;
+use crate::participants::join;
+use crate::python_client::Agent;
 use crate::support::{Client, fixture};
 use crate::ws::token;
 
@@ -66,6 +69,68 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
     assert!(ended.contains("ended"), "{ended}");
     bank.gateway.signal("TERM");
     AuditLog(&bank.home).has("boss", "portmoot/rule-end", "admitted", &why);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdk_approves_the_like_of_a_call() {
+    let bank = Bank::new();
+    let call = bank.propose(40);
+    let (boss, _) = join(&bank.gateway, "boss").await;
+    let proposal = boss.waiting(false).await.unwrap().pop().unwrap();
+    let terms = LikeTerms {
+        uses: 3,
+        when: WHEN.to_owned(),
+        ..LikeTerms::default()
+    };
+    let rule = boss.like(&proposal, &terms).await.unwrap();
+    let says = "scout may call pay of bank when amount is a whole number from 1 to 100";
+    assert!(rule.sentence.starts_with(says), "{}", rule.sentence);
+    // Nothing is in force by it.
+    assert_eq!(bank.rules().len(), 0);
+    assert_eq!(boss.add_rule(&rule).await.as_ref(), Ok(&rule.rule));
+    is_paid(&result_of(&call), 40);
+    bank.is_paid(41);
+    let shown = bank.rule(&rule.rule);
+    assert_eq!(
+        [&shown["left"], &shown["author"]],
+        [&json!(1), &json!("boss")]
+    );
+    // What the call does not meet is no like of it, and none is made by whom it does not wait for.
+    let call = bank.propose(400);
+    let proposal = bank.pending()["id"].as_str().unwrap().to_owned();
+    let proposal = boss.show(&proposal).await.unwrap();
+    let refused = boss.like(&proposal, &terms).await.unwrap_err();
+    assert!(matches!(refused, CallError::Refused(_)), "{refused:?}");
+    let (dave, _) = join(&bank.gateway, "dave").await;
+    let refused = dave.like(&proposal, &LikeTerms::default()).await;
+    assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
+    bank.reject(&bank.pending());
+    drop(call);
+}
+
+#[test]
+fn the_client_for_python_approves_the_like_of_a_call() {
+    let bank = Bank::new();
+    let call = bank.propose(40);
+    bank.pending();
+    for backend in ["asyncio", "trio"] {
+        let mut boss = Agent::enter(&bank.gateway, "boss", backend, "all");
+        if backend == "trio" {
+            let call = bank.propose(400);
+            bank.pending();
+            let (error, why) = boss.run("like", json!({ "when": WHEN })).unwrap_err();
+            assert_eq!(error, "Refused", "{why}");
+            bank.reject(&bank.pending());
+            drop(call);
+        } else {
+            let liked = boss.run("like", json!({ "when": WHEN })).unwrap();
+            let says = "scout may call pay of bank when amount is a whole number from 1 to 100";
+            assert!(liked[0].as_str().unwrap().starts_with(says), "{liked}");
+            is_paid(&result_of(&call), 40);
+            assert_eq!(bank.rule(liked[1].as_str().unwrap())["left"], 2, "{liked}");
+        }
+    }
+    bank.is_paid(41);
 }
 
 /// A line up to its first time.

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::bank::{Bank, REFUSED, UNANSWERED, UP_TO_100, is_paid, result_of};
+use super::bank::{Bank, REFUSED, UNANSWERED, UP_TO_100};
 use crate::http::{Connection, Events};
-use crate::support::until;
 use crate::ws::token;
 
 /// The amount that a proposal asks for.
@@ -257,108 +256,4 @@ fn a_rule_decides_what_its_trial_said_when_the_same_calls_come_again() {
         let used = &bank.rule("r1.1")["used"];
         assert_eq!(used, said.len(), "{first_seed}, {guard}");
     }
-}
-
-/// Printed for two calls that were made, under capabilities that would have held them.
-const PRINTED: &str = "\
-2 requests and 0 decisions of `payer`
-would have held 2 requests that were made
-KIND                             TO    WAS   WOULD BE  TIMES
-mcp/request:tools/call:bank_pay  bank  made  held      2
-";
-
-#[test]
-fn other_capabilities_are_tried_on_what_a_participant_did() {
-    let bank = Bank::new();
-    for amount in [1, 2] {
-        bank.is_paid_by("payer", "bank_pay", amount);
-    }
-    let call = bank.propose(50);
-    bank.approve(&bank.pending());
-    is_paid(&result_of(&call), 50);
-    let refused = bank.begins("teller", "bank_pay", 3).rest();
-    assert!(refused.last().unwrap()["error"].is_object(), "{refused:?}");
-    let all = "capabilities = [\"mcp/proposal:*\", \"mcp/request:*\"]";
-    assert!(bank.config.contains(all), "{}", bank.config);
-    let narrower = bank
-        .config
-        .replace(all, "capabilities = [\"mcp/proposal:tools/call:*\"]");
-    let narrower = narrower.replace("[\"mcp/*\", \"portmoot/*\"]", "[\"chat\"]");
-    let wider = narrower.replace(
-        "[\"mcp/proposal:*\"]",
-        "[\"mcp/request:tools/call:bank_*\"]",
-    );
-    bank.home.write("narrower.toml", &narrower);
-    bank.home.write("wider.toml", &wider);
-    let tried = |who: &str, file: &str| {
-        let words = [
-            "participants",
-            "can",
-            who,
-            "--with",
-            file,
-            "--since",
-            "1h",
-            "--data-dir",
-            "data",
-            "--json",
-        ];
-        let printed = bank.home.run(&words).expect(0).stdout;
-        serde_json::from_str::<Value>(&printed).unwrap()
-    };
-    let kind = "mcp/request:tools/call:bank_pay";
-    let of_payer = until("the log has both calls", || {
-        let tried = tried("payer", "narrower.toml");
-        (tried["requests"] == 2).then_some(tried)
-    });
-    let held = json!({ "kind": kind, "to": "bank", "was": "made", "would_be": "held", "times": 2 });
-    assert_eq!(of_payer["otherwise"], json!([held]));
-    let words = ["participants", "can", "payer", "--with", "narrower.toml"];
-    let printed = bank
-        .home
-        .run(&[&words[..], &["--data-dir", "data"]].concat());
-    assert_eq!(printed.expect(0).stdout, PRINTED);
-    // Two of its calls were held: that to show digests, which was rejected, and this one.
-    let of_scout = tried("scout", "wider.toml");
-    let made = json!({ "kind": kind, "to": "bank", "was": "held", "would_be": "made", "times": 2 });
-    assert_eq!(of_scout["otherwise"], json!([made]), "{of_scout}");
-    assert_eq!(tried("scout", "narrower.toml")["otherwise"], json!([]));
-    let of_boss = tried("boss", "narrower.toml");
-    let decided = json!({
-        "kind": "mcp/proposal:tools/call:pay",
-        "to": "bank", "was": "decided", "would_be": "refused", "times": 2
-    });
-    assert_eq!(
-        (&of_boss["decisions"], &of_boss["otherwise"]),
-        (&json!(2), &json!([decided])),
-        "{of_boss}"
-    );
-    assert_eq!(tried("boss", "portmoot.toml")["otherwise"], json!([]));
-    // The log does not say at which server a refused call of MCP would have been.
-    let of_teller = until("the log has the refusal", || {
-        let tried = tried("teller", "wider.toml");
-        (tried["unjudged"] == 1).then_some(tried)
-    });
-    assert_eq!(
-        (&of_teller["requests"], &of_teller["otherwise"]),
-        (&json!(0), &json!([]))
-    );
-    let words = ["participants", "can", "teller", "--with", "wider.toml"];
-    let printed = bank
-        .home
-        .run(&[&words[..], &["--data-dir", "data"]].concat());
-    let printed = printed.expect(0).stdout;
-    assert!(
-        printed.contains("not judged: 1 refused request, of which the log names no server"),
-        "{printed}"
-    );
-    let none = bank
-        .home
-        .run(&["participants", "can", "eve", "--with", "wider.toml"])
-        .expect(5);
-    assert!(
-        none.stderr.contains("gives no capabilities"),
-        "{}",
-        none.stderr
-    );
 }
