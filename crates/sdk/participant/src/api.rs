@@ -67,7 +67,6 @@ async fn exchange(
     path: &[&str],
     body: &Value,
 ) -> Result<ApiAnswer, CallError> {
-    let invalid = |why: ConnectError| CallError::Invalid(why.to_string());
     let address = spec.api(path).map_err(invalid)?;
     let request = request(spec, &address, &body.to_string()).map_err(invalid)?;
     let dialed = dial::connect(&address, &spec.tls).await;
@@ -131,6 +130,10 @@ impl ApiAnswer {
             body: body.to_vec(),
         })
     }
+}
+
+fn invalid(why: ConnectError) -> CallError {
+    CallError::Invalid(why.to_string())
 }
 
 fn unreadable() -> CallError {
