@@ -212,6 +212,12 @@ fn print(answer: &Value, output: Output) {
         cell(answer, "name")
     ));
     output.result(&cell(answer, "token"));
+    if !is_configured(answer) && answer.get("capabilities").is_none_or(Value::is_null) {
+        let name = cell(answer, "name");
+        output.message(&format!(
+            "no [participants.{name}]: default capabilities, to list everything and to propose all else; others: token new {name} --capability ..."
+        ));
+    }
     if answer
         .get("closes")
         .and_then(Value::as_bool)
@@ -224,11 +230,11 @@ fn print(answer: &Value, output: Output) {
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
         TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
-        TokenStore::Local { dir, .. } => {
+        TokenStore::Local { dir, config } => {
             let state = AccessState::peek(&dir)?;
-            Ok(
-                json!({ "tokens": state.tokens().iter().map(IssuedTokenRow::of).collect::<Vec<_>>() }),
-            )
+            let tokens = state.tokens().iter();
+            let rows = tokens.map(|token| IssuedTokenRow::of(token, &config.identity));
+            Ok(json!({ "tokens": rows.collect::<Vec<_>>() }))
         }
     }
 }
@@ -270,10 +276,17 @@ fn row(token: &Value) -> Vec<String> {
     ]
 }
 
-/// A list of the token's own; without one, that of its participant in the configuration counts.
+/// Whether the configuration has the participant of a token.
+fn is_configured(token: &Value) -> bool {
+    token.get("configured") == Some(&Value::Bool(true))
+}
+
+/// A list of the token's own; without one, that of its participant in the configuration counts, or
+/// the default.
 fn narrowed(token: &Value, member: &str) -> String {
     match token.get(member) {
-        None | Some(Value::Null) => "(configured)".to_owned(),
+        None | Some(Value::Null) if is_configured(token) => "(configured)".to_owned(),
+        None | Some(Value::Null) => "(default)".to_owned(),
         Some(_) => texts(token, member).join(", "),
     }
 }
