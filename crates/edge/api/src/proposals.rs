@@ -6,14 +6,13 @@ use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::HashMap, sync::Arc};
-use topic::ProposalState;
 use utoipa::ToSchema;
 use wire::{mcpx::payload, time::rfc3339};
 
 use auth::Participant;
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::request::Parts};
-use model::OperationId;
+use model::{OperationId, ProposalState};
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::seen_rules::may_see;

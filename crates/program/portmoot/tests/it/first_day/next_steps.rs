@@ -165,13 +165,13 @@ fn a_call_that_is_cut_off_says_why_and_where_it_goes_on() {
         ))
         .expect(0)
         .stdout;
-    let begin = |name: &str, token: &str| {
-        let call = ["tools", "call", name, "--wait", "60s"];
+    let begin = |call: &[&str], token: &str| {
+        let call = [&["tools", "call", "--wait", "60s"], call].concat();
         let mut command = home.command(&words(&call, &url, token));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
-    let call = begin("a_hang", token.trim());
+    let call = begin(&["a_hang"], token.trim());
     until("the call", || {
         let shown = home.run(&words(&["servers", "show", "a", "--json"], &url, BOSS));
         let shown: Value = serde_json::from_str(&shown.stdout).ok()?;
@@ -184,7 +184,7 @@ fn a_call_that_is_cut_off_says_why_and_where_it_goes_on() {
     assert!(ended.contains("hint: "), "{ended}");
     let pause = ["participants", "pause", "worker"];
     home.run(&words(&pause, &url, BOSS)).expect(0);
-    let call = begin("a_echo", WORKER);
+    let call = begin(&["a_echo", "text=x"], WORKER);
     let id = gateway.pending(&home, BOSS)["id"]
         .as_str()
         .unwrap()
@@ -221,7 +221,10 @@ fn the_chat_says_as_much_as_the_status_of_what_it_cannot_reach() {
 fn the_log_is_asked_by_the_beginning_of_an_id_and_by_verdicts_that_there_are() {
     let (home, gateway) = office();
     Client::of(&gateway, WORKER).call("a_echo", serde_json::json!({ "text": "x" }));
-    let all = home.run(&["audit", "query", "--jsonl"]).expect(0).stdout;
+    let all = until("the call is recorded", || {
+        let all = home.run(&["audit", "query", "--jsonl"]).expect(0).stdout;
+        all.contains(r#""operation":""#).then_some(all)
+    });
     let (_, operation) = all.split_once(r#""operation":""#).unwrap();
     let whole = &operation[..32];
     let entries = |id: &str| {
