@@ -51,7 +51,9 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
                 topics: written(topics),
                 lifetime_ms,
             };
-            print(&new(token_store(&gateway, output)?, request).await?, output);
+            let answer = new(token_store(&gateway, output)?, request).await?;
+            print(&answer, output);
+            note_defaults(&answer, output);
         }
         TokenCommand::Rotate {
             name,
@@ -212,12 +214,6 @@ fn print(answer: &Value, output: Output) {
         cell(answer, "name")
     ));
     output.result(&cell(answer, "token"));
-    if !is_configured(answer) && answer.get("capabilities").is_none_or(Value::is_null) {
-        let name = cell(answer, "name");
-        output.message(&format!(
-            "no [participants.{name}]: default capabilities, to list everything and to propose all else; others: token new {name} --capability ..."
-        ));
-    }
     if answer
         .get("closes")
         .and_then(Value::as_bool)
@@ -225,6 +221,19 @@ fn print(answer: &Value, output: Output) {
     {
         output.message("from now on callers need a token: clients without one are refused");
     }
+}
+
+/// Notes that the bearer of a new token has the default capabilities, as no table names it: the name
+/// may be a typo.
+fn note_defaults(answer: &Value, output: Output) {
+    let has_own = answer.get("capabilities").is_some_and(Value::is_array);
+    if output.json || has_own || is_configured(answer) {
+        return;
+    }
+    output.message(&format!(
+        "no [participants.{}]: default capabilities, to propose, to answer and to chat; for others write that table, or name them with --capability",
+        cell(answer, "name")
+    ));
 }
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
