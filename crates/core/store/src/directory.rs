@@ -1,7 +1,7 @@
 //! Data directory: private mode, lock of one process, address of its owner.
 
 use std::fs::{DirBuilder, File, Metadata};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,10 +72,17 @@ impl Directory {
     ///
     /// # Errors
     /// [`StoreError::Foreign`] when the lock file is not private to the user of this process:
-    /// another user may have written the address in it.
+    /// another user may have written the address in it. [`StoreError::OfOther`] when the directory is
+    /// another user's, and [`StoreError::Io`] when this process may not read the lock file else.
     pub fn owner(path: &Path) -> Result<Option<DirectoryOwner>, StoreError> {
-        let Ok(lock) = readable(&path.join(LOCK_FILE)) else {
-            return Ok(None);
+        let lock_path = path.join(LOCK_FILE);
+        let lock = match readable(&lock_path) {
+            Ok(lock) => lock,
+            Err(cause) if cause.kind() == ErrorKind::PermissionDenied => {
+                return Err(StoreError::unopened(path, &lock_path, cause));
+            }
+            // A file that is no lock is none.
+            Err(_) => return Ok(None),
         };
         if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
             return Ok(None);

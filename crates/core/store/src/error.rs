@@ -1,5 +1,7 @@
 //! Errors of the journal and the audit log, with stable codes.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::{Refusal, RefusalCode};
@@ -22,6 +24,14 @@ pub enum StoreError {
     Foreign {
         /// The directory.
         dir: PathBuf,
+    },
+    /// The data directory is another user's: a gateway of that one may run with it.
+    #[error("the data directory `{}` belongs to another user (uid {user}), whose gateway cannot be found by this one", dir.display())]
+    OfOther {
+        /// The directory.
+        dir: PathBuf,
+        /// The user's number.
+        user: u32,
     },
     /// The operating system reported an error.
     #[error("cannot {action} `{}`: {cause}", path.display())]
@@ -82,6 +92,11 @@ pub enum StoreError {
     Busy,
 }
 
+/// The user of this process.
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// The damaged part of a journal.
 fn damaged_part(line: Option<usize>) -> String {
     match line {
@@ -113,6 +128,21 @@ fn locked(dir: &Path, owner: Option<&DirectoryOwner>) -> String {
 }
 
 impl StoreError {
+    /// That a file of a data directory cannot be opened: the directory is another user's, if that is
+    /// why.
+    pub(crate) fn unopened(dir: &Path, file: &Path, cause: std::io::Error) -> StoreError {
+        let known = std::fs::metadata(dir).map(|data| data.uid());
+        match known {
+            Ok(user) if cause.kind() == ErrorKind::PermissionDenied && user != own_user() => {
+                StoreError::OfOther {
+                    dir: dir.to_owned(),
+                    user,
+                }
+            }
+            Ok(_) | Err(_) => StoreError::io("open", file, cause),
+        }
+    }
+
     pub(crate) fn io(action: &'static str, path: &Path, cause: std::io::Error) -> StoreError {
         StoreError::Io {
             action,
@@ -126,7 +156,7 @@ impl StoreError {
     pub fn code(&self) -> &'static str {
         match self {
             StoreError::Locked { .. } => "data_dir_locked",
-            StoreError::Foreign { .. } => "data_dir_foreign",
+            StoreError::Foreign { .. } | StoreError::OfOther { .. } => "data_dir_foreign",
             StoreError::Io { .. }
             | StoreError::Unopened { .. }
             | StoreError::Compacted

@@ -155,7 +155,8 @@ fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<Plann
 fn put_back(change: &FileChange) -> Result<(), FileError> {
     let file = TextFile::read(&change.file.path)?;
     if file.bytes == change.after {
-        file.replace(change.file.bytes.as_deref())
+        let after = change.file.bytes.clone();
+        FileChange { file, after }.make()
     } else {
         Ok(())
     }

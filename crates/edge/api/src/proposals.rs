@@ -12,7 +12,7 @@ use wire::{mcpx::payload, time::rfc3339};
 use auth::Participant;
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::request::Parts};
-use model::OperationId;
+use model::{OperationId, ProposalState};
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::seen_rules::may_see;
@@ -331,6 +331,9 @@ pub(crate) struct PlannedStep {
     id: String,
     /// Its state, if it is known.
     state: Option<String>,
+    /// Whether it has ended without success: also one that is `completed`, with an error that the tool
+    /// returned. The plan goes on after no such step.
+    failed: bool,
     /// The server that carries it out.
     to: Vec<String>,
     /// The method.
@@ -355,6 +358,7 @@ impl PlannedStep {
         let steps = view.content.steps().map(|step| Self {
             id: step.id.clone(),
             state: None,
+            failed: false,
             to: step.to.clone(),
             method: step.method.clone(),
             context: step.context.clone(),
@@ -368,7 +372,21 @@ impl PlannedStep {
     fn note_state(&mut self, dispatch: &Dispatch) {
         let Ok(id) = self.id.parse() else { return };
         let step = dispatch.with(|topic| topic.proposal(id));
+        self.failed = step.as_ref().is_some_and(has_failed);
         self.state = step.map(|step| step.state.as_str().to_owned());
+    }
+}
+
+/// Whether a step of a plan ran, and the plan does not go on after it.
+fn has_failed(step: &ProposalView) -> bool {
+    match step.state {
+        ProposalState::Failed => true,
+        ProposalState::Completed => !step.answer.as_ref().is_some_and(gateway::is_plain_result),
+        ProposalState::Pending
+        | ProposalState::Running
+        | ProposalState::Rejected
+        | ProposalState::Withdrawn
+        | ProposalState::Expired => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Servers: `/api/v1/servers`.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use auth::Participant;
 use axum::Json;
@@ -10,7 +10,7 @@ use identity::SERVERS;
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::sleep};
-use upstream::config::{PinMode, SandboxSupport, Start, StdioConfig, support};
+use upstream::config::{PinMode, SandboxSupport, Start, StdioConfig, Transport, support};
 use upstream::{QuarantinedTool, Root, ServerStatus, Upstream, Usage, usage};
 use utoipa::ToSchema;
 use vetting::FlaggedText;
@@ -260,7 +260,7 @@ pub(crate) struct Server {
     pub cause: Option<String>,
     /// Advice to operators about that failure, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<&'static str>,
+    pub hint: Option<Cow<'static, str>>,
     /// The last lines that the process which failed wrote to stderr. The server writes them:
     /// untrusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -438,7 +438,11 @@ impl Server {
             version: status.version,
             reason: status.reason,
             cause: status.cause,
-            hint: status.hint,
+            hint: if let Transport::Unusable { fix, .. } = &config.transport {
+                Some(fix.clone().into())
+            } else {
+                status.hint.map(Cow::Borrowed)
+            },
             stderr: status
                 .last_words
                 .iter()

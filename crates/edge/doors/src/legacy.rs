@@ -9,7 +9,7 @@ use model::Form;
 use topic::Interest;
 use upstream::ClientProfile;
 use wire::mcp::task::{self, TaskWish};
-use wire::mcp::{Era, Params, Version, refusal, relay};
+use wire::mcp::{Era, Params, Version, meta, refusal, relay};
 use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use crate::links::ClientLinks;
@@ -105,6 +105,7 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
                 parks = Parks::Task;
             }
         }
+        "tools/call" if task::takes_task_if_held(params) => parks = Parks::Task,
         "tools/call" => {}
         "ping" => return Err(rpc::result(id, b"{}")),
         "initialize" => {
@@ -134,6 +135,10 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
         })?
     } else {
         Interest::None
+    };
+    let request = match params.meta_raw(meta::HELD) {
+        Some(_) => task::without_held(&request).unwrap_or(request),
+        None => request,
     };
     let mut incoming = Incoming::plain(request, Some(Tag::of_client(id.clone())));
     incoming.interest = interest;
@@ -242,9 +247,21 @@ mod tests {
             ("", TaskWish::None, Parks::Words),
             (r#","task":{}"#, TaskWish::Asks, Parks::Task),
             (r#","task":{"ttl":"x"}"#, TaskWish::Asks, Parks::Words),
+            (
+                r#","_meta":{"portmoot/held":"task"}"#,
+                TaskWish::None,
+                Parks::Task,
+            ),
+            (
+                r#","_meta":{"portmoot/held":true}"#,
+                TaskWish::None,
+                Parks::Words,
+            ),
         ] {
             let incoming = asking(task);
             assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{task}");
+            let body = String::from_utf8_lossy(incoming.request.payload.body_bytes());
+            assert!(!body.contains("portmoot/held"), "{body}");
         }
         let other = call("prompts/get", r#"{"name":"a","task":{}}"#)
             .ok()

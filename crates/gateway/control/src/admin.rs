@@ -88,11 +88,12 @@ impl Admin {
         let known = |topic: &String| {
             TopicName::new(topic).is_ok_and(|topic| self.registry.may_know(by, &topic))
         };
+        let config = self.registry.config();
         let mut tokens: Vec<IssuedTokenRow> = self
             .journal
             .issued_tokens()
             .iter()
-            .map(IssuedTokenRow::of)
+            .map(|token| IssuedTokenRow::of(token, &config.identity))
             .collect();
         tokens
             .iter_mut()

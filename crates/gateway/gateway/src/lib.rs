@@ -72,7 +72,7 @@ pub use ledgers::TopicLedgers;
 pub use link::{
     Link, Outlet, Passed, Questioned, Requester, Respell, RoomOutlet, Undelivered, plain_client,
 };
-pub use live::{ConfiguredServer, ProposalView, Server, Topic};
+pub use live::{ConfiguredServer, ProposalView, Server, Topic, is_plain_result};
 pub use notifications::look::AllTopics;
 pub use notifications::routes::{NotificationRoutes, RouteCounts};
 pub use notifications::runner::notify_reviewers;

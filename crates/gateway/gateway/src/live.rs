@@ -58,7 +58,7 @@ impl Handles for Live {
 
 /// Whether an answer is a result that is complete and says of no error: not that a task has begun, or
 /// that the caller is asked something.
-fn is_plain_result(answer: &Answer) -> bool {
+pub fn is_plain_result(answer: &Answer) -> bool {
     let answer = relay::convert_answer(answer, CALL_TOOL.name, Form::ENVELOPE, &|_| None);
     let body = answer.payload.body_bytes();
     let is_complete = json::at(body, &["resultType"]).is_none_or(|it| it == br#""complete""#);

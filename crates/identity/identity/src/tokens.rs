@@ -42,6 +42,9 @@ pub struct IssuedTokenRow {
     pub capabilities: Option<Vec<String>>,
     /// Topics that it was issued with, if any.
     pub topics: Option<Vec<String>>,
+    /// Whether the configuration has a participant of this name. Without one, the defaults count
+    /// where the token has no capabilities or topics of its own.
+    pub configured: bool,
     /// When it was issued, in Unix milliseconds.
     pub created_ms: u64,
     /// When it expires, in Unix milliseconds.
@@ -51,8 +54,9 @@ pub struct IssuedTokenRow {
 impl IssuedTokenRow {
     /// An issued token as operators see it: without its hash.
     #[must_use]
-    pub fn of(token: &IssuedToken) -> Self {
+    pub fn of(token: &IssuedToken, config: &IdentityConfig) -> Self {
         Self {
+            configured: configured(config, &token.name).is_some(),
             name: token.name.clone(),
             capabilities: token.capabilities.clone(),
             topics: token.topics.clone(),
@@ -136,7 +140,7 @@ pub fn issue(
         .append_with(&records, accounts)
         .map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret {
-        shown: IssuedTokenRow::of(&issued),
+        shown: IssuedTokenRow::of(&issued, config),
         token,
         closes,
     })
@@ -196,7 +200,7 @@ pub fn rotate(
         .append(&records)
         .map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret {
-        shown: IssuedTokenRow::of(&issued),
+        shown: IssuedTokenRow::of(&issued, config),
         token,
         closes: false,
     })

@@ -175,6 +175,9 @@ pub struct StepDetails {
     pub id: String,
     /// Its state, if it is known.
     pub state: Option<String>,
+    /// Whether it has ended without success.
+    #[serde(default)]
+    pub failed: bool,
     /// The server that carries it out.
     pub to: Vec<String>,
     /// The method.
@@ -212,6 +215,9 @@ pub struct NoteDetails {
     pub note: String,
 }
 
+/// Word with which the reason begins of a proposal that ran when the gateway ended.
+const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+
 /// The params of `tools/call`, as far as they are split.
 #[derive(Deserialize)]
 struct CallParams {
@@ -229,6 +235,17 @@ impl ProposalDetails {
     #[must_use]
     pub fn expires_ms(&self) -> u64 {
         read_rfc3339(&self.expires).unwrap_or_default()
+    }
+
+    /// Its state as people read it: `outcome_unknown` of one that failed so.
+    #[must_use]
+    pub fn shown_state(&self) -> &str {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        if self.state == "failed" && reason.starts_with(OUTCOME_UNKNOWN) {
+            OUTCOME_UNKNOWN
+        } else {
+            &self.state
+        }
     }
 
     /// Whether it waits for a decision. A later step of a plan never does: it waits for its turn.

@@ -216,6 +216,8 @@ fn step_head(at: usize, plan: &ProposalDetails, step: &ProposalDetails) -> Strin
     let what = visible::line(step.what());
     let state = plan.steps.get(at).and_then(|step| step.state.as_deref());
     let state = state.filter(|_| !plan.is_pending());
+    let has_failed = plan.steps.get(at).is_some_and(|step| step.failed);
+    let state = if has_failed { Some("failed") } else { state };
     let state = state.map_or_else(String::new, |state| format!(", {}", visible::line(state)));
     format!("step {number} of {of}: {what} at {to}{state}")
 }
@@ -250,7 +252,7 @@ fn times(proposal: &ProposalDetails, around: Around<'_>) -> String {
     let at_ms = proposal.at_ms();
     let expires_ms = proposal.expires_ms();
     let held = if proposal.held {
-        "; the caller waits for it"
+        "; held: its caller may still wait"
     } else {
         ""
     };

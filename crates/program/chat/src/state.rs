@@ -548,6 +548,11 @@ impl ChatState {
         Action::ReadRules { asked }
     }
 
+    /// Takes the notice away that something is being made, now that it is there.
+    pub(crate) fn drop_progress(&mut self) {
+        self.notice.take_if(|(_, text)| text.ends_with("..."));
+    }
+
     /// Asks for the pending proposals again, one question at a time.
     pub(crate) fn refresh(&mut self) -> Vec<Action> {
         if self.refreshing {

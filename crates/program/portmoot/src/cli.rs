@@ -182,7 +182,8 @@ pub(crate) enum Command {
     /// Undo the connection of an MCP client
     ///
     /// If no other program has changed the client's file since, it is restored byte for byte; else
-    /// only the gateway's entry is taken out.
+    /// only the gateway's entry is taken out, and one of its name that was there before is put back.
+    /// Without an earlier `connect`, every entry that leads to the gateway is taken out.
     Disconnect(DisconnectArgs),
     /// Search the MCP registry for servers
     Search(SearchArgs),

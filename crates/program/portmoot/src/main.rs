@@ -120,6 +120,18 @@ fn log(cli: &Cli, format: LogFormat, output: Output) {
     let level = match (cli.output.quiet, cli.output.verbose) {
         (true, _) => "error",
         (false, 0) if matches!(cli.command, Command::Serve(_)) => "warn,portmoot::servers=info",
+        // These say themselves why a server of theirs is down, with what it wrote.
+        (false, 0)
+            if matches!(
+                cli.command,
+                Command::Tools(_)
+                    | Command::Resources(_)
+                    | Command::Prompts(_)
+                    | Command::Tokens(_)
+            ) =>
+        {
+            "warn,portmoot::servers::down=off"
+        }
         (false, 0) => "warn",
         (false, 1) => "info",
         (false, _) => "debug",

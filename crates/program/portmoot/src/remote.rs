@@ -8,4 +8,5 @@ mod relay;
 mod session;
 pub(crate) use endpoint::{Endpoint, GatewayConnection, PIPE_BYTES, Remote, Serving, broken_pipe};
 pub(crate) use frames::list_bytes;
+pub(crate) use relay::BROKEN;
 pub(crate) use session::ClientSession;

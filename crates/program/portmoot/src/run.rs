@@ -350,6 +350,10 @@ impl Endpoint for InProcess {
         let (input, output) = tokio::io::split(pipe);
         Box::pin(async move { gateway.stdio(&topic, input, output).await })
     }
+
+    fn is_own(&self) -> bool {
+        true
+    }
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {

@@ -1,8 +1,11 @@
 //! Failure of a command: message, hint, stable code, exit code.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use model::{Refusal, RefusalCode};
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 use store::{DirectoryOwner, StoreError};
 use wire::time::rfc3339;
@@ -84,6 +87,20 @@ impl Failure {
     }
 }
 
+/// Advice about a file that this user may not open: as whom it could be opened.
+fn no_access(path: &Path) -> String {
+    const ELSE: &str = "choose another directory: --data-dir DIR";
+    let user = path
+        .ancestors()
+        .find_map(|one| Some(one.metadata().ok()?.uid()));
+    match user.filter(|user| *user != geteuid().as_raw()) {
+        Some(user) => format!(
+            "it belongs to another user: run the command as that one (sudo -u '#{user}' portmoot ...), or {ELSE}"
+        ),
+        None => format!("correct its permissions, or {ELSE}"),
+    }
+}
+
 /// Consequence of an empty journal.
 const OPEN: &str = "without tokens every program on this machine may then do everything";
 
@@ -120,6 +137,14 @@ impl From<StoreError> for Failure {
             StoreError::Foreign { .. } => failure.hint(
                 "if you trust the gateway that uses it, name its address with --url http://HOST:PORT; else choose another directory with --data-dir DIR",
             ),
+            StoreError::OfOther { user, .. } => failure.hint(format!(
+                "run the command as that user (sudo -u '#{user}' portmoot ...), or name its gateway and a token of yours: --url http://HOST:PORT --token TOKEN; else choose another directory with --data-dir DIR"
+            )),
+            StoreError::Io { path, cause, .. } | StoreError::Unopened { path, cause }
+                if cause.kind() == ErrorKind::PermissionDenied =>
+            {
+                failure.hint(no_access(path))
+            }
             StoreError::Io { .. } | StoreError::Unopened { .. } => {
                 failure.hint("choose a writable directory: --data-dir DIR")
             }

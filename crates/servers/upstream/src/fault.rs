@@ -192,7 +192,11 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
         LinkError::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
         // The account says it.
         LinkError::Account(_) => (RefusalCode::UpstreamLoginNeeded, "wants a sign-in", ""),
-        LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
+        LinkError::TooLarge => (
+            UpstreamFailed,
+            "gave an answer longer than the limit",
+            "the operator can raise `line_bytes_max` in [server.limits]",
+        ),
         LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
         LinkError::NotConnected => (
             UpstreamDown,

@@ -32,6 +32,8 @@ use book::{Backoff, Book, Logged};
 
 /// The log target of lines about the state of servers, so that a filter can select them alone.
 const TARGET: &str = "portmoot::servers";
+/// Target of what keeps servers down: a command that shows it itself leaves it out of its log.
+const DOWN: &str = "portmoot::servers::down";
 
 /// A session of this age ends the count of failures in a row.
 const STABLE: Duration = Duration::from_secs(10);

@@ -1,5 +1,7 @@
 //! A change of a file: planned, shown, then made.
 
+use std::fs::File;
+
 use similar::{ChangeTag, TextDiff};
 
 use crate::edit::EditError;
@@ -123,10 +125,52 @@ impl FileChange {
     /// # Errors
     /// When another program changed the file meanwhile, or it cannot be written.
     pub fn make(&self) -> Result<(), FileError> {
+        self.hold()?.make()
+    }
+
+    /// The change, of a file that is still as it was read, or is as the change makes it. No other
+    /// change of the file is made until it is dropped.
+    ///
+    /// # Errors
+    /// When another program changed the file meanwhile, or has it for too long.
+    pub(crate) fn hold(&self) -> Result<HeldChange<'_>, FileError> {
         if self.is_none() {
+            return Ok(HeldChange {
+                change: self,
+                is_made: true,
+                _lock: None,
+            });
+        }
+        let lock = self.file.lock(self.after.is_some())?;
+        let now = self.file.now()?;
+        if now != self.file.bytes && now != self.after {
+            return Err(FileError::Changed {
+                path: self.file.path.clone(),
+            });
+        }
+        Ok(HeldChange {
+            change: self,
+            is_made: now == self.after,
+            _lock: lock,
+        })
+    }
+}
+
+/// A change that nothing else comes before.
+pub(crate) struct HeldChange<'a> {
+    change: &'a FileChange,
+    /// Whether the file is so already.
+    is_made: bool,
+    _lock: Option<File>,
+}
+
+impl HeldChange<'_> {
+    /// Makes the change.
+    pub(crate) fn make(&self) -> Result<(), FileError> {
+        if self.is_made {
             return Ok(());
         }
-        self.file.replace(self.after.as_deref())
+        self.change.file.replace(self.change.after.as_deref())
     }
 }
 

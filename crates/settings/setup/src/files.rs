@@ -1,19 +1,27 @@
 //! Files of others: read with all that must survive an edit, and replaced as a whole.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use platform::{open_regular, random};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 /// Largest file that is read, bytes.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
-const BOM: &str = "\u{feff}";
+/// Byte order mark.
+pub(crate) const BOM: &str = "\u{feff}";
 /// Most links from one file to the next.
 pub(crate) const LINKS_MAX: usize = 16;
+/// Attempts to lock a folder: ten seconds. A change takes milliseconds.
+const LOCK_TRIES: usize = 1_000;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -127,26 +135,67 @@ impl TextFile {
             .into_bytes()
     }
 
+    /// The bytes of the file as it is now; `None` if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn now(&self) -> Result<Option<Vec<u8>>, FileError> {
+        read_bytes(&self.real).map_err(|error| self.unwritable(error))
+    }
+
     /// Replaces the file, or removes it. Links, permissions and the old content survive a failure.
     ///
     /// # Errors
-    /// When another program changed it since it was read, or it cannot be written.
-    pub fn replace(&self, content: Option<&[u8]>) -> Result<(), FileError> {
-        let unwritable = |error: io::Error| FileError::Unwritable {
+    /// When it cannot be written.
+    pub(crate) fn replace(&self, content: Option<&[u8]>) -> Result<(), FileError> {
+        let replaced = match content {
+            Some(content) => write_bytes(&self.real, content),
+            None if self.exists() => fs::remove_file(&self.real),
+            None => Ok(()),
+        };
+        replaced.map_err(|error| self.unwritable(error))
+    }
+
+    /// Locks the folder of the file for this program's changes, until the value is dropped. `None`
+    /// if the folder is not there, or is of a file system without locks. The lock is the folder's,
+    /// as the file itself is replaced, and so that nothing is left beside it.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or opened, or another process has it for too long.
+    pub(crate) fn lock(&self, makes_folder: bool) -> Result<Option<File>, FileError> {
+        let folder = match self.real.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            Some(_) | None => Path::new("."),
+        };
+        if makes_folder {
+            make_folder(folder).map_err(|error| self.unwritable(error))?;
+        }
+        let folder = match File::open(folder) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.unwritable(error)),
+        };
+        for _ in 0..LOCK_TRIES {
+            match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(folder)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => sleep(LOCK_PAUSE),
+                Err(_) => return Ok(None),
+            }
+        }
+        Err(self.unwritable(io::Error::other("another process has locked its folder")))
+    }
+
+    fn unwritable(&self, error: io::Error) -> FileError {
+        FileError::Unwritable {
             path: self.path.clone(),
             why: error.to_string(),
-        };
-        if read_bytes(&self.real).map_err(unwritable)? != self.bytes {
-            return Err(FileError::Changed {
-                path: self.path.clone(),
-            });
-        }
-        match content {
-            Some(content) => write_bytes(&self.real, content).map_err(unwritable),
-            None if self.exists() => fs::remove_file(&self.real).map_err(unwritable),
-            None => Ok(()),
         }
     }
+}
+
+/// Makes a folder that is not there, for its owner alone.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Path to which a path leads. The last file may not be there.
@@ -184,10 +233,7 @@ pub(crate) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
 pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     if !folder.as_os_str().is_empty() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)?;
+        make_folder(&folder)?;
     }
     let mode = fs::metadata(path).map_or(0o600, |known| known.permissions().mode() & 0o7777);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -21,7 +21,7 @@ mod tools;
 pub use catalog::{CatalogPage, Described, REGISTRY, RegistryEntry, ServerOffer};
 pub use change::{CLIENT_SERVERS_MAX, DiffRow, FileChange, SetupError};
 pub use clients::{CLIENTS, ClientProgram, FileScope, Os, Spot, Surroundings, client};
-pub use connection::{Copies, Plan, connect, connected, disconnect, look};
+pub use connection::{Copies, Ending, Plan, connect, connected, disconnect, look};
 pub use edit::{EditError, NewEntry, Syntax, Table, TableEntry};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};

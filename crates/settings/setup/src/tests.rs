@@ -192,7 +192,7 @@ fn every_client_is_connected_in_its_own_form() {
             let again = connect(client, &spot, ("portmoot", &gateway), &[], &copies).unwrap();
             assert!(again.change.is_none(), "{}", client.id);
             let end = disconnect(&spot, &copies).unwrap();
-            assert!(end.is_restored, "{}", client.id);
+            assert_eq!(end.ending, Some(Ending::Restored), "{}", client.id);
             end.make().unwrap();
             assert_eq!(
                 std::fs::read_to_string(&file).unwrap(),

@@ -6,6 +6,7 @@ use json::Object;
 use model::OperationId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use strum::VariantNames;
 
 use super::chain::quoted_hex;
 use super::redact::{REDACTED, Redaction};
@@ -17,7 +18,7 @@ pub const ENTRY_TEXT_BYTES_MAX: usize = 4096;
 pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Outcome of an envelope or an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum RecordedVerdict {
     /// The gateway delivered it.
@@ -49,6 +50,12 @@ pub enum RecordedVerdict {
 }
 
 impl RecordedVerdict {
+    /// All names.
+    #[must_use]
+    pub fn names() -> &'static [&'static str] {
+        Self::VARIANTS
+    }
+
     /// Name in the log and in filters.
     #[must_use]
     pub fn as_str(self) -> &'static str {

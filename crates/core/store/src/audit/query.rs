@@ -57,7 +57,7 @@ pub struct EntryFilter {
     pub topic: Option<String>,
     /// Verdict, as [`super::RecordedVerdict::as_str`].
     pub verdict: Option<String>,
-    /// Operation, 32 hexadecimal digits.
+    /// Operation: its 32 hexadecimal digits, or the first of them.
     pub operation: Option<String>,
     /// Earliest time, in Unix milliseconds.
     pub since_ms: Option<u64>,
@@ -74,13 +74,17 @@ impl EntryFilter {
                 .as_ref()
                 .is_none_or(|wanted| found.is_some_and(|found| found == wanted))
         };
+        let begins = |wanted: &String| {
+            let found = entry.operation.as_deref();
+            found.is_some_and(|found| found.starts_with(wanted.as_str()))
+        };
         let takes_part =
             |name: &String| entry.from == *name || entry.to.iter().any(|to| to == name);
         self.since_ms.is_none_or(|since| entry.at_ms >= since)
             && self.until_ms.is_none_or(|until| entry.at_ms < until)
             && is(&self.topic, entry.topic.as_deref())
             && is(&self.verdict, Some(&entry.verdict))
-            && is(&self.operation, entry.operation.as_deref())
+            && self.operation.as_ref().is_none_or(begins)
             && self.participant.as_ref().is_none_or(takes_part)
             && self
                 .kinds

@@ -235,3 +235,33 @@ fn an_error_names_a_line_only_while_the_record_is_there() {
     let journal = JournalWriter::open(dir.path()).unwrap();
     assert_eq!(error_of_names(&journal), "line 2");
 }
+
+#[test]
+fn a_directory_of_another_user_is_not_taken_for_a_free_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = dir.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let lock = own.join("lock");
+    let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    // The root of the file system is root's.
+    let foreign = if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(dir.path(), Some(12_345), None).unwrap();
+        dir.path()
+    } else {
+        Path::new("/")
+    };
+    let error = StoreError::unopened(foreign, &foreign.join("lock"), denied());
+    assert!(matches!(error, StoreError::OfOther { .. }), "{error}");
+    assert_eq!(error.code(), "data_dir_foreign");
+    let error = StoreError::unopened(&own, &lock, denied());
+    assert!(matches!(error, StoreError::Io { .. }), "{error}");
+    // A lock file that this user may not read: root may read every file.
+    std::fs::write(&lock, "").unwrap();
+    std::fs::set_permissions(&lock, PermissionsExt::from_mode(0o000)).unwrap();
+    let owner = Directory::owner(&own);
+    assert_eq!(
+        owner.is_err(),
+        std::fs::File::open(&lock).is_err(),
+        "{owner:?}"
+    );
+}

@@ -158,6 +158,7 @@ fn ask(state: &mut ChatState, approval: Box<Approval>, question: Vec<CardLine>) 
         );
         state.push(ChatEntry::new(Tone::Proposal, text));
     }
+    state.drop_progress();
     state.prompt = Some(Prompt::Sure { approval, question });
 }
 

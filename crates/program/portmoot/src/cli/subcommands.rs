@@ -712,7 +712,7 @@ pub(crate) enum AuditCommand {
         /// withdrawn, expired, completed, failed or shadow
         #[arg(long, value_name = "VERDICT")]
         verdict: Option<String>,
-        /// Only this operation or proposal
+        /// Only this operation or proposal; the beginning of its id will do
         #[arg(long, value_name = "ID")]
         operation: Option<String>,
         /// Only entries at or after this time: 2h (ago), 2026-07-28 or 2026-07-28T12:30:00Z

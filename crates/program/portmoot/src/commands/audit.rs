@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use store::audit::{ChainHead, EntryFilter, KindPattern, RecordedEntry, Report, query, verify};
+use store::audit::{
+    ChainHead, EntryFilter, KindPattern, RecordedEntry, RecordedVerdict, Report, query, verify,
+};
 use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
@@ -40,6 +42,10 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             config,
             ..
         } => {
+            if let Some(verdict) = verdict.as_deref() {
+                check_verdict(verdict)?;
+            }
+            let operation = operation.map(|text| beginning(&text)).transpose()?;
             let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
             let since_ms = since
                 .as_deref()
@@ -215,6 +221,26 @@ fn parse_kinds(text: &str) -> Result<KindPattern, Failure> {
         let failure = Failure::bad_argument(format!("\"{text}\" is not a list of kinds: {error}"));
         failure.hint("for example chat, mcp/request:tools/call:read_* or system/*")
     })
+}
+
+fn check_verdict(text: &str) -> Result<(), Failure> {
+    if RecordedVerdict::names().contains(&text) {
+        return Ok(());
+    }
+    let failure = Failure::bad_argument(format!("there is no verdict `{}`", text.escape_debug()));
+    Err(failure.hint(format!("one of: {}", RecordedVerdict::names().join(", "))))
+}
+
+/// The beginning of an operation's id, as the log has it.
+fn beginning(text: &str) -> Result<String, Failure> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let failure = Failure::bad_argument(format!(
+            "--operation: `{}` is not the beginning of an id",
+            text.escape_debug()
+        ));
+        return Err(failure.hint("an id has hexadecimal digits: portmoot proposals ls --all"));
+    }
+    Ok(text.to_lowercase())
 }
 
 fn parse_head(text: &str) -> Result<ChainHead, Failure> {

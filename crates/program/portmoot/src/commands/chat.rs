@@ -76,7 +76,8 @@ pub(crate) async fn run(
         tls: gateway.tls.clone(),
         ..spec
     };
-    let api = Arc::new(ApiOf(Arc::new(gateway.endpoint()?)));
+    let gateway = Arc::new(gateway.endpoint()?);
+    let api = Arc::new(ApiOf(Arc::clone(&gateway)));
     let colour = output.is_colourful(io::stdout().is_terminal());
     let chat = ChatSettings {
         spec,
@@ -88,14 +89,22 @@ pub(crate) async fn run(
     };
     match ::chat::run(chat).await {
         Ok(()) => Ok(Exit::Ok),
-        Err(ChatError::Connect(why)) => Err(failure(why)),
+        Err(ChatError::Connect(why)) => Err(failure(why, &gateway).await),
         Err(error @ ChatError::Terminal(_)) => {
             Err(Failure::new(Exit::Failed, "no_terminal", error.to_string()))
         }
     }
 }
 
-fn failure(why: ConnectError) -> Failure {
+/// Why the chat cannot begin: in the words of `status`, if that cannot reach the gateway either.
+async fn failure(why: ConnectError, gateway: &Remote) -> Failure {
+    let is_of_way = !matches!(
+        why,
+        ConnectError::Unauthenticated(_) | ConnectError::Forbidden(_) | ConnectError::Replaced
+    );
+    if is_of_way && let Err(seen) = api::probe(gateway, "/healthz").await {
+        return seen;
+    }
     let (exit, code) = match &why {
         ConnectError::BadUrl(_) => (Exit::Usage, "bad_url"),
         ConnectError::Unauthenticated(_) => (Exit::Unauthenticated, "unauthenticated"),

@@ -31,6 +31,12 @@ use terminal::output::Output;
 /// tokens would not expire.
 const RELEASE_MS: u64 = 1_785_196_800_000;
 
+/// Advice about a gateway that lacks what is there where a command runs.
+const ANEW: &str = "stop the gateway, and start it anew from here";
+
+/// Transport, as the API names it, of a server that lacks something to start.
+const UNUSABLE: &str = "unusable";
+
 /// Result of one check.
 struct Check {
     what: String,
@@ -52,6 +58,8 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
         ..sources(&args.config)
     };
     let mut checks = vec![clock(unix_ms())];
+    // Whether there are servers that neither a gateway nor this command has started.
+    let mut unstarted = false;
     match sources.load(&env) {
         Err(problems) => checks.extend(problems.into_iter().map(problem_check)),
         Ok(mut loaded) => {
@@ -79,6 +87,10 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
             } else {
                 Live::ask(&loaded.config).await
             };
+            let mut servers = loaded.config.servers.iter();
+            let starts =
+                |one: &ServerConfig| one.enabled && !matches!(one.transport, Transport::Demo);
+            unstarted = matches!(live, Live::Absent) && servers.any(starts);
             if !is_foreign {
                 checks.extend(other_files(&loaded));
             }
@@ -89,6 +101,9 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
     }
     let healthy = checks.iter().all(|check| check.severity != Severity::Error);
     report(&checks, healthy, output);
+    if healthy && unstarted {
+        output.message("no server was started; to see whether they start: portmoot tools ls");
+    }
     Ok(if healthy { Exit::Ok } else { Exit::Failed })
 }
 
@@ -179,20 +194,23 @@ fn other_files(loaded: &Loaded) -> Option<Check> {
             ..failed("configuration", found, fix)
         })
     };
-    if let Some(why) = &owner.reload_failed {
-        let found =
-            format!("the running gateway did not take over its files as they are now: {why}");
-        return warning(
-            found,
-            "correct the file; the gateway reads it again by itself",
-        );
-    }
     let here = std::env::current_dir().unwrap_or_default();
     let watched: Vec<String> = loaded
         .watched()
         .iter()
         .map(|file| here.join(file).display().to_string())
         .collect();
+    if let Some(why) = &owner.reload_failed {
+        let found =
+            format!("the running gateway did not take over its files as they are now: {why}");
+        let fix = if owner.files == watched {
+            // They were read before this check: what is wrong is where the gateway runs.
+            format!("they are valid in this terminal: {ANEW}, with what it lacks")
+        } else {
+            "correct the file; the gateway reads it again by itself".to_owned()
+        };
+        return warning(found, &fix);
+    }
     if owner.files.is_empty() || owner.files == watched {
         return None;
     }
@@ -440,6 +458,11 @@ impl Live {
             cell(one, "state"),
             why(one)
         );
+        // What is lacking there is not lacking here: the check of this server has passed.
+        if cell(one, "transport") == UNUSABLE {
+            let fix = format!("nothing is lacking in this terminal: {ANEW}");
+            return failed(&check.what, found, fix);
+        }
         failed(
             &check.what,
             found,
@@ -527,12 +550,9 @@ fn data_dir(config: &Config) -> (Check, Option<AccessState>, Option<String>) {
     let owner = match Directory::owner(dir) {
         Ok(owner) => owner,
         Err(error) => {
+            let found = error.to_string();
             let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
-            return (
-                failed(WHAT, format!("{shown}: may belong to another user"), fix),
-                None,
-                None,
-            );
+            return (failed(WHAT, found, fix), None, None);
         }
     };
     if let Some(owner) = owner {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{GatewayArgs, PromptsCommand, ResourcesCommand};
+use crate::commands::servers::say_what_is_down;
 use crate::commands::target::resolve;
 use crate::commands::view::{cell, is_named, short};
 use crate::remote::{ClientSession, Endpoint};
@@ -129,6 +130,7 @@ async fn list(
 ) -> Result<Value, Failure> {
     let endpoint = resolve(gateway, output)?;
     let mut all = all(&*endpoint, topic, member, output).await?;
+    say_what_is_down(&*endpoint, output).await;
     if let Some(pattern) = pattern {
         all.retain(|one| {
             ["name", "uri"]

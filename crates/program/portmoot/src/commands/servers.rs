@@ -7,7 +7,8 @@ use crate::cli::{RunningArgs, ServersCommand};
 use crate::commands::accounts;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, print, texts};
-use crate::remote::api;
+use crate::remote::{Endpoint, api};
+use json::visible;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -135,6 +136,37 @@ async fn switch(
         output.message(&format!("the server `{name}` is {done}"))
     }
     Ok(())
+}
+
+/// Lines of a server's stderr that a command shows.
+const STDERR_LINES_MAX: usize = 10;
+
+/// Says which servers of a gateway in this process do not run, and what they wrote last: no other
+/// command can ask that gateway.
+pub(crate) async fn say_what_is_down(endpoint: &dyn Endpoint, output: Output) {
+    if !endpoint.is_own() {
+        return;
+    }
+    let answer = api::get(endpoint, &["servers"], &[]).await;
+    let answer: Value = answer.and_then(|answer| answer.read()).unwrap_or_default();
+    let servers = answer.get("servers").and_then(Value::as_array);
+    let fails = |server: &&Value| {
+        server.get("cause").is_some_and(Value::is_string)
+            || ["down", "degraded"].contains(&&*cell(server, "state"))
+    };
+    for server in servers.into_iter().flatten().filter(fails) {
+        let name = cell(server, "name");
+        let state = cell(server, "state");
+        output.message(&format!(
+            "server `{name}` is {state}: {}",
+            why_and_what_to_do(server)
+        ));
+        let lines = texts(server, "stderr");
+        let last = lines.len().saturating_sub(STDERR_LINES_MAX);
+        for line in lines.iter().skip(last).filter(|_| lines.len() > 1) {
+            output.message(&format!("  {}", visible::line(line)));
+        }
+    }
 }
 
 /// How lines of a log begin that a process printed to stdout.

@@ -51,7 +51,9 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
                 topics: written(topics),
                 lifetime_ms,
             };
-            print(&new(token_store(&gateway, output)?, request).await?, output);
+            let answer = new(token_store(&gateway, output)?, request).await?;
+            print(&answer, output);
+            note_defaults(&answer, output);
         }
         TokenCommand::Rotate {
             name,
@@ -221,14 +223,27 @@ fn print(answer: &Value, output: Output) {
     }
 }
 
+/// Notes that the bearer of a new token has the default capabilities, as no table names it: the name
+/// may be a typo.
+fn note_defaults(answer: &Value, output: Output) {
+    let has_own = answer.get("capabilities").is_some_and(Value::is_array);
+    if output.json || has_own || is_configured(answer) {
+        return;
+    }
+    output.message(&format!(
+        "no [participants.{}]: default capabilities, to propose, to answer and to chat; for others write that table, or name them with --capability",
+        cell(answer, "name")
+    ));
+}
+
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
         TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
-        TokenStore::Local { dir, .. } => {
+        TokenStore::Local { dir, config } => {
             let state = AccessState::peek(&dir)?;
-            Ok(
-                json!({ "tokens": state.tokens().iter().map(IssuedTokenRow::of).collect::<Vec<_>>() }),
-            )
+            let tokens = state.tokens().iter();
+            let rows = tokens.map(|token| IssuedTokenRow::of(token, &config.identity));
+            Ok(json!({ "tokens": rows.collect::<Vec<_>>() }))
         }
     }
 }
@@ -270,10 +285,17 @@ fn row(token: &Value) -> Vec<String> {
     ]
 }
 
-/// A list of the token's own; without one, that of its participant in the configuration counts.
+/// Whether the configuration has the participant of a token.
+fn is_configured(token: &Value) -> bool {
+    token.get("configured") == Some(&Value::Bool(true))
+}
+
+/// A list of the token's own; without one, that of its participant in the configuration counts, or
+/// the default.
 fn narrowed(token: &Value, member: &str) -> String {
     match token.get(member) {
-        None | Some(Value::Null) => "(configured)".to_owned(),
+        None | Some(Value::Null) if is_configured(token) => "(configured)".to_owned(),
+        None | Some(Value::Null) => "(default)".to_owned(),
         Some(_) => texts(token, member).join(", "),
     }
 }

@@ -13,6 +13,7 @@ use count::{counter, definitions};
 
 use crate::cli::TokensArgs;
 use crate::commands::lists::written;
+use crate::commands::servers::say_what_is_down;
 use crate::commands::target::resolve;
 use crate::remote::list_bytes;
 use terminal::exit::Exit;
@@ -36,12 +37,17 @@ pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failur
     let endpoint = resolve(&args.gateway, output)?;
     let tools = written(&*endpoint, &args.topic, "tools", output).await?;
     if tools.is_empty() {
-        return Err(Failure::new(
+        say_what_is_down(&*endpoint, output).await;
+        let failure = Failure::new(
             Exit::NotFound,
             "no_tools",
             "there are no tools that you may call",
-        )
-        .hint("portmoot servers ls"));
+        );
+        return Err(if endpoint.is_own() {
+            failure
+        } else {
+            failure.hint("to see the servers: portmoot servers ls")
+        });
     }
     let bpe = counter()?;
     let mut forms = shown(&tools, &bpe);

@@ -13,6 +13,7 @@ use call::CallOptions;
 use unknown::or_similar;
 
 use crate::cli::ToolsCommand;
+use crate::commands::servers::say_what_is_down;
 use crate::commands::setup::edit_tools;
 use crate::commands::target::resolve;
 use crate::commands::tokens::signature;
@@ -42,14 +43,19 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
             if let (Some(pattern), Some(Value::Array(tools))) = (pattern, answer.get_mut("tools")) {
                 tools.retain(|tool| is_named(&cell(tool, "name"), &pattern));
             }
-            let none = "no tool is listed; to see why: portmoot servers ls";
+            let none = if endpoint.is_own() {
+                "no tool is listed"
+            } else {
+                "no tool is listed; to see why: portmoot servers ls"
+            };
+            say_what_is_down(&*endpoint, output).await;
             output.listing_or(&answer, "tools", &COLUMNS, none, row);
             Ok(Exit::Ok)
         }
         ToolsCommand::Show { name, gateway } => {
             let endpoint = resolve(&gateway, output)?;
             let found = api::get(&*endpoint, &["tools", &name], &[]).await;
-            let answer = or_similar(found, &name, config::MAIN_TOPIC, &*endpoint).await?;
+            let answer = or_similar(found, &name, config::MAIN_TOPIC, &*endpoint, output).await?;
             if output.json {
                 output.result_json(&answer.read()?)
             } else {

@@ -43,6 +43,11 @@ pub(crate) trait Endpoint: Send + Sync {
         "localhost"
     }
 
+    /// Whether it runs in this process, for this command alone.
+    fn is_own(&self) -> bool {
+        false
+    }
+
     /// Bearer token, if any.
     fn token(&self) -> Option<&str> {
         None

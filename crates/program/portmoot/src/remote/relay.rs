@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use client::{Flow, HttpLimits, HttpSpec, LinkError, LinkInbox, SendMeta, ServerLink};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform::{Mutex, MutexGuard};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use wire::line::{Line, Lines};
@@ -53,6 +54,12 @@ const LISTEN: &str = "subscriptions/listen";
 
 /// For a person who reads a client's log.
 const NEEDS_TOKEN: &str = "the gateway needs a token, or another one: set PORTMOOT_TOKEN for this command (\"env\" in an MCP client's file)";
+
+/// Code of an answer that did not come.
+pub(crate) const BROKEN: &str = "gateway_broken";
+
+/// Advice about an answer that did not come.
+const LOOK: &str = "whether the request was carried out is not known; whether the gateway runs and takes the token: portmoot status";
 
 /// State shared by both directions.
 #[derive(Default)]
@@ -191,17 +198,18 @@ impl LinkInbox for ClientSide {
                     words.unwrap_or_default()
                 )
             }
-            _ => format!("the gateway did not answer: {failure}"),
+            _ => format!("the gateway did not answer: {failure} ({LOOK})"),
         };
-        let data: &[u8] = match &failure {
-            LinkError::Unauthorized => br#"{"code":"unauthenticated"}"#,
-            _ => br#"{"code":"gateway_broken"}"#,
+        let data = match &failure {
+            LinkError::Unauthorized => json!({ "code": "unauthenticated" }),
+            LinkError::Http { .. } => json!({ "code": BROKEN }),
+            _ => json!({ "code": BROKEN, "hint": LOOK }),
         };
         self.send(rpc::error(
             Some(&open.id),
             code::INTERNAL_ERROR,
             &why,
-            Some(data),
+            Some(data.to_string().as_bytes()),
         ));
     }
 

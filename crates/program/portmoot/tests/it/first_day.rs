@@ -4,6 +4,7 @@
 mod background;
 mod causes;
 mod itself;
+mod next_steps;
 mod own_file;
 mod sign_ins;
 mod texts;

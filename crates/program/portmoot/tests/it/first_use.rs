@@ -122,7 +122,7 @@ fn failures_have_exit_codes() {
     let unknown = home.run(&["tools", "call", "nope"]).expect(5).stderr;
     assert_eq!(
         unknown.strip_prefix(ON_ITS_OWN).unwrap(),
-        "error: there is no tool `nope` [unknown_target]\nhint: list the tools with: portmoot tools ls; check the servers with: portmoot servers ls\n"
+        "error: there is no tool `nope` [unknown_target]\nhint: list the tools with: portmoot tools ls\n"
     );
     home.run(&["tools", "show", "nope"]).expect(5);
     home.run(&["tools", "call", "demo_add", "a=x", "b=y"])

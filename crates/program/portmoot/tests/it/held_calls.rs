@@ -239,7 +239,7 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     );
     for needed in [
         "proposal by scout at a: tools/call echo",
-        "the caller waits for it",
+        "held: its caller may still wait",
         "digest ",
         "inputSchema",
     ] {

@@ -244,6 +244,14 @@ fn after_a_kill_a_plan_that_ran_goes_no_further_and_one_that_waited_waits() {
     assert_eq!(stage.ends(&steps), ["completed", "failed", "withdrawn"]);
     let reasons = [1, 2].map(|at: usize| stage.shown(&steps[at])["reason"].to_string());
     assert!(reasons[0].contains("outcome_unknown"), "{reasons:?}");
+    let (url, ann) = (stage.gateway.url(), token("ann"));
+    let all = ["proposals", "ls", "--all", "--url", &url, "--token", &ann];
+    let all = stage.home.run(&all).expect(0).stdout;
+    let row = all.lines().find(|row| row.contains("hang"));
+    assert!(
+        row.is_some_and(|row| row.contains("outcome_unknown")),
+        "{all}"
+    );
     assert!(
         reasons[1].contains("restarted while the plan ran"),
         "{reasons:?}"
@@ -385,8 +393,19 @@ fn at_the_terminal_a_plan_is_shown_and_approved_whole() {
     let ended = run("ann", &["proposals", "approve", &steps[0], "--yes"], 1);
     for line in [
         "step 1 of 3: echo at tools, completed",
+        "step 2 of 3: refuse at log, failed",
         "step 3 of 3: last at log, withdrawn",
+        "has stopped: 1 of 3 steps are done, step 2 has failed",
     ] {
         assert!(ended.contains(line), "{ended}");
     }
+    // Also the last step may fail, and its state is that its tool answered.
+    let steps = stage.plan(&[("log_first", json!({})), ("tools_fail", json!({}))]);
+    let ended = run("ann", &["proposals", "approve", &steps[0], "--yes"], 1);
+    let said = "has stopped: 1 of 2 steps are done, step 2 has failed";
+    assert!(ended.contains(said), "{ended}");
+    let shown = stage.shown(&steps[0])["steps"].clone();
+    let ends = [0, 1].map(|at: usize| (shown[at]["state"].clone(), shown[at]["failed"].clone()));
+    let completed = |failed: bool| (json!("completed"), json!(failed));
+    assert_eq!(ends, [completed(false), completed(true)]);
 }

@@ -18,6 +18,11 @@ pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
 /// What reviewers said when they approved the call; on results, of the gateway alone.
 pub const APPROVAL: &str = "portmoot/approval";
+/// On a call of a client of 2025-11-25: [`AS_TASK`] if it takes a task once the gateway holds the
+/// call, and only then. Of the gateway alone: servers do not get it.
+pub const HELD: &str = "portmoot/held";
+/// The one value of [`HELD`].
+pub const AS_TASK: &str = "task";
 /// The keys of modern requests that legacy ones do not have.
 pub(crate) const REQUEST_KEYS: [&str; 4] = [
     PROTOCOL_VERSION,

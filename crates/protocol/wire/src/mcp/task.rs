@@ -15,6 +15,7 @@ pub use convert::{
 };
 pub use fit::{
     Becomes, Fitted, Taker, TaskSupport, TaskWish, fit, plain, serves_calls, support_of,
+    takes_task_if_held, without_held,
 };
 pub use read::{TaskListing, asked_ttl, check_params, declares, is_offered, shown};
 pub use report::{TaskMention, TaskReport, made, related_in, related_to, renamed, report};

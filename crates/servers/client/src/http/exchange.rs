@@ -52,10 +52,16 @@ async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkEr
         return Box::pin(follow(link, number, reply)).await;
     }
     let body = link.peer.collect(reply.body).await?;
-    if !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled {
+    let is_empty = body.is_empty();
+    if !is_empty && link.inbox.frame(body, Some(number)) == Flow::Settled {
         return Ok(());
     }
-    Err(LinkError::Malformed("no answer in the body".to_owned()))
+    let why = if is_empty {
+        "the answer has no body"
+    } else {
+        "no answer in the body"
+    };
+    Err(LinkError::Malformed(why.to_owned()))
 }
 
 /// Reads an answer that is an event stream, and resumes the stream when it breaks.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use platform::millis;
 
 use super::book::{Book, Condition};
-use super::{TARGET, Upstream};
+use super::{DOWN, TARGET, Upstream};
 use crate::config::Transport;
 use crate::session::Session;
 use crate::status::{ServerState, ServerStatus};
@@ -253,7 +253,7 @@ impl Upstream {
                     .first()
                     .map(|_| format!("see: portmoot logs {server}"));
                 let hint = status.hint.map(str::to_owned).or(logs);
-                tracing::warn!(target: TARGET, server, reason, cause, hint, "down");
+                tracing::warn!(target: DOWN, server, reason, cause, hint, "down");
             }
         }
     }

@@ -261,6 +261,8 @@ async fn garbage_and_overlong_lines_cost_no_other_call() {
         .await
         .unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamFailed);
+    let hint = refusal.hint.unwrap_or_default();
+    assert!(hint.contains("`line_bytes_max`"), "{hint}");
     assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
     fixture.upstream.close().await;
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use proptest::prelude::*;
+use rustix::fs::{FlockOperation, flock};
 
 use super::*;
 use crate::files::LINKS_MAX;
@@ -90,7 +91,7 @@ fn what_another_program_changed_stays() {
     let other = spot.table.insert(&with, "other", &other).unwrap();
     fs::write(&spot.file, &other).unwrap();
     let plan = disconnect(&spot, &copies).unwrap();
-    assert!(!plan.is_restored);
+    assert_eq!(plan.ending, Some(Ending::Changed));
     plan.make().unwrap();
     let left = look(&spot).unwrap().1;
     assert_eq!(
@@ -211,10 +212,121 @@ fn a_lost_or_foreign_copy_is_not_used() {
     put(client, &spot, &copies);
     fs::remove_file(copies.copy_of(&spot.file)).unwrap();
     let plan = disconnect(&spot, &copies).unwrap();
-    assert!(!plan.is_restored);
+    assert_eq!(plan.ending, Some(Ending::Unknown));
     plan.make().unwrap();
     assert_eq!(connected(&spot).unwrap(), Vec::<String>::new());
     assert!(spot.file.exists());
+}
+
+/// A file with an entry that a person wrote, with a token.
+const BY_HAND: &str = r#"{
+  "mcpServers": {
+    "portmoot": {"command":"portmoot","args":["stdio"],"env":{"PORTMOOT_TOKEN":"pm_mine"}},
+    "other": {"command":"x"}
+  }
+}
+"#;
+
+#[test]
+fn an_entry_that_a_person_wrote_is_there_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (client, spot, copies) = cursor(dir.path());
+    fs::create_dir_all(spot.file.parent().unwrap()).unwrap();
+    fs::write(&spot.file, BY_HAND).unwrap();
+    let plan = connect(client, &spot, ("portmoot", &gateway()), &[], &copies).unwrap();
+    assert!(plan.is_copy_exact());
+    plan.make().unwrap();
+    assert_eq!(
+        fs::read_to_string(copies.copy_of(&spot.file)).unwrap(),
+        BY_HAND
+    );
+    assert!(!fs::read_to_string(&spot.file).unwrap().contains("pm_mine"));
+    // Also after a second connection, and if the client changes its file meanwhile.
+    put(client, &spot, &copies);
+    let with = fs::read_to_string(&spot.file).unwrap();
+    let plan = disconnect(&spot, &copies).unwrap();
+    assert_eq!(plan.ending, Some(Ending::Restored));
+    assert_eq!(plan.left(&spot), ["portmoot"]);
+    plan.make().unwrap();
+    assert_eq!(fs::read_to_string(&spot.file).unwrap(), BY_HAND);
+    put(client, &spot, &copies);
+    fs::write(&spot.file, with.replace("\"x\"", "\"y\"")).unwrap();
+    let plan = disconnect(&spot, &copies).unwrap();
+    assert_eq!(plan.ending, Some(Ending::Changed));
+    plan.make().unwrap();
+    let left = fs::read_to_string(&spot.file).unwrap();
+    assert!(left.contains("pm_mine") && left.contains("\"y\""), "{left}");
+    // So it is if the client changes its file between two connections.
+    put(client, &spot, &copies);
+    let with = fs::read_to_string(&spot.file).unwrap();
+    fs::write(&spot.file, with.replace("\"y\"", "\"z\"")).unwrap();
+    put(client, &spot, &copies);
+    disconnect(&spot, &copies).unwrap().make().unwrap();
+    let left = fs::read_to_string(&spot.file).unwrap();
+    assert!(left.contains("pm_mine") && left.contains("\"z\""), "{left}");
+    // Without a connection it is taken out.
+    let plan = disconnect(&spot, &copies).unwrap();
+    assert_eq!(plan.ending, Some(Ending::Unknown));
+    plan.make().unwrap();
+    assert_eq!(connected(&spot).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn an_entry_of_an_earlier_connection_is_taken_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let (client, spot, copies) = cursor(dir.path());
+    fs::create_dir_all(spot.file.parent().unwrap()).unwrap();
+    fs::write(&spot.file, "{\n  \"mcpServers\": {}\n}\n").unwrap();
+    put(client, &spot, &copies);
+    let with = fs::read_to_string(&spot.file).unwrap();
+    fs::write(&spot.file, with + "\n").unwrap();
+    let other = Gateway {
+        args: vec!["stdio".into(), "--topic".into(), "x".into()],
+        ..gateway()
+    };
+    let plan = connect(client, &spot, ("portmoot", &other), &[], &copies).unwrap();
+    assert!(!plan.is_copy_exact());
+    plan.make().unwrap();
+    let plan = disconnect(&spot, &copies).unwrap();
+    assert_eq!(plan.ending, Some(Ending::TakenOut));
+    assert_eq!(plan.left(&spot), Vec::<String>::new());
+    plan.make().unwrap();
+    assert_eq!(connected(&spot).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn of_two_changes_at_once_none_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("portmoot.toml");
+    fs::write(&path, "").unwrap();
+    // Another command is between its look at the file and its rename.
+    let other = fs::File::open(dir.path()).unwrap();
+    flock(&other, FlockOperation::LockExclusive).unwrap();
+    let server = |name: &str| {
+        NewServer::new(
+            name,
+            NewTransport::Command {
+                command: "x".into(),
+                args: Vec::new(),
+                env: Vec::new(),
+                cwd: None,
+            },
+        )
+    };
+    let change = add(TextFile::read(&path).unwrap(), &[server("second")]).unwrap();
+    let second = std::thread::spawn(move || change.make());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let first = section(&server("first"));
+    fs::write(&path, &first).unwrap();
+    drop(other);
+    let made = second.join().unwrap();
+    assert!(matches!(made, Err(FileError::Changed { .. })), "{made:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), first);
+    // Nothing is left beside the file, and a change that another program made just so is no fault.
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let again = FileChange::text(TextFile::read(&path).unwrap(), "x = 1\n");
+    fs::write(&path, "x = 1\n").unwrap();
+    again.make().unwrap();
 }
 
 proptest! {

@@ -195,12 +195,14 @@ fn the_like_of_a_call_is_approved_after_a_question_that_says_all_of_the_rule() {
             names(&stage.press(&["h", key])),
             [format!("like a {seconds} \"\"")]
         );
+        assert_eq!(stage.state.notice(), Some("Making the rule ..."));
         let sentence = "scout may call echo of tools when text is hi";
         stage.take(ChatEvent::Like {
             id: "a".into(),
             digest: "aa".into(),
             found: Ok(like_rule(sentence, seconds)),
         });
+        assert_eq!(stage.state.notice(), None, "nothing is being made any more");
         let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else {
             panic!()
         };

@@ -153,7 +153,7 @@ fn row(one: &ProposalDetails, digits: usize) -> Vec<String> {
     };
     vec![
         one.id.chars().take(digits).collect(),
-        one.state.clone(),
+        one.shown_state().to_owned(),
         one.by.clone(),
         act,
         arguments(one),

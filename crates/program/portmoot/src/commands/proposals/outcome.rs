@@ -90,7 +90,9 @@ fn has_failed(proposal: &ProposalDetails) -> bool {
         .steps
         .iter()
         .filter_map(|step| step.state.as_deref());
-    proposal.state == "failed" || states.into_iter().any(|state| state != "completed")
+    proposal.state == "failed"
+        || proposal.steps.iter().any(|step| step.failed)
+        || states.into_iter().any(|state| state != "completed")
 }
 
 /// The answer in words: the content of a tool's result, the message of an error, any other result
@@ -142,10 +144,13 @@ pub(super) fn sentence(proposal: &ProposalDetails) -> String {
         }
         "running" => format!("{act} is approved and running"),
         "completed" => format!("{act} was approved and has completed"),
-        "failed" => format!(
-            "{act} was approved and has failed{}",
-            reason.unwrap_or_default()
-        ),
+        "failed" => {
+            let how = match proposal.shown_state() {
+                "failed" => "has failed",
+                _ => "its outcome is not known",
+            };
+            format!("{act} was approved and {how}{}", reason.unwrap_or_default())
+        }
         state => format!("{act} is {}", visible::line(state)),
     }
 }
@@ -156,8 +161,9 @@ fn sentence_of_plan(proposal: &ProposalDetails, by: &str) -> String {
     let act = format!("the plan of {of} steps proposed by {by}");
     let done = proposal.steps.iter();
     let done = done
-        .filter(|step| step.state.as_deref() == Some("completed"))
+        .filter(|step| step.state.as_deref() == Some("completed") && !step.failed)
         .count();
+    let failed = proposal.steps.iter().position(|step| step.failed);
     match proposal.state.as_str() {
         "pending" => {
             let left = span(proposal.expires_ms().saturating_sub(unix_ms()));
@@ -174,7 +180,8 @@ fn sentence_of_plan(proposal: &ProposalDetails, by: &str) -> String {
         }
         "completed" | "failed" if done == of => format!("{act} was approved and has completed"),
         "completed" | "failed" => {
-            format!("{act} was approved and has stopped: {done} of {of} steps are done")
+            let failed = failed.map_or(String::new(), |at| format!(", step {} has failed", at + 1));
+            format!("{act} was approved and has stopped: {done} of {of} steps are done{failed}")
         }
         state => format!("{act} is {}", visible::line(state)),
     }

@@ -6,9 +6,10 @@ use super::offers::print_rule;
 use super::words::text;
 use crate::commands::proposals::whole_id;
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
-use terminal::prompt::{ProcessTerminal, confirm};
+use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 /// The like of a call that waits, as it is to be approved.
 pub(super) struct Like {
@@ -40,10 +41,7 @@ pub(super) async fn like(
     let drafted: Value = drafted.read()?;
     if !yes {
         output.message(&text(&drafted, "sentence").unwrap_or_default());
-        if !confirm(&mut ProcessTerminal, "Put this rule in force?") {
-            output.message("no rule was added");
-            return Ok(());
-        }
+        consent()?;
     }
     let of = |key: &str| drafted.get(key).and_then(Value::as_str).unwrap_or_default();
     add(
@@ -54,6 +52,22 @@ pub(super) async fn like(
         output,
     )
     .await
+}
+
+/// Asks the author whether to put the rule in force that was shown.
+fn consent() -> Result<(), Failure> {
+    const NONE: &str = "no rule was added";
+    let mut terminal = ProcessTerminal;
+    if !terminal.is_interactive() {
+        let message = format!("{NONE}: it needs your consent");
+        let failure = Failure::new(Exit::Refused, "consent_needed", message);
+        return Err(failure.hint("consent with --yes"));
+    }
+    if confirm(&mut terminal, "Put this rule in force?") {
+        Ok(())
+    } else {
+        Err(Failure::new(Exit::Refused, "consent_refused", NONE))
+    }
 }
 
 /// Puts the rule of this text in force.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use setup::{
-    CLIENTS, ClientProgram, ClientServers, Copies, FileChange, FileScope, Gateway, Merge,
-    MergedFile, NewServer, Spot, Surroundings,
+    CLIENTS, ClientProgram, ClientServers, Copies, Ending, FileChange, FileScope, Gateway, Merge,
+    MergedFile, NewServer, Plan, Spot, Surroundings,
 };
 
 use super::{
@@ -256,7 +256,12 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
         output.result_json(&report(&spot.file, changed, &more));
     } else if changed {
         let copy = copy.map_or(String::new(), |copy| {
-            format!("the file as it was: {}\n", shown(&copy))
+            let what = if plan.is_copy_exact() {
+                "the file as it was"
+            } else {
+                "the file without the gateway's entry"
+            };
+            format!("{what}: {}\n", shown(&copy))
         });
         output.message(&format!(
             "connected {}: {}\n{copy}to undo: {} disconnect {}{}",
@@ -349,19 +354,41 @@ pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, 
         || plan.make(),
     )?;
     if output.json {
-        let more = json!({ "client": client.id, "restored": changed && plan.is_restored });
+        let is_restored = changed && plan.ending == Some(Ending::Restored);
+        let more = json!({ "client": client.id, "restored": is_restored });
         output.result_json(&report(&spot.file, changed, &more));
     } else if changed {
-        let how = if plan.is_restored {
-            "the file is as it was before, byte for byte"
-        } else {
-            "another program has changed the file since: only the gateway's entry was taken out"
-        };
-        output.message(&format!("disconnected {}: {how}", client.name));
-    } else if !args.change.dry_run {
-        output.message(&format!("{} is not connected", client.name));
+        output.message(&format!("disconnected {}: {}", client.name, how(&plan)));
+    }
+    if !output.json && !args.change.dry_run {
+        match plan.left(&spot).as_slice() {
+            [] if changed => {}
+            [] => output.message(&format!("{} is not connected", client.name)),
+            left => output.message(&format!(
+                "`{}` was in the file before `connect`, and stays; to take it out as well: {} disconnect {}",
+                visible::line(&left.join("`, `")),
+                program_name(),
+                client.id
+            )),
+        }
     }
     Ok(Exit::Ok)
+}
+
+/// How a connection has ended, for people.
+fn how(plan: &Plan) -> &'static str {
+    match plan.ending {
+        Some(Ending::Restored) => "the file is as it was before, byte for byte",
+        Some(Ending::Changed) => {
+            "another program has changed the file since: only the gateway's entry was taken out"
+        }
+        Some(Ending::TakenOut) => {
+            "it was connected already when `connect` was run last: only the gateway's entry was taken out"
+        }
+        Some(Ending::Unknown) | None => {
+            "no `connect` is known of it, so there is no file to give back: only the entry was taken out"
+        }
+    }
 }
 
 /// The copies in the data directory.

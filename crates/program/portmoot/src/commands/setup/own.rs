@@ -1,5 +1,6 @@
 //! Commands `init`, `add` and `rm`, and those that edit tools: servers of `portmoot.toml`.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde_json::json;
@@ -245,12 +246,45 @@ fn without_dashes(args: &AddArgs) -> Result<(), Failure> {
     } else {
         "a command needs `--` before it".to_owned()
     };
+    if let Some(url) = meant_url(first).filter(|_| args.surplus.is_empty()) {
+        return Err(
+            Failure::bad_argument(message).hint(format!("did you mean {}?", visible::line(&url)))
+        );
+    }
     Err(Failure::bad_argument(message).hint(format!(
         "{} add {} -- {}",
         program_name(),
         args.name,
         visible::line(&words.join(" "))
     )))
+}
+
+/// The URL that is meant by a text without a scheme, such as `127.0.0.1:7310/mcp`; `None` of a text
+/// that may be a command.
+fn meant_url(text: &str) -> Option<String> {
+    let (authority, path) = text
+        .split_once('/')
+        .map_or((text, None), |(authority, path)| (authority, Some(path)));
+    let bare = authority
+        .rsplit_once(':')
+        .filter(|(_, port)| port.parse::<u16>().is_ok());
+    let host = bare.map_or(authority, |(host, _)| host);
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    let is_host = address.is_some()
+        || (host.starts_with(|c: char| c.is_ascii_alphanumeric()) && host.chars().all(is_name));
+    let is_dotted = path.is_some() && host.contains('.');
+    let is_meant = bare.is_some() || address.is_some() || host == "localhost" || is_dotted;
+    if !is_host || !is_meant || Path::new(text).exists() {
+        return None;
+    }
+    let is_near = match address {
+        Some(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private(),
+        Some(IpAddr::V6(v6)) => v6.is_loopback(),
+        None => host == "localhost" || !host.contains('.'),
+    };
+    let scheme = if is_near { "http" } else { "https" };
+    Some(format!("{scheme}://{text}"))
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
@@ -385,4 +419,30 @@ pub(crate) fn rm(args: &RmArgs, output: Output) -> Result<Exit, Failure> {
         ));
     }
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_an_address_is_one() {
+        for (text, url) in [
+            ("127.0.0.1:7310/mcp", Some("http://127.0.0.1:7310/mcp")),
+            ("localhost:8080", Some("http://localhost:8080")),
+            ("localhost/mcp", Some("http://localhost/mcp")),
+            ("[::1]:80/mcp", Some("http://[::1]:80/mcp")),
+            ("mcp.example.com/mcp", Some("https://mcp.example.com/mcp")),
+            ("mcp.example.com:443", Some("https://mcp.example.com:443")),
+            ("10.0.0.7/sse", Some("http://10.0.0.7/sse")),
+            ("npx", None),
+            ("./server.py", None),
+            ("/usr/bin/server", None),
+            ("server.py", None),
+            ("bin/server", None),
+            ("a b:80/x", None),
+        ] {
+            assert_eq!(meant_url(text).as_deref(), url, "{text}");
+        }
+    }
 }

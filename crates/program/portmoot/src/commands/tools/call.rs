@@ -9,11 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use json::visible;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use wire::mcp::meta::{AS_TASK, HELD};
 
 use super::{arguments::Arguments, unknown::or_similar};
 use crate::cli::GatewayArgs;
 use crate::commands::target::resolve;
-use crate::remote::{ClientSession, Endpoint, api};
+use crate::remote::{BROKEN, ClientSession, Endpoint, api};
 use crate::responder::TerminalResponder;
 use ::chat::content;
 use terminal::exit::Exit;
@@ -81,18 +82,25 @@ pub(super) async fn call(
     } else {
         ""
     };
-    let params = format!(
-        r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#
-    );
+    // A rule or a pause may hold what the list does not call held.
+    let meta = json!({ "progressToken": 1, HELD: AS_TASK });
+    let params = format!(r#"{{"name":{quoted},"arguments":{arguments},"_meta":{meta}{task}}}"#);
     let spinner = output.spinner(&format!("calling {}", visible::line(name)));
     let answer = session.request("tools/call", &params).await;
     let end = match answer {
-        Ok(result) => follow(&mut session, result, held.then_some(wait), output).await,
+        Ok(result) => {
+            let wait = task_wait(&*endpoint, &result, held, wait).await;
+            follow(&mut session, result, wait, output).await
+        }
         Err(failure) => Err(failure),
+    };
+    let end = match end {
+        Err(failure) if failure.code == BROKEN => Err(why_broken(&*endpoint, failure).await),
+        end => end,
     };
     session.close().await;
     drop(spinner);
-    let CallEnd { result, is_pending } = or_similar(end, name, topic, &*endpoint).await?;
+    let CallEnd { result, is_pending } = or_similar(end, name, topic, &*endpoint, output).await?;
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
     let text = if is_pending {
         parsed.pointer(IMMEDIATE).and_then(Value::as_str)
@@ -185,6 +193,50 @@ fn write(file: &Path, blob: &str, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Why a call has no answer, as the gateway says now: the token is not valid any more, or the gateway
+/// is gone. What was found out about the call itself stays the hint.
+async fn why_broken(endpoint: &dyn Endpoint, broken: Failure) -> Failure {
+    let why = match api::get(endpoint, &["tools"], &[]).await {
+        Err(failure) if failure.exit == Exit::Unauthenticated => Failure {
+            message: format!(
+                "the gateway ended the call, as it takes the token no more: {}",
+                failure.message
+            ),
+            ..failure
+        },
+        Err(failure) if ["gateway_unreachable", BROKEN].contains(&&*failure.code) => Failure {
+            message: format!("the gateway is gone: {}", failure.message),
+            ..failure
+        },
+        Err(_) | Ok(_) => return broken,
+    };
+    Failure {
+        hint: broken.hint,
+        ..why
+    }
+}
+
+/// The id of the task that a call has become; `None` if it has not.
+fn task_of(result: &Value) -> Option<&str> {
+    result.pointer("/task/taskId").and_then(Value::as_str)
+}
+
+/// The time to wait for the task that a call has become: `wait` if it is a proposal, which the
+/// gateway says, and no server.
+async fn task_wait(
+    endpoint: &dyn Endpoint,
+    result: &str,
+    held: bool,
+    wait: Duration,
+) -> Option<Duration> {
+    if held {
+        return Some(wait);
+    }
+    let created: Value = serde_json::from_str(result).unwrap_or_default();
+    let found = api::get(endpoint, &["proposals", task_of(&created)?], &[]).await;
+    found.is_ok().then_some(wait)
+}
+
 /// The end of a call, after its task, if it became one. `held` is the time to wait for the decision
 /// about a call that needs approval.
 async fn follow(
@@ -194,7 +246,7 @@ async fn follow(
     output: Output,
 ) -> Result<CallEnd, Failure> {
     let created: Value = serde_json::from_str(&result).unwrap_or_default();
-    let Some(id) = created.pointer("/task/taskId").and_then(Value::as_str) else {
+    let Some(id) = task_of(&created) else {
         return Ok(CallEnd {
             result,
             is_pending: false,
@@ -216,6 +268,9 @@ async fn follow(
         "this call needs approval: it is proposed as {id} ({show}); waiting for a decision"
     ));
     match timeout(wait, session.request("tasks/result", &params)).await {
+        Ok(Err(failure)) if failure.code == BROKEN => {
+            Err(failure.hint(format!("the proposal goes on; to look at it: {show}")))
+        }
         Ok(end) => Ok(CallEnd {
             result: end?,
             is_pending: false,

@@ -3,9 +3,11 @@
 use model::RefusalCode;
 use serde_json::Value;
 
+use crate::commands::servers::say_what_is_down;
 use crate::remote::{Endpoint, api};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Least similarity of a name that is meant, from 0 to 1.
 const NEAR: f64 = 0.8;
@@ -20,6 +22,7 @@ pub(super) async fn or_similar<T>(
     name: &str,
     topic: &str,
     endpoint: &dyn Endpoint,
+    output: Output,
 ) -> Result<T, Failure> {
     let Err(failure) = result else { return result };
     if failure.exit != Exit::NotFound || failure.code != RefusalCode::UnknownTarget.as_str() {
@@ -34,8 +37,12 @@ pub(super) async fn or_similar<T>(
         .flatten();
     let names = tools.filter_map(|tool| tool.get("name")?.as_str());
     // The tools of a server that has not started are not known.
-    let otherwise =
-        "list the tools with: portmoot tools ls; check the servers with: portmoot servers ls";
+    say_what_is_down(endpoint, output).await;
+    let otherwise = if endpoint.is_own() {
+        "list the tools with: portmoot tools ls"
+    } else {
+        "list the tools with: portmoot tools ls; check the servers with: portmoot servers ls"
+    };
     let hint = nearest(name, names).unwrap_or_else(|| otherwise.to_owned());
     Err(Failure {
         message: format!("there is no tool `{name}`"),

@@ -123,6 +123,34 @@ fn every_client_is_connected_and_undone_byte_for_byte() {
 }
 
 #[test]
+fn an_entry_written_by_hand_is_there_again_and_said_to_be() {
+    let home = Home::new();
+    let text = "{\"mcpServers\":{\"portmoot\":{\"command\":\"portmoot\",\"args\":[\"stdio\"],\"env\":{\"PORTMOOT_TOKEN\":\"pm_mine\"}}}}";
+    let file = home.write(".cursor/mcp.json", text);
+    home.run(&["connect", "cursor", "--yes"]).expect(0);
+    let undone = home
+        .run(&["disconnect", "cursor", "--yes"])
+        .expect(0)
+        .stderr;
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    assert!(
+        undone.contains("as it was before, byte for byte"),
+        "{undone}"
+    );
+    assert!(
+        undone.contains("`portmoot` was in the file before `connect`, and stays"),
+        "{undone}"
+    );
+    let taken = home
+        .run(&["disconnect", "cursor", "--yes"])
+        .expect(0)
+        .stderr;
+    assert!(taken.contains("no `connect` is known of it"), "{taken}");
+    assert!(!taken.contains("another program"), "{taken}");
+    assert!(!fs::read_to_string(&file).unwrap().contains("pm_mine"));
+}
+
+#[test]
 fn the_servers_of_every_client_are_imported_and_valid() {
     for (client, file, text) in FILES {
         let home = Home::new();

@@ -4,7 +4,7 @@
 use model::{Form, Refusal, RefusalCode, Request};
 
 use super::{EXTENSION, read};
-use crate::mcp::{meta, relay};
+use crate::mcp::{Params, meta, relay};
 
 /// Support for tasks that a tool of a list declares (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
@@ -202,6 +202,23 @@ pub(crate) fn without_task(request: &Request) -> Option<Request> {
     })
 }
 
+/// Whether a call takes a task once it is held.
+#[must_use]
+pub fn takes_task_if_held(params: &Params<'_>) -> bool {
+    params
+        .meta_raw(meta::HELD)
+        .and_then(json::text)
+        .is_some_and(|value| value == meta::AS_TASK)
+}
+
+/// A request without its word on what it takes once it is held. `None` if it cannot be edited.
+#[must_use]
+pub fn without_held(request: &Request) -> Option<Request> {
+    relay::edit_params(request, |edit| {
+        edit.remove_meta(&[meta::HELD]);
+    })
+}
+
 /// A modern request without the client's declaration of the extension; `None` if it did not declare
 /// it.
 fn without_extension(request: &Request) -> Option<Request> {
@@ -226,7 +243,6 @@ pub fn plain(request: &Request) -> Option<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::Params;
     use crate::rpc::Message;
 
     #[test]
