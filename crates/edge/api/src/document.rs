@@ -7,7 +7,7 @@ use utoipa::openapi::{Components, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 use crate::{
-    accounts, brakes, calls, configured, health, logins, messages, metrics, participants, pins,
+    accounts, brakes, calls, configured, console_codes, health, logins, messages, metrics, participants, pins,
     plans, proposals, rights, rule_adding, rule_offers, rules, servers, switches, tokens, tools,
 };
 
@@ -48,6 +48,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         accounts::logout,
         accounts::enter_key,
         accounts::connect_code,
+        console_codes::console_code,
         pins::pins,
         pins::of_server,
         pins::approve,

@@ -3,11 +3,12 @@
 use json::visible;
 use participant::{Event as TopicEvent, IncomingProposal, ParticipantInfo, ProposalState};
 
-use crate::api::{ApiRefusal, ProposalDetails};
+use crate::api::ApiRefusal;
 use crate::entry::{ChatEntry, Tone};
 use crate::inbox::InboxItem;
 use crate::show::{self, EventContext};
 use crate::state::{Action, Announced, ChatState, Connection, Prompt, ScreenMode};
+use review::ProposalDetails;
 
 /// Announcements that wait for the inbox.
 pub(super) const ANNOUNCED_MAX: usize = 256;

@@ -163,6 +163,7 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/api/v1/servers/{name}/key", Unread(401)),
     ("GET", "/api/v1/accounts", Unread(401)),
     ("POST", "/api/v1/connect-code", Unread(401)),
+    ("POST", "/api/v1/console-codes", Unread(401)),
     ("GET", "/api/v1/pins", Unread(401)),
     ("GET", "/api/v1/pins/{server}", Unread(401)),
     ("DELETE", "/api/v1/pins/{server}", Unread(401)),

@@ -1,0 +1,338 @@
+//! A proposal as a card: who wants what, its arguments in full, and what a reviewer can do.
+
+use html::Hostile;
+use html::parts::hidden;
+use maud::{Markup, html};
+use review::{Leaf, ProposalDetails, ToolEffects, leaves, marks};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::arguments::{Rows, table, text};
+use crate::state::Visit;
+use crate::times;
+
+/// The longest note or reason, in characters: the API takes 4096 bytes.
+const WORDS_CHARS_MAX: usize = 1_000;
+/// Seconds that one extension gives, in words.
+const MORE: &str = "10 minutes more";
+/// The most times that the expiry of a proposal is moved.
+const EXTENSIONS_MAX: usize = 10;
+
+/// How a card is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Showing {
+    /// Whether every value is there in full.
+    pub(crate) all: bool,
+    /// Whether the card is the page, and not one of the inbox.
+    pub(crate) alone: bool,
+}
+
+/// An id of the gateway as one of the page.
+pub(crate) fn page_id(id: &str) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+    format!("p-{}", id.chars().filter(plain).collect::<String>())
+}
+
+/// The values of a proposal: its arguments, and the other members of its params.
+pub(crate) fn values(proposal: &ProposalDetails) -> (Vec<Leaf>, Vec<Leaf>) {
+    let (arguments, rest) = proposal.split_params();
+    let of = |raw: Option<&str>| raw.map(leaves).unwrap_or_default();
+    (
+        of(arguments.as_deref().map(|raw| raw.get())),
+        of(rest.as_deref()),
+    )
+}
+
+/// The card of a proposal. What is delivered in full is noted in the session.
+pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
+    let (arguments, rest) = values(proposal);
+    let rows = [table(&arguments, showing.all), table(&rest, showing.all)];
+    let is_full = rows.iter().all(|rows| rows.is_full);
+    if is_full {
+        visit.session.note_shown(&proposal.id, &proposal.digest);
+    }
+    let id = page_id(&proposal.id);
+    let stamp = stamp(proposal, showing);
+    html! {
+        article class="card" id=(id) data-card data-digest=(proposal.digest) data-state=(proposal.state)
+            data-hash=(stamp) data-testid="card" tabindex="-1" aria-labelledby={ "t-" (id) } {
+            (heading(proposal, &id, visit, showing))
+            (facts(proposal, &id, visit))
+            (risks(proposal))
+            (asked(&rows, (&arguments, &rest), proposal))
+            (missing(visit, proposal, &rows, showing))
+            (outcome(proposal, showing))
+            (tool(proposal))
+            @if proposal.is_pending() { (actions(visit, proposal, is_full)) }
+            div class="answer" data-answer aria-live="polite" {}
+        }
+    }
+}
+
+/// A mark of what a card asks: it changes when a reviewer must look again.
+fn stamp(proposal: &ProposalDetails, showing: Showing) -> String {
+    let text = format!(
+        "{} {} {} {showing:?}",
+        proposal.digest, proposal.state, proposal.amendments
+    );
+    let hash = Sha256::digest(text.as_bytes());
+    data_encoding::HEXLOWER.encode(hash.get(..8).unwrap_or_default())
+}
+
+fn heading(proposal: &ProposalDetails, id: &str, visit: &Visit, showing: Showing) -> Markup {
+    let verb = match proposal.method.as_str() {
+        "tools/call" => "wants to call".to_owned(),
+        "resources/read" => "wants to read".to_owned(),
+        other => format!("asks for {other} of"),
+    };
+    html! {
+        header {
+            h2 id={ "t-" (id) } {
+                span class="who" { (Hostile(&proposal.by)) } " " (Hostile(&verb)) " "
+                code class="tool" { bdi dir="ltr" { (Hostile(proposal.what())) } }
+                @if !proposal.to.is_empty() {
+                    " at "
+                    @for (at, to) in proposal.to.iter().enumerate() {
+                        @if at > 0 { ", " }
+                        span class="who" { (Hostile(to)) }
+                    }
+                }
+            }
+            @if !showing.alone {
+                a class="more" href={ (visit.base) "/p/" (crate::api_client::encoded(&proposal.id)) } { "Open" }
+            }
+        }
+    }
+}
+
+/// Facts that change while a card is shown, and are not asked for: times, claims, approvals.
+fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
+    html! {
+        div class="facts" id={ "f-" (id) } data-live {
+            p {
+                "Asked " (times::clock(&proposal.at))
+                @if proposal.is_pending() {
+                    " · " span class="left" data-until=(times::ms(&proposal.expires)) { "expires " (times::clock(&proposal.expires)) }
+                    @if proposal.held { " · the caller waits" }
+                } @else { " · " strong data-testid="state" { (Hostile(&proposal.state)) } }
+                " · topic " (Hostile(&proposal.topic))
+            }
+            @if let Some(words) = approvals(proposal) { p data-testid="approvals" { (words) } }
+            @if proposal.amendments > 0 { p { "Its proposer has replaced the arguments " (proposal.amendments) " times." } }
+            @if proposal.amended { p { "A reviewer has changed the arguments." } }
+            @let others: Vec<_> = proposal.claims.iter().filter(|one| one.by != visit.session.participant).collect();
+            @if !others.is_empty() {
+                p data-testid="claims" {
+                    "Looking at it now: "
+                    @for one in others { span class="who" { (Hostile(&one.by)) } " since " (times::clock(&one.since)) " " }
+                }
+            }
+            @if proposal.claims.iter().any(|one| one.by == visit.session.participant) { p { "Others see that you look at it." } }
+            @for would in &proposal.would { p { "A rule in shadow: " (Hostile(&would.words)) } }
+        }
+    }
+}
+
+/// Approvals so far, of a proposal that needs several.
+fn approvals(proposal: &ProposalDetails) -> Option<Markup> {
+    (proposal.approvals > 1).then(|| {
+        html! {
+            (proposal.approved_by.len()) " of " (proposal.approvals) " approvals"
+            @for (at, by) in proposal.approved_by.iter().enumerate() {
+                (if at == 0 { ": " } else { ", " }) span class="who" { (Hostile(by)) }
+            }
+        }
+    })
+}
+
+/// Claims of the server about the tool, and marks for a second look: words, not colours alone.
+fn risks(proposal: &ProposalDetails) -> Markup {
+    let effects = ToolEffects::of(proposal);
+    let class = match effects {
+        ToolEffects::Destructive => "mark danger",
+        ToolEffects::Unsaid => "mark care",
+        ToolEffects::Reading | ToolEffects::ReadOnly | ToolEffects::Additive => "mark calm",
+    };
+    let marks = marks(proposal, |_| true);
+    html! {
+        ul class="marks" aria-label="Marks" {
+            li class=(class) { (effects.words()) }
+            @for mark in &marks { li class="mark care" { (Hostile(mark)) } }
+        }
+    }
+}
+
+/// Rows of what is asked for.
+fn asked(rows: &[Rows; 2], values: (&[Leaf], &[Leaf]), proposal: &ProposalDetails) -> Markup {
+    let [arguments, rest] = rows;
+    html! {
+        @if values.0.is_empty() && values.1.is_empty() { p class="soft" { "Without arguments." } }
+        @if !values.0.is_empty() { (arguments.markup) }
+        @if !values.1.is_empty() {
+            @if proposal.method == "tools/call" { p class="soft" { "and these params besides the arguments:" } }
+            (rest.markup)
+        }
+    }
+}
+
+/// The way to see what a card leaves out.
+fn missing(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    rows: &[Rows; 2],
+    showing: Showing,
+) -> Markup {
+    let id = crate::api_client::encoded(&proposal.id);
+    let address = if showing.alone {
+        format!("{}/p/{id}?all=1", visit.base)
+    } else {
+        format!("{}?all={id}#{}", visit.base, page_id(&proposal.id))
+    };
+    let missing = rows.iter().find_map(|rows| rows.missing.as_deref());
+    html! {
+        @if let Some(missing) = missing {
+            p class="missing" { a href=(address) data-testid="show-all" { "Show all " (missing) } " before you approve." }
+        }
+    }
+}
+
+/// The end of a proposal: decision, notes, answer.
+fn outcome(proposal: &ProposalDetails, showing: Showing) -> Markup {
+    html! {
+        @if let Some(by) = &proposal.decided_by {
+            p class="verdict" data-testid="verdict" {
+                strong { (Hostile(&proposal.state)) } ", decided by " span class="who" { (Hostile(by)) }
+                @if let Some(rule) = &proposal.rule {
+                    " with rule " (Hostile(rule))
+                    @if let Some(author) = &proposal.rule_author { " of " (Hostile(author)) }
+                }
+                @if let Some(reason) = &proposal.reason { ": " (Hostile(reason)) }
+            }
+        } @else if let Some(reason) = &proposal.reason {
+            p class="verdict" { strong { (Hostile(&proposal.state)) } ": " (Hostile(reason)) }
+        }
+        @for note in &proposal.notes { p class="verdict" { "Note of " span class="who" { (Hostile(&note.by)) } ": " (Hostile(&note.note)) } }
+        @if let Some(edited) = &proposal.edited {
+            h3 { "As it ran, edited by the reviewer" }
+            (table(&leaves(edited.get()), showing.all).markup)
+        }
+        @if let Some(answer) = &proposal.answer {
+            h3 { "Its answer" }
+            (table(&leaves(answer.get()), showing.all).markup)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    description: Option<String>,
+}
+
+/// The tool as its server describes it: words of a stranger, last and boxed.
+fn tool(proposal: &ProposalDetails) -> Markup {
+    let Some(raw) = &proposal.tool else {
+        return Markup::default();
+    };
+    let read: Option<Tool> = serde_json::from_str(raw.get()).ok();
+    let description = read.and_then(|tool| tool.description);
+    html! {
+        details class="stranger" {
+            summary { "The tool, in the words of its server" }
+            @if let Some(words) = &description { p { (text(words)) } }
+            (table(&leaves(raw.get()), false).markup)
+        }
+    }
+}
+
+/// A form that posts an act on a proposal.
+pub(crate) fn act(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    act: &str,
+    class: &str,
+    content: &Markup,
+) -> Markup {
+    let address = format!(
+        "{}/p/{}/{act}",
+        visit.base,
+        crate::api_client::encoded(&proposal.id)
+    );
+    html! {
+        form method="post" action=(address) class=(class) data-act=(act) {
+            (visit.token())
+            (hidden("digest", &proposal.digest))
+            (content)
+        }
+    }
+}
+
+/// Forms of a reviewer's acts.
+fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
+    if proposal.by == visit.session.participant {
+        let content = html! { button type="submit" { "Withdraw" } };
+        return html! {
+            div class="actions" {
+                p class="soft" { "It is yours: another participant decides about it." }
+                (act(visit, proposal, "withdraw", "", &content))
+            }
+        };
+    }
+    let more = html! { button type="submit" data-testid="more" { (MORE) } };
+    let claim = html! { button type="submit" data-testid="claim" { "I look at it" } };
+    html! {
+        div class="actions" {
+            (act(visit, proposal, "approve", "approve", &approval(proposal, is_full)))
+            (act(visit, proposal, "reject", "reject", &rejection()))
+            div class="small" {
+                @if proposal.arguments().is_some() {
+                    a class="button" data-edit href={ (visit.base) "/p/" (crate::api_client::encoded(&proposal.id)) "?edit=1" } { "Edit" }
+                }
+                (act(visit, proposal, "claim", "", &claim))
+                @if proposal.extensions < EXTENSIONS_MAX { (act(visit, proposal, "extend", "", &more)) }
+            }
+        }
+    }
+}
+
+/// Fields and button of an approval. A tool that its server calls destructive is named by hand.
+pub(crate) fn approval(proposal: &ProposalDetails, is_full: bool) -> Markup {
+    let is_named = ToolEffects::of(proposal) == ToolEffects::Destructive;
+    let id = page_id(&proposal.id);
+    html! {
+        (hidden("confirmed", ""))
+        @if is_named {
+            label for={ "n-" (id) } { "It may destroy something. Type the tool’s name to approve:" }
+            input type="text" id={ "n-" (id) } name="typed" autocomplete="off" autocapitalize="off"
+                spellcheck="false" data-typed data-testid="typed" required;
+        }
+        details class="note" {
+            summary { "With a note" }
+            label for={ "m-" (id) } { "Note to the proposer" }
+            input type="text" id={ "m-" (id) } name="note" maxlength=(WORDS_CHARS_MAX) autocomplete="off";
+        }
+        button type="submit" class="main" data-arm[!is_named] data-testid="approve" disabled[!is_full] { "Approve" }
+    }
+}
+
+/// Fields and button of a rejection.
+fn rejection() -> Markup {
+    html! {
+        details {
+            summary data-testid="reject-open" { "Reject…" }
+            fieldset {
+                legend { "Why" }
+                @for (value, words) in REASONS {
+                    label { input type="radio" name="code" value=(value); " " (words) }
+                }
+            }
+            label class="line" { "A line for the agent" input type="text" name="reason" maxlength=(WORDS_CHARS_MAX) autocomplete="off" data-testid="reason"; }
+            button type="submit" class="danger" data-testid="reject" { "Reject" }
+        }
+    }
+}
+
+/// Reasons of the API, in words.
+const REASONS: [(&str, &str); 2] = [
+    ("arguments", "the call itself, as its arguments show it"),
+    ("context", "not now, or not here"),
+];
