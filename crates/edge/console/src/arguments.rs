@@ -14,11 +14,12 @@ pub const ROWS_SHOWN_MAX: usize = 200;
 /// Characters that are shown of the beginning and of the end of a long text.
 const ENDS_CHARS: usize = 300;
 
-/// Rows of values, and whether every value is there in full.
+/// Rows of values.
 pub(crate) struct Rows {
     pub(crate) markup: Markup,
-    pub(crate) is_full: bool,
-    /// The missing part, in words.
+    /// The number of values, shown or not.
+    pub(crate) count: usize,
+    /// The part that is not shown in full, in words.
     pub(crate) missing: Option<String>,
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn table(leaves: &[Leaf], all: bool) -> Rows {
     };
     Rows {
         markup,
-        is_full: missing.is_none(),
+        count: leaves.len(),
         missing,
     }
 }
@@ -154,8 +155,7 @@ mod tests {
 
     fn shown(json: &str, all: bool) -> (String, bool) {
         let rows = table(&leaves(json), all);
-        assert_eq!(rows.is_full, rows.missing.is_none());
-        (rows.markup.into_string(), rows.is_full)
+        (rows.markup.into_string(), rows.missing.is_none())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Style sheet and script, each under an address with its hash.
+//! Style sheet, script and icon, each under an address with its hash.
 
 use std::sync::LazyLock;
 
@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 /// The script as it is written.
 const SCRIPT: &str = include_str!("console.js");
 const SHEET: &str = include_str!("console.css");
+const MARK: &str = include_str!("icon.svg");
 
 /// A file with the name under which it is served.
 pub(crate) struct Asset {
@@ -42,10 +43,13 @@ pub(crate) static CSS: LazyLock<Asset> = LazyLock::new(|| {
     let content = [html::PALETTE, SHEET].concat();
     Asset::new(content, "css", "text/css; charset=utf-8")
 });
+/// The icon of the pages.
+pub(crate) static ICON: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new(MARK.to_owned(), "svg", "image/svg+xml"));
 
 /// The file of this name. Its content never changes: another one has another name.
 pub(crate) fn asset(name: &str) -> Response {
-    let all: [&'static Asset; 2] = [&*JS, &*CSS];
+    let all: [&'static Asset; 3] = [&*JS, &*CSS, &*ICON];
     let Some(asset) = all.into_iter().find(|asset| asset.name == name) else {
         return StatusCode::NOT_FOUND.into_response();
     };
@@ -87,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_file_is_served_under_its_hash_alone() {
-        for asset_of in [&*JS, &*CSS] {
+        for asset_of in [&*JS, &*CSS, &*ICON] {
             let response = asset(&asset_of.name);
             assert_eq!(response.status(), StatusCode::OK);
             assert_eq!(response.headers()["content-type"], asset_of.kind);

@@ -3,11 +3,11 @@
 use html::Hostile;
 use html::parts::hidden;
 use maud::{Markup, html};
-use review::{Leaf, ProposalDetails, ToolEffects, leaves, marks};
-use serde::Deserialize;
+use review::{ProposalDetails, leaves};
 use sha2::{Digest as _, Sha256};
 
-use crate::arguments::{Rows, table, text};
+use crate::arguments::{table, text};
+use crate::call::{ProposedCall, calls, name_to_type};
 use crate::state::Visit;
 use crate::times;
 
@@ -33,22 +33,11 @@ pub(crate) fn page_id(id: &str) -> String {
     format!("p-{}", id.chars().filter(plain).collect::<String>())
 }
 
-/// The values of a proposal: its arguments, and the other members of its params.
-pub(crate) fn values(proposal: &ProposalDetails) -> (Vec<Leaf>, Vec<Leaf>) {
-    let (arguments, rest) = proposal.split_params();
-    let of = |raw: Option<&str>| raw.map(leaves).unwrap_or_default();
-    (
-        of(arguments.as_deref().map(|raw| raw.get())),
-        of(rest.as_deref()),
-    )
-}
-
 /// The card of a proposal. What is delivered in full is noted in the session.
 pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
-    let (arguments, rest) = values(proposal);
-    let rows = [table(&arguments, showing.all), table(&rest, showing.all)];
-    let is_full = rows.iter().all(|rows| rows.is_full);
-    if is_full {
+    let calls = calls(proposal, showing.all);
+    let missing = calls.iter().find_map(ProposedCall::missing);
+    if missing.is_none() {
         visit.session.note_shown(&proposal.id, &proposal.digest);
     }
     let id = page_id(&proposal.id);
@@ -56,14 +45,14 @@ pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) 
     html! {
         article class="card" id=(id) data-card data-digest=(proposal.digest) data-state=(proposal.state)
             data-hash=(stamp) data-testid="card" tabindex="-1" aria-labelledby={ "t-" (id) } {
-            (heading(proposal, &id, visit, showing))
+            (heading(proposal, &calls, visit, showing))
             (facts(proposal, &id, visit))
-            (risks(proposal))
-            (asked(&rows, (&arguments, &rest), proposal))
-            (missing(visit, proposal, &rows, showing))
+            @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked()) } }
+            @else { (steps(visit, proposal, &calls)) }
+            @if let Some(missing) = missing { (way_to_all(visit, proposal, missing, showing)) }
             (outcome(proposal, showing))
-            (tool(proposal))
-            @if proposal.is_pending() { (actions(visit, proposal, is_full)) }
+            @if proposal.steps.is_empty() { @for call in &calls { (call.tool()) } }
+            @if proposal.is_pending() { (actions(visit, proposal, missing.is_none())) }
             div class="answer" data-answer aria-live="polite" {}
         }
     }
@@ -71,15 +60,25 @@ pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) 
 
 /// A mark of what a card asks: it changes when a reviewer must look again.
 fn stamp(proposal: &ProposalDetails, showing: Showing) -> String {
+    let steps = proposal.steps.iter().map(|step| step.state.as_deref());
     let text = format!(
-        "{} {} {} {showing:?}",
-        proposal.digest, proposal.state, proposal.amendments
+        "{} {} {} {:?} {showing:?}",
+        proposal.digest,
+        proposal.state,
+        proposal.amendments,
+        steps.collect::<Vec<_>>()
     );
     let hash = Sha256::digest(text.as_bytes());
     data_encoding::HEXLOWER.encode(hash.get(..8).unwrap_or_default())
 }
 
-fn heading(proposal: &ProposalDetails, id: &str, visit: &Visit, showing: Showing) -> Markup {
+/// Who asks for what.
+fn heading(
+    proposal: &ProposalDetails,
+    calls: &[ProposedCall],
+    visit: &Visit,
+    showing: Showing,
+) -> Markup {
     let verb = match proposal.method.as_str() {
         "tools/call" => "wants to call".to_owned(),
         "resources/read" => "wants to read".to_owned(),
@@ -87,22 +86,54 @@ fn heading(proposal: &ProposalDetails, id: &str, visit: &Visit, showing: Showing
     };
     html! {
         header {
-            h2 id={ "t-" (id) } {
-                span class="who" { (Hostile(&proposal.by)) } " " (Hostile(&verb)) " "
-                code class="tool" { bdi dir="ltr" { (Hostile(proposal.what())) } }
-                @if !proposal.to.is_empty() {
-                    " at "
-                    @for (at, to) in proposal.to.iter().enumerate() {
-                        @if at > 0 { ", " }
-                        span class="who" { (Hostile(to)) }
-                    }
-                }
+            h2 id={ "t-" (page_id(&proposal.id)) } {
+                span class="who" { (Hostile(&proposal.by)) } " "
+                @if proposal.steps.is_empty() {
+                    (Hostile(&verb)) " " @for call in calls { (call.target()) }
+                } @else { "wants to carry out " strong { "a plan of " (proposal.steps.len()) " steps" } }
             }
             @if !showing.alone {
-                a class="more" href={ (visit.base) "/p/" (crate::api_client::encoded(&proposal.id)) } { "Open" }
+                a class="more" href=(address(visit, &proposal.id)) { "Open" }
             }
         }
     }
+}
+
+/// The address of a proposal's own page.
+pub(crate) fn address(visit: &Visit, id: &str) -> String {
+    format!("{}/p/{}", visit.base, crate::api_client::encoded(id))
+}
+
+/// The steps of a plan, each in full.
+fn steps(visit: &Visit, plan: &ProposalDetails, calls: &[ProposedCall]) -> Markup {
+    html! {
+        ol class="steps" {
+            @for (step, call) in plan.steps.iter().zip(calls) {
+                li data-testid="step" {
+                    h3 {
+                        (call.target())
+                        @if let Some(state) = step.state.as_deref().filter(|_| !plan.is_pending()) { " · " (Hostile(state)) }
+                        @if step.id != plan.id && !plan.is_pending() { " · " a href=(address(visit, &step.id)) { "its own page" } }
+                    }
+                    (call.marks())
+                    (call.asked())
+                    (call.tool())
+                }
+            }
+        }
+    }
+}
+
+/// The place of a proposal in a plan: a decision is about all steps.
+fn plan(visit: &Visit, proposal: &ProposalDetails) -> Option<Markup> {
+    let plan = proposal.plan.as_ref()?;
+    Some(html! {
+        p data-testid="plan" {
+            @if plan.step > 1 {
+                "Step " (plan.step) " of " (plan.of) " of " a href=(address(visit, &plan.id)) { "a plan" } ", which is decided about as a whole."
+            } @else { "Decided about as one: the steps run in this order, each once, and stop at the first that fails." }
+        }
+    })
 }
 
 /// Facts that change while a card is shown, and are not asked for: times, claims, approvals.
@@ -117,6 +148,7 @@ fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
                 } @else { " · " strong data-testid="state" { (Hostile(&proposal.state)) } }
                 " · topic " (Hostile(&proposal.topic))
             }
+            @if let Some(words) = plan(visit, proposal) { (words) }
             @if let Some(words) = approvals(proposal) { p data-testid="approvals" { (words) } }
             @if proposal.amendments > 0 { p { "Its proposer has replaced the arguments " (proposal.amendments) " times." } }
             @if proposal.amended { p { "A reviewer has changed the arguments." } }
@@ -145,41 +177,11 @@ fn approvals(proposal: &ProposalDetails) -> Option<Markup> {
     })
 }
 
-/// Claims of the server about the tool, and marks for a second look: words, not colours alone.
-fn risks(proposal: &ProposalDetails) -> Markup {
-    let effects = ToolEffects::of(proposal);
-    let class = match effects {
-        ToolEffects::Destructive => "mark danger",
-        ToolEffects::Unsaid => "mark care",
-        ToolEffects::Reading | ToolEffects::ReadOnly | ToolEffects::Additive => "mark calm",
-    };
-    let marks = marks(proposal, |_| true);
-    html! {
-        ul class="marks" aria-label="Marks" {
-            li class=(class) { (effects.words()) }
-            @for mark in &marks { li class="mark care" { (Hostile(mark)) } }
-        }
-    }
-}
-
-/// Rows of what is asked for.
-fn asked(rows: &[Rows; 2], values: (&[Leaf], &[Leaf]), proposal: &ProposalDetails) -> Markup {
-    let [arguments, rest] = rows;
-    html! {
-        @if values.0.is_empty() && values.1.is_empty() { p class="soft" { "Without arguments." } }
-        @if !values.0.is_empty() { (arguments.markup) }
-        @if !values.1.is_empty() {
-            @if proposal.method == "tools/call" { p class="soft" { "and these params besides the arguments:" } }
-            (rest.markup)
-        }
-    }
-}
-
 /// The way to see what a card leaves out.
-fn missing(
+fn way_to_all(
     visit: &Visit,
     proposal: &ProposalDetails,
-    rows: &[Rows; 2],
+    missing: &str,
     showing: Showing,
 ) -> Markup {
     let id = crate::api_client::encoded(&proposal.id);
@@ -188,11 +190,8 @@ fn missing(
     } else {
         format!("{}?all={id}#{}", visit.base, page_id(&proposal.id))
     };
-    let missing = rows.iter().find_map(|rows| rows.missing.as_deref());
     html! {
-        @if let Some(missing) = missing {
-            p class="missing" { a href=(address) data-testid="show-all" { "Show all " (missing) } " before you approve." }
-        }
+        p class="missing" { a href=(address) data-testid="show-all" { "Show all " (missing) } " before you approve." }
     }
 }
 
@@ -223,27 +222,6 @@ fn outcome(proposal: &ProposalDetails, showing: Showing) -> Markup {
     }
 }
 
-#[derive(Deserialize)]
-struct Tool {
-    description: Option<String>,
-}
-
-/// The tool as its server describes it: words of a stranger, last and boxed.
-fn tool(proposal: &ProposalDetails) -> Markup {
-    let Some(raw) = &proposal.tool else {
-        return Markup::default();
-    };
-    let read: Option<Tool> = serde_json::from_str(raw.get()).ok();
-    let description = read.and_then(|tool| tool.description);
-    html! {
-        details class="stranger" {
-            summary { "The tool, in the words of its server" }
-            @if let Some(words) = &description { p { (text(words)) } }
-            (table(&leaves(raw.get()), false).markup)
-        }
-    }
-}
-
 /// A form that posts an act on a proposal.
 pub(crate) fn act(
     visit: &Visit,
@@ -252,11 +230,7 @@ pub(crate) fn act(
     class: &str,
     content: &Markup,
 ) -> Markup {
-    let address = format!(
-        "{}/p/{}/{act}",
-        visit.base,
-        crate::api_client::encoded(&proposal.id)
-    );
+    let address = format!("{}/{act}", address(visit, &proposal.id));
     html! {
         form method="post" action=(address) class=(class) data-act=(act) {
             (visit.token())
@@ -284,8 +258,8 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
             (act(visit, proposal, "approve", "approve", &approval(proposal, is_full)))
             (act(visit, proposal, "reject", "reject", &rejection()))
             div class="small" {
-                @if proposal.arguments().is_some() {
-                    a class="button" data-edit href={ (visit.base) "/p/" (crate::api_client::encoded(&proposal.id)) "?edit=1" } { "Edit" }
+                @if proposal.steps.is_empty() && proposal.arguments().is_some() {
+                    a class="button" data-edit href={ (address(visit, &proposal.id)) "?edit=1" } { "Edit" }
                 }
                 (act(visit, proposal, "claim", "", &claim))
                 @if proposal.extensions < EXTENSIONS_MAX { (act(visit, proposal, "extend", "", &more)) }
@@ -296,12 +270,12 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
 
 /// Fields and button of an approval. A tool that its server calls destructive is named by hand.
 pub(crate) fn approval(proposal: &ProposalDetails, is_full: bool) -> Markup {
-    let is_named = ToolEffects::of(proposal) == ToolEffects::Destructive;
+    let name = name_to_type(proposal);
     let id = page_id(&proposal.id);
     html! {
         (hidden("confirmed", ""))
-        @if is_named {
-            label for={ "n-" (id) } { "It may destroy something. Type the tool’s name to approve:" }
+        @if let Some(name) = &name {
+            label for={ "n-" (id) } { "It may destroy something. To approve, type " (text(name)) }
             input type="text" id={ "n-" (id) } name="typed" autocomplete="off" autocapitalize="off"
                 spellcheck="false" data-typed data-testid="typed" required;
         }
@@ -310,7 +284,7 @@ pub(crate) fn approval(proposal: &ProposalDetails, is_full: bool) -> Markup {
             label for={ "m-" (id) } { "Note to the proposer" }
             input type="text" id={ "m-" (id) } name="note" maxlength=(WORDS_CHARS_MAX) autocomplete="off";
         }
-        button type="submit" class="main" data-arm[!is_named] data-testid="approve" disabled[!is_full] { "Approve" }
+        button type="submit" class="main" data-arm[name.is_none()] data-testid="approve" disabled[!is_full] { "Approve" }
     }
 }
 

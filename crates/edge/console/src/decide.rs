@@ -2,10 +2,11 @@
 
 use axum::http::StatusCode;
 use maud::{Markup, html};
-use review::{ProposalDetails, ToolEffects, approval_body};
+use review::{ProposalDetails, approval_body};
 use serde_json::json;
 
 use crate::api_client::{Problem, encoded};
+use crate::call::name_to_type;
 use crate::card::{Showing, act, card};
 use crate::editing;
 use crate::outcome::Outcome;
@@ -81,13 +82,13 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
         Ok(arguments) => arguments,
         Err(refused) => return Outcome::fail(edited(&found.id), refused),
     };
-    let is_named = ToolEffects::of(found) == ToolEffects::Destructive;
-    if is_named && form.get("typed") != found.what() {
+    let name = name_to_type(found);
+    if name.as_deref().is_some_and(|name| form.get("typed") != name.trim()) {
         let why = "Type the name of the tool to approve: it may destroy something.";
         return Outcome::fail(at, Problem::new(StatusCode::CONFLICT, why));
     }
     // Whatever names the tool, or is compared before, is confirmed; a script presses twice.
-    if !is_named && arguments.is_none() && form.get("confirmed") != "1" {
+    if name.is_none() && arguments.is_none() && form.get("confirmed") != "1" {
         let asked = confirmation(visit, found);
         return question(visit, &found.id, asked);
     }
@@ -120,8 +121,13 @@ fn confirmation(visit: &Visit, found: &ProposalDetails) -> Markup {
     };
     html! {
         section class="card" data-testid="confirmation" {
-            h2 { "Approve this call?" }
-            p { "It runs once, on your authority." }
+            @if found.steps.is_empty() {
+                h2 { "Approve this call?" }
+                p { "It runs once, on your authority." }
+            } @else {
+                h2 { "Approve this plan?" }
+                p { "Its " (found.steps.len()) " steps run once each, in their order, on your authority." }
+            }
             (act(visit, found, "approve", "row", &content))
         }
     }

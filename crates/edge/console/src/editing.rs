@@ -7,7 +7,7 @@ use review::{ProposalDetails, leaves};
 
 use crate::api_client::Problem;
 use crate::arguments::difference;
-use crate::card::{act, approval};
+use crate::card::{act, address, approval};
 use crate::state::Visit;
 use axum::http::StatusCode;
 
@@ -17,7 +17,12 @@ pub(crate) const EDITED_BYTES_MAX: usize = 16 * 1024;
 /// The form with the arguments as JSON, in which every hidden character is an escape.
 pub(crate) fn form(visit: &Visit, proposal: &ProposalDetails) -> Markup {
     let Some(arguments) = proposal.arguments() else {
-        return html! { p class="said wrong" { "It has no arguments to edit." } };
+        let why = if proposal.steps.is_empty() {
+            "It has no arguments to edit."
+        } else {
+            "A plan is approved as it is, or not at all."
+        };
+        return html! { p class="said wrong" { (why) } };
     };
     if arguments.get().len() > EDITED_BYTES_MAX {
         return html! {
@@ -31,7 +36,7 @@ pub(crate) fn form(visit: &Visit, proposal: &ProposalDetails) -> Markup {
         textarea id="arguments" name="arguments" rows=(rows) spellcheck="false" autocapitalize="off" data-testid="arguments" { (text) }
         div class="row" {
             button type="submit" class="main" data-testid="compare" { "Compare" }
-            a class="button" href={ (visit.base) "/p/" (crate::api_client::encoded(&proposal.id)) } { "Leave as proposed" }
+            a class="button" href=(address(visit, &proposal.id)) { "Leave as proposed" }
         }
     };
     html! { section class="card" { h2 { "Edit" } (act(visit, proposal, "edit", "edit", &content)) } }

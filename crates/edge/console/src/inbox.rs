@@ -5,8 +5,9 @@ use maud::{Markup, html};
 use review::ProposalDetails;
 use serde::Deserialize;
 
-use crate::api_client::{Problem, encoded};
-use crate::card::{Showing, card};
+use crate::api_client::Problem;
+use crate::arguments::text;
+use crate::card::{Showing, address, card};
 use crate::page::{Content, Tab};
 use crate::state::Visit;
 use crate::times;
@@ -42,6 +43,8 @@ fn waits_for(visit: &Visit, proposal: &ProposalDetails) -> bool {
 /// `GET /console`.
 pub(crate) async fn content(visit: &Visit, in_full: &str) -> Result<Content, Problem> {
     let mut found = all(visit, "?all=true&shown=true").await?;
+    // The page of a plan has its later steps.
+    found.retain(|one| !one.is_later_step());
     found.sort_by(|one, other| one.expires.cmp(&other.expires));
     let (pending, mut over): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_pending());
     let (waiting, others): (Vec<_>, Vec<_>) =
@@ -50,16 +53,21 @@ pub(crate) async fn content(visit: &Visit, in_full: &str) -> Result<Content, Pro
     over.truncate(PAST_MAX);
     let body = html! {
         h1 { "Inbox" }
-        @if waiting.is_empty() {
-            p class="empty" id="empty" data-live data-testid="empty" { "Nothing waits for you." }
+        div id="empty" data-live {
+            @if waiting.is_empty() {
+                div class="empty" data-testid="empty" {
+                    p { strong { "Nothing waits for you." } }
+                    p { "When an agent asks for a call that it may not make alone, it appears here." }
+                }
+            }
         }
         div id="cards" class="cards" data-list {
             @for proposal in waiting.iter().take(CARDS_MAX) {
                 (card(visit, proposal, Showing { all: proposal.id == in_full, alone: false }))
             }
         }
-        @if waiting.len() > CARDS_MAX {
-            p id="further" data-live { (waiting.len() - CARDS_MAX) " more wait behind these." }
+        div id="further" data-live {
+            @if waiting.len() > CARDS_MAX { p { (waiting.len() - CARDS_MAX) " more wait behind these." } }
         }
         (list(visit, "Waiting for others", "others", &others))
         (list(visit, "Before", "past", &over))
@@ -94,7 +102,11 @@ fn line(visit: &Visit, one: &ProposalDetails) -> Markup {
         tr {
             td { (times::clock(&one.at)) }
             td { (Hostile(&one.by)) }
-            td { a href={ (visit.base) "/p/" (encoded(&one.id)) } { code { bdi dir="ltr" { (Hostile(one.what())) } } } }
+            td {
+                a href=(address(visit, &one.id)) {
+                    @if one.steps.is_empty() { (text(one.what())) } @else { "a plan of " (one.steps.len()) " steps" }
+                }
+            }
             td { (Hostile(&one.to.join(", "))) }
             td { (Hostile(&one.state)) }
             td { (Hostile(one.decided_by.as_deref().unwrap_or_default())) }

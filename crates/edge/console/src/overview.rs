@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::api_client::Problem;
 use crate::charts::{Line, chart};
+use crate::latencies::{self, ServerDurations};
 use crate::inbox;
 use crate::page::{Content, Tab};
 use crate::samples::Sample;
@@ -37,18 +38,29 @@ fn read(metrics: &str, at_ms: u64) -> Sample {
 
 /// Takes a sample for a person whose console is open, if it is time.
 pub(crate) async fn sample(visit: &Visit) -> Result<(), Problem> {
-    let who = &visit.session.participant;
-    let samples = &visit.console.samples;
-    if samples.is_due(who, visit.now_ms) {
-        let metrics = visit.api.text("/metrics").await?;
-        samples.add(who, read(&metrics, visit.now_ms));
+    if is_due(visit) {
+        add(visit, &visit.api.text("/metrics").await?);
     }
     Ok(())
 }
 
+fn is_due(visit: &Visit) -> bool {
+    let samples = &visit.console.samples;
+    samples.is_due(&visit.session.participant, visit.now_ms)
+}
+
+/// Adds a sample of these metrics, if it is time.
+fn add(visit: &Visit, metrics: &str) {
+    if is_due(visit) {
+        let sample = read(metrics, visit.now_ms);
+        visit.console.samples.add(&visit.session.participant, sample);
+    }
+}
+
 /// `GET /console/overview`.
 pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
-    sample(visit).await?;
+    let metrics = visit.api.text("/metrics").await?;
+    add(visit, &metrics);
     let samples = visit.console.samples.of(&visit.session.participant);
     let waiting = inbox::count(visit).await;
     // Servers are for those that may know of them.
@@ -57,6 +69,7 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
         h1 { "Overview" }
         div id="figures" data-live { (figures(visit, &samples, waiting, &servers)) }
         div id="pictures" data-live class="pictures" { (pictures(&samples)) }
+        section id="latencies" data-live { (latencies::section(visit, &ServerDurations::all(&metrics))) }
         section id="now" data-live { (busy(visit, &servers)) }
     };
     Ok(Content {

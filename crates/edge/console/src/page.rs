@@ -7,7 +7,7 @@ use html::{Hostile, private, set_cookies};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::api_client::Problem;
-use crate::assets::{CSS, JS};
+use crate::assets::{CSS, ICON, JS};
 use crate::session::Session;
 
 /// The policy that lets a page load the console's own files, and nothing become a script.
@@ -120,7 +120,7 @@ impl Frame<'_> {
     fn banner(&self, tab: Tab) -> Markup {
         html! {
             header class="top" {
-                a class="brand" href=(self.base) { "Portmoot" }
+                a class="brand" href=(self.base) { (mark(self.base)) "Portmoot" }
                 nav aria-label="Pages" {
                     @for one in Tab::ALL {
                         a href={ (self.base) (one.path()) } aria-current=[(one == tab).then_some("page")] {
@@ -183,6 +183,11 @@ const KEYS: [(&str, &str); 7] = [
     ("?", "this list"),
 ];
 
+/// The icon beside the name.
+pub(crate) fn mark(base: &str) -> Markup {
+    html! { img src={ (base) "/assets/" (ICON.name) } alt="" width="24" height="24"; }
+}
+
 fn head(base: &str, title: &str) -> Markup {
     html! {
         head {
@@ -191,6 +196,7 @@ fn head(base: &str, title: &str) -> Markup {
             meta name="color-scheme" content="light dark";
             meta name="robots" content="noindex";
             title { (title) " · Portmoot" }
+            link rel="icon" type="image/svg+xml" href={ (base) "/assets/" (ICON.name) };
             link rel="stylesheet" href={ (base) "/assets/" (CSS.name) };
             script src={ (base) "/assets/" (JS.name) } defer {}
         }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use crate::api_client::Problem;
 use crate::asked::{Asked, OWN_NAME};
 use crate::home::{ConsoleSettings, ConsoleSignIn};
-use crate::page::{bare, problem, respond};
+use crate::page::{bare, mark, problem, respond};
 use crate::session::Sessions;
 use crate::state::{Console, Visit};
 
@@ -29,7 +29,7 @@ pub(crate) fn page(
 ) -> Response {
     let base = format!("{}/console", settings.prefix());
     let body = html! {
-        h1 { "Portmoot" }
+        h1 class="brand" { (mark(&base)) "Portmoot" }
         @if let Some(wrong) = wrong { (problem(wrong)) }
         form method="post" action={ (base) "/login" } data-enter {
             input type="hidden" name="next" value=(next(asked));

@@ -281,6 +281,74 @@ async fn a_destructive_tool_is_named() {
     }
 }
 
+/// A plan of two steps, of which the second may destroy something.
+fn plan() -> serde_json::Value {
+    let step = |id: &str, tool: &str, hints: serde_json::Value| {
+        json!({
+            "id": id, "state": "pending", "to": ["files"], "method": "tools/call", "context": tool,
+            "params": { "name": tool, "arguments": { "path": format!("/srv/{id}") } },
+            "tool": { "name": tool, "annotations": hints },
+        })
+    };
+    let steps = [
+        step("7", "write_file", json!({ "destructiveHint": false })),
+        step("8", "remove_file", json!({ "destructiveHint": true })),
+    ];
+    let place = json!({ "id": "7", "step": 1, "of": 2 });
+    proposal(
+        "7",
+        &json!({ "context": null, "params": null, "tool": null, "plan": place, "steps": steps }),
+    )
+}
+
+#[tokio::test]
+async fn a_plan_is_one_card_with_every_step_and_decided_as_one() {
+    let later = json!({ "plan": { "id": "7", "step": 2, "of": 2 } });
+    let stage = Stage::new(vec![plan(), proposal("8", &later)]);
+    let (cookie, token) = stage.ann().await;
+    let page = stage.get("/console", &cookie).await.body;
+    assert_eq!(page.matches("data-testid=\"card\"").count(), 1, "{page}");
+    assert_eq!(page.matches("data-testid=\"step\"").count(), 2);
+    for seen in [
+        "a plan of 2 steps",
+        ">/srv/7<",
+        ">/srv/8<",
+        "not destructive, says its server",
+        "DESTRUCTIVE, says its server",
+    ] {
+        assert!(page.contains(seen), "{seen}: {page}");
+    }
+    assert!(!page.contains("data-edit") && !page.contains("/p/8"));
+    let edit = stage.get("/console/p/7?edit=1", &cookie).await.body;
+    assert!(edit.contains("approved as it is, or not at all"), "{edit}");
+    for (typed, count) in [("write_file", 0), ("", 0), ("remove_file", 1)] {
+        let form = [("token", &*token), ("digest", "d-7"), ("typed", typed)];
+        stage.post("/console/p/7/approve", &cookie, &form).await;
+        assert_eq!(stage.acts.lock().len(), count, "{typed}");
+    }
+    let step = stage.get("/console/p/8", &cookie).await.body;
+    assert!(step.contains("Step 2 of 2") && step.contains("href=\"/console/p/7\""));
+    assert!(!step.contains("data-testid=\"approve\""), "{step}");
+}
+
+#[tokio::test]
+async fn a_plan_is_approved_when_every_step_was_shown_in_full() {
+    let mut plan = plan();
+    plan["steps"][0]["params"]["arguments"]["path"] = json!("x".repeat(LONG_TEXT_CHARS + 1));
+    let stage = Stage::new(vec![plan]);
+    let (cookie, token) = stage.ann().await;
+    let form = [
+        ("token", &*token),
+        ("digest", "d-7"),
+        ("typed", "remove_file"),
+    ];
+    let refused = stage.post("/console/p/7/approve", &cookie, &form).await;
+    assert!(refused.body.contains("Show all of it first"));
+    stage.get("/console?all=7", &cookie).await;
+    stage.post("/console/p/7/approve", &cookie, &form).await;
+    assert_eq!(stage.acts.lock().len(), 1);
+}
+
 #[tokio::test]
 async fn edited_arguments_are_compared_before_they_are_approved() {
     let stage = Stage::new(vec![proposal("7", &json!({}))]);
@@ -363,7 +431,7 @@ async fn the_inbox_is_hostile_text_all_over_and_stays_itself() {
     for path in ["/console", "/console/p/7", "/console/p/7?edit=1&all=1"] {
         let page = stage.get(path, &cookie).await;
         assert!(
-            !page.body.contains("<img") && !page.body.contains('\u{202e}'),
+            !page.body.contains("<img src=x") && !page.body.contains('\u{202e}'),
             "{path}"
         );
         assert_eq!(page.body.matches("</script>").count(), 1, "{path}");

@@ -2,6 +2,7 @@
 
 mod browser;
 
+use harness::repository;
 use serde_json::{Value, json};
 
 use crate::home::Home;
@@ -9,7 +10,7 @@ use crate::http::{Connection, Reply};
 use crate::listed_server::ListedServer;
 use crate::support::{Gateway, until};
 use crate::ws::{people, token};
-use browser::{Browser, Setting};
+use browser::Browser;
 
 /// A card that waits for a decision.
 const PENDING: &str = "[data-testid=card][data-state=pending]";
@@ -91,10 +92,31 @@ impl Stage {
         reply.json()["proposal"].as_str().unwrap().to_owned()
     }
 
+    /// Proposes calls as one plan; returns its id.
+    #[track_caller]
+    fn propose_plan(&self, steps: &[(&str, Value)]) -> String {
+        let step = |(tool, arguments): &(&str, Value)| json!({ "name": format!("files_{tool}"), "arguments": arguments });
+        let steps: Vec<Value> = steps.iter().map(step).collect();
+        let reply = self.ask(
+            "scout",
+            "POST",
+            "/api/v1/plans",
+            &json!({ "steps": steps }),
+        );
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["id"].as_str().unwrap().to_owned()
+    }
+
     /// A proposal as the API shows it.
     fn proposal(&self, id: &str) -> Value {
         let path = format!("/api/v1/proposals/{id}");
         self.ask("ann", "GET", &path, &Value::Null).json()
+    }
+
+    /// The id of a step of a plan; the first is 0.
+    fn step(&self, plan: &str, at: usize) -> String {
+        let id = &self.proposal(plan)["steps"][at]["id"];
+        id.as_str().unwrap().to_owned()
     }
 
     #[track_caller]
@@ -193,8 +215,9 @@ fn keys_decide_and_only_after_a_pause() {
     browser.keys("j");
     browser.keys("a");
     // Two at once are one press: what follows within half a second counts for nothing.
+    let press = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true }));";
     until("armed", || {
-        browser.keys("aa");
+        browser.run(&[press, press].concat());
         browser
             .text(&format!("{} [data-armed]", card(&first)))
             .map(drop)
@@ -298,13 +321,36 @@ fn two_reviewers_see_each_other_and_one_decides() {
 }
 
 #[test]
+fn a_plan_is_shown_with_every_step_and_decided_as_one() {
+    let stage = Stage::new();
+    let id = stage.propose_plan(&[
+        ("write_file", json!({ "path": "/srv/a", "lines": 7 })),
+        ("remove_file", json!({ "path": "/srv/b" })),
+    ]);
+    let browser = stage.browser("ann");
+    browser.reads(&card(&id), "a plan of 2 steps");
+    for (number, seen) in [(1, "/srv/a"), (2, "/srv/b")] {
+        let step = format!("{} [data-testid=step]:nth-child({number})", card(&id));
+        browser.reads(&step, seen);
+        browser.reads(&step, "says its server");
+    }
+    assert_eq!(browser.count("[data-testid=card]"), 1);
+    assert_eq!(browser.count("[data-edit]"), 0);
+    browser.fill("[data-testid=typed]", "remove_file\u{e007}");
+    stage.becomes(&id, "completed");
+    browser.go(&stage.page(&format!("/p/{id}")));
+    browser.reads("[data-testid=verdict]", "decided by ann");
+    browser.reads("[data-testid=step]:nth-child(2)", "completed");
+    browser.click("[data-testid=step]:nth-child(2) h3 a");
+    browser.reads("[data-testid=plan]", "Step 2 of 2");
+    browser.reads(&card(&stage.step(&id, 1)), "remove_file of the server");
+}
+
+#[test]
 fn without_a_script_everything_works_too() {
     let stage = Stage::new();
     let id = stage.propose("write_file", &json!({ "path": "/srv/a" }));
-    let browser = Browser::with(Setting {
-        has_scripts: false,
-        ..Setting::default()
-    });
+    let browser = Browser::without_scripts();
     let link = stage.link("ann");
     let (page, code) = link.split_once('#').unwrap();
     browser.go(page);
@@ -476,48 +522,56 @@ fn what_expires_is_locked_and_more_time_is_a_key_away() {
 #[test]
 fn narrow_dark_and_wide_pages_fit() {
     let stage = Stage::new();
-    let arguments = json!({ "path": "/srv/reports/2026/11/a-rather-long-name-of-a-file-that-does-not-end.csv", "lines": 12 });
+    let arguments =
+        json!({ "path": "/srv/reports/2026/11/a-rather-long-name-of-a-file-that-does-not-end.csv" });
     let id = stage.propose("remove_file", &arguments);
-    stage.propose(
-        "write_file",
-        &json!({ "path": "/srv/a", "text": "Nightly report\nAll is well" }),
-    );
-    for (name, width, is_dark) in [("narrow", 320, true), ("wide", 1280, false)] {
-        let browser = Browser::with(Setting {
-            width,
-            is_dark,
-            ..Setting::default()
-        });
-        if is_dark {
-            let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
-            browser.devtools("Emulation.setEmulatedMedia", dark);
-        }
+    let text = "Nightly report\nAll is well";
+    stage.propose_plan(&[
+        (
+            "write_file",
+            json!({ "path": "/srv/reports/today.txt", "text": text, "lines": 2 }),
+        ),
+        ("read_file", json!({ "path": "/srv/reports/today.txt" })),
+    ]);
+    // Something that the overview can draw.
+    let read = json!({ "arguments": { "path": "/srv/a" } });
+    for _ in 0..20 {
+        let path = "/api/v1/tools/files_read_file/call";
+        assert_eq!(stage.ask("ann", "POST", path, &read).status, 200);
+    }
+    let pages = [
+        "",
+        "/overview",
+        "/topic",
+        "/servers",
+        "/servers/files",
+        "/tools",
+        "/tools/files_write_file",
+        "/rules",
+        &format!("/p/{id}?edit=1"),
+    ];
+    let browser = Browser::open();
+    for (name, width, scheme) in [("narrow", 320, "dark"), ("wide", 1280, "light")] {
+        browser.looks(width, scheme);
         browser.go(&stage.page(""));
         browser.picture(&format!("{name}-sign-in"));
         stage.enter(&browser, "ann");
-        for (at, path) in [
-            "",
-            "/overview",
-            "/topic",
-            "/servers",
-            "/servers/files",
-            "/tools",
-            "/tools/files_write_file",
-            "/rules",
-            &format!("/p/{id}?edit=1"),
-        ]
-        .iter()
-        .enumerate()
-        {
+        for (at, path) in pages.iter().enumerate() {
             browser.go(&stage.page(path));
             browser.sees("footer");
             if *path == "/overview" {
-                browser.sees("svg");
+                browser.sees("#pictures svg");
+                browser.reads("[data-testid=latencies]", "≤");
             }
             let wider = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
             assert_eq!(wider, json!(0), "{path} at {width}");
-            browser.picture(&format!("{name}-{at}"));
+            let picture = browser.picture(&format!("{name}-{at}"));
+            if name == "wide" && at == 0 && std::env::var_os("UPDATE").is_some() {
+                std::fs::write(repository().join("docs/console.png"), picture).unwrap();
+            }
         }
+        browser.click("form.who button");
+        browser.reads("label", "Code or token");
     }
 }
 

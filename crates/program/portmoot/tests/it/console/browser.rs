@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
@@ -12,7 +13,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use crate::support::{signal, until};
+use crate::http::TIMEOUT;
+use crate::support::signal;
+
+/// Time between two looks at a page.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A browser with a profile of its own. Dropping it ends it.
 pub(crate) struct Browser {
@@ -22,24 +27,11 @@ pub(crate) struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// Settings of a browser.
-#[derive(Clone, Copy)]
-pub(crate) struct Setting {
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    pub(crate) has_scripts: bool,
-    pub(crate) is_dark: bool,
-}
-
-impl Default for Setting {
-    fn default() -> Self {
-        Self {
-            width: 1280,
-            height: 900,
-            has_scripts: true,
-            is_dark: false,
-        }
-    }
+/// Whether pages may run scripts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scripts {
+    Run,
+    Never,
 }
 
 /// Starts chromedriver on a free port.
@@ -67,34 +59,43 @@ fn driver() -> (Child, u16) {
 
 impl Browser {
     pub(crate) fn open() -> Browser {
-        Browser::with(Setting::default())
+        Browser::with(Scripts::Run)
     }
 
-    pub(crate) fn with(setting: Setting) -> Browser {
+    /// A browser in which no script runs.
+    pub(crate) fn without_scripts() -> Browser {
+        Browser::with(Scripts::Never)
+    }
+
+    fn with(scripts: Scripts) -> Browser {
         let (driver, port) = driver();
         let profile = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        let capabilities = capabilities(setting, profile.path());
+        let capabilities = capabilities(scripts, profile.path());
         let client = runtime.block_on(async {
             ClientBuilder::new(HttpConnector::new())
                 .capabilities(capabilities)
                 .connect(&format!("http://127.0.0.1:{port}"))
                 .await
         });
-        let browser = Browser {
+        Browser {
             runtime,
             client: Some(client.unwrap()),
             driver,
             _profile: profile,
-        };
-        browser.devtools(
-            "Emulation.setDeviceMetricsOverride",
-            json!({ "width": setting.width, "height": setting.height, "deviceScaleFactor": 1, "mobile": false }),
-        );
-        browser
+        }
+    }
+
+    /// Shows pages this wide, in the light or the dark scheme.
+    pub(crate) fn looks(&self, width: u32, scheme: &str) {
+        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", size);
+        let scheme = json!({ "name": "prefers-color-scheme", "value": scheme });
+        let media = json!({ "features": [scheme] });
+        self.devtools("Emulation.setEmulatedMedia", media);
     }
 
     fn client(&self) -> &Client {
@@ -142,17 +143,25 @@ impl Browser {
     /// Waits for an element.
     #[track_caller]
     pub(crate) fn sees(&self, what: &str) {
-        until(&format!("{what} in {}", self.body()), || {
-            self.text(what).map(drop)
-        });
+        self.wait(what, || self.text(what).is_some());
     }
 
     /// Waits until the text of an element contains this one.
     #[track_caller]
     pub(crate) fn reads(&self, what: &str, text: &str) {
-        until(&format!("{text:?} in {what}"), || {
-            self.text(what).filter(|seen| seen.contains(text)).map(drop)
+        self.wait(&format!("{text:?} in {what}"), || {
+            self.text(what).is_some_and(|seen| seen.contains(text))
         });
+    }
+
+    /// Waits for something at this page.
+    #[track_caller]
+    pub(crate) fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
+        let end = Instant::now() + TIMEOUT;
+        while !is_so() {
+            assert!(Instant::now() < end, "no {what} at this page:\n{}", self.body());
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// The visible text of the page.
@@ -235,23 +244,20 @@ fn data_of(base64_text: &str) -> Vec<u8> {
         .unwrap()
 }
 
-fn capabilities(setting: Setting, profile: &Path) -> Map<String, Value> {
-    let mut args = vec![
+fn capabilities(scripts: Scripts, profile: &Path) -> Map<String, Value> {
+    let args = [
         "--headless=new".to_owned(),
         "--no-sandbox".to_owned(),
         "--disable-dev-shm-usage".to_owned(),
         "--disable-gpu".to_owned(),
         "--lang=en-GB".to_owned(),
-        format!("--window-size={},{}", setting.width, setting.height),
+        "--window-size=1280,900".to_owned(),
         format!("--user-data-dir={}", profile.display()),
     ];
-    if setting.is_dark {
-        args.push("--force-dark-mode".to_owned());
-    }
-    let scripts = if setting.has_scripts { 1 } else { 2 };
+    let allowed = if scripts == Scripts::Run { 1 } else { 2 };
     let options = json!({
         "args": args,
-        "prefs": { "profile.managed_default_content_settings.javascript": scripts },
+        "prefs": { "profile.managed_default_content_settings.javascript": allowed },
     });
     let all = json!({ "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
     all.as_object().unwrap().clone()
