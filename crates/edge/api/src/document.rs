@@ -7,8 +7,9 @@ use utoipa::openapi::{Components, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 use crate::{
-    accounts, brakes, calls, configured, console_codes, health, logins, messages, metrics, participants, pins,
-    plans, proposals, rights, rule_adding, rule_offers, rules, servers, switches, tokens, tools,
+    accounts, brakes, calls, configured, console_codes, health, logins, messages, metrics,
+    participants, pins, plans, proposals, rights, rule_adding, rule_offers, rules, servers,
+    switches, tokens, tools,
 };
 
 /// The name of the security scheme.

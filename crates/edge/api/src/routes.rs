@@ -11,9 +11,10 @@ use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 
 use crate::{
-    accounts, brakes, calls, config_file::ConfigFile, configured, console_codes, console_codes::ConsoleCodes, document, error::ApiError,
-    health, logins, messages, metrics, participants, pins, plans, proposals, rights, rule_adding,
-    rule_offers, rules, schemas, servers, state::Api, switches, tokens, tools,
+    accounts, brakes, calls, config_file::ConfigFile, configured, console_codes,
+    console_codes::ConsoleCodes, document, error::ApiError, health, logins, messages, metrics,
+    participants, pins, plans, proposals, rights, rule_adding, rule_offers, rules, schemas,
+    servers, state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.

@@ -141,11 +141,11 @@ fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
     html! {
         div class="facts" id={ "f-" (id) } data-live {
             p {
-                "Asked " (times::clock(&proposal.at))
                 @if proposal.is_pending() {
-                    " · " span class="left" data-until=(times::ms(&proposal.expires)) { "expires " (times::clock(&proposal.expires)) }
-                    @if proposal.held { " · the caller waits" }
-                } @else { " · " strong data-testid="state" { (Hostile(&proposal.state)) } }
+                    span class="left" data-until=(times::ms(&proposal.expires)) { "expires " (times::clock(&proposal.expires)) }
+                } @else { strong data-testid="state" { (Hostile(&proposal.state)) } }
+                " · asked " (times::clock(&proposal.at))
+                @if proposal.is_pending() && proposal.held { " · the caller waits" }
                 " · topic " (Hostile(&proposal.topic))
             }
             @if let Some(words) = plan(visit, proposal) { (words) }
@@ -255,6 +255,7 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
     let claim = html! { button type="submit" data-testid="claim" { "I look at it" } };
     html! {
         div class="actions" {
+            (warning(proposal))
             (act(visit, proposal, "approve", "approve", &approval(proposal, is_full)))
             (act(visit, proposal, "reject", "reject", &rejection()))
             div class="small" {
@@ -268,23 +269,32 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
     }
 }
 
-/// Fields and button of an approval. A tool that its server calls destructive is named by hand.
+/// The words above the field in which a tool that its server calls destructive is named by hand.
+pub(crate) fn warning(proposal: &ProposalDetails) -> Markup {
+    let id = page_id(&proposal.id);
+    html! {
+        @if let Some(name) = name_to_type(proposal) {
+            label class="warning" for={ "n-" (id) } { "It may destroy something. To approve, type " (text(&name)) }
+        }
+    }
+}
+
+/// Fields and button of an approval, below its [`warning`].
 pub(crate) fn approval(proposal: &ProposalDetails, is_full: bool) -> Markup {
-    let name = name_to_type(proposal);
+    let is_typed = name_to_type(proposal).is_some();
     let id = page_id(&proposal.id);
     html! {
         (hidden("confirmed", ""))
-        @if let Some(name) = &name {
-            label for={ "n-" (id) } { "It may destroy something. To approve, type " (text(name)) }
+        @if is_typed {
             input type="text" id={ "n-" (id) } name="typed" autocomplete="off" autocapitalize="off"
                 spellcheck="false" data-typed data-testid="typed" required;
         }
+        button type="submit" class="main" data-arm[!is_typed] data-testid="approve" disabled[!is_full] { "Approve" }
         details class="note" {
             summary { "With a note" }
             label for={ "m-" (id) } { "Note to the proposer" }
             input type="text" id={ "m-" (id) } name="note" maxlength=(WORDS_CHARS_MAX) autocomplete="off";
         }
-        button type="submit" class="main" data-arm[name.is_none()] data-testid="approve" disabled[!is_full] { "Approve" }
     }
 }
 

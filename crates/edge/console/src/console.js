@@ -8,12 +8,16 @@ const cardOf = node => node?.closest?.('[data-card]');
 const note = (textContent, tag = 'p') => Object.assign(doc.createElement(tag), { textContent, className: 'said wrong' });
 const say = text => { one('#say').textContent = text; };
 // The code of `portmoot console` leaves the address at once.
-if (/^#[0-9a-f]{32}$/.test(location.hash)) {
-	const form = one('form[data-enter]');
-	form.elements.code.value = location.hash.slice(1);
+const enter = () => {
+	const form = one('form[data-enter]'), code = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1];
+	if (!code) return false;
+	form.elements.code.value = code;
 	history.replaceState(null, '', location.pathname + location.search);
-	return form.submit();
-}
+	form.submit();
+	return true;
+};
+if (enter()) return;
+window.addEventListener('hashchange', enter);
 if (at == null) return;
 // Markup comes from the gateway alone, which has escaped all texts of others.
 const plain = { createHTML: text => text };
@@ -157,12 +161,11 @@ const open = () => {
 	on('over', () => location.reload());
 };
 doc.addEventListener('visibilitychange', open);
-one('#pause').onclick = event => {
+Object.assign(one('#pause'), { hidden: false, onclick: event => {
 	paused = !paused;
 	event.target.textContent = paused ? 'Resume updates' : 'Pause updates';
 	open();
-};
-one('#pause').hidden = false;
+} });
 // Keys. They do nothing in a field, and nothing while they are switched off.
 const move = (card, step) => {
 	const cards = all('[data-card]');
@@ -190,8 +193,7 @@ doc.addEventListener('keydown', event => {
 	if (card || 'jk?'.includes(key)) keys[key](card);
 	else if (key !== 'Enter') move(card, 1);
 });
-localize(doc);
-count(+one('#count').textContent);
+count(+one('#count').textContent, localize(doc));
 all('[data-card]').forEach(card => since.set(card, performance.now()));
 setInterval(tick, 1000, tick());
 open();

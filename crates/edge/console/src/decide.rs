@@ -83,7 +83,10 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
         Err(refused) => return Outcome::fail(edited(&found.id), refused),
     };
     let name = name_to_type(found);
-    if name.as_deref().is_some_and(|name| form.get("typed") != name.trim()) {
+    if name
+        .as_deref()
+        .is_some_and(|name| form.get("typed") != name.trim())
+    {
         let why = "Type the name of the tool to approve: it may destroy something.";
         return Outcome::fail(at, Problem::new(StatusCode::CONFLICT, why));
     }

@@ -7,7 +7,7 @@ use review::{ProposalDetails, leaves};
 
 use crate::api_client::Problem;
 use crate::arguments::difference;
-use crate::card::{act, address, approval};
+use crate::card::{act, address, approval, warning};
 use crate::state::Visit;
 use axum::http::StatusCode;
 
@@ -67,7 +67,7 @@ pub(crate) fn comparison(visit: &Visit, proposal: &ProposalDetails, arguments: &
         section class="card" data-testid="comparison" {
             h2 { "Approve with these changes?" }
             (difference(&proposed, &leaves(arguments)))
-            (act(visit, proposal, "approve", "approve", &content))
+            div class="actions" { (warning(proposal)) (act(visit, proposal, "approve", "approve", &content)) }
         }
     }
 }

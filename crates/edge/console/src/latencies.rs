@@ -55,7 +55,10 @@ impl ServerDurations {
     )]
     fn quantile(&self, part: f64) -> f64 {
         let wanted = part * self.calls() as f64;
-        let found = self.buckets.iter().find(|(_, count)| *count as f64 >= wanted);
+        let found = self
+            .buckets
+            .iter()
+            .find(|(_, count)| *count as f64 >= wanted);
         found.map_or(f64::INFINITY, |(bound, _)| *bound)
     }
 
@@ -71,7 +74,10 @@ impl ServerDurations {
 
 /// Adds a count to that of its bound.
 fn enter(buckets: &mut Vec<(f64, u64)>, bound: f64, count: u64) {
-    match buckets.iter_mut().find(|(known, _)| known.total_cmp(&bound).is_eq()) {
+    match buckets
+        .iter_mut()
+        .find(|(known, _)| known.total_cmp(&bound).is_eq())
+    {
         Some((_, known)) => *known += count,
         None => buckets.push((bound, count)),
     }

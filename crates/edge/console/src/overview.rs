@@ -5,8 +5,8 @@ use maud::{Markup, html};
 
 use crate::api_client::Problem;
 use crate::charts::{Line, chart};
-use crate::latencies::{self, ServerDurations};
 use crate::inbox;
+use crate::latencies::{self, ServerDurations};
 use crate::page::{Content, Tab};
 use crate::samples::Sample;
 use crate::servers::{self, Server, memory, state};
@@ -53,7 +53,10 @@ fn is_due(visit: &Visit) -> bool {
 fn add(visit: &Visit, metrics: &str) {
     if is_due(visit) {
         let sample = read(metrics, visit.now_ms);
-        visit.console.samples.add(&visit.session.participant, sample);
+        visit
+            .console
+            .samples
+            .add(&visit.session.participant, sample);
     }
 }
 
@@ -127,7 +130,6 @@ fn figures(visit: &Visit, samples: &[Sample], waiting: usize, servers: &[Server]
         div class="figures" {
             a class="figure" href=(visit.base) { strong data-testid="waiting" { (waiting) } span { "wait for you" } }
             (figure(written(rate(|one| one.admitted)), "requests a second"))
-            (figure(written(rate(|one| one.refused)), "refused a second"))
             (figure(whole(last.admitted), "requests since the start"))
             (figure(whole(last.open), "open requests"))
             (figure(whole(last.proposals), "open proposals"))
@@ -170,7 +172,7 @@ fn busy(visit: &Visit, servers: &[Server]) -> Markup {
             h2 { "Servers now" }
             div class="wide" {
                 table class="rows" {
-                    thead { tr { th { "Server" } th { "State" } th { "Open calls" } th { "Processes" } th { "Memory" } } }
+                    thead { tr { th { "Server" } th { "State" } th class="number" { "Open calls" } th class="number" { "Processes" } th class="number" { "Memory" } } }
                     tbody {
                         @for one in all {
                             tr {

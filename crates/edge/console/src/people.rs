@@ -14,6 +14,8 @@ use crate::times;
 
 /// The topic that is shown if the address names none.
 pub(crate) const MAIN_TOPIC: &str = "main";
+/// The gateway itself as a participant, which is not paused.
+const GATEWAY: &str = "portmoot";
 /// The longest message and reason, in characters.
 const WORDS_CHARS_MAX: usize = 1_000;
 
@@ -93,7 +95,7 @@ fn choice(visit: &Visit, topics: &[&str], chosen: &str) -> Markup {
 fn table(visit: &Visit, topic: &str, here: &[&Participant]) -> Markup {
     html! {
         table class="rows" {
-            thead { tr { th { "Participant" } th { "Role" } th { "Links" } th { "Programs" } th { "May" } th { "" } } }
+            thead { tr { th { "Participant" } th { "Role" } th class="number" { "Links" } th { "Programs" } th { "May" } th { "" } } }
             tbody {
                 @for one in here {
                     tr data-testid="participant" {
@@ -135,7 +137,7 @@ fn brake(visit: &Visit, topic: &str, one: &Participant) -> Markup {
             p { span class="mark care" { "paused" } " by " (Hostile(&pause.by)) " since " (times::clock(&pause.since))
                 @if let Some(reason) = &pause.reason { ": " (Hostile(reason)) } }
             (form("resume", html! { button type="submit" data-testid="resume" { "Let it go on" } }))
-        } @else if one.id != visit.session.participant && one.role != "gateway" {
+        } @else if one.id != visit.session.participant && one.id != GATEWAY {
             details {
                 summary { "Pause…" }
                 (form("pause", html! {

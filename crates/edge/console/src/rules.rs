@@ -147,7 +147,7 @@ fn offer(visit: &Visit, topic: &str, one: &Offer) -> Markup {
             @if !one.differing.is_empty() {
                 div class="wide" {
                     table class="rows" {
-                        thead { tr { @for name in &one.differing { th { (text(name)) } } th { "Times" } } }
+                        thead { tr { @for name in &one.differing { th { (text(name)) } } th class="number" { "Times" } } }
                         tbody { @for row in &one.rows { tr { @for value in &row.values { td { (text(value)) } } td class="number" { (row.times) } } } }
                     }
                 }

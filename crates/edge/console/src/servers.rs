@@ -92,7 +92,7 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
         h1 { "Servers" }
         div id="servers" data-live class="wide" {
             table class="rows" {
-                thead { tr { th { "Server" } th { "State" } th { "Tools" } th { "Open calls" } th { "Processes" } th { "Memory" } th { "Restarts" } th { "Notes" } } }
+                thead { tr { th { "Server" } th { "State" } th class="number" { "Tools" } th class="number" { "Open calls" } th class="number" { "Processes" } th class="number" { "Memory" } th class="number" { "Restarts" } th { "Notes" } } }
                 tbody {
                     @for one in &servers {
                         tr data-testid="server" {

@@ -33,6 +33,8 @@ pub(crate) fn page(
         @if let Some(wrong) = wrong { (problem(wrong)) }
         form method="post" action={ (base) "/login" } data-enter {
             input type="hidden" name="next" value=(next(asked));
+            // A browser that keeps the token names it so.
+            input type="text" name="username" autocomplete="username" value="Portmoot" hidden;
             label for="code" { "Code or token" }
             input type="password" id="code" name="code" required autocomplete="current-password"
                 autocapitalize="off" spellcheck="false" aria-describedby="hint";

@@ -30,6 +30,7 @@ struct Tool {
     server: String,
     title: Option<String>,
     description: Option<String>,
+    #[serde(rename = "inputSchema")]
     input_schema: Option<Value>,
     held: bool,
 }
@@ -175,7 +176,9 @@ fn fields(tool: &Tool) -> Vec<Field> {
         })
     };
     let all: Option<Vec<Field>> = members.and_then(|members| members.iter().map(field).collect());
-    all.unwrap_or_default()
+    let mut all = all.unwrap_or_default();
+    all.sort_by_key(|field| !field.is_required);
+    all
 }
 
 impl Field {

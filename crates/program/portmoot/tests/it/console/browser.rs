@@ -6,6 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
+use fantoccini::elements::Element;
+use fantoccini::error::CmdError;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
@@ -91,7 +94,8 @@ impl Browser {
 
     /// Shows pages this wide, in the light or the dark scheme.
     pub(crate) fn looks(&self, width: u32, scheme: &str) {
-        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let size =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
         let scheme = json!({ "name": "prefers-color-scheme", "value": scheme });
         let media = json!({ "features": [scheme] });
@@ -159,7 +163,11 @@ impl Browser {
     pub(crate) fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         let end = Instant::now() + TIMEOUT;
         while !is_so() {
-            assert!(Instant::now() < end, "no {what} at this page:\n{}", self.body());
+            assert!(
+                Instant::now() < end,
+                "no {what} at this page:\n{}",
+                self.body()
+            );
             std::thread::sleep(PAUSE);
         }
     }
@@ -174,39 +182,47 @@ impl Browser {
         self.runtime.block_on(found).unwrap().len()
     }
 
+    /// Waits for an element, and does something with it. An element that is exchanged meanwhile is
+    /// looked for again.
+    #[track_caller]
+    fn with_element(&self, what: &str, act: impl AsyncFn(&Element) -> Result<(), CmdError>) {
+        self.wait(what, || {
+            self.runtime.block_on(async {
+                let Ok(found) = self.client().find(Locator::Css(what)).await else {
+                    return false;
+                };
+                act(&found).await.is_ok()
+            })
+        });
+    }
+
     /// Presses the mouse on an element.
     #[track_caller]
     pub(crate) fn click(&self, what: &str) {
-        self.runtime.block_on(async {
-            let found = self.client().find(Locator::Css(what)).await;
-            found.unwrap().click().await.unwrap();
-        });
+        self.with_element(what, async |found| found.click().await);
     }
 
     /// Types into an element.
     #[track_caller]
     pub(crate) fn fill(&self, what: &str, text: &str) {
-        self.runtime.block_on(async {
-            let found = self.client().find(Locator::Css(what)).await;
-            found.unwrap().send_keys(text).await.unwrap();
-        });
+        self.with_element(what, async |found| found.send_keys(text).await);
     }
 
     /// Empties a field.
     #[track_caller]
     pub(crate) fn empty(&self, what: &str) {
-        self.runtime.block_on(async {
-            let found = self.client().find(Locator::Css(what)).await;
-            found.unwrap().clear().await.unwrap();
-        });
+        self.with_element(what, async |found| found.clear().await);
     }
 
     /// Presses keys where the focus is.
     pub(crate) fn keys(&self, keys: &str) {
-        self.runtime.block_on(async {
-            let focused = self.client().active_element().await.unwrap();
-            focused.send_keys(keys).await.unwrap();
-        });
+        let press = |keys: KeyActions, value| {
+            keys.then(KeyAction::Down { value })
+                .then(KeyAction::Up { value })
+        };
+        let pressed = keys.chars().fold(KeyActions::new("keys".to_owned()), press);
+        let sent = self.client().perform_actions(pressed);
+        self.runtime.block_on(sent).unwrap();
     }
 
     /// Sends a command of the DevTools protocol.
