@@ -88,7 +88,7 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
             Ok(offers) => { (offered(visit, topic, offers)) }
             Err(why) => { p class="soft" { (Hostile(&why.message)) } }
         }
-        h2 { "Rules" }
+        @if offers.as_ref().is_ok_and(|offers| !offers.offers.is_empty()) { h2 { "In force, and over" } }
         @if list.rules.is_empty() { p class="empty" { "No rule decides here: people do." } }
         div class="cards" { @for one in &list.rules { (rule(visit, topic, one)) } }
     };
