@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::any;
 use maud::Markup;
 use platform::{Limiter, unix_ms};
 use tower::{ServiceExt as _, service_fn};
@@ -44,7 +44,7 @@ pub fn router(home: Arc<dyn ConsoleHome>, api: Router, codes: Arc<ConsoleCodes>)
         async move { Ok::<_, Infallible>(answer(&console, request).await) }
     });
     Router::new()
-        .route("/", get(root))
+        .route("/", any(root))
         .nest_service("/console", pages)
         .with_state(console)
 }
@@ -53,7 +53,8 @@ async fn root(State(console): State<Arc<Console>>, request: Request) -> Response
     let settings = console.home.settings();
     let accepts = request.headers().get(header::ACCEPT);
     let accepts = accepts.and_then(|accepts| accepts.to_str().ok());
-    let is_browser = accepts.is_some_and(|accepts| accepts.contains("text/html"));
+    let is_browser = request.method() == Method::GET
+        && accepts.is_some_and(|accepts| accepts.contains("text/html"));
     if is_browser && settings.is_enabled() {
         return sign_in::redirect(&format!("{}/console", settings.prefix()), &[]);
     }

@@ -257,7 +257,7 @@ fn the_mouse_decides_and_a_card_under_it_is_not_swapped() {
     let approve = format!("{} {APPROVE}", card(&id));
     browser.sees(&approve);
     until("armed", || {
-        browser.click(&approve);
+        browser.click_if_there(&approve);
         browser
             .text(&approve)
             .filter(|text| text.starts_with("Press again"))
@@ -283,7 +283,7 @@ fn the_mouse_decides_and_a_card_under_it_is_not_swapped() {
     );
     browser.reads(&format!("{} [data-answer]", card(&other)), "waits no more");
     until("decided", || {
-        browser.click(&approve);
+        browser.click_if_there(&approve);
         (stage.proposal(&id)["state"] != "pending").then_some(())
     });
     stage.becomes(&id, "completed");

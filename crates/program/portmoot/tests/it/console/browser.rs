@@ -97,6 +97,7 @@ impl Browser {
         let size =
             json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
+        self.devtools("Emulation.setScrollbarsHidden", json!({ "hidden": true }));
         let scheme = json!({ "name": "prefers-color-scheme", "value": scheme });
         let media = json!({ "features": [scheme] });
         self.devtools("Emulation.setEmulatedMedia", media);
@@ -202,6 +203,16 @@ impl Browser {
         self.with_element(what, async |found| found.click().await);
     }
 
+    /// Presses the mouse on an element, if it is there now.
+    pub(crate) fn click_if_there(&self, what: &str) {
+        self.runtime.block_on(async {
+            if let Ok(found) = self.client().find(Locator::Css(what)).await {
+                // It may be exchanged meanwhile.
+                let _ = found.click().await;
+            }
+        });
+    }
+
     /// Types into an element.
     #[track_caller]
     pub(crate) fn fill(&self, what: &str, text: &str) {
@@ -236,7 +247,9 @@ impl Browser {
         let sent = self.client().issue_cmd(Log);
         let log = self.runtime.block_on(sent).unwrap();
         let entries = log.as_array().unwrap().iter();
+        let is_trouble = |entry: &&Value| entry["level"] == "SEVERE" || entry["level"] == "WARNING";
         entries
+            .filter(is_trouble)
             .map(|entry| entry["message"].as_str().unwrap().to_owned())
             .collect()
     }
