@@ -67,8 +67,11 @@ impl ServerDurations {
         if seconds.is_finite() {
             return format!("≤ {}", span(seconds));
         }
-        let finite = self.buckets.iter().filter(|(bound, _)| bound.is_finite());
-        format!("> {}", span(finite.last().map_or(0.0, |(bound, _)| *bound)))
+        let mut finite = self.buckets.iter().filter(|(bound, _)| bound.is_finite());
+        format!(
+            "> {}",
+            span(finite.next_back().map_or(0.0, |(bound, _)| *bound))
+        )
     }
 }
 
