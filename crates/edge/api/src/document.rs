@@ -7,8 +7,9 @@ use utoipa::openapi::{Components, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 use crate::{
-    accounts, brakes, calls, configured, health, logins, messages, metrics, participants, pins,
-    plans, proposals, rights, rule_adding, rule_offers, rules, servers, switches, tokens, tools,
+    accounts, brakes, calls, configured, console_codes, health, logins, messages, metrics,
+    participants, pins, plans, proposals, rights, rule_adding, rule_offers, rules, servers,
+    switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -48,6 +49,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         accounts::logout,
         accounts::enter_key,
         accounts::connect_code,
+        console_codes::console_code,
         pins::pins,
         pins::of_server,
         pins::approve,

@@ -3,7 +3,8 @@
 //!
 //! - [`router`]: all routes, for the HTTP door.
 //! - [`document`]: the OpenAPI document.
-//! - [`ConfigFile`]: the configuration file that the API changes.
+//! - [`ConfigFile`]: the configuration file that the API changes. [`ConsoleCodes`]: one-time codes
+//!   for the console.
 //!
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its
 //! own capabilities:
@@ -14,6 +15,7 @@ mod brakes;
 mod calls;
 mod config_file;
 mod configured;
+mod console_codes;
 mod document;
 mod error;
 mod health;
@@ -38,5 +40,6 @@ mod tokens;
 mod tools;
 
 pub use config_file::{ConfigFile, Reload};
+pub use console_codes::{CONSOLE_CODE_MS, CONSOLE_CODES_MAX, ConsoleCodes, TooManyConsoleCodes};
 pub use document::document;
 pub use routes::router;

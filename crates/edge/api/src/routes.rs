@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use axum::{Router, http::header};
+use axum::{Extension, Router, http::header};
 use control::Registry;
 use identity::AccessJournal;
 use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 
 use crate::{
-    accounts, brakes, calls, config_file::ConfigFile, configured, document, error::ApiError,
-    health, logins, messages, metrics, participants, pins, plans, proposals, rights, rule_adding,
-    rule_offers, rules, schemas, servers, state::Api, switches, tokens, tools,
+    accounts, brakes, calls, config_file::ConfigFile, configured, console_codes,
+    console_codes::ConsoleCodes, document, error::ApiError, health, logins, messages, metrics,
+    participants, pins, plans, proposals, rights, rule_adding, rule_offers, rules, schemas,
+    servers, state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -23,6 +24,7 @@ pub fn router(
     sign_in: Option<Arc<SignIn>>,
     connect: &Arc<Connect>,
     file: Option<Arc<ConfigFile>>,
+    codes: &Arc<ConsoleCodes>,
 ) -> Router {
     let schemas =
         |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
@@ -64,6 +66,10 @@ pub fn router(
         .route("/api/v1/servers/{name}/logout", post(accounts::logout))
         .route("/api/v1/servers/{name}/key", post(accounts::enter_key))
         .route("/api/v1/connect-code", post(accounts::connect_code))
+        .route(
+            "/api/v1/console-codes",
+            post(console_codes::console_code).layer(Extension(Arc::clone(codes))),
+        )
         .route("/api/v1/pins", get(pins::pins))
         .route(
             "/api/v1/pins/{server}",

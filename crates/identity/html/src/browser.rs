@@ -56,6 +56,18 @@ impl Browser {
         is_own_origin && matches!(self.site.as_deref(), None | Some("same-origin"))
     }
 
+    /// Whether a page of exactly this origin sent the request. A browser says so with `Origin`, which
+    /// must be the same with its port, or else with `Sec-Fetch-Site`; a client that says neither is
+    /// no page.
+    #[must_use]
+    pub fn is_of_origin(&self, own: &str) -> bool {
+        match (self.origin.as_deref(), self.site.as_deref()) {
+            (Some(origin), None | Some("same-origin")) => origin == own,
+            (None, Some("same-origin")) => true,
+            (Some(_) | None, Some(_)) | (None, None) => false,
+        }
+    }
+
     /// Whether the person, or a page of the gateway, opened this page: no other site did.
     #[must_use]
     pub fn is_same_site(&self) -> bool {
@@ -109,6 +121,41 @@ mod tests {
                 may_send,
                 "{headers:?}"
             );
+        }
+    }
+
+    #[test]
+    fn only_pages_of_the_very_origin_send_what_needs_it() {
+        let own = "http://portmoot.localhost:7070";
+        for (headers, is_own) in [
+            (vec![], false),
+            (vec![("origin", own)], true),
+            (vec![("sec-fetch-site", "same-origin")], true),
+            (
+                vec![("origin", own), ("sec-fetch-site", "same-origin")],
+                true,
+            ),
+            (vec![("origin", "null")], false),
+            (vec![("origin", "http://portmoot.localhost:7071")], false),
+            (vec![("origin", "https://portmoot.localhost:7070")], false),
+            (vec![("origin", "http://127.0.0.1:7070")], false),
+            (
+                vec![("origin", own), ("sec-fetch-site", "same-site")],
+                false,
+            ),
+            (
+                vec![("origin", own), ("sec-fetch-site", "cross-site")],
+                false,
+            ),
+            (
+                vec![("origin", "null"), ("sec-fetch-site", "same-origin")],
+                false,
+            ),
+            (vec![("sec-fetch-site", "same-site")], false),
+            (vec![("sec-fetch-site", "cross-site")], false),
+            (vec![("sec-fetch-site", "none")], false),
+        ] {
+            assert_eq!(browser(&headers).is_of_origin(own), is_own, "{headers:?}");
         }
     }
 

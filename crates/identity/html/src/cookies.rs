@@ -12,6 +12,7 @@ use auth::{PublicUrl, Sealer};
 pub struct Cookies<'c> {
     sealer: &'c Sealer,
     is_secure: bool,
+    same_site: &'static str,
 }
 
 impl<'c> Cookies<'c> {
@@ -21,6 +22,18 @@ impl<'c> Cookies<'c> {
         Self {
             sealer,
             is_secure: public_url.is_secure(),
+            same_site: "Lax",
+        }
+    }
+
+    /// Cookies that travel to one host alone, and only from its own pages. Browsers take them over
+    /// TLS, and from names that always mean this machine, such as `localhost`.
+    #[must_use]
+    pub fn of_host(sealer: &'c Sealer) -> Self {
+        Self {
+            sealer,
+            is_secure: true,
+            same_site: "Strict",
         }
     }
 
@@ -40,8 +53,9 @@ impl<'c> Cookies<'c> {
         let secure = if self.is_secure { "; Secure" } else { "" };
         let name = self.name(what);
         format!(
-            "{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}",
-            valid_ms / 1000
+            "{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite={}{secure}",
+            valid_ms / 1000,
+            self.same_site
         )
     }
 
@@ -108,6 +122,17 @@ impl Validity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cookie_of_a_host_comes_from_its_own_pages_alone() {
+        let sealer = Sealer::new(&[1; 32], None);
+        let set = Cookies::of_host(&sealer).set("a", "purpose", b"state", [3; 24], VALIDITY);
+        assert!(set.starts_with("__Host-pm_a="), "{set}");
+        assert!(
+            set.ends_with("; Path=/; Max-Age=5; HttpOnly; SameSite=Strict; Secure"),
+            "{set}"
+        );
+    }
 
     const VALIDITY: Validity = Validity {
         now_ms: 0,

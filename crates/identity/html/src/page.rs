@@ -9,9 +9,12 @@ use json::visible;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-const STYLE: &str = "\
+/// Colours of all pages, light and dark, as variables of CSS.
+pub const PALETTE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#59636e;--line:#d1d9e0;--card:#fff;--back:#f3f5f7;--act:#0b5cad;--warn:#8a4b00;--warnback:#fff4e0}\
-@media(prefers-color-scheme:dark){:root{--ink:#e8ebee;--soft:#a3adb8;--line:#3a434d;--card:#1c2127;--back:#12161a;--act:#5aa7f0;--warn:#ffc46b;--warnback:#3a2a10}}\
+@media(prefers-color-scheme:dark){:root{--ink:#e8ebee;--soft:#a3adb8;--line:#3a434d;--card:#1c2127;--back:#12161a;--act:#5aa7f0;--warn:#ffc46b;--warnback:#3a2a10}}";
+
+const STYLE: &str = "\
 *{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\
 main{max-width:30rem;margin:8vh auto;padding:2rem;background:var(--card);border:1px solid var(--line);border-radius:12px}\
 h1{font-size:1.35rem;line-height:1.3;margin:0 0 1rem}p{margin:.75rem 0}dl{margin:1.25rem 0;border-top:1px solid var(--line)}\
@@ -20,6 +23,11 @@ label{display:block;margin:1rem 0 .25rem;font-weight:600}label.small{font-weight
 .row{display:flex;gap:.75rem;margin-top:1.5rem;flex-wrap:wrap}button{font:inherit;font-weight:600;padding:.6rem 1.25rem;border-radius:8px;border:1px solid var(--soft);background:transparent;color:inherit;cursor:pointer}\
 button.main{background:var(--act);border-color:var(--act);color:var(--card)}button.link{border:0;padding:0;color:var(--act);font-weight:400;text-decoration:underline}\
 :focus-visible{outline:3px solid var(--act);outline-offset:2px}.warn{background:var(--warnback);color:var(--warn);border-radius:8px;padding:.75rem 1rem}.soft{color:var(--soft);font-size:.875rem}";
+
+/// The style of a page without a style sheet of its own.
+fn style() -> String {
+    [PALETTE, STYLE].concat()
+}
 
 /// A page to send.
 #[derive(Debug)]
@@ -80,7 +88,7 @@ impl HtmlPage {
                     meta name="viewport" content="width=device-width,initial-scale=1";
                     meta name="robots" content="noindex";
                     title { (self.title) }
-                    style { (PreEscaped(STYLE)) }
+                    style { (PreEscaped(style())) }
                 }
                 body { main { (PreEscaped(&self.body)) } }
             }
@@ -91,7 +99,7 @@ impl HtmlPage {
     /// The policy that lets a page load its own style and nothing else, and send its forms to the
     /// gateway and to where they lead.
     fn policy(&self) -> String {
-        let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+        let style = STANDARD.encode(Sha256::digest(style().as_bytes()));
         let mut form_action = "'self'".to_owned();
         if let Some(source) = &self.form_action {
             form_action.push(' ');
@@ -165,7 +173,8 @@ pub fn private(headers: &mut HeaderMap) {
     }
 }
 
-fn set_cookies(headers: &mut HeaderMap, cookies: &[String]) {
+/// Adds these `Set-Cookie` headers.
+pub fn set_cookies(headers: &mut HeaderMap, cookies: &[String]) {
     for cookie in cookies {
         if let Ok(value) = HeaderValue::from_str(cookie) {
             headers.append(header::SET_COOKIE, value);

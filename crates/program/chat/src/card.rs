@@ -1,15 +1,12 @@
 //! A proposal as its reviewer reads it: what matters first, the arguments in full, the tool's
 //! definition last.
 
-use std::collections::BTreeMap;
-
 use json::visible;
+use review::{ProposalDetails, ToolEffects, marks};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::ProposalDetails;
 use crate::clock::{Zone, relative};
-use crate::review::{ToolEffects, marks};
 use crate::rows::{TerminalRow, wrap};
 
 /// Headings of what the server of the tool says.
@@ -147,7 +144,7 @@ impl CardText {
 
     /// The params, those that ran in their place, and the answer.
     fn params(&mut self, proposal: &ProposalDetails) {
-        match split_params(proposal) {
+        match proposal.split_params() {
             (Some(arguments), rest) => {
                 self.block(CardPart::Asked, "arguments", &pretty(arguments.get()));
                 if let Some(rest) = rest {
@@ -401,40 +398,6 @@ pub fn brief(lines: Vec<CardLine>, more: &str) -> Vec<CardLine> {
         kept.push(line);
     }
     kept
-}
-
-/// The arguments of a tool's call, and the members of its params besides them and the name, which
-/// the card has already. Of any other proposal all params. Values keep their spelling.
-fn split_params(proposal: &ProposalDetails) -> (Option<Box<RawValue>>, Option<String>) {
-    let whole = proposal
-        .params
-        .as_ref()
-        .map(|params| params.get().to_owned());
-    let read = whole
-        .as_deref()
-        .and_then(|params| serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(params).ok());
-    let (Some(arguments), Some(mut members)) = (proposal.arguments(), read) else {
-        return (None, whole);
-    };
-    let named = members
-        .get("name")
-        .and_then(|name| serde_json::from_str::<String>(name.get()).ok());
-    if named.as_deref() != proposal.context.as_deref() {
-        return (None, whole);
-    }
-    members.remove("name");
-    members.remove("arguments");
-    let rest = json::object(|rest| {
-        for (key, value) in &members {
-            rest.raw(key, value.get().as_bytes());
-        }
-    });
-    let rest = if members.is_empty() {
-        None
-    } else {
-        Some(String::from_utf8_lossy(&rest).into_owned())
-    };
-    (Some(arguments), rest)
 }
 
 impl CardPart {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::api::ProposalDetails;
+use review::ProposalDetails;
 
 /// Decided proposals whose numbers are remembered; older ones are forgotten.
 pub const NUMBERS_MAX: usize = 1024;

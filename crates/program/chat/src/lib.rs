@@ -25,7 +25,6 @@ pub mod offers;
 mod output;
 mod paint;
 mod perform;
-mod review;
 pub mod rows;
 mod run;
 mod screen;
@@ -39,10 +38,7 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{
-    Allow, Api, ApiRefusal, ApiReply, ClaimDetails, LikeRule, NoteDetails, PlanDetails,
-    ProposalDetails, StepDetails, approval_body,
-};
+pub use api::{Allow, Api, ApiRefusal, ApiReply, LikeRule};
 pub use card::{amendments, approvals, claimants, claims, plan, step_heads};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
@@ -50,7 +46,6 @@ pub use entry::{ChatEntry, Tone};
 pub use help::rows as help_rows;
 pub use inbox::{Inbox, InboxItem, NUMBERS_MAX, SETTLE_MS};
 pub use output::ChatOutput;
-pub use review::{LONG_VALUE_CHARS, ToolEffects, marks};
 pub use run::{ChatError, ChatSettings, run};
 pub use show::CALL_CHARS;
 pub use state::{

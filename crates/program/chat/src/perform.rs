@@ -383,7 +383,7 @@ async fn approve(
         note: words,
         later,
     } = approval;
-    let body = api::approval_body(digest, arguments.as_deref(), words.as_deref());
+    let body = review::approval_body(digest, arguments.as_deref(), words.as_deref());
     let mut proposal = match api::approve(api, id, body).await {
         Ok(proposal) => proposal,
         Err(refused) => {

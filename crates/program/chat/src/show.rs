@@ -348,7 +348,7 @@ pub(crate) fn result(result: &RawValue) -> ChatEntry {
 }
 
 /// The JSON-RPC answer of a proposal that is over, or its state and the reason for it.
-pub(crate) fn outcome(number: usize, over: &crate::api::ProposalDetails) -> ChatEntry {
+pub(crate) fn outcome(number: usize, over: &review::ProposalDetails) -> ChatEntry {
     #[derive(serde::Deserialize)]
     struct Answer {
         result: Option<Box<RawValue>>,

@@ -7,7 +7,7 @@ use participant::{Event as TopicEvent, ParticipantInfo};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::{Allow, ApiRefusal, LikeRule, ProposalDetails};
+use crate::api::{Allow, ApiRefusal, LikeRule};
 use crate::card::{self, Around, CardLine, CardPart};
 use crate::clock::Zone;
 use crate::complete::Candidates;
@@ -19,6 +19,7 @@ use crate::rows::TerminalRow;
 use crate::suggested::Suggestions;
 use crate::talk::{Talk, cut, entry_rows};
 use crate::typing::Typing;
+use review::ProposalDetails;
 
 /// Time that a notice stays above the line, in milliseconds.
 const NOTICE_MS: u64 = 8_000;

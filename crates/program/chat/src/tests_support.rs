@@ -5,10 +5,10 @@ use participant::{Envelope, Event as TopicEvent, ParticipantInfo};
 use serde_json::{Value, json};
 use wire::mcpx::{Draft, envelope};
 
-use crate::api::ProposalDetails;
 use crate::clock::Zone;
 use crate::state::{Action, ChatEvent, ChatState, ScreenMode};
 use crate::update::update;
+use review::ProposalDetails;
 
 /// 12:31 on 2026-07-28.
 pub(crate) const NOW_MS: u64 = 1_785_241_860_000;

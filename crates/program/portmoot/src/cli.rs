@@ -81,6 +81,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "proposals",
             "rules",
             "notifications",
+            "console",
             "chat",
             "participants",
             "token",
@@ -249,6 +250,18 @@ pub(crate) enum Command {
     /// List and get prompts
     #[command(subcommand)]
     Prompts(PromptsCommand),
+    /// Open the console in the browser: the inbox of proposals, and what happens
+    ///
+    /// Works with a running gateway. Prints the address with a one-time code, which is good once for
+    /// a minute, and opens it. The browser is signed in as the participant of --token, else as the
+    /// operator, until the token is revoked, for twelve hours at most.
+    Console {
+        /// Print the address, and do not open it in a browser
+        #[arg(long)]
+        no_browser: bool,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Take part in a topic from the terminal
     ///
     /// At a terminal it fills the screen: talk, the calls of others, and an inbox of the proposals

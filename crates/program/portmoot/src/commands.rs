@@ -4,8 +4,10 @@ mod accounts;
 mod audit;
 mod auth;
 mod background;
+mod browser;
 mod chat;
 mod config;
+mod console;
 mod doctor;
 mod lists;
 mod logins;
@@ -79,6 +81,10 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Clients(command) => logins::clients(command, output).await,
         Command::Consents(command) => logins::consents(command, output).await,
         Command::Auth(command) => auth::run(command, output).await,
+        Command::Console {
+            no_browser,
+            gateway,
+        } => console::run(no_browser, &gateway, output).await,
         Command::Chat {
             topic,
             lines,

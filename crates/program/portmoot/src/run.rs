@@ -1,6 +1,7 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
 mod changes;
+mod console;
 mod descriptors;
 mod reload;
 mod running;

@@ -27,6 +27,9 @@ use crate::rule_files::TopicRules;
 pub struct Config {
     /// The way in over HTTP.
     pub doors: DoorsConfig,
+    /// Whether there is a console for browsers: `[console] enabled`; `None` has one if the gateway
+    /// listens on loopback.
+    pub console: Option<bool>,
     /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot
     /// stdio`).
     pub data_dir: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Tables `[server]`, `[server.limits]`, `[audit]` and `[registry]`.
+//! Tables `[server]`, `[server.limits]`, `[audit]`, `[console]` and `[registry]`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -68,6 +68,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     );
     table.finish();
     let audit = audit(root);
+    let console = console(root);
     let references = references::read(root, env);
     let listen = listen?;
     let doors = DoorsConfig {
@@ -88,6 +89,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     };
     Some(Config {
         doors,
+        console,
         data_dir,
         key,
         starts,
@@ -97,6 +99,14 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         identity: Arc::new(identity),
         ..Config::default()
     })
+}
+
+/// `[console] enabled`.
+fn console(root: &Table<'_>) -> Option<bool> {
+    let table = root.table("console")?;
+    let enabled = table.flag("enabled");
+    table.finish();
+    enabled
 }
 
 fn audit(root: &Table<'_>) -> AuditConfig {

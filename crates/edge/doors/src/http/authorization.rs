@@ -96,8 +96,8 @@ fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> 
     }
 }
 
-/// Whether a path is one of the gateway's own authorization server or of its connect pages, where
-/// senders are not known yet: the pages check who sent a form, and from where.
+/// Whether a path is one of the gateway's own authorization server, of its connect pages or of its
+/// console, where senders are not known yet: the pages check who sent a form, and from where.
 pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     const DOCUMENTS: [&str; 2] = [
         "/.well-known/oauth-authorization-server",
@@ -110,6 +110,9 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
         "/oauth/register",
         "/oauth/revoke",
     ];
+    if path == "/console" || path.starts_with("/console/") {
+        return true;
+    }
     if path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path) {
         return true;
     }

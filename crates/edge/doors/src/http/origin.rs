@@ -21,7 +21,9 @@ pub(crate) enum Foreign {
     Origin,
 }
 
-const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Names of this machine. Browsers resolve those below `localhost` themselves (RFC 6761, section
+/// 6.3): the console has one, whose cookies other programs of the machine do not get.
+const LOOPBACK: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "portmoot.localhost"];
 
 impl<'c> Hosts<'c> {
     /// Loopback names, the address on which the gateway listens, and `names`: host names, or
@@ -148,7 +150,13 @@ mod tests {
             Option<&'static str>,
             Result<(), Foreign>,
         );
-        let cases: [Case; 16] = [
+        let cases: [Case; 18] = [
+            (
+                &["portmoot.localhost:7070"],
+                Some("http://portmoot.localhost:7070"),
+                Ok(()),
+            ),
+            (&["evil.localhost:7070"], None, Err(Foreign::Host)),
             (&["127.0.0.1:7070"], None, Ok(())),
             (&["localhost"], Some("http://localhost:3000"), Ok(())),
             (&["[::1]:7070"], Some("http://[::1]:7070"), Ok(())),

@@ -8,9 +8,9 @@ use crate::clock::span;
 use crate::command::{TIMES, object};
 use crate::entry::{ChatEntry, Tone};
 use crate::inbox::InboxItem;
-use crate::review::ToolEffects;
 use crate::state::{Action, Approval, ChatState, Focus, Later, Prompt, ReasonedAct, ScreenMode};
 use crate::typing::Typing;
+use review::ToolEffects;
 
 /// A proposal that the person may decide about now: it is pending, of another participant, and on
 /// the screen its card has been read.

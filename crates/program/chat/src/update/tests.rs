@@ -1,7 +1,7 @@
 use participant::{Event as TopicEvent, ParticipantInfo, ProposalState};
 use serde_json::json;
 
-use crate::api::{ApiRefusal, LikeRule, ProposalDetails};
+use crate::api::{ApiRefusal, LikeRule};
 use crate::entry::Tone;
 use crate::keys::{KEYS, KeyContext};
 use crate::state::{Action, ChatEvent, Connection, Focus, Later, ScreenMode};
@@ -10,6 +10,7 @@ use crate::tests_support::{Stage, chat, pressed, proposal, seen};
 use crate::typing::EARLIER_LINES_MAX;
 use crate::update::topic::ANNOUNCED_MAX;
 use crate::update::{REFRESH_MS, RULES_MS};
+use review::ProposalDetails;
 
 mod decide;
 mod late;

@@ -4,12 +4,13 @@ use json::visible;
 use participant::{Event as TopicEvent, IncomingProposal, ParticipantInfo, ProposalState};
 use serde_json::Value;
 
-use crate::api::{ApiRefusal, ProposalDetails};
+use crate::api::ApiRefusal;
 use crate::entry::{ChatEntry, Tone};
 use crate::in_force;
 use crate::inbox::InboxItem;
 use crate::show::{self, EventContext};
 use crate::state::{Action, Announced, ChatState, Connection, Prompt, ScreenMode};
+use review::ProposalDetails;
 
 /// Announcements that wait for the inbox.
 pub(super) const ANNOUNCED_MAX: usize = 256;

@@ -10,9 +10,9 @@ use super::style::Look;
 use crate::clock::span;
 use crate::inbox::InboxItem;
 use crate::layout::Areas;
-use crate::review::ToolEffects;
 use crate::rows::{shortened, width};
 use crate::state::{ChatState, Focus};
+use review::ToolEffects;
 
 /// Draws the list with its frame.
 pub(super) fn list(state: &ChatState, look: Look, areas: &Areas, buffer: &mut Buffer) {

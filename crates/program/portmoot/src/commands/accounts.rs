@@ -2,7 +2,6 @@
 //! must stay secret, a browser and this command bring the answer back.
 
 use std::io::{BufRead, IsTerminal, Read};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use oauth::token::TOKEN_BYTES_MAX;
@@ -13,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::cli::{LoginArgs, RunningArgs};
+use crate::commands::browser;
 use crate::commands::secret::read_value;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
@@ -218,7 +218,7 @@ async fn by_browser(
     let (listener, port) = listener(endpoint, name).await?;
     let begun = begin(endpoint, &["servers", name, "login"], args, Some(port)).await?;
     let url = cell(&begun, "url");
-    let is_opened = !args.no_browser && std::io::stderr().is_terminal() && open(&url);
+    let is_opened = !args.no_browser && std::io::stderr().is_terminal() && browser::open(&url);
     let how = if is_opened {
         "a browser opens this address; sign in there:"
     } else {
@@ -368,26 +368,4 @@ async fn answer(stream: &mut TcpStream, status: &str, said: &str) {
     // The browser may have gone.
     let _ = stream.write_all(text.as_bytes()).await;
     let _ = stream.shutdown().await;
-}
-
-/// Opens an address of the gateway's in a browser, by a program and never by a shell. False when
-/// there is none.
-fn open(url: &str) -> bool {
-    if !(url.starts_with("https://") || url.starts_with("http://"))
-        || url.chars().any(char::is_control)
-    {
-        return false;
-    }
-    let program = if cfg!(target_os = "macos") {
-        "open"
-    } else {
-        "xdg-open"
-    };
-    let mut command = Command::new(program);
-    command
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.spawn().is_ok()
 }

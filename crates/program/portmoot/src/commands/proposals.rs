@@ -6,16 +6,16 @@ mod list;
 mod outcome;
 mod review;
 
-use ::chat::{ProposalDetails, approval_body};
+use ::review::{ProposalDetails, approval_body};
 use model::OperationId;
 use serde_json::{Value, json};
 
+use self::review::shown;
 use crate::cli::{ProposalsArgs, ProposalsCommand, RunningArgs};
 use crate::commands::target::running_endpoint;
 use crate::remote::{Remote, api};
 use decide::{approve, arguments_given};
 use outcome::decided;
-use review::shown;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;

@@ -76,6 +76,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         )
         | Command::Resources(ResourcesCommand::Read { .. })
         | Command::Prompts(PromptsCommand::Get { .. })
+        | Command::Console { .. }
         | Command::Chat { .. }
         | Command::Participants(
             ParticipantsCommand::Can { .. }

@@ -22,6 +22,7 @@ use store::{DirectoryOwner, JournalWriter, Ledger};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::console::console;
 use super::descriptors::Descriptors;
 use super::sign_in::{connect, sign_in};
 use crate::remote::broken_pipe;
@@ -181,7 +182,9 @@ impl Gateway {
         let registry = Registry::start(start)?;
         let sign_in = sign_in(&registry, &access);
         let connect = connect(&registry, &access, sign_in.as_ref());
-        let mut pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
+        let codes = Arc::default();
+        let api = api::router(&registry, &access, sign_in.clone(), &connect, file, &codes);
+        let mut pages = console(&registry, api.clone(), codes).merge(api);
         pages = pages.merge(signin::connect_router(connect));
         if let Some(sign_in) = sign_in {
             pages = pages.merge(signin::router(sign_in));

@@ -35,6 +35,7 @@ mod coding_agents;
 mod config;
 mod config_check;
 mod conformance;
+mod console;
 mod crash;
 mod curation;
 mod daemons;

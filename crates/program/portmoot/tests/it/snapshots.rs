@@ -112,8 +112,10 @@ impl Stage {
     /// The text without what differs from run to run; widths stay.
     fn normal(&self, text: &str, uncounted: bool) -> String {
         let home = self.home.path().display().to_string();
+        let port = self.gateway.address().rsplit_once(':').unwrap().1;
         let text = text
             .replace(self.gateway.address(), "127.0.0.1:7070")
+            .replace(&format!("localhost:{port}"), "localhost:7070")
             .replace(&home, "HOME");
         let text = text
             .replace(env!("CARGO_BIN_EXE_portmoot"), "portmoot")
@@ -321,6 +323,7 @@ fn every_command_prints_its_snapshot() {
         &["servers", "ls", "--token", "a-token-that-does-not-exist"],
         Both,
     );
+    stage.show("console", &["console", "--no-browser"], Both);
     stage.show("proposals-ls-none", &["proposals", "ls"], Both);
     stage.show("rules-ls-none", &["rules", "ls"], Both);
     stage.show("rules-offers-none", &["rules", "offers"], Both);

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::{NONE, at_inbox, harmless, like_rule, names, two_suggestions, unsaid};
-use crate::api::ProposalDetails;
 use crate::inbox::{REREAD_MS, SETTLE_MS};
 use crate::keys::Deed;
 use crate::state::{ChatEvent, Focus, Prompt, ScreenMode};
 use crate::suggested::Suggestions;
 use crate::tests_support::{Stage, proposal};
 use crate::update::suggest;
+use review::ProposalDetails;
 
 /// Suggestions that fit on a screen.
 fn short_suggestions(digests: &[&str]) -> ChatEvent {

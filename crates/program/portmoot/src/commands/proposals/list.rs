@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, claimants, span};
+use ::chat::{claimants, span};
 use platform::unix_ms;
+use review::ProposalDetails;
 use serde::Deserialize;
 use serde_json::Value;
 

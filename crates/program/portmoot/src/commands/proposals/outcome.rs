@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use ::chat::{ProposalDetails, amendments, approvals, claims, content, span, step_heads};
+use ::chat::{amendments, approvals, claims, content, span, step_heads};
 use json::visible;
 use platform::unix_ms;
+use review::ProposalDetails;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 

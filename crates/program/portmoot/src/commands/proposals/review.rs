@@ -2,9 +2,10 @@
 
 use ::chat::card::{Around, before_question, brief, lines, text};
 use ::chat::rows::columns;
-use ::chat::{ProposalDetails, ToolEffects, Zone, approval_body, edit_text};
+use ::chat::{Zone, edit_text};
 use json::visible;
 use platform::unix_ms;
+use review::{ProposalDetails, ToolEffects, approval_body};
 
 use super::decide::{approve, arguments_given};
 use super::list::ProposalList;

@@ -137,6 +137,10 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/oauth/client.json", Counted),
     ("POST", "/oauth/client/{name}", Counted),
     ("POST", "/oauth/jwks.json", Counted),
+    // The console.
+    ("GET", "/console", Counted),
+    ("POST", "/console/login", Counted),
+    ("POST", "/console/p/{id}/approve", Counted),
     // The API.
     ("GET", "/healthz", Unread(200)),
     ("GET", "/readyz", Unread(200)),
@@ -163,6 +167,7 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/api/v1/servers/{name}/key", Unread(401)),
     ("GET", "/api/v1/accounts", Unread(401)),
     ("POST", "/api/v1/connect-code", Unread(401)),
+    ("POST", "/api/v1/console-codes", Unread(401)),
     ("GET", "/api/v1/pins", Unread(401)),
     ("GET", "/api/v1/pins/{server}", Unread(401)),
     ("DELETE", "/api/v1/pins/{server}", Unread(401)),
@@ -332,7 +337,10 @@ fn request(gateway: &Gateway, method: &str, pattern: &str) -> String {
             "application/grpc-web+proto"
         }
         schemas if schemas.starts_with("/buf.re") => "application/proto",
-        sign_in if sign_in.starts_with("/oauth/") || sign_in.starts_with("/connect/") => {
+        page if ["/oauth/", "/connect/", "/console"]
+            .iter()
+            .any(|one| page.starts_with(one)) =>
+        {
             "application/x-www-form-urlencoded"
         }
         _ => "application/json",

@@ -1,10 +1,10 @@
-//! Judgements about a proposal for its reviewer: what the tool's server claims, and marks for what
-//! deserves a second look.
+//! Judgements about a proposal for its reviewer: claims of the tool's server, and marks for a second
+//! look.
 
 use json::visible::is_hidden;
 use serde::Deserialize;
 
-use crate::api::ProposalDetails;
+use crate::details::ProposalDetails;
 
 /// A longer text among the arguments is marked, in characters.
 pub const LONG_VALUE_CHARS: usize = 2_000;
@@ -187,7 +187,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::tests_support::proposal;
+    use crate::details::tests_support::proposal;
 
     #[test]
     fn a_second_key_follows_the_annotations_and_the_defaults_of_mcp() {

@@ -1,0 +1,121 @@
+//! One call as a card shows it: marks for a second look, its arguments in full, and the tool in the
+//! words of its server. A plan has several.
+
+use html::Hostile;
+use maud::{Markup, html};
+use review::{ProposalDetails, ToolEffects, leaves, marks};
+use serde::Deserialize;
+
+use crate::arguments::{Rows, table, text};
+
+/// A call that is proposed: alone, or as a step of a plan.
+pub(crate) struct ProposedCall {
+    details: ProposalDetails,
+    arguments: Rows,
+    /// The other members of its params.
+    rest: Rows,
+}
+
+/// The calls of a proposal: one, or those of the steps of a plan. `all` leaves out no value.
+pub(crate) fn calls(proposal: &ProposalDetails, all: bool) -> Vec<ProposedCall> {
+    let steps = proposal.single_steps();
+    let calls = if steps.is_empty() {
+        vec![proposal.clone()]
+    } else {
+        steps
+    };
+    let calls = calls.into_iter();
+    calls.map(|one| ProposedCall::new(one, all)).collect()
+}
+
+/// The name that an approval repeats: of the tool that may destroy something, as its server says; of
+/// a plan, of the first such tool.
+pub(crate) fn name_to_type(proposal: &ProposalDetails) -> Option<String> {
+    let is_destructive = |one: &ProposalDetails| ToolEffects::of(one) == ToolEffects::Destructive;
+    let steps = proposal.single_steps();
+    let found = if steps.is_empty() {
+        Some(proposal).filter(|one| is_destructive(one))
+    } else {
+        steps.iter().find(|one| is_destructive(one))
+    };
+    found.map(|one| one.what().to_owned())
+}
+
+impl ProposedCall {
+    fn new(details: ProposalDetails, all: bool) -> Self {
+        let (arguments, rest) = details.split_params();
+        let rows = |raw: Option<&str>| table(&raw.map(leaves).unwrap_or_default(), all);
+        Self {
+            arguments: rows(arguments.as_deref().map(|raw| raw.get())),
+            rest: rows(rest.as_deref()),
+            details,
+        }
+    }
+
+    /// Its part that is not there in full, in words.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        let missing = self.arguments.missing.as_deref();
+        missing.or(self.rest.missing.as_deref())
+    }
+
+    /// The tool and the server that runs it.
+    pub(crate) fn target(&self) -> Markup {
+        html! {
+            code class="tool" { bdi dir="ltr" { (Hostile(self.details.what())) } }
+            @for (at, to) in self.details.to.iter().enumerate() {
+                (if at == 0 { " at " } else { ", " }) span class="who" { (Hostile(to)) }
+            }
+        }
+    }
+
+    /// Claims of the server about the tool, and marks for a second look: words, not colours alone.
+    pub(crate) fn marks(&self) -> Markup {
+        let effects = ToolEffects::of(&self.details);
+        let class = match effects {
+            ToolEffects::Destructive => "mark danger",
+            ToolEffects::Unsaid => "mark care",
+            ToolEffects::Reading | ToolEffects::ReadOnly | ToolEffects::Additive => "mark calm",
+        };
+        let marks = marks(&self.details, |_| true);
+        html! {
+            ul class="marks" aria-label="Marks" {
+                li class=(class) { (effects.words()) }
+                @for mark in &marks { li class="mark care" { (Hostile(mark)) } }
+            }
+        }
+    }
+
+    /// Rows of what is asked for.
+    pub(crate) fn asked(&self) -> Markup {
+        let (arguments, rest) = (&self.arguments, &self.rest);
+        html! {
+            @if arguments.count == 0 && rest.count == 0 { p class="soft" { "Without arguments." } }
+            @if arguments.count > 0 { (arguments.markup) }
+            @if rest.count > 0 {
+                @if self.details.method == "tools/call" { p class="soft" { "and these params besides the arguments:" } }
+                (rest.markup)
+            }
+        }
+    }
+
+    /// The tool as its server describes it: words of a stranger, boxed.
+    pub(crate) fn tool(&self) -> Markup {
+        let Some(raw) = &self.details.tool else {
+            return Markup::default();
+        };
+        let read: Option<Tool> = serde_json::from_str(raw.get()).ok();
+        let description = read.and_then(|tool| tool.description);
+        html! {
+            details class="stranger" {
+                summary { "The tool, in the words of its server" }
+                @if let Some(words) = &description { p { (text(words)) } }
+                (table(&leaves(raw.get()), false).markup)
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    description: Option<String>,
+}

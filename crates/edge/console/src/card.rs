@@ -1,0 +1,322 @@
+//! A proposal as a card: who wants what, its arguments in full, and what a reviewer can do.
+
+use html::Hostile;
+use html::parts::hidden;
+use maud::{Markup, html};
+use review::{ProposalDetails, leaves};
+use sha2::{Digest as _, Sha256};
+
+use crate::arguments::{table, text};
+use crate::call::{ProposedCall, calls, name_to_type};
+use crate::state::Visit;
+use crate::times;
+
+/// The longest note or reason, in characters: the API takes 4096 bytes.
+const WORDS_CHARS_MAX: usize = 1_000;
+/// Seconds that one extension gives, in words.
+const MORE: &str = "10 minutes more";
+/// The most times that the expiry of a proposal is moved.
+const EXTENSIONS_MAX: usize = 10;
+
+/// How a card is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Showing {
+    /// Whether every value is there in full.
+    pub(crate) all: bool,
+    /// Whether the card is the page, and not one of the inbox.
+    pub(crate) alone: bool,
+}
+
+/// An id of the gateway as one of the page.
+pub(crate) fn page_id(id: &str) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+    format!("p-{}", id.chars().filter(plain).collect::<String>())
+}
+
+/// The card of a proposal. What is delivered in full is noted in the session.
+pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
+    let calls = calls(proposal, showing.all);
+    let missing = calls.iter().find_map(ProposedCall::missing);
+    if missing.is_none() {
+        visit.session.note_shown(&proposal.id, &proposal.digest);
+    }
+    let id = page_id(&proposal.id);
+    let stamp = stamp(proposal, showing);
+    html! {
+        article class="card" id=(id) data-card data-digest=(proposal.digest) data-state=(proposal.state)
+            data-hash=(stamp) data-testid="card" tabindex="-1" aria-labelledby={ "t-" (id) } {
+            (heading(proposal, &calls, visit, showing))
+            (facts(proposal, &id, visit))
+            @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked()) } }
+            @else { (steps(visit, proposal, &calls)) }
+            @if let Some(missing) = missing { (way_to_all(visit, proposal, missing, showing)) }
+            (outcome(proposal, showing))
+            @if proposal.steps.is_empty() { @for call in &calls { (call.tool()) } }
+            @if proposal.is_pending() { (actions(visit, proposal, missing.is_none())) }
+            div class="answer" data-answer aria-live="polite" {}
+        }
+    }
+}
+
+/// A mark of what a card asks: it changes when a reviewer must look again.
+fn stamp(proposal: &ProposalDetails, showing: Showing) -> String {
+    let steps = proposal.steps.iter().map(|step| step.state.as_deref());
+    let text = format!(
+        "{} {} {} {:?} {showing:?}",
+        proposal.digest,
+        proposal.state,
+        proposal.amendments,
+        steps.collect::<Vec<_>>()
+    );
+    let hash = Sha256::digest(text.as_bytes());
+    data_encoding::HEXLOWER.encode(hash.get(..8).unwrap_or_default())
+}
+
+/// Who asks for what.
+fn heading(
+    proposal: &ProposalDetails,
+    calls: &[ProposedCall],
+    visit: &Visit,
+    showing: Showing,
+) -> Markup {
+    let verb = match proposal.method.as_str() {
+        "tools/call" => "wants to call".to_owned(),
+        "resources/read" => "wants to read".to_owned(),
+        other => format!("asks for {other} of"),
+    };
+    html! {
+        header {
+            h2 id={ "t-" (page_id(&proposal.id)) } {
+                span class="who" { (Hostile(&proposal.by)) } " "
+                @if proposal.steps.is_empty() {
+                    (Hostile(&verb)) " " @for call in calls { (call.target()) }
+                } @else { "wants to carry out " strong { "a plan of " (proposal.steps.len()) " steps" } }
+            }
+            @if !showing.alone {
+                a class="more" href=(address(visit, &proposal.id)) { "Open" }
+            }
+        }
+    }
+}
+
+/// The address of a proposal's own page.
+pub(crate) fn address(visit: &Visit, id: &str) -> String {
+    format!("{}/p/{}", visit.base, crate::api_client::encoded(id))
+}
+
+/// The steps of a plan, each in full.
+fn steps(visit: &Visit, plan: &ProposalDetails, calls: &[ProposedCall]) -> Markup {
+    html! {
+        ol class="steps" {
+            @for (step, call) in plan.steps.iter().zip(calls) {
+                li data-testid="step" {
+                    h3 {
+                        (call.target())
+                        @if let Some(state) = step.state.as_deref().filter(|_| !plan.is_pending()) { " · " (Hostile(state)) }
+                        @if step.id != plan.id && !plan.is_pending() { " · " a href=(address(visit, &step.id)) { "its own page" } }
+                    }
+                    (call.marks())
+                    (call.asked())
+                    (call.tool())
+                }
+            }
+        }
+    }
+}
+
+/// The place of a proposal in a plan: a decision is about all steps.
+fn plan(visit: &Visit, proposal: &ProposalDetails) -> Option<Markup> {
+    let plan = proposal.plan.as_ref()?;
+    Some(html! {
+        p data-testid="plan" {
+            @if plan.step > 1 {
+                "Step " (plan.step) " of " (plan.of) " of " a href=(address(visit, &plan.id)) { "a plan" } ", which is decided about as a whole."
+            } @else { "Decided about as one: the steps run in this order, each once, and stop at the first that fails." }
+        }
+    })
+}
+
+/// Facts that change while a card is shown, and are not asked for: times, claims, approvals.
+fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
+    html! {
+        div class="facts" id={ "f-" (id) } data-live {
+            p {
+                @if proposal.is_pending() {
+                    span class="left" data-until=(times::ms(&proposal.expires)) { "expires " (times::clock(&proposal.expires)) }
+                } @else { strong data-testid="state" { (Hostile(&proposal.state)) } }
+                " · asked " (times::clock(&proposal.at))
+                @if proposal.is_pending() && proposal.held { " · the caller waits" }
+                " · topic " (Hostile(&proposal.topic))
+            }
+            @if let Some(words) = plan(visit, proposal) { (words) }
+            @if let Some(words) = approvals(proposal) { p data-testid="approvals" { (words) } }
+            @if proposal.amendments > 0 { p { "Its proposer has replaced the arguments " (proposal.amendments) " times." } }
+            @if proposal.amended { p { "A reviewer has changed the arguments." } }
+            @let others: Vec<_> = proposal.claims.iter().filter(|one| one.by != visit.session.participant).collect();
+            @if !others.is_empty() {
+                p data-testid="claims" {
+                    "Looking at it now: "
+                    @for one in others { span class="who" { (Hostile(&one.by)) } " since " (times::clock(&one.since)) " " }
+                }
+            }
+            @if proposal.claims.iter().any(|one| one.by == visit.session.participant) { p { "Others see that you look at it." } }
+            @for would in &proposal.would { p { "A rule in shadow: " (Hostile(&would.words)) } }
+        }
+    }
+}
+
+/// Approvals so far, of a proposal that needs several.
+fn approvals(proposal: &ProposalDetails) -> Option<Markup> {
+    (proposal.approvals > 1).then(|| {
+        html! {
+            (proposal.approved_by.len()) " of " (proposal.approvals) " approvals"
+            @for (at, by) in proposal.approved_by.iter().enumerate() {
+                (if at == 0 { ": " } else { ", " }) span class="who" { (Hostile(by)) }
+            }
+        }
+    })
+}
+
+/// The way to see what a card leaves out.
+fn way_to_all(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    missing: &str,
+    showing: Showing,
+) -> Markup {
+    let id = crate::api_client::encoded(&proposal.id);
+    let address = if showing.alone {
+        format!("{}/p/{id}?all=1", visit.base)
+    } else {
+        format!("{}?all={id}#{}", visit.base, page_id(&proposal.id))
+    };
+    html! {
+        p class="missing" { a href=(address) data-testid="show-all" { "Show all " (missing) } " before you approve." }
+    }
+}
+
+/// The end of a proposal: decision, notes, answer.
+fn outcome(proposal: &ProposalDetails, showing: Showing) -> Markup {
+    html! {
+        @if let Some(by) = &proposal.decided_by {
+            p class="verdict" data-testid="verdict" {
+                strong { (Hostile(&proposal.state)) } ", decided by " span class="who" { (Hostile(by)) }
+                @if let Some(rule) = &proposal.rule {
+                    " with rule " (Hostile(rule))
+                    @if let Some(author) = &proposal.rule_author { " of " (Hostile(author)) }
+                }
+                @if let Some(reason) = &proposal.reason { ": " (Hostile(reason)) }
+            }
+        } @else if let Some(reason) = &proposal.reason {
+            p class="verdict" { strong { (Hostile(&proposal.state)) } ": " (Hostile(reason)) }
+        }
+        @for note in &proposal.notes { p class="verdict" { "Note of " span class="who" { (Hostile(&note.by)) } ": " (Hostile(&note.note)) } }
+        @if let Some(edited) = &proposal.edited {
+            h3 { "As it ran, edited by the reviewer" }
+            (table(&leaves(edited.get()), showing.all).markup)
+        }
+        @if let Some(answer) = &proposal.answer {
+            h3 { "Its answer" }
+            (table(&leaves(answer.get()), showing.all).markup)
+        }
+    }
+}
+
+/// A form that posts an act on a proposal.
+pub(crate) fn act(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    act: &str,
+    class: &str,
+    content: &Markup,
+) -> Markup {
+    let address = format!("{}/{act}", address(visit, &proposal.id));
+    html! {
+        form method="post" action=(address) class=(class) data-act=(act) {
+            (visit.token())
+            (hidden("digest", &proposal.digest))
+            (content)
+        }
+    }
+}
+
+/// Forms of a reviewer's acts.
+fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
+    if proposal.by == visit.session.participant {
+        let content = html! { button type="submit" { "Withdraw" } };
+        return html! {
+            div class="actions" {
+                p class="soft" { "It is yours: another participant decides about it." }
+                (act(visit, proposal, "withdraw", "", &content))
+            }
+        };
+    }
+    let more = html! { button type="submit" data-testid="more" { (MORE) } };
+    let claim = html! { button type="submit" data-testid="claim" { "I look at it" } };
+    html! {
+        div class="actions" {
+            (warning(proposal))
+            (act(visit, proposal, "approve", "approve", &approval(proposal, is_full)))
+            (act(visit, proposal, "reject", "reject", &rejection()))
+            div class="small" {
+                @if proposal.steps.is_empty() && proposal.arguments().is_some() {
+                    a class="button" data-edit href={ (address(visit, &proposal.id)) "?edit=1" } { "Edit" }
+                }
+                (act(visit, proposal, "claim", "", &claim))
+                @if proposal.extensions < EXTENSIONS_MAX { (act(visit, proposal, "extend", "", &more)) }
+            }
+        }
+    }
+}
+
+/// The words above the field in which a tool that its server calls destructive is named by hand.
+pub(crate) fn warning(proposal: &ProposalDetails) -> Markup {
+    let id = page_id(&proposal.id);
+    html! {
+        @if let Some(name) = name_to_type(proposal) {
+            label class="warning" for={ "n-" (id) } { "It may destroy something. To approve, type " (text(&name)) }
+        }
+    }
+}
+
+/// Fields and button of an approval, below its [`warning`].
+pub(crate) fn approval(proposal: &ProposalDetails, is_full: bool) -> Markup {
+    let is_typed = name_to_type(proposal).is_some();
+    let id = page_id(&proposal.id);
+    html! {
+        (hidden("confirmed", ""))
+        @if is_typed {
+            input type="text" id={ "n-" (id) } name="typed" autocomplete="off" autocapitalize="off"
+                spellcheck="false" data-typed data-testid="typed" required;
+        }
+        button type="submit" class="main" data-arm[!is_typed] data-testid="approve" disabled[!is_full] { "Approve" }
+        details class="note" {
+            summary { "With a note" }
+            label for={ "m-" (id) } { "Note to the proposer" }
+            input type="text" id={ "m-" (id) } name="note" maxlength=(WORDS_CHARS_MAX) autocomplete="off";
+        }
+    }
+}
+
+/// Fields and button of a rejection.
+fn rejection() -> Markup {
+    html! {
+        details {
+            summary data-testid="reject-open" { "Reject…" }
+            fieldset {
+                legend { "Why" }
+                @for (value, words) in REASONS {
+                    label { input type="radio" name="code" value=(value); " " (words) }
+                }
+            }
+            label class="line" { "A line for the agent" input type="text" name="reason" maxlength=(WORDS_CHARS_MAX) autocomplete="off" data-testid="reason"; }
+            button type="submit" class="danger" data-testid="reject" { "Reject" }
+        }
+    }
+}
+
+/// Reasons of the API, in words.
+const REASONS: [(&str, &str); 2] = [
+    ("arguments", "the call itself, as its arguments show it"),
+    ("context", "not now, or not here"),
+];

@@ -1,0 +1,200 @@
+// The script of the console: it keeps a page up to date, and keys decide. Every page works without it.
+(() => {
+'use strict';
+const doc = document, root = doc.documentElement, { base, at, now } = root.dataset;
+const one = (what, from = doc) => from.querySelector(what);
+const all = (what, from = doc) => [...from.querySelectorAll(what)];
+const cardOf = node => node?.closest?.('[data-card]');
+const note = (textContent, tag = 'p') => Object.assign(doc.createElement(tag), { textContent, className: 'said wrong' });
+const say = text => { one('#say').textContent = text; };
+// The code of `portmoot console` leaves the address at once.
+const enter = () => {
+	const form = one('form[data-enter]'), code = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1];
+	if (!code) return false;
+	form.elements.code.value = code;
+	history.replaceState(null, '', location.pathname + location.search);
+	form.submit();
+	return true;
+};
+if (enter()) return;
+window.addEventListener('hashchange', enter);
+if (at == null) return;
+// Markup comes from the gateway alone, which has escaped all texts of others.
+const plain = { createHTML: text => text };
+const policy = window.trustedTypes?.createPolicy('portmoot', plain) ?? plain;
+const parse = text => {
+	const template = doc.createElement('template');
+	template.innerHTML = policy.createHTML(text);
+	return template.content;
+};
+// Times: of this browser's zone, and until a proposal expires.
+const ahead = now - Date.now();
+const localize = from => {
+	for (const time of all('time:not([title])', from)) {
+		const when = new Date(time.dateTime);
+		time.title = time.textContent;
+		time.textContent = 'day' in time.dataset ? when.toLocaleString() : when.toLocaleTimeString();
+	}
+};
+const lock = (card, why) => {
+	for (const button of all('.actions button', card)) button.disabled = true;
+	if (!why || card.dataset.locked === why) return;
+	card.dataset.locked = why;
+	one('[data-answer]', card).replaceChildren(note(why));
+	say(why);
+};
+const tick = () => {
+	for (const left of all('[data-until]')) {
+		const seconds = Math.ceil((left.dataset.until - Date.now() - ahead) / 1000);
+		left.textContent = seconds > 0 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, 0)} left` : 'expired';
+		if (seconds <= 0) lock(cardOf(left), 'It has expired: nothing runs.');
+		else if (seconds <= 20 && !left.classList.contains('soon')) {
+			left.classList.add('soon');
+			say('20 seconds are left: t gives more time.');
+		}
+	}
+};
+// The first press arms, the second one decides. A card that has just come or changed takes none.
+const since = new WeakMap(), focused = new WeakMap();
+const settled = (map, card) => !card || performance.now() - (map.get(card) ?? 0) >= 400;
+const disarm = button => {
+	if (button.dataset.armed) button.textContent = button.dataset.words;
+	delete button.dataset.armed;
+};
+const press = (button, byKey) => {
+	const card = cardOf(button), { armed } = button.dataset, time = performance.now();
+	if (button.disabled || !settled(since, card) || (byKey && !settled(focused, card))) return;
+	if (!armed) {
+		Object.assign(button.dataset, { armed: time, words: button.textContent });
+		button.textContent = `Press again: ${button.textContent}`;
+		say(button.textContent);
+		setTimeout(disarm, 6000, button);
+	} else if (time - armed >= 500) {
+		disarm(button);
+		if (button.form.elements.confirmed) button.form.elements.confirmed.value = 1;
+		button.form.requestSubmit();
+	}
+};
+doc.addEventListener('click', event => {
+	const button = event.target.closest('[data-arm]');
+	if (button) press(button, event.preventDefault());
+});
+doc.addEventListener('focusin', event => {
+	const card = cardOf(event.target);
+	if (card && card !== cardOf(event.relatedTarget)) focused.set(card, performance.now());
+	for (const button of all('[data-armed]')) if (cardOf(button) !== card) disarm(button);
+});
+doc.addEventListener('input', event => { if (cardOf(event.target)) cardOf(event.target).dataset.dirty = 1; });
+// Acts on a card are sent without leaving the page.
+const come = card => localize(card, since.set(card, performance.now()));
+const take = (card, fresh) => {
+	const had = card.contains(doc.activeElement);
+	card.replaceWith(fresh);
+	come(fresh);
+	if (had) fresh.focus({ preventScroll: true });
+};
+doc.addEventListener('submit', async event => {
+	const form = event.target, card = cardOf(form), body = new URLSearchParams(new FormData(form));
+	if (!card) return;
+	event.preventDefault();
+	const buttons = all('.actions button:enabled', card);
+	lock(card);
+	const answer = await fetch(form.action, { method: 'POST', body, headers: { 'x-portmoot-part': 1 } }).catch(() => 0);
+	if (answer.status === 401) return location.reload();
+	const part = answer ? parse(await answer.text()) : note('No answer. Look again.');
+	const fresh = answer && one('[data-card]', part);
+	if (fresh) return take(card, fresh, say(one('.said', part).textContent));
+	one('[data-answer]', card).replaceChildren(part);
+	for (const button of buttons) button.disabled = false;
+});
+// The stream. A card that is focused, under the pointer or filled in is never swapped.
+const change = (card, fresh) => {
+	const { state, hash } = fresh.dataset;
+	if ([card.dataset.hash, card.dataset.next].includes(hash)) return;
+	card.dataset.next = hash;
+	if (!card.matches(':hover, :focus-within, [data-dirty]')) return take(card, fresh);
+	lock(card, state === 'pending' ? 'It has changed. Look again.' : `It is ${state} meanwhile.`);
+	const show = note('Show it', 'button');
+	show.onclick = () => take(card, fresh);
+	one('[data-answer]', card).append(show);
+};
+const count = waiting => {
+	const badge = one('#count');
+	if (waiting > badge.textContent) say(`${waiting} proposals wait`);
+	badge.textContent = waiting;
+	badge.hidden = !waiting;
+	doc.title = (waiting ? `(${waiting}) ` : '') + doc.title.replace(/^\(\d+\) /, '');
+};
+const seen = new Map(all('[data-live]').map(part => [part.id, part.cloneNode(true)]));
+const patch = next => {
+	const gone = all('#cards > [data-state=pending]').filter(card => !next.getElementById(card.id));
+	gone.forEach(card => lock(card, 'It waits no more. Open it.'));
+	for (const fresh of all('[data-live]', next)) {
+		const part = doc.getElementById(fresh.id);
+		if (!part || seen.get(fresh.id)?.isEqualNode(fresh) || part.matches(':focus-within, :hover:has(details[open])')) continue;
+		const copy = fresh.cloneNode(true);
+		seen.set(fresh.id, fresh);
+		part.replaceWith(copy);
+		localize(copy);
+	}
+	for (const fresh of all('[data-card]', next)) {
+		const card = doc.getElementById(fresh.id);
+		if (card) change(card, fresh);
+		else one('#cards')?.append((come(fresh), fresh));
+	}
+	tick();
+};
+let stream, paused;
+const open = () => {
+	stream?.close();
+	if (paused) return;
+	const mine = stream = new EventSource(`${base}/feed?${new URLSearchParams({ at, hidden: doc.hidden ? 1 : '' })}`);
+	const on = (name, act) => mine.addEventListener(name, act);
+	on('open', () => { one('#lost').hidden = true; });
+	on('error', () => {
+		one('#lost').hidden = false;
+		if (mine.readyState === 2) setTimeout(() => mine === stream && open(), 3000);
+	});
+	on('page', event => patch(parse(event.data)));
+	on('count', event => count(+event.data));
+	on('enough', () => mine.close());
+	on('over', () => location.reload());
+};
+doc.addEventListener('visibilitychange', open);
+Object.assign(one('#pause'), { hidden: false, onclick: event => {
+	paused = !paused;
+	event.target.textContent = paused ? 'Resume updates' : 'Pause updates';
+	open();
+} });
+// Keys. They do nothing in a field, and nothing while they are switched off.
+const move = (card, step) => {
+	const cards = all('[data-card]');
+	cards[Math.min(Math.max(cards.indexOf(card) + step, 0), cards.length - 1)]?.focus();
+};
+const approve = card => one('.approve [data-arm]', card);
+const send = (card, act) => one(`[data-act=${act}]`, card)?.requestSubmit();
+const keys = {
+	j: card => move(card, 1),
+	k: card => move(card, -1),
+	a: card => one('[data-typed]', card)?.focus() ?? (approve(card) && press(approve(card), true)),
+	Enter: card => doc.activeElement === card && approve(card)?.dataset.armed && press(approve(card), true),
+	r: card => { one('.reject details', card).open = true; one('[name=reason]', card).focus(); },
+	e: card => one('[data-edit]', card)?.click(),
+	c: card => send(card, 'claim'),
+	t: card => send(card, 'extend'),
+	'?': () => { one('#help').open ^= 1; one('#help summary').focus(); },
+};
+doc.addEventListener('keydown', event => {
+	const { key, target, repeat } = event, field = target.closest('input, textarea, select'), card = cardOf(target);
+	if (field) return key === 'Escape' && card?.focus();
+	if (repeat) return target.closest('[data-arm]') && event.preventDefault();
+	if (!keys[key] || root.dataset.keys !== 'on' || event.ctrlKey || event.metaKey || event.altKey) return;
+	if (key !== 'Enter') event.preventDefault();
+	if (card || 'jk?'.includes(key)) keys[key](card);
+	else if (key !== 'Enter') move(card, 1);
+});
+count(+one('#count').textContent, localize(doc));
+all('[data-card]').forEach(card => since.set(card, performance.now()));
+setInterval(tick, 1000, tick());
+open();
+})();

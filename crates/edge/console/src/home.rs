@@ -1,0 +1,61 @@
+//! The gateway, as its console needs it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+
+use auth::{PublicUrl, Sealer};
+
+/// Where the console runs, as it is configured now.
+#[derive(Debug, Clone)]
+pub struct ConsoleSettings {
+    /// `[console] enabled`.
+    pub enabled: Option<bool>,
+    /// The address on which the gateway listens.
+    pub listen: SocketAddr,
+    /// Whether it speaks TLS there.
+    pub has_tls: bool,
+    /// Its address for clients outside.
+    pub public_url: Option<PublicUrl>,
+    /// Whether callers need a token.
+    pub needs_token: bool,
+}
+
+impl ConsoleSettings {
+    /// Whether there is a console.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.unwrap_or(self.listen.ip().is_loopback())
+    }
+
+    /// The path prefix of the public URL.
+    pub(crate) fn prefix(&self) -> &str {
+        self.public_url.as_ref().map_or("", PublicUrl::prefix)
+    }
+}
+
+/// The gateway, as its console needs it.
+pub trait ConsoleHome: Send + Sync + 'static {
+    /// Where the console runs.
+    fn settings(&self) -> ConsoleSettings;
+    /// Seals cookies.
+    fn sealer(&self) -> &Sealer;
+    /// The participant of a token; without one the local user, while callers need none.
+    fn participant(&self, bearer: Option<&str>) -> Option<String>;
+    /// Ends when the gateway stops.
+    fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Records that a participant has signed in or out, or that a sign-in was refused.
+    fn record(&self, sign_in: &ConsoleSignIn<'_>);
+}
+
+/// An act at the console that the audit log has.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsoleSignIn<'r> {
+    /// The participant, if it is known.
+    pub participant: Option<&'r str>,
+    /// The address of the browser.
+    pub from: Option<IpAddr>,
+    /// Whether it was refused.
+    pub is_refused: bool,
+    /// The act, in words.
+    pub why: &'r str,
+}

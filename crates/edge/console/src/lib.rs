@@ -1,0 +1,49 @@
+//! The console: pages for people in a browser, who decide about proposals and see what happens.
+//!
+//! A browser signs in with a one-time code of `portmoot console`, or with a token. From then on each
+//! page is a question to the API's own handlers, in this process, with that token: the console may do
+//! what its person may do, and nothing else. It knows neither the gateway nor a topic; [`ConsoleHome`] tells
+//! it where it runs, and who a token is.
+//!
+//! Every page works without script. With it, one stream of events keeps a page up to date, and keys
+//! decide. All texts of others are [`html::Hostile`].
+
+mod api_client;
+mod arguments;
+mod asked;
+mod assets;
+mod call;
+mod card;
+mod charts;
+mod decide;
+mod editing;
+mod feed;
+mod home;
+mod inbox;
+mod latencies;
+mod outcome;
+mod overview;
+mod page;
+mod pages;
+mod people;
+mod places;
+mod proposal;
+mod routes;
+mod rules;
+mod samples;
+mod servers;
+mod session;
+mod sign_in;
+mod state;
+mod times;
+mod tools;
+
+pub use arguments::{LONG_TEXT_CHARS, ROWS_SHOWN_MAX};
+pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
+pub use places::{FEEDS_MAX, SESSION_FEEDS_MAX};
+pub use routes::router;
+pub use session::{
+    CONSOLE_IDLE_MS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, PARTICIPANT_SESSIONS_MAX,
+};
+pub use sign_in::CONSOLE_TRIES_PER_MINUTE;
+pub use state::FEED_LOOK_MS;

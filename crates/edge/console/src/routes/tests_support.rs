@@ -1,0 +1,277 @@
+//! A gateway in memory for tests: an API with a few answers, and a browser.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use auth::{Peer, Sealer};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use platform::Mutex;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::router;
+use crate::home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
+
+/// ConsoleSettings of a gateway on loopback whose callers need tokens.
+pub(crate) fn settings() -> ConsoleSettings {
+    ConsoleSettings {
+        enabled: None,
+        listen: "127.0.0.1:7070".parse().unwrap(),
+        has_tls: false,
+        public_url: None,
+        needs_token: true,
+    }
+}
+
+/// A home in which tokens can be revoked.
+pub(crate) struct TestHome {
+    sealer: Sealer,
+    pub(crate) settings: Mutex<ConsoleSettings>,
+    /// Participants by token; the empty one is no token.
+    pub(crate) tokens: Mutex<HashMap<String, String>>,
+    /// Recorded acts: who, whether refused, why.
+    pub(crate) records: Mutex<Vec<(Option<String>, bool, String)>>,
+}
+
+impl Default for TestHome {
+    fn default() -> Self {
+        let tokens = [("t-ann", "ann"), ("t-bob", "bob")];
+        let owned = tokens.map(|(token, name)| (token.to_owned(), name.to_owned()));
+        Self {
+            sealer: Sealer::new(&[7; 32], None),
+            settings: Mutex::new(settings()),
+            tokens: Mutex::new(owned.into()),
+            records: Mutex::default(),
+        }
+    }
+}
+
+impl ConsoleHome for TestHome {
+    fn settings(&self) -> ConsoleSettings {
+        self.settings.lock().clone()
+    }
+
+    fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    fn participant(&self, bearer: Option<&str>) -> Option<String> {
+        self.tokens.lock().get(bearer.unwrap_or_default()).cloned()
+    }
+
+    fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn record(&self, sign_in: &ConsoleSignIn<'_>) {
+        let who = sign_in.participant.map(str::to_owned);
+        let record = (who, sign_in.is_refused, sign_in.why.to_owned());
+        self.records.lock().push(record);
+    }
+}
+
+/// A proposal of the API, with other members in place of these.
+pub(crate) fn proposal(id: &str, more: &Value) -> Value {
+    let mut all = json!({
+        "id": id, "topic": "main", "state": "pending", "by": "scout", "to": ["files"], "method": "tools/call",
+        "context": "write_file", "envelope": "e", "params": { "name": "write_file", "arguments": { "path": "/a" } },
+        "tool": { "name": "write_file", "description": "Writes." }, "digest": format!("d-{id}"), "held": true,
+        "at": "2026-07-28T12:30:00.000Z", "expires": "2099-07-28T12:35:00.000Z", "decided_by": null,
+        "edited": null, "reason": null, "answer": null,
+    });
+    for (name, value) in more.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    all
+}
+
+/// A gateway's console, and what it asked of the API.
+pub(crate) struct Stage {
+    pub(crate) home: Arc<TestHome>,
+    pub(crate) router: Router,
+    pub(crate) codes: Arc<api::ConsoleCodes>,
+    /// Acts that the API was asked for: path, `Authorization`, body.
+    pub(crate) acts: Arc<Mutex<Vec<(String, String, String)>>>,
+}
+
+impl Stage {
+    pub(crate) fn new(proposals: Vec<Value>) -> Self {
+        let home = Arc::new(TestHome::default());
+        let codes = Arc::<api::ConsoleCodes>::default();
+        let proposals = Arc::new(Mutex::new(proposals));
+        let acts = Arc::<Mutex<Vec<(String, String, String)>>>::default();
+        let api = fake_api(&proposals, &acts);
+        let router = router(
+            Arc::clone(&home) as Arc<dyn ConsoleHome>,
+            api,
+            Arc::clone(&codes),
+        );
+        Self {
+            home,
+            router,
+            codes,
+            acts,
+        }
+    }
+
+    /// Sends a request of a browser on this machine.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let (mut parts, body) = request.into_parts();
+        parts
+            .headers
+            .entry("host")
+            .or_insert("portmoot.localhost:7070".parse().unwrap());
+        parts.extensions.insert(Peer("127.0.0.1".parse().unwrap()));
+        let response = self
+            .router
+            .clone()
+            .oneshot(Request::from_parts(parts, body))
+            .await;
+        Reply::of(response.unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str, cookie: &str) -> Reply {
+        let request = Request::builder().uri(path).header("cookie", cookie);
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// Posts a form as a page of the console does.
+    pub(crate) async fn post(&self, path: &str, cookie: &str, form: &[(&str, &str)]) -> Reply {
+        self.post_from(path, cookie, form, &[("origin", OWN)]).await
+    }
+
+    pub(crate) async fn post_from(
+        &self,
+        path: &str,
+        cookie: &str,
+        form: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> Reply {
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        let mut request = Request::builder()
+            .method("POST")
+            .uri(path)
+            .header("cookie", cookie);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::from(body)).unwrap()).await
+    }
+
+    /// Signs in with a token; returns the cookie.
+    pub(crate) async fn sign_in(&self, token: &str) -> String {
+        let reply = self.post("/console/login", "", &[("code", token)]).await;
+        assert_eq!(reply.status, StatusCode::SEE_OTHER, "{}", reply.body);
+        reply.cookie()
+    }
+
+    /// Signs in as ann; returns the cookie and the token of her forms.
+    pub(crate) async fn ann(&self) -> (String, String) {
+        let cookie = self.sign_in("t-ann").await;
+        let page = self.get("/console", &cookie).await;
+        let token = page.field("token");
+        (cookie, token)
+    }
+}
+
+/// The origin of the console.
+pub(crate) const OWN: &str = "http://portmoot.localhost:7070";
+
+fn fake_api(
+    proposals: &Arc<Mutex<Vec<Value>>>,
+    acts: &Arc<Mutex<Vec<(String, String, String)>>>,
+) -> Router {
+    let listed = Arc::clone(proposals);
+    let found = Arc::clone(proposals);
+    let acts = Arc::clone(acts);
+    let one = move |id: &str| found.lock().iter().find(|one| one["id"] == id).cloned();
+    let shown = one.clone();
+    let unknown = || {
+        (
+            StatusCode::NOT_FOUND,
+            axum::Json(json!({ "message": "unknown" })),
+        )
+            .into_response()
+    };
+    Router::new()
+        .route(
+            "/api/v1/proposals",
+            get(move || async move { axum::Json(json!({ "proposals": *listed.lock() })) }),
+        )
+        .route(
+            "/api/v1/proposals/{id}",
+            get(
+                move |axum::extract::Path(id): axum::extract::Path<String>| async move {
+                    shown(&id).map_or_else(unknown, |one| axum::Json(one).into_response())
+                },
+            ),
+        )
+        .route(
+            "/api/v1/proposals/{id}/{act}",
+            post(
+                move |axum::extract::Path((id, act)): axum::extract::Path<(String, String)>,
+                      headers: HeaderMap,
+                      body: String| async move {
+                    let authorization = headers["authorization"].to_str().unwrap().to_owned();
+                    acts.lock()
+                        .push((format!("{id}/{act}"), authorization, body));
+                    one(&id).map_or_else(unknown, |one| axum::Json(one).into_response())
+                },
+            ),
+        )
+}
+
+/// An answer of the console.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    async fn of(response: Response) -> Self {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX)
+            .await
+            .unwrap();
+        Self {
+            status,
+            headers,
+            body: String::from_utf8(body.into()).unwrap(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The cookie that it sets.
+    pub(crate) fn cookie(&self) -> String {
+        self.header("set-cookie")
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The value of the first hidden field of this name.
+    pub(crate) fn field(&self, name: &str) -> String {
+        let mark = format!("name=\"{name}\" value=\"");
+        let rest = self
+            .body
+            .split_once(&mark)
+            .unwrap_or_else(|| panic!("no {name}: {}", self.body))
+            .1;
+        rest.split('"').next().unwrap().to_owned()
+    }
+}

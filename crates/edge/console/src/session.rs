@@ -1,0 +1,274 @@
+//! Sessions of browsers at the console: who has signed in, and what was shown there in full.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use data_encoding::BASE64URL_NOPAD;
+use html::{Cookies, Validity};
+use platform::{Mutex, random};
+use subtle::ConstantTimeEq as _;
+
+use crate::home::ConsoleHome;
+
+/// Time after which a person signs in again, in milliseconds.
+pub const CONSOLE_SESSION_MS: u64 = 12 * 3_600_000;
+/// Time without a request of the person after which a session ends, in milliseconds.
+pub const CONSOLE_IDLE_MS: u64 = 3_600_000;
+/// The most sessions.
+pub const CONSOLE_SESSIONS_MAX: usize = 1_000;
+/// The most sessions of a participant: a further one ends the one that was idle for longest.
+pub const PARTICIPANT_SESSIONS_MAX: usize = 16;
+/// The most proposals of which a session remembers that they were shown in full.
+const SHOWN_MAX: usize = 1_000;
+
+const COOKIE: &str = "console";
+const PURPOSE: &str = "console-session";
+
+/// A browser in which a person has signed in.
+pub(crate) struct Session {
+    /// The participant, when it signed in.
+    pub(crate) participant: String,
+    /// Its token; the API judges it anew with every request.
+    pub(crate) bearer: Option<String>,
+    /// Stands in every form.
+    pub(crate) form_token: String,
+    since_ms: u64,
+    last_ms: AtomicU64,
+    has_keys: AtomicBool,
+    has_ended: AtomicBool,
+    /// Ids and digests of proposals that were delivered with every value in full.
+    shown: Mutex<HashSet<(String, String)>>,
+    /// Numbers of the streams that are open, the oldest first.
+    pub(crate) feeds: Mutex<Vec<u64>>,
+}
+
+impl Session {
+    fn new(participant: String, bearer: Option<String>, now_ms: u64) -> Self {
+        Self {
+            participant,
+            bearer,
+            form_token: BASE64URL_NOPAD.encode(&random::<24>()),
+            since_ms: now_ms,
+            last_ms: AtomicU64::new(now_ms),
+            has_keys: AtomicBool::new(true),
+            has_ended: AtomicBool::new(false),
+            shown: Mutex::default(),
+            feeds: Mutex::default(),
+        }
+    }
+
+    /// Whether it goes on at this time.
+    pub(crate) fn is_open(&self, now_ms: u64) -> bool {
+        let idle_ms = now_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+        !self.has_ended.load(Ordering::Relaxed)
+            && idle_ms < CONSOLE_IDLE_MS
+            && now_ms.saturating_sub(self.since_ms) < CONSOLE_SESSION_MS
+    }
+
+    /// Whether a form of one of its pages has this token.
+    pub(crate) fn has_token(&self, token: &str) -> bool {
+        self.form_token.as_bytes().ct_eq(token.as_bytes()).into()
+    }
+
+    /// Whether single keys decide.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.has_keys.load(Ordering::Relaxed)
+    }
+
+    /// Turns single keys on or off.
+    pub(crate) fn set_keys(&self, on: bool) {
+        self.has_keys.store(on, Ordering::Relaxed);
+    }
+
+    /// Notes that a proposal was delivered with every value in full.
+    pub(crate) fn note_shown(&self, id: &str, digest: &str) {
+        let mut shown = self.shown.lock();
+        // Whatever is forgotten is shown once more before an approval.
+        if shown.len() >= SHOWN_MAX {
+            shown.clear();
+        }
+        shown.insert((id.to_owned(), digest.to_owned()));
+    }
+
+    /// Whether a proposal with this digest was delivered with every value in full.
+    pub(crate) fn was_shown(&self, id: &str, digest: &str) -> bool {
+        let key = (id.to_owned(), digest.to_owned());
+        self.shown.lock().contains(&key)
+    }
+}
+
+/// All sessions, by their random ids. A restart ends them.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<[u8; 32], Arc<Session>>>);
+
+impl Sessions {
+    /// Opens a session; returns its cookie.
+    pub(crate) fn open(
+        &self,
+        home: &dyn ConsoleHome,
+        participant: String,
+        bearer: Option<String>,
+        now_ms: u64,
+    ) -> String {
+        let id: [u8; 32] = random();
+        let mut sessions = self.0.lock();
+        sessions.retain(|_, session| session.is_open(now_ms));
+        make_room(&mut sessions, &participant);
+        sessions.insert(id, Arc::new(Session::new(participant, bearer, now_ms)));
+        let validity = Validity {
+            now_ms,
+            valid_ms: CONSOLE_SESSION_MS,
+        };
+        Cookies::of_host(home.sealer()).set(COOKIE, PURPOSE, &id, random(), validity)
+    }
+
+    /// The session of a browser that sends these `Cookie` headers.
+    pub(crate) fn find(
+        &self,
+        home: &dyn ConsoleHome,
+        cookies: &[&str],
+        now_ms: u64,
+    ) -> Option<Arc<Session>> {
+        let id = sealed_id(home, cookies, now_ms)?;
+        let mut sessions = self.0.lock();
+        let session = sessions.get(&id)?;
+        if session.is_open(now_ms) {
+            return Some(Arc::clone(session));
+        }
+        sessions.remove(&id);
+        None
+    }
+
+    /// Notes a request of the person itself.
+    pub(crate) fn touch(session: &Session, now_ms: u64) {
+        session.last_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Ends a session, for all its pages and streams.
+    pub(crate) fn end(&self, ended: &Arc<Session>) {
+        ended.has_ended.store(true, Ordering::Relaxed);
+        self.0
+            .lock()
+            .retain(|_, session| !Arc::ptr_eq(session, ended));
+    }
+
+    /// The `Set-Cookie` header that takes the cookie from a browser.
+    pub(crate) fn end_cookie(home: &dyn ConsoleHome) -> String {
+        Cookies::of_host(home.sealer()).end(COOKIE)
+    }
+}
+
+fn sealed_id(home: &dyn ConsoleHome, cookies: &[&str], now_ms: u64) -> Option<[u8; 32]> {
+    Cookies::of_host(home.sealer())
+        .open(cookies, COOKIE, PURPOSE, now_ms)?
+        .try_into()
+        .ok()
+}
+
+/// Ends sessions so that a participant may have one more: its own that was idle for longest, else
+/// the one of all.
+fn make_room(sessions: &mut HashMap<[u8; 32], Arc<Session>>, participant: &str) {
+    let own = |session: &Session| session.participant == participant;
+    let count = sessions.values().filter(|session| own(session)).count();
+    let is_full = sessions.len() >= CONSOLE_SESSIONS_MAX;
+    if count < PARTICIPANT_SESSIONS_MAX && !is_full {
+        return;
+    }
+    let idle = |session: &Session| session.last_ms.load(Ordering::Relaxed);
+    let oldest = sessions
+        .iter()
+        .filter(|(_, session)| count == 0 || own(session))
+        .min_by_key(|(_, session)| idle(session))
+        .map(|(id, _)| *id);
+    if let Some(ended) = oldest.and_then(|id| sessions.remove(&id)) {
+        ended.has_ended.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::tests_support::TestHome;
+
+    fn cookie(set: &str) -> &str {
+        set.split(';').next().unwrap()
+    }
+
+    #[test]
+    fn a_session_ends_by_time_idleness_and_at_once() {
+        let home = TestHome::default();
+        let sessions = Sessions::default();
+        let set = sessions.open(&home, "ann".to_owned(), None, 0);
+        assert!(set.starts_with("__Host-pm_console="), "{set}");
+        assert!(set.contains("HttpOnly; SameSite=Strict; Secure"), "{set}");
+        let find = |now_ms| sessions.find(&home, &[cookie(&set)], now_ms);
+        let session = find(CONSOLE_IDLE_MS - 1).unwrap();
+        assert!(find(CONSOLE_IDLE_MS).is_none(), "it was idle");
+        assert!(find(1).is_none(), "and does not come back");
+        assert!(session.has_token(&session.form_token));
+        assert!(!session.has_token(""));
+        let set = sessions.open(&home, "ann".to_owned(), None, 0);
+        let find = |now_ms| sessions.find(&home, &[cookie(&set)], now_ms);
+        for at in 1..=12 {
+            Sessions::touch(&find(at * 3_500_000).unwrap(), at * 3_500_000);
+        }
+        let session = find(CONSOLE_SESSION_MS - 1).unwrap();
+        Sessions::touch(&session, CONSOLE_SESSION_MS - 1);
+        assert!(
+            !session.is_open(CONSOLE_SESSION_MS),
+            "twelve hours are over"
+        );
+        let set = sessions.open(&home, "ann".to_owned(), None, 0);
+        let session = sessions.find(&home, &[cookie(&set)], 1).unwrap();
+        sessions.end(&session);
+        assert!(!session.is_open(1));
+        assert!(sessions.find(&home, &[cookie(&set)], 1).is_none());
+        assert!(
+            sessions
+                .find(&home, &["__Host-pm_console=forged"], 1)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_further_session_of_a_participant_ends_its_oldest() {
+        let home = TestHome::default();
+        let sessions = Sessions::default();
+        let bob = sessions.open(&home, "bob".to_owned(), None, 0);
+        let sets: Vec<String> = (0..PARTICIPANT_SESSIONS_MAX as u64)
+            .map(|at| sessions.open(&home, "ann".to_owned(), None, 1 + at))
+            .collect();
+        let find = |set: &str| sessions.find(&home, &[cookie(set)], 100);
+        assert!(find(&sets[0]).is_some());
+        sessions.open(&home, "ann".to_owned(), None, 50);
+        assert!(find(&sets[0]).is_none());
+        assert!(find(&sets[1]).is_some());
+        assert!(find(&bob).is_some());
+    }
+
+    #[test]
+    fn a_full_table_ends_the_session_that_was_idle_for_longest() {
+        let home = TestHome::default();
+        let sessions = Sessions::default();
+        let first = sessions.open(&home, "0".to_owned(), None, 0);
+        for at in 1..CONSOLE_SESSIONS_MAX as u64 {
+            sessions.open(&home, at.to_string(), None, at);
+        }
+        assert!(sessions.find(&home, &[cookie(&first)], 2_000).is_some());
+        sessions.open(&home, "new".to_owned(), None, 2_000);
+        assert!(sessions.find(&home, &[cookie(&first)], 2_000).is_none());
+        assert_eq!(sessions.0.lock().len(), CONSOLE_SESSIONS_MAX);
+    }
+
+    #[test]
+    fn what_was_shown_is_bound_to_its_digest() {
+        let session = Session::new("ann".to_owned(), None, 0);
+        session.note_shown("p", "d");
+        assert!(session.was_shown("p", "d"));
+        assert!(!session.was_shown("p", "e"));
+        assert!(!session.was_shown("q", "d"));
+        (0..SHOWN_MAX).for_each(|at| session.note_shown(&at.to_string(), "d"));
+        assert!(session.shown.lock().len() <= SHOWN_MAX);
+    }
+}

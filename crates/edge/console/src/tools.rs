@@ -1,0 +1,271 @@
+//! Tools: search, a tool's schema, and a call.
+
+use html::Hostile;
+use maud::{Markup, html};
+use review::leaves;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api_client::{Problem, encoded};
+use crate::arguments::{table, text};
+use crate::editing;
+use crate::outcome::Outcome;
+use crate::page::{Content, Tab};
+use crate::state::{At, Visit};
+
+/// Tools of a page; a search finds the rest.
+const TOOLS_MAX: usize = 200;
+/// Characters of a description in the list; its page has all of it.
+const SHORT_CHARS: usize = 160;
+
+#[derive(Deserialize)]
+struct ToolList {
+    tools: Vec<Tool>,
+}
+
+/// A tool as the API shows it.
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    server: String,
+    title: Option<String>,
+    description: Option<String>,
+    #[serde(rename = "inputSchema")]
+    input_schema: Option<Value>,
+    held: bool,
+}
+
+/// `GET /console/tools`.
+pub(crate) async fn content(visit: &Visit, query: &str) -> Result<Content, Problem> {
+    let list: ToolList = visit.api.get("/api/v1/tools").await?;
+    let wanted = query.to_lowercase();
+    let matches = |tool: &&Tool| {
+        let described = tool.description.as_deref().unwrap_or_default();
+        [&*tool.name, &*tool.server, described]
+            .iter()
+            .any(|text| text.to_lowercase().contains(&wanted))
+    };
+    let found: Vec<&Tool> = list.tools.iter().filter(matches).collect();
+    let body = html! {
+        h1 { "Tools" }
+        form method="get" action={ (visit.base) "/tools" } role="search" class="search" {
+            label for="q" { "Find a tool" }
+            div class="row" {
+                input type="text" id="q" name="q" value=(query) autocomplete="off" data-testid="q";
+                button type="submit" { "Find" }
+            }
+        }
+        p class="soft" { (found.len()) " of " (list.tools.len()) " tools" @if found.len() > TOOLS_MAX { "; the first " (TOOLS_MAX) " are shown" } }
+        div class="wide" {
+            table class="rows" {
+                thead { tr { th { "Tool" } th { "Server" } th { "A call" } th { "In the words of its server" } } }
+                tbody { @for tool in found.iter().take(TOOLS_MAX) { (row(visit, tool)) } }
+            }
+        }
+    };
+    Ok(Content {
+        tab: Tab::Tools,
+        title: "Tools".to_owned(),
+        body,
+        command: "portmoot tools ls".to_owned(),
+    })
+}
+
+fn row(visit: &Visit, tool: &Tool) -> Markup {
+    let described = tool.description.as_deref().unwrap_or_default();
+    let short: String = described.chars().take(SHORT_CHARS).collect();
+    html! {
+        tr data-testid="tool" {
+            td { a href={ (visit.base) "/tools/" (encoded(&tool.name)) } { (text(&tool.name)) } }
+            td { (Hostile(&tool.server)) }
+            td { @if tool.held { "waits for approval" } @else { "runs at once" } }
+            td { (Hostile(&short)) @if short.len() < described.len() { " " span class="soft" { "(its page has all of it)" } } }
+        }
+    }
+}
+
+/// `GET /console/tools/NAME`, with what a call returned.
+pub(crate) async fn one(
+    visit: &Visit,
+    name: &str,
+    returned: Option<&str>,
+) -> Result<Content, Problem> {
+    let tool: Tool = visit
+        .api
+        .get(&format!("/api/v1/tools/{}", encoded(name)))
+        .await?;
+    let written = visit.asked.form().get("arguments").to_owned();
+    let body = html! {
+        h1 { (text(&tool.name)) }
+        p { "At " span class="who" { (Hostile(&tool.server)) } @if tool.held { " · your call waits for the approval of another participant" } }
+        @if let Some(returned) = returned {
+            section class="card" data-testid="returned" { h2 { "It returned" } (table(&leaves(returned), true).markup) }
+        }
+        details class="stranger" open {
+            summary { "In the words of its server" }
+            @if let Some(title) = &tool.title { p { (Hostile(title)) } }
+            @if let Some(words) = &tool.description { p { (text(words)) } }
+        }
+        (call_form(visit, &tool, &written))
+    };
+    Ok(Content {
+        tab: Tab::Tools,
+        title: "Tool".to_owned(),
+        body,
+        command: format!("portmoot tools call {name} --help"),
+    })
+}
+
+/// The form of a call: one field for each plain member of the schema, JSON for all else.
+fn call_form(visit: &Visit, tool: &Tool, written: &str) -> Markup {
+    let fields = fields(tool);
+    html! {
+        section class="card" {
+            h2 { "Call it" }
+            form method="post" action={ (visit.base) "/tools/" (encoded(&tool.name)) "/call" } {
+                (visit.token())
+                @for field in &fields { (field.markup()) }
+                @if fields.is_empty() {
+                    label for="arguments" { "Arguments, as JSON" }
+                    textarea id="arguments" name="arguments" rows="6" spellcheck="false" data-testid="arguments" { (if written.is_empty() { "{}" } else { written }) }
+                }
+                div class="row" { button type="submit" class="main" data-arm data-testid="call" { "Call" } }
+            }
+            @if let Some(schema) = &tool.input_schema {
+                details { summary { "Its schema" } (table(&leaves(&schema.to_string()), false).markup) }
+            }
+        }
+    }
+}
+
+/// A member of a tool's arguments that a form has a field for.
+struct Field {
+    /// Its name, of a stranger.
+    name: String,
+    kind: FieldKind,
+    is_required: bool,
+    about: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldKind {
+    Text,
+    Number,
+    Flag,
+}
+
+/// The fields of a schema whose members are all plain; none for any other one.
+fn fields(tool: &Tool) -> Vec<Field> {
+    let schema = tool.input_schema.as_ref();
+    let members = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let required = schema.and_then(|schema| schema.get("required")?.as_array());
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let field = |(name, member): (&String, &Value)| {
+        let kind = match member.get("type").and_then(Value::as_str)? {
+            "string" => FieldKind::Text,
+            "number" | "integer" => FieldKind::Number,
+            "boolean" => FieldKind::Flag,
+            _ => return None,
+        };
+        let about = member.get("description").and_then(Value::as_str);
+        Some(Field {
+            is_required: is_required(name),
+            name: name.clone(),
+            kind,
+            about: about.unwrap_or_default().to_owned(),
+        })
+    };
+    let all: Option<Vec<Field>> = members.and_then(|members| members.iter().map(field).collect());
+    let mut all = all.unwrap_or_default();
+    all.sort_by_key(|field| !field.is_required);
+    all
+}
+
+impl Field {
+    /// The name of its field in the form.
+    fn key(&self) -> String {
+        format!("a.{}", self.name)
+    }
+
+    fn markup(&self) -> Markup {
+        html! {
+            label class="line" {
+                (text(&self.name)) @if self.is_required { span class="soft" { " needed" } }
+                @if !self.about.is_empty() { span class="soft" { " " (Hostile(&self.about)) } }
+                @match self.kind {
+                    FieldKind::Flag => {
+                        select name=(self.key()) {
+                            @if !self.is_required { option value="" { "(not given)" } }
+                            option value="true" { "true" }
+                            option value="false" { "false" }
+                        }
+                    }
+                    FieldKind::Text => { input type="text" name=(self.key()) autocomplete="off" required[self.is_required]; }
+                    FieldKind::Number => { input type="text" inputmode="decimal" name=(self.key()) autocomplete="off" required[self.is_required]; }
+                }
+            }
+        }
+    }
+}
+
+/// The arguments that a form spells.
+fn arguments(tool: &Tool, visit: &Visit) -> Result<String, Problem> {
+    let form = visit.asked.form();
+    let fields = fields(tool);
+    if fields.is_empty() {
+        return editing::written(form.some("arguments").unwrap_or("{}")).map(str::to_owned);
+    }
+    let written = json::object(|object| {
+        for field in &fields {
+            let Some(value) = form.typed(&field.key()) else {
+                continue;
+            };
+            match field.kind {
+                FieldKind::Text => _ = object.text(&field.name, value),
+                FieldKind::Number | FieldKind::Flag => {
+                    _ = object.raw(&field.name, value.trim().as_bytes());
+                }
+            }
+        }
+    });
+    let written = String::from_utf8_lossy(&written).into_owned();
+    editing::written(&written).map(str::to_owned)
+}
+
+/// `POST /console/tools/NAME/call`.
+pub(crate) async fn call(visit: &Visit, name: &str) -> Outcome {
+    let name = percent_encoding::percent_decode_str(name)
+        .decode_utf8_lossy()
+        .into_owned();
+    let at = At::Tool { name: name.clone() };
+    match returned(visit, &name).await {
+        Ok(Returned::Result(result)) => match one(visit, &name, Some(&result)).await {
+            Ok(content) => Outcome::Page(content),
+            Err(refused) => Outcome::fail(at, refused),
+        },
+        Ok(Returned::Proposal(id)) => Outcome::Led(format!("/p/{}", encoded(&id))),
+        Err(refused) => Outcome::fail(at, refused),
+    }
+}
+
+/// The end of a call.
+enum Returned {
+    /// Its result, as JSON.
+    Result(String),
+    /// The id of the proposal that it waits as.
+    Proposal(String),
+}
+
+/// Calls a tool with the arguments of the form.
+async fn returned(visit: &Visit, name: &str) -> Result<Returned, Problem> {
+    let path = format!("/api/v1/tools/{}", encoded(name));
+    let tool: Tool = visit.api.get(&path).await?;
+    let arguments = arguments(&tool, visit)?;
+    let body = format!("{{\"arguments\":{arguments}}}");
+    let returned: Value = visit.api.post(&format!("{path}/call"), body).await?;
+    let proposal = returned.get("proposal").and_then(Value::as_str);
+    Ok(match proposal {
+        Some(id) if returned.get("content").is_none() => Returned::Proposal(id.to_owned()),
+        Some(_) | None => Returned::Result(returned.to_string()),
+    })
+}
