@@ -21,12 +21,13 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<Exit, Failure> {
     let running = running(gateway, output)?;
+    let url = running.url.clone();
     let remote = running.endpoint()?;
     let answer: Value = api::post(&remote, &["console-codes"], &[], "{}".to_owned())
         .await?
         .read()?;
     let code = cell(&answer, "code");
-    let base = console_of(&running.url, &cell(&answer, "host"));
+    let base = console_of(&url, &cell(&answer, "host"));
     let url = format!("{base}#{code}");
     if output.json {
         let expires = answer.get("expires").cloned().unwrap_or_default();
