@@ -134,7 +134,7 @@ fn decision(at: usize) -> Value {
         "to": { "iban": format!("DE{receiver:020}"), "name": format!("Receiver {receiver}") },
         "urgent": false,
     });
-    let verdict = if at % 9 == 0 { "rejected" } else { "approved" };
+    let verdict = if at.is_multiple_of(9) { "rejected" } else { "approved" };
     json!({
         "record": "decided", "topic": "main", "operation": OperationId(at as u128 + 1).to_string(),
         "at_ms": now_ms() - 8 * DAY_MS + at as u64 * 60_000,
@@ -214,7 +214,7 @@ fn tried(stage: &Stage) -> Row {
 
 /// A call or a decision, one each minute.
 fn act(at: usize) -> AuditEntry<'static> {
-    let is_call = at % 2 == 0;
+    let is_call = at.is_multiple_of(2);
     AuditEntry {
         at_ms: now_ms() - 8 * DAY_MS + at as u64 * 60_000,
         topic: Some("main"),

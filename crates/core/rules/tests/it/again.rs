@@ -313,7 +313,7 @@ impl Again {
             self.spent.apply(SpentEvent::Answered(answered));
         }
         // As after a restart on a journal that was made smaller.
-        if operation.0 % 7 == 0 {
+        if operation.0.is_multiple_of(7) {
             let mut kept = Spent::default();
             self.spent
                 .carried()
