@@ -90,13 +90,16 @@ pub(crate) fn proposal(id: &str, more: &Value) -> Value {
     all
 }
 
+/// An act that the API was asked for: path, `Authorization`, body.
+pub(crate) type Act = (String, String, String);
+
 /// A gateway's console, and what it asked of the API.
 pub(crate) struct Stage {
     pub(crate) home: Arc<TestHome>,
     pub(crate) router: Router,
     pub(crate) codes: Arc<api::ConsoleCodes>,
-    /// Acts that the API was asked for: path, `Authorization`, body.
-    pub(crate) acts: Arc<Mutex<Vec<(String, String, String)>>>,
+    /// Acts that the API was asked for.
+    pub(crate) acts: Arc<Mutex<Vec<Act>>>,
 }
 
 impl Stage {
@@ -104,7 +107,7 @@ impl Stage {
         let home = Arc::new(TestHome::default());
         let codes = Arc::<api::ConsoleCodes>::default();
         let proposals = Arc::new(Mutex::new(proposals));
-        let acts = Arc::<Mutex<Vec<(String, String, String)>>>::default();
+        let acts = Arc::<Mutex<Vec<Act>>>::default();
         let api = fake_api(&proposals, &acts);
         let router = router(
             Arc::clone(&home) as Arc<dyn ConsoleHome>,
@@ -184,10 +187,7 @@ impl Stage {
 /// The origin of the console.
 pub(crate) const OWN: &str = "http://portmoot.localhost:7070";
 
-fn fake_api(
-    proposals: &Arc<Mutex<Vec<Value>>>,
-    acts: &Arc<Mutex<Vec<(String, String, String)>>>,
-) -> Router {
+fn fake_api(proposals: &Arc<Mutex<Vec<Value>>>, acts: &Arc<Mutex<Vec<Act>>>) -> Router {
     let listed = Arc::clone(proposals);
     let found = Arc::clone(proposals);
     let acts = Arc::clone(acts);
