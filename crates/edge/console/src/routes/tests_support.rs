@@ -90,13 +90,16 @@ pub(crate) fn proposal(id: &str, more: &Value) -> Value {
     all
 }
 
+/// An act that the API was asked for: path, `Authorization`, body.
+pub(crate) type Act = (String, String, String);
+
 /// A gateway's console, and what it asked of the API.
 pub(crate) struct Stage {
     pub(crate) home: Arc<TestHome>,
     pub(crate) router: Router,
     pub(crate) codes: Arc<api::ConsoleCodes>,
     /// Acts that the API was asked for: path, `Authorization`, body.
-    pub(crate) acts: Arc<Mutex<Vec<(String, String, String)>>>,
+    pub(crate) acts: Arc<Mutex<Vec<Act>>>,
     /// Its proposals; an API without them fails.
     pub(crate) proposals: Arc<Mutex<Option<Vec<Value>>>>,
     /// Ids of proposals that were looked at one by one.
@@ -109,7 +112,7 @@ impl Stage {
         let codes = Arc::<api::ConsoleCodes>::default();
         let proposals = Arc::new(Mutex::new(Some(proposals)));
         let looked = Arc::<Mutex<Vec<String>>>::default();
-        let acts = Arc::<Mutex<Vec<(String, String, String)>>>::default();
+        let acts = Arc::<Mutex<Vec<Act>>>::default();
         let api = fake_api(&proposals, &acts, &looked);
         let router = router(
             Arc::clone(&home) as Arc<dyn ConsoleHome>,
@@ -213,7 +216,7 @@ impl Stage {
 
 fn fake_api(
     proposals: &Arc<Mutex<Option<Vec<Value>>>>,
-    acts: &Arc<Mutex<Vec<(String, String, String)>>>,
+    acts: &Arc<Mutex<Vec<Act>>>,
     looked: &Arc<Mutex<Vec<String>>>,
 ) -> Router {
     let listed = Arc::clone(proposals);
