@@ -1,6 +1,6 @@
 //! Servers: `/api/v1/servers`.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use auth::Participant;
 use axum::Json;
@@ -260,7 +260,7 @@ pub(crate) struct Server {
     pub cause: Option<String>,
     /// Advice to operators about that failure, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<Cow<'static, str>>,
+    pub hint: Option<String>,
     /// The last lines that the process which failed wrote to stderr. The server writes them:
     /// untrusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -439,9 +439,9 @@ impl Server {
             reason: status.reason,
             cause: status.cause,
             hint: if let Transport::Unusable { fix, .. } = &config.transport {
-                Some(fix.clone().into())
+                Some(fix.clone())
             } else {
-                status.hint.map(Cow::Borrowed)
+                status.hint.map(str::to_owned)
             },
             stderr: status
                 .last_words

@@ -157,10 +157,10 @@ pub(crate) async fn say_what_is_down(endpoint: &dyn Endpoint, output: Output) {
     for server in servers.into_iter().flatten().filter(fails) {
         let name = cell(server, "name");
         let state = cell(server, "state");
-        output.message(&format!(
-            "server `{name}` is {state}: {}",
-            why_and_what_to_do(server)
-        ));
+        let why = why_and_what_to_do(server);
+        output.message(&visible::lines(&format!(
+            "server `{name}` is {state}: {why}"
+        )));
         let lines = texts(server, "stderr");
         let last = lines.len().saturating_sub(STDERR_LINES_MAX);
         for line in lines.iter().skip(last).filter(|_| lines.len() > 1) {
