@@ -134,7 +134,11 @@ fn decision(at: usize) -> Value {
         "to": { "iban": format!("DE{receiver:020}"), "name": format!("Receiver {receiver}") },
         "urgent": false,
     });
-    let verdict = if at.is_multiple_of(9) { "rejected" } else { "approved" };
+    let verdict = if at.is_multiple_of(9) {
+        "rejected"
+    } else {
+        "approved"
+    };
     json!({
         "record": "decided", "topic": "main", "operation": OperationId(at as u128 + 1).to_string(),
         "at_ms": now_ms() - 8 * DAY_MS + at as u64 * 60_000,
