@@ -6,9 +6,11 @@ use std::sync::Arc;
 use auth::LOCAL_USER;
 use axum::http::request::Parts;
 use axum::{Extension, Json, http::StatusCode};
+use data_encoding::HEXLOWER;
 use model::{Refusal, RefusalCode};
 use platform::{Mutex, random, unix_ms};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
@@ -29,10 +31,35 @@ struct Waiting {
     until_ms: u64,
 }
 
-/// Codes that wait to be used, by code. A code has 128 random bits, so guessing finds none. A restart
-/// forgets them.
-#[derive(Default)]
-pub struct ConsoleCodes(Mutex<HashMap<String, Waiting>>);
+/// Codes that wait to be used, by code, and the names of this machine to which they lead. A code has
+/// 128 random bits, and so has a name: guessing finds none. A restart forgets them.
+pub struct ConsoleCodes {
+    codes: Mutex<HashMap<String, Waiting>>,
+    secret: [u8; 32],
+}
+
+impl Default for ConsoleCodes {
+    fn default() -> Self {
+        Self {
+            codes: Mutex::default(),
+            secret: random(),
+        }
+    }
+}
+
+/// Beginning and end of a participant's name of this machine.
+const HOST_ENDS: (&str, &str) = ("pm-", ".localhost");
+
+/// Whether a host has the form of a participant's name of this machine.
+#[must_use]
+pub fn is_console_host(host: &str) -> bool {
+    let (begin, end) = HOST_ENDS;
+    let digits = host
+        .strip_prefix(begin)
+        .and_then(|rest| rest.strip_suffix(end));
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(is_hex))
+}
 
 /// There are too many codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +76,7 @@ impl ConsoleCodes {
         bearer: Option<&str>,
         now_ms: u64,
     ) -> Result<String, TooManyConsoleCodes> {
-        let mut codes = self.0.lock();
+        let mut codes = self.codes.lock();
         codes.retain(|_, waiting| now_ms < waiting.until_ms && waiting.participant != participant);
         if codes.len() >= CONSOLE_CODES_MAX {
             return Err(TooManyConsoleCodes);
@@ -64,10 +91,23 @@ impl ConsoleCodes {
         Ok(code)
     }
 
+    /// The participant's own name of this machine, which browsers resolve themselves. Cookies know no
+    /// ports, so another program of the machine gets those of any name that it knows: this one is known
+    /// to the participant alone, and to its browser.
+    #[must_use]
+    pub fn host(&self, participant: &str) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.secret);
+        hash.update(participant);
+        let (begin, end) = HOST_ENDS;
+        let digits = HEXLOWER.encode(hash.finalize().get(..16).unwrap_or_default());
+        [begin, &digits, end].concat()
+    }
+
     /// Uses a code. Returns the token with which it was asked for, if it is good now; the token may
     /// have been revoked since.
     pub fn redeem(&self, code: &str, now_ms: u64) -> Option<Option<String>> {
-        let waiting = self.0.lock().remove(code)?;
+        let waiting = self.codes.lock().remove(code)?;
         (now_ms < waiting.until_ms).then_some(waiting.bearer)
     }
 }
@@ -110,6 +150,7 @@ pub(crate) async fn console_code(
         StatusCode::CREATED,
         Json(ConsoleCode {
             code,
+            host: codes.host(by.id.as_str()),
             participant: by.id.to_string(),
             expires: rfc3339(now_ms.saturating_add(CONSOLE_CODE_MS)),
         }),
@@ -121,6 +162,9 @@ pub(crate) async fn console_code(
 pub(crate) struct ConsoleCode {
     /// The code: the fragment of the console's address.
     code: String,
+    /// The name under which the gateway's machine opens the console without TLS. It is the
+    /// participant's own, until the gateway starts anew.
+    host: String,
     /// The participant as which it opens the console.
     participant: String,
     /// When it is good no more, RFC 3339.
@@ -145,6 +189,29 @@ mod tests {
         let new = codes.issue("ann", Some("u"), 0).unwrap();
         assert_eq!(codes.redeem(&old, 1), None, "a new one replaces it");
         assert_eq!(codes.redeem(&new, 1), Some(Some("u".to_owned())));
+    }
+
+    #[test]
+    fn each_participant_has_a_name_of_this_machine_that_no_other_knows() {
+        let codes = ConsoleCodes::default();
+        let own = codes.host("ann");
+        assert!(is_console_host(&own), "{own}");
+        assert_eq!(own, codes.host("ann"));
+        assert_ne!(own, codes.host("bob"));
+        assert_ne!(
+            own,
+            ConsoleCodes::default().host("ann"),
+            "of another gateway"
+        );
+        for other in [
+            "localhost",
+            "pm-.localhost",
+            "evil.localhost",
+            "pm-0.localhost",
+        ] {
+            assert!(!is_console_host(other), "{other}");
+        }
+        assert!(!is_console_host(&format!("{own}.evil.example")));
     }
 
     #[test]

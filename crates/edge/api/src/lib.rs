@@ -40,6 +40,8 @@ mod tokens;
 mod tools;
 
 pub use config_file::{ConfigFile, Reload};
-pub use console_codes::{CONSOLE_CODE_MS, CONSOLE_CODES_MAX, ConsoleCodes, TooManyConsoleCodes};
+pub use console_codes::{
+    CONSOLE_CODE_MS, CONSOLE_CODES_MAX, ConsoleCodes, TooManyConsoleCodes, is_console_host,
+};
 pub use document::document;
 pub use routes::router;

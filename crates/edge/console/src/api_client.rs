@@ -17,7 +17,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 /// The longest answer that is read, in bytes.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// A text as one segment of a path, or as a value of a query.
 pub(crate) fn encoded(text: &str) -> String {
@@ -123,7 +123,7 @@ impl ApiClient {
         };
         let status = response.status();
         let body = axum::body::to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
-        let body = body.map_err(|_| unreadable())?;
+        let body = body.map_err(|_| too_long())?;
         if !status.is_success() {
             return Err(refused(status, &body));
         }
@@ -139,6 +139,14 @@ fn refused(status: StatusCode, body: &[u8]) -> Problem {
             hint: refused.hint,
         },
         Err(_) => Problem::new(status, "the gateway refused this"),
+    }
+}
+
+fn too_long() -> Problem {
+    Problem {
+        status: StatusCode::BAD_GATEWAY,
+        message: "The gateway's answer is too long for a page.".to_owned(),
+        hint: Some("At a terminal: portmoot proposals ls. A participant that proposes too much can be paused: portmoot participants pause.".to_owned()),
     }
 }
 

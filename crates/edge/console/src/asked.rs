@@ -14,8 +14,6 @@ use url::form_urlencoded;
 use crate::api_client::Problem;
 use crate::home::ConsoleSettings;
 
-/// The name of this machine that the console prefers: no other program's cookies go there.
-pub(crate) const OWN_NAME: &str = "portmoot.localhost";
 /// The longest form that is read, in bytes. The door holds no longer one for a sender that it does
 /// not know.
 pub(crate) const FORM_BYTES_MAX: usize = 64 * 1024;
@@ -32,6 +30,10 @@ pub(crate) struct Asked {
     pub(crate) extensions: Extensions,
     /// Scheme, host and port under which the browser knows the gateway.
     pub(crate) origin: String,
+    /// The host, of this machine, where no TLS keeps the cookies of a page from its other programs.
+    pub(crate) plain_host: Option<String>,
+    /// Whether the browser runs on the gateway's machine, as far as the gateway can know.
+    pub(crate) is_local: bool,
     /// Whether the script asks, for a part of a page.
     pub(crate) is_part: bool,
     form: Form,
@@ -63,6 +65,14 @@ impl Form {
             .filter(|value| !value.is_empty())
     }
 
+    /// All fields, as they were typed, in the order of their names.
+    pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
+        let pairs = self.0.iter();
+        let mut pairs: Vec<(&str, &str)> = pairs.map(|(name, value)| (&**name, &**value)).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
     /// The value of a field if it is not empty.
     pub(crate) fn some(&self, name: &str) -> Option<&str> {
         Some(self.get(name)).filter(|value| !value.is_empty())
@@ -72,17 +82,26 @@ impl Form {
 /// Where a request may go on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entrance {
-    /// Here, under this origin.
-    Open(String),
-    /// At another name of the gateway, which is this origin.
-    Elsewhere(String),
+    /// Here, under this name.
+    Open(OwnName),
     /// Nowhere.
     Refused(Problem),
 }
 
+/// A name of the gateway, as a browser asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnName {
+    /// Scheme, host and port.
+    pub(crate) origin: String,
+    /// The host, if it is one of this machine without TLS.
+    pub(crate) plain_host: Option<String>,
+    /// Whether the browser runs on the gateway's machine, as far as the gateway can know.
+    pub(crate) is_local: bool,
+}
+
 impl Asked {
-    /// Reads a request that came in under an origin.
-    pub(crate) async fn read(request: Request, origin: String) -> Result<Self, Problem> {
+    /// Reads a request that came in under a name of the gateway.
+    pub(crate) async fn read(request: Request, name: OwnName) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let body = to_bytes(body, FORM_BYTES_MAX).await.map_err(|_| {
             Problem::new(
@@ -97,7 +116,9 @@ impl Asked {
             below: below(&parts.uri).to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             extensions: parts.extensions,
-            origin,
+            origin: name.origin,
+            plain_host: name.plain_host,
+            is_local: name.is_local,
             form: Form::parse(&body),
         })
     }
@@ -110,14 +131,6 @@ impl Asked {
     /// The query of the address.
     pub(crate) fn query(&self) -> Form {
         Form::parse(self.query.as_bytes())
-    }
-
-    /// Path and query below the console's path.
-    pub(crate) fn address(&self) -> String {
-        match &*self.query {
-            "" => self.below.clone(),
-            query => format!("{}?{query}", self.below),
-        }
     }
 }
 
@@ -138,15 +151,26 @@ pub(crate) fn entrance(settings: &ConsoleSettings, parts: &Parts) -> Entrance {
         .public_url
         .as_ref()
         .filter(|url| url.authority().eq_ignore_ascii_case(host.as_str()));
+    let from = Browser::read(parts).from;
+    // Where there is a public URL, a proxy of this machine may speak for anyone.
+    let is_local = settings.public_url.is_none()
+        && is_this_machine(host.host())
+        && from.is_some_and(|from| from.to_canonical().is_loopback());
+    let over_tls = |origin: String| {
+        Entrance::Open(OwnName {
+            origin,
+            plain_host: None,
+            is_local,
+        })
+    };
     if let Some(url) = public
         && url.is_secure()
     {
-        return Entrance::Open(url.origin().to_owned());
+        return over_tls(url.origin().to_owned());
     }
     if settings.has_tls {
-        return Entrance::Open(format!("https://{host}"));
+        return over_tls(format!("https://{host}"));
     }
-    let from = Browser::read(parts).from;
     if !is_this_machine(host.host()) || !from.is_none_or(|from| from.to_canonical().is_loopback()) {
         return refused(
             StatusCode::FORBIDDEN,
@@ -154,14 +178,11 @@ pub(crate) fn entrance(settings: &ConsoleSettings, parts: &Parts) -> Entrance {
             "The operator can add a certificate ([server.tls]), or name the https address of a proxy (public_url). On the machine itself: portmoot console.",
         );
     }
-    // Cookies of an address are sent to all programs of the machine, whatever their port.
-    let is_named = host.host().parse::<IpAddr>().is_err() && !host.host().starts_with('[');
-    if is_named {
-        Entrance::Open(format!("http://{host}"))
-    } else {
-        let port = host.port().map_or(String::new(), |port| format!(":{port}"));
-        Entrance::Elsewhere(format!("http://{OWN_NAME}{port}"))
-    }
+    Entrance::Open(OwnName {
+        origin: format!("http://{host}"),
+        plain_host: Some(host.host().to_owned()),
+        is_local,
+    })
 }
 
 fn refused(status: StatusCode, message: &str, hint: &str) -> Entrance {
@@ -189,7 +210,7 @@ fn is_this_machine(host: &str) -> bool {
     let bare = host.trim_matches(['[', ']']);
     let is_loopback = |address: IpAddr| address.is_loopback();
     bare.eq_ignore_ascii_case("localhost")
-        || bare.eq_ignore_ascii_case(OWN_NAME)
+        || api::is_console_host(bare)
         || bare.parse().is_ok_and(is_loopback)
 }
 
@@ -207,9 +228,21 @@ mod tests {
         parts
     }
 
+    /// The name under which a request comes in: origin, whether it is plain, whether it is local.
+    fn name(settings: &ConsoleSettings, host: &str, from: &str) -> Option<(String, bool, bool)> {
+        match entrance(settings, &parts(host, from)) {
+            Entrance::Open(name) => Some((name.origin, name.plain_host.is_some(), name.is_local)),
+            Entrance::Refused(problem) => {
+                assert_eq!(problem.status, StatusCode::FORBIDDEN, "{host}");
+                assert!(problem.message.contains("TLS"), "{problem:?}");
+                None
+            }
+        }
+    }
+
     #[test]
     fn a_browser_comes_in_on_this_machine_or_over_tls() {
-        let open = |origin: &str| Some(Ok(origin.to_owned()));
+        let open = |origin: &str, is_plain, is_local| Some((origin.to_owned(), is_plain, is_local));
         let plain = settings();
         let tls = ConsoleSettings {
             has_tls: true,
@@ -223,63 +256,70 @@ mod tests {
         };
         let proxied = ConsoleSettings {
             public_url: Some(PublicUrl::parse("https://gw.example/a").unwrap()),
+            enabled: Some(true),
             ..settings()
         };
+        let own = format!("pm-{:032x}.localhost:7070", 5);
+        let own_origin = format!("http://{own}");
         let (here, there) = ("127.0.0.1", "192.0.2.9");
         for (settings, host, from, expect) in [
-            (
-                &plain,
-                "portmoot.localhost:7070",
-                here,
-                open("http://portmoot.localhost:7070"),
-            ),
+            (&plain, &*own, here, open(&own_origin, true, true)),
             (
                 &plain,
                 "localhost:7070",
                 here,
-                open("http://localhost:7070"),
+                open("http://localhost:7070", true, true),
             ),
             (
                 &plain,
                 "127.0.0.1:7070",
                 here,
-                Some(Err("http://portmoot.localhost:7070".to_owned())),
+                open("http://127.0.0.1:7070", true, true),
             ),
             (
                 &plain,
                 "[::1]:7070",
                 "::1",
-                Some(Err("http://portmoot.localhost:7070".to_owned())),
+                open("http://[::1]:7070", true, true),
             ),
             (&plain, "gw.example", here, None),
-            (&plain, "portmoot.localhost:7070", there, None),
+            (&plain, "portmoot.localhost:7070", here, None),
+            (&plain, &*own, there, None),
             (&wide, "192.0.2.7:7070", there, None),
-            (&wide, "localhost:7070", here, open("http://localhost:7070")),
+            (
+                &wide,
+                "localhost:7070",
+                here,
+                open("http://localhost:7070", true, true),
+            ),
             (
                 &tls,
                 "192.0.2.7:7070",
                 there,
-                open("https://192.0.2.7:7070"),
+                open("https://192.0.2.7:7070", false, false),
             ),
-            (&proxied, "GW.example", there, open("https://gw.example")),
-            (&proxied, "other.example", there, None),
+            (
+                &tls,
+                "localhost:7070",
+                here,
+                open("https://localhost:7070", false, true),
+            ),
+            (
+                &tls,
+                "localhost:7070",
+                there,
+                open("https://localhost:7070", false, false),
+            ),
             (
                 &proxied,
-                "portmoot.localhost:7070",
+                "GW.example",
                 here,
-                open("http://portmoot.localhost:7070"),
+                open("https://gw.example", false, false),
             ),
+            (&proxied, "other.example", there, None),
+            (&proxied, &*own, here, open(&own_origin, true, false)),
         ] {
-            let seen = match entrance(settings, &parts(host, from)) {
-                Entrance::Open(origin) => Some(Ok(origin)),
-                Entrance::Elsewhere(origin) => Some(Err(origin)),
-                Entrance::Refused(problem) => {
-                    assert_eq!(problem.status, StatusCode::FORBIDDEN, "{host}");
-                    assert!(problem.message.contains("TLS"), "{problem:?}");
-                    None
-                }
-            };
-            assert_eq!(seen, expect, "{host} from {from}");
+            assert_eq!(name(settings, host, from), expect, "{host} from {from}");
         }
     }
 
@@ -299,6 +339,12 @@ mod tests {
         ] {
             assert_eq!(at(listen, enabled).is_enabled(), expect, "{listen}");
         }
+        // Behind a proxy a gateway on loopback is reached from anywhere.
+        let proxied = |enabled| ConsoleSettings {
+            public_url: Some(PublicUrl::parse("https://gw.example").unwrap()),
+            ..at("127.0.0.1:1", enabled)
+        };
+        assert!(!proxied(None).is_enabled() && proxied(Some(true)).is_enabled());
         let off = entrance(
             &at("127.0.0.1:1", Some(false)),
             &parts("localhost:1", "127.0.0.1"),

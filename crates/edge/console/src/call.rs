@@ -3,29 +3,47 @@
 
 use html::Hostile;
 use maud::{Markup, html};
-use review::{ProposalDetails, ToolEffects, leaves, marks};
+use review::{ProposalDetails, ToolEffects, marks};
 use serde::Deserialize;
 
-use crate::arguments::{Rows, table, text};
+use crate::arguments::{Missing, Room, Rows, table};
 
 /// A call that is proposed: alone, or as a step of a plan.
 pub(crate) struct ProposedCall {
     details: ProposalDetails,
+    /// The tool, by its name.
+    what: Markup,
     arguments: Rows,
     /// The other members of its params.
     rest: Rows,
+    /// The tool's description and definition.
+    tool: Option<(Markup, Rows)>,
 }
 
-/// The calls of a proposal: one, or those of the steps of a plan. `all` leaves out no value.
-pub(crate) fn calls(proposal: &ProposalDetails, all: bool) -> Vec<ProposedCall> {
+/// The calls of a proposal: one, or those of the steps of a plan, as far as there is room.
+pub(crate) fn calls(proposal: &ProposalDetails, room: &mut Room) -> Vec<ProposedCall> {
     let steps = proposal.single_steps();
     let calls = if steps.is_empty() {
         vec![proposal.clone()]
     } else {
         steps
     };
-    let calls = calls.into_iter();
-    calls.map(|one| ProposedCall::new(one, all)).collect()
+    let asked = calls.into_iter().map(|one| ProposedCall::new(one, room));
+    let mut calls: Vec<ProposedCall> = asked.collect();
+    // What is asked for goes first: the words about it take the room that is left.
+    for call in &mut calls {
+        call.tool = tool(&call.details, room);
+    }
+    calls
+}
+
+/// The tool as its server describes it.
+fn tool(details: &ProposalDetails, room: &mut Room) -> Option<(Markup, Rows)> {
+    let raw = details.tool.as_ref()?;
+    let read: Option<Tool> = serde_json::from_str(raw.get()).ok();
+    let description = read.and_then(|tool| tool.description);
+    let words = description.map(|words| html! { p { (room.words(&words)) } });
+    Some((words.unwrap_or_default(), table(raw.get(), room)))
 }
 
 /// The name that an approval repeats: of the tool that may destroy something, as its server says; of
@@ -42,26 +60,33 @@ pub(crate) fn name_to_type(proposal: &ProposalDetails) -> Option<String> {
 }
 
 impl ProposedCall {
-    fn new(details: ProposalDetails, all: bool) -> Self {
+    fn new(details: ProposalDetails, room: &mut Room) -> Self {
         let (arguments, rest) = details.split_params();
-        let rows = |raw: Option<&str>| table(&raw.map(leaves).unwrap_or_default(), all);
+        let mut rows = |raw: Option<&str>| raw.map_or_else(Rows::none, |raw| table(raw, room));
         Self {
             arguments: rows(arguments.as_deref().map(|raw| raw.get())),
             rest: rows(rest.as_deref()),
+            what: room.words(details.what()),
+            tool: None,
             details,
         }
     }
 
-    /// Its part that is not there in full, in words.
-    pub(crate) fn missing(&self) -> Option<&str> {
-        let missing = self.arguments.missing.as_deref();
-        missing.or(self.rest.missing.as_deref())
+    /// Its part that is not there in full.
+    pub(crate) fn missing(&self) -> Option<&Missing> {
+        let missing = self.arguments.missing.as_ref();
+        missing.or(self.rest.missing.as_ref())
+    }
+
+    /// The part of its tool's definition that is not there in full.
+    pub(crate) fn missing_of_tool(&self) -> Option<&Missing> {
+        self.tool.as_ref()?.1.missing.as_ref()
     }
 
     /// The tool and the server that runs it.
     pub(crate) fn target(&self) -> Markup {
         html! {
-            code class="tool" { bdi dir="ltr" { (Hostile(self.details.what())) } }
+            span class="tool" { (self.what) }
             @for (at, to) in self.details.to.iter().enumerate() {
                 (if at == 0 { " at " } else { ", " }) span class="who" { (Hostile(to)) }
             }
@@ -100,16 +125,14 @@ impl ProposedCall {
 
     /// The tool as its server describes it: words of a stranger, boxed.
     pub(crate) fn tool(&self) -> Markup {
-        let Some(raw) = &self.details.tool else {
+        let Some((words, definition)) = &self.tool else {
             return Markup::default();
         };
-        let read: Option<Tool> = serde_json::from_str(raw.get()).ok();
-        let description = read.and_then(|tool| tool.description);
         html! {
             details class="stranger" {
                 summary { "The tool, in the words of its server" }
-                @if let Some(words) = &description { p { (text(words)) } }
-                (table(&leaves(raw.get()), false).markup)
+                (words)
+                (definition.markup)
             }
         }
     }

@@ -3,10 +3,10 @@
 use html::Hostile;
 use html::parts::hidden;
 use maud::{Markup, html};
-use review::{ProposalDetails, leaves};
+use review::ProposalDetails;
 use sha2::{Digest as _, Sha256};
 
-use crate::arguments::{table, text};
+use crate::arguments::{Missing, Room, table, text};
 use crate::call::{ProposedCall, calls, name_to_type};
 use crate::state::Visit;
 use crate::times;
@@ -25,6 +25,8 @@ pub(crate) struct Showing {
     pub(crate) all: bool,
     /// Whether the card is the page, and not one of the inbox.
     pub(crate) alone: bool,
+    /// Whether a reviewer can act on it here.
+    pub(crate) acts: bool,
 }
 
 /// An id of the gateway as one of the page.
@@ -35,7 +37,8 @@ pub(crate) fn page_id(id: &str) -> String {
 
 /// The card of a proposal. What is delivered in full is noted in the session.
 pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
-    let calls = calls(proposal, showing.all);
+    let mut room = Room::new(showing.all);
+    let calls = calls(proposal, &mut room);
     let missing = calls.iter().find_map(ProposedCall::missing);
     if missing.is_none() {
         visit.session.note_shown(&proposal.id, &proposal.digest);
@@ -50,9 +53,10 @@ pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) 
             @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked()) } }
             @else { (steps(visit, proposal, &calls)) }
             @if let Some(missing) = missing { (way_to_all(visit, proposal, missing, showing)) }
-            (outcome(proposal, showing))
+            (outcome(visit, proposal, showing, &mut room))
             @if proposal.steps.is_empty() { @for call in &calls { (call.tool()) } }
-            @if proposal.is_pending() { (actions(visit, proposal, missing.is_none())) }
+            @if let Some(missing) = calls.iter().find_map(ProposedCall::missing_of_tool) { (left_out(visit, proposal, missing, showing)) }
+            @if proposal.is_pending() && showing.acts { (actions(visit, proposal, missing.is_none())) }
             div class="answer" data-answer aria-live="polite" {}
         }
     }
@@ -177,26 +181,58 @@ fn approvals(proposal: &ProposalDetails) -> Option<Markup> {
     })
 }
 
-/// The way to see what a card leaves out.
-fn way_to_all(
-    visit: &Visit,
-    proposal: &ProposalDetails,
-    missing: &str,
-    showing: Showing,
-) -> Markup {
+/// The address at which every value of a proposal is shown.
+fn address_of_all(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> String {
     let id = crate::api_client::encoded(&proposal.id);
-    let address = if showing.alone {
+    if showing.alone {
         format!("{}/p/{id}?all=1", visit.base)
     } else {
         format!("{}?all={id}#{}", visit.base, page_id(&proposal.id))
-    };
+    }
+}
+
+/// The way to see what a reviewer must have seen before an approval.
+fn way_to_all(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    missing: &Missing,
+    showing: Showing,
+) -> Markup {
     html! {
-        p class="missing" { a href=(address) data-testid="show-all" { "Show all " (missing) } " before you approve." }
+        p class="missing" data-why="Show all of it first." {
+            @if missing.is_too_large {
+                "Too large for the console: " (missing.words) " are more than a page holds. Decide at a terminal: "
+                code { "portmoot proposals approve " (proposal.id) }
+            } @else {
+                a href=(address_of_all(visit, proposal, showing)) data-testid="show-all" { "Show all " (missing.words) } " before you approve."
+            }
+        }
+    }
+}
+
+/// A note that a table beside the arguments leaves something out.
+fn left_out(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    missing: &Missing,
+    showing: Showing,
+) -> Markup {
+    html! {
+        p class="soft" data-testid="left-out" {
+            "Not all is shown here: " (missing.words) ". "
+            @if missing.is_too_large { "At a terminal: " code { "portmoot proposals show " (proposal.id) } }
+            @else { a href=(address_of_all(visit, proposal, showing)) { "Show all" } }
+        }
     }
 }
 
 /// The end of a proposal: decision, notes, answer.
-fn outcome(proposal: &ProposalDetails, showing: Showing) -> Markup {
+fn outcome(visit: &Visit, proposal: &ProposalDetails, showing: Showing, room: &mut Room) -> Markup {
+    let texts = [
+        ("As it ran, edited by the reviewer", &proposal.edited),
+        ("Its answer", &proposal.answer),
+    ];
+    let shown = texts.map(|(title, raw)| raw.as_ref().map(|raw| (title, table(raw.get(), room))));
     html! {
         @if let Some(by) = &proposal.decided_by {
             p class="verdict" data-testid="verdict" {
@@ -211,13 +247,10 @@ fn outcome(proposal: &ProposalDetails, showing: Showing) -> Markup {
             p class="verdict" { strong { (Hostile(&proposal.state)) } ": " (Hostile(reason)) }
         }
         @for note in &proposal.notes { p class="verdict" { "Note of " span class="who" { (Hostile(&note.by)) } ": " (Hostile(&note.note)) } }
-        @if let Some(edited) = &proposal.edited {
-            h3 { "As it ran, edited by the reviewer" }
-            (table(&leaves(edited.get()), showing.all).markup)
-        }
-        @if let Some(answer) = &proposal.answer {
-            h3 { "Its answer" }
-            (table(&leaves(answer.get()), showing.all).markup)
+        @for (title, rows) in shown.iter().flatten() {
+            h3 { (title) }
+            (rows.markup)
+            @if let Some(missing) = &rows.missing { (left_out(visit, proposal, missing, showing)) }
         }
     }
 }

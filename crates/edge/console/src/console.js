@@ -6,6 +6,7 @@ const one = (what, from = doc) => from.querySelector(what);
 const all = (what, from = doc) => [...from.querySelectorAll(what)];
 const cardOf = node => node?.closest?.('[data-card]');
 const note = (textContent, tag = 'p') => Object.assign(doc.createElement(tag), { textContent, className: 'said wrong' });
+const part = { headers: { 'x-portmoot-part': 1 } };
 const say = text => { one('#say').textContent = text; };
 // The code of `portmoot console` leaves the address at once.
 const enter = () => {
@@ -36,14 +37,15 @@ const localize = from => {
 		time.textContent = 'day' in time.dataset ? when.toLocaleString() : when.toLocaleTimeString();
 	}
 };
-const lock = (card, why) => {
+const lock = (card, why, ...more) => {
 	for (const button of all('.actions button', card)) button.disabled = true;
-	if (!why || card.dataset.locked === why) return;
+	if (!why || card.dataset.locked === why && !more[0]) return;
 	card.dataset.locked = why;
-	one('[data-answer]', card).replaceChildren(note(why));
-	say(why);
+	one('[data-answer]', card).replaceChildren(note(why), ...more);
 };
 const tick = () => {
+	for (const card of all('[data-gone]')) if (Date.now() - card.dataset.gone > 3e4 && !held(card)) card.remove();
+	all('#cards > [data-state=running]').forEach(follow);
 	for (const left of all('[data-until]')) {
 		const seconds = Math.ceil((left.dataset.until - Date.now() - ahead) / 1000);
 		left.textContent = seconds > 0 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, 0)} left` : 'expired';
@@ -63,7 +65,8 @@ const disarm = button => {
 };
 const press = (button, byKey) => {
 	const card = cardOf(button), { armed } = button.dataset, time = performance.now();
-	if (button.disabled || !settled(since, card) || (byKey && !settled(focused, card))) return;
+	if (button.disabled) return say(card.dataset.locked ?? one('[data-why]', card)?.dataset.why);
+	if (!settled(since, card) || (byKey && !settled(focused, card))) return;
 	if (!armed) {
 		Object.assign(button.dataset, { armed: time, words: button.textContent });
 		button.textContent = `Press again: ${button.textContent}`;
@@ -99,24 +102,30 @@ doc.addEventListener('submit', async event => {
 	event.preventDefault();
 	const buttons = all('.actions button:enabled', card);
 	lock(card);
-	const answer = await fetch(form.action, { method: 'POST', body, headers: { 'x-portmoot-part': 1 } }).catch(() => 0);
+	const answer = await fetch(form.action, { method: 'POST', body, ...part }).catch(() => 0);
 	if (answer.status === 401) return location.reload();
-	const part = answer ? parse(await answer.text()) : note('No answer. Look again.');
-	const fresh = answer && one('[data-card]', part);
-	if (fresh) return take(card, fresh, say(one('.said', part).textContent));
-	one('[data-answer]', card).replaceChildren(part);
-	for (const button of buttons) button.disabled = false;
+	const got = answer ? parse(await answer.text()) : note('No answer. Look again.');
+	const fresh = answer && one('[data-card]', got);
+	if (fresh) return take(card, fresh, say(one('.said', got).textContent));
+	one('[data-answer]', card).replaceChildren(got);
+	if (!card.dataset.locked) for (const button of buttons) button.disabled = false;
 });
+const held = card => card.matches(':hover, :focus-within, [data-dirty]');
 // The stream. A card that is focused, under the pointer or filled in is never swapped.
 const change = (card, fresh) => {
 	const { state, hash } = fresh.dataset;
 	if ([card.dataset.hash, card.dataset.next].includes(hash)) return;
 	card.dataset.next = hash;
-	if (!card.matches(':hover, :focus-within, [data-dirty]')) return take(card, fresh);
-	lock(card, state === 'pending' ? 'It has changed. Look again.' : `It is ${state} meanwhile.`);
+	if (!held(card)) return take(card, fresh);
 	const show = note('Show it', 'button');
 	show.onclick = () => take(card, fresh);
-	one('[data-answer]', card).append(show);
+	lock(card, state === 'pending' ? 'It has changed. Look again.' : `It is ${state} meanwhile.`, show);
+};
+// What was decided here is followed to its end; what waits no more goes after a while.
+const follow = async card => {
+	const answer = await fetch(one('.more', card)?.href ?? location.href, part).catch(() => 0);
+	const fresh = answer.ok && one('[data-card]', parse(await answer.text()));
+	if (fresh && fresh.dataset.state !== 'running') take(card, fresh);
 };
 const count = waiting => {
 	const badge = one('#count');
@@ -127,8 +136,10 @@ const count = waiting => {
 };
 const seen = new Map(all('[data-live]').map(part => [part.id, part.cloneNode(true)]));
 const patch = next => {
-	const gone = all('#cards > [data-state=pending]').filter(card => !next.getElementById(card.id));
-	gone.forEach(card => lock(card, 'It waits no more. Open it.'));
+	for (const card of all('#cards > [data-card]')) if (!next.getElementById(card.id)) {
+		card.dataset.gone ??= Date.now();
+		if (card.dataset.state === 'pending') lock(card, 'It waits no more. Open it.');
+	}
 	for (const fresh of all('[data-live]', next)) {
 		const part = doc.getElementById(fresh.id);
 		if (!part || seen.get(fresh.id)?.isEqualNode(fresh) || part.matches(':focus-within, :hover:has(details[open])')) continue;
@@ -145,6 +156,12 @@ const patch = next => {
 	tick();
 };
 let stream, paused;
+// A stream that was refused: the session may have ended, with the gateway or without.
+const again = async mine => {
+	const { status } = await fetch(location.href, part).catch(() => 0);
+	if (status === 401) location.reload();
+	else if (mine === stream) open();
+};
 const open = () => {
 	stream?.close();
 	if (paused) return;
@@ -153,19 +170,23 @@ const open = () => {
 	on('open', () => { one('#lost').hidden = true; });
 	on('error', () => {
 		one('#lost').hidden = false;
-		if (mine.readyState === 2) setTimeout(() => mine === stream && open(), 3000);
+		if (mine.readyState === 2) setTimeout(again, 3000, mine);
 	});
+	on('trouble', event => one('#trouble').replaceChildren(parse(event.data)));
 	on('page', event => patch(parse(event.data)));
 	on('count', event => count(+event.data));
-	on('enough', () => mine.close());
+	on('enough', () => pause(one('#trouble').replaceChildren(note('Too many pages are open: this one is not kept up to date.'))));
 	on('over', () => location.reload());
 };
 doc.addEventListener('visibilitychange', open);
-Object.assign(one('#pause'), { hidden: false, onclick: event => {
+const pause = () => {
 	paused = !paused;
-	event.target.textContent = paused ? 'Resume updates' : 'Pause updates';
+	one('#pause').textContent = paused ? 'Resume updates' : 'Pause updates';
+	if (!paused) one('#trouble').replaceChildren();
 	open();
-} });
+};
+one('#pause').onclick = pause;
+one('#pause').hidden = one('#help').hidden = false;
 // Keys. They do nothing in a field, and nothing while they are switched off.
 const move = (card, step) => {
 	const cards = all('[data-card]');

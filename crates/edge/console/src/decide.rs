@@ -12,26 +12,17 @@ use crate::editing;
 use crate::outcome::Outcome;
 use crate::page::done;
 use crate::proposal;
-use crate::state::{At, Visit};
+use crate::state::{At, Visit, decoded};
 
 /// `POST /console/p/ID/ACT`.
 pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
-    let id = percent_encoding::percent_decode_str(id)
-        .decode_utf8_lossy()
-        .into_owned();
-    let found = match proposal::found(visit, &id).await {
-        Ok(found) => found,
-        Err(refused) => return Outcome::fail(At::inbox(), refused),
-    };
+    let id = decoded(id);
     let form = visit.asked.form();
     match act {
-        "approve" => approve(visit, &found).await,
-        "edit" => match editing::written(form.get("arguments")) {
-            Ok(written) => {
-                let said = editing::comparison(visit, &found, written);
-                question(visit, &found.id, said)
-            }
-            Err(refused) => Outcome::fail(edited(&id), refused),
+        "approve" | "edit" => match proposal::found(visit, &id).await {
+            Ok(found) if act == "edit" => edit(visit, &found),
+            Ok(found) => approve(visit, &found).await,
+            Err(refused) => Outcome::fail(At::inbox(), refused),
         },
         "reject" => {
             let body = json!({ "code": form.some("code"), "reason": form.some("reason") });
@@ -40,17 +31,23 @@ pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
         }
         "withdraw" => send(visit, &id, act, "{}".to_owned(), "Withdrawn.").await,
         "claim" => {
-            send(
-                visit,
-                &id,
-                act,
-                String::new(),
-                "Others see that you look at it.",
-            )
-            .await
+            let words = "Others see that you look at it.";
+            send(visit, &id, act, String::new(), words).await
         }
         "extend" => send(visit, &id, act, String::new(), "Ten minutes more.").await,
         _ => Outcome::no_page(shown(&id)),
+    }
+}
+
+/// Other arguments in place of the proposed ones, compared with them.
+fn edit(visit: &Visit, found: &ProposalDetails) -> Outcome {
+    let written = match editing::written(visit.asked.form().get("arguments")) {
+        Ok(written) => written,
+        Err(refused) => return Outcome::fail(edited(&found.id), refused),
+    };
+    match editing::comparison(visit, found, written) {
+        Ok(compared) => Outcome::page(compared),
+        Err(refused) => Outcome::fail(shown(&found.id), refused),
     }
 }
 
@@ -73,42 +70,67 @@ fn edited(id: &str) -> At {
 /// An approval: of the digest that was shown, in full, and confirmed.
 async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
     let form = visit.asked.form();
-    let digest = form.get("digest");
-    let at = shown(&found.id);
-    if let Err(refused) = may_approve(visit, found) {
-        return Outcome::fail(at, refused);
-    }
     let arguments = match form.some("arguments").map(editing::written).transpose() {
         Ok(arguments) => arguments,
         Err(refused) => return Outcome::fail(edited(&found.id), refused),
     };
-    let name = name_to_type(found);
-    if name
-        .as_deref()
-        .is_some_and(|name| form.get("typed") != name.trim())
-    {
-        let why = "Type the name of the tool to approve: it may destroy something.";
-        return Outcome::fail(at, Problem::new(StatusCode::CONFLICT, why));
+    if let Err(refused) = may_approve(visit, found, arguments) {
+        return refusal(visit, found, arguments, refused);
     }
     // Whatever names the tool, or is compared before, is confirmed; a script presses twice.
-    if name.is_none() && arguments.is_none() && form.get("confirmed") != "1" {
+    let is_confirmed = name_to_type(found).is_some() || arguments.is_some();
+    if !is_confirmed && form.get("confirmed") != "1" {
         let asked = confirmation(visit, found);
         return question(visit, &found.id, asked);
     }
-    let body = approval_body(digest, arguments, form.some("note"));
-    send(visit, &found.id, "approve", body, "Approved.").await
+    let body = approval_body(form.get("digest"), arguments, form.some("note"));
+    let path = format!("/api/v1/proposals/{}/approve", encoded(&found.id));
+    match visit.api.post(&path, body).await {
+        Ok(decided) => sent(visit, &decided, "Approved."),
+        Err(refused) => refusal(visit, found, arguments, refused),
+    }
 }
 
-/// Whether what was decided on is what the session was shown, and what waits now.
-fn may_approve(visit: &Visit, found: &ProposalDetails) -> Result<(), Problem> {
-    let digest = visit.asked.form().get("digest");
-    if digest != found.digest {
-        let why = "The proposal has changed since you looked at it. Look again.";
-        return Err(Problem::new(StatusCode::CONFLICT, why));
+/// A refused approval. Edited arguments are compared again, under what was wrong, and are not lost.
+fn refusal(
+    visit: &Visit,
+    found: &ProposalDetails,
+    arguments: Option<&str>,
+    wrong: Problem,
+) -> Outcome {
+    let again = arguments.and_then(|one| editing::comparison(visit, found, one).ok());
+    match again {
+        Some(content) => Outcome::Page {
+            content,
+            wrong: Some(wrong),
+        },
+        None => Outcome::fail(shown(&found.id), wrong),
     }
-    if !visit.session.was_shown(&found.id, digest) {
-        let why = "Not every value was shown in full. Show all of it first.";
-        return Err(Problem::new(StatusCode::CONFLICT, why));
+}
+
+/// Whether what was decided on is what the session was shown, and what waits now, and is named if it
+/// may destroy something.
+fn may_approve(
+    visit: &Visit,
+    found: &ProposalDetails,
+    arguments: Option<&str>,
+) -> Result<(), Problem> {
+    let form = visit.asked.form();
+    let digest = form.get("digest");
+    let refuse = |why: &str| Err(Problem::new(StatusCode::CONFLICT, why));
+    if digest != found.digest {
+        return refuse("The proposal has changed since you looked at it. Look again.");
+    }
+    let was_shown = match arguments {
+        Some(arguments) => editing::was_compared(visit, found, arguments),
+        None => visit.session.was_shown(&found.id, digest),
+    };
+    if !was_shown {
+        return refuse("Not every value was shown in full. Show all of it first.");
+    }
+    let name = name_to_type(found);
+    if name.is_some_and(|name| form.get("typed") != name.trim()) {
+        return refuse("Type the name of the tool to approve: it may destroy something.");
     }
     Ok(())
 }
@@ -150,16 +172,21 @@ fn question(visit: &Visit, id: &str, said: Markup) -> Outcome {
 /// Sends an act to the API. The script gets the card as it is then, any other browser the page.
 async fn send(visit: &Visit, id: &str, verb: &str, body: String, words: &str) -> Outcome {
     let path = format!("/api/v1/proposals/{}/{verb}", encoded(id));
-    let decided: ProposalDetails = match visit.api.post(&path, body).await {
-        Ok(decided) => decided,
-        Err(refused) => return Outcome::fail(shown(id), refused),
-    };
+    match visit.api.post(&path, body).await {
+        Ok(decided) => sent(visit, &decided, words),
+        Err(refused) => Outcome::fail(shown(id), refused),
+    }
+}
+
+/// An act that the API has carried out.
+fn sent(visit: &Visit, decided: &ProposalDetails, words: &str) -> Outcome {
     if visit.asked.is_part {
         let in_inbox = Showing {
             all: false,
             alone: false,
+            acts: true,
         };
-        return Outcome::Part(html! { (done(words)) (card(visit, &decided, in_inbox)) });
+        return Outcome::Part(html! { (done(words)) (card(visit, decided, in_inbox)) });
     }
-    Outcome::Led(format!("/p/{}", encoded(id)))
+    Outcome::Led(format!("/p/{}", encoded(&decided.id)))
 }

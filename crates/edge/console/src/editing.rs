@@ -1,15 +1,18 @@
 //! Other arguments in place of the proposed ones: written, compared, then approved.
 
+use axum::http::StatusCode;
+use data_encoding::HEXLOWER;
 use html::parts::hidden;
 use json::visible;
 use maud::{Markup, html};
-use review::{ProposalDetails, leaves};
+use review::ProposalDetails;
+use sha2::{Digest as _, Sha256};
 
 use crate::api_client::Problem;
-use crate::arguments::difference;
+use crate::arguments::{Room, difference, table};
 use crate::card::{act, address, approval, warning};
+use crate::page::{Content, Tab};
 use crate::state::Visit;
-use axum::http::StatusCode;
 
 /// The longest arguments that a page edits, in bytes: a form is not longer than that, escaped.
 pub(crate) const EDITED_BYTES_MAX: usize = 16 * 1024;
@@ -54,22 +57,67 @@ pub(crate) fn written(text: &str) -> Result<&str, Problem> {
     Ok(text)
 }
 
-/// The difference to what was proposed, with the form that approves it.
-pub(crate) fn comparison(visit: &Visit, proposal: &ProposalDetails, arguments: &str) -> Markup {
-    let proposed = proposal
-        .arguments()
-        .map_or_else(Vec::new, |raw| leaves(raw.get()));
-    let content = html! {
-        (hidden("arguments", arguments))
-        (approval(proposal, true))
-    };
-    html! {
-        section class="card" data-testid="comparison" {
-            h2 { "Approve with these changes?" }
-            (difference(&proposed, &leaves(arguments)))
-            div class="actions" { (warning(proposal)) (act(visit, proposal, "approve", "approve", &content)) }
-        }
+/// A mark of a text of others as it is approved in place of the proposed one.
+fn mark_of(digest: &str, arguments: &str) -> String {
+    let hash = Sha256::digest(arguments.as_bytes());
+    format!("{digest} {}", HEXLOWER.encode(&hash))
+}
+
+/// Whether the session was shown these arguments in place of the proposed ones.
+pub(crate) fn was_compared(visit: &Visit, proposal: &ProposalDetails, arguments: &str) -> bool {
+    let mark = mark_of(&proposal.digest, arguments);
+    visit.session.was_compared(&mark)
+}
+
+/// The page that compares other arguments with the proposed ones: all that would run, what differs, and
+/// the form that approves it. Nothing else of the page approves.
+///
+/// # Errors
+/// If the proposal does not wait, or its arguments cannot be edited here.
+pub(crate) fn comparison(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    arguments: &str,
+) -> Result<Content, Problem> {
+    let refuse = |why: &str| Err(Problem::new(StatusCode::CONFLICT, why));
+    if !proposal.is_pending() {
+        return refuse("It waits for no decision any more.");
     }
+    let Some(proposed) = proposal.arguments() else {
+        return refuse("It has no arguments to edit.");
+    };
+    if proposed.get().len().max(arguments.len()) > EDITED_BYTES_MAX {
+        return refuse("These arguments are too long to edit here.");
+    }
+    let mut room = Room::new(true);
+    let rest = proposal.split_params().1;
+    let tables = [Some(arguments), rest.as_deref()].map(|raw| raw.map(|raw| table(raw, &mut room)));
+    let is_full = tables.iter().flatten().all(|rows| rows.missing.is_none());
+    let differs = difference(proposed.get(), arguments);
+    let (Some(differs), true) = (differs, is_full) else {
+        return refuse("These arguments have too many values to compare here.");
+    };
+    visit
+        .session
+        .note_compared(mark_of(&proposal.digest, arguments));
+    let content = html! { (hidden("arguments", arguments)) (approval(proposal, true)) };
+    let again = format!("{}?edit=1", address(visit, &proposal.id));
+    let body = html! {
+        section class="card" data-testid="comparison" {
+            h1 { "Approve with these changes?" }
+            (differs)
+            h2 { "All that it runs with" }
+            @for rows in tables.iter().flatten() { (rows.markup) }
+            div class="actions" { (warning(proposal)) (act(visit, proposal, "approve", "approve", &content)) }
+            p { a href=(again) { "Edit again" } " · " a href=(address(visit, &proposal.id)) { "Leave as proposed" } }
+        }
+    };
+    Ok(Content {
+        tab: Tab::Inbox,
+        title: "Edit".to_owned(),
+        body,
+        command: format!("portmoot proposals approve {} --edit", proposal.id),
+    })
 }
 
 #[cfg(test)]

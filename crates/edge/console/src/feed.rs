@@ -2,7 +2,8 @@
 //! what has changed.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,30 +13,39 @@ use futures_util::stream::unfold;
 use platform::unix_ms;
 use sha2::{Digest as _, Sha256};
 
+use crate::api_client::Problem;
 use crate::asked::Form;
-use crate::page::respond;
+use crate::page::{problem, respond};
+use crate::pages::LastAnswer;
 use crate::places::Place;
 use crate::state::{At, FEED_LOOK_MS, Visit};
 use crate::{inbox, overview, pages};
 
 /// Looks without a change after which a comment says that the stream is there.
 const QUIET_LOOKS: u32 = 30;
+/// Times as long as a look took until the next one, at least.
+const LOOK_PART: u32 = 9;
 
 /// One stream.
 struct Feed {
-    visit: Visit,
+    visit: Arc<Visit>,
     at: At,
     /// Whether the page is hidden: then it learns how many proposals wait, and nothing else.
     is_hidden: bool,
+    answer: LastAnswer,
     seen: [u8; 32],
     count: Option<usize>,
+    /// What the page says that is wrong, as markup; empty if nothing is.
+    trouble: String,
     quiet: u32,
     has_ended: bool,
+    /// Time until the next look.
+    pause: Duration,
     place: Place,
 }
 
 /// `GET /console/feed?at=...`.
-pub(crate) fn open(visit: Visit) -> Response {
+pub(crate) fn open(visit: Arc<Visit>) -> Response {
     let session = &visit.session;
     let Some(place) = (visit.console.feeds).take(&session.participant, &session.feeds) else {
         return respond(StatusCode::SERVICE_UNAVAILABLE, String::new(), &[]);
@@ -46,10 +56,13 @@ pub(crate) fn open(visit: Visit) -> Response {
     let feed = Feed {
         at: At::read(below, &Form::parse(page_query.as_bytes())),
         is_hidden: query.some("hidden").is_some(),
+        answer: LastAnswer::default(),
         seen: [0; 32],
         count: None,
+        trouble: String::new(),
         quiet: 0,
         has_ended: false,
+        pause: Duration::ZERO,
         place,
         visit,
     };
@@ -77,6 +90,10 @@ impl Feed {
             return None;
         }
         loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.pause) => {}
+                () = self.visit.console.home.stopped() => return None,
+            }
             let session = &self.visit.session;
             if !session.is_open(unix_ms()) || !self.visit.is_signed_in() {
                 return Some(self.end("over"));
@@ -84,13 +101,14 @@ impl Feed {
             if !self.place.is_in(&session.feeds) {
                 return Some(self.end("enough"));
             }
-            if let Some(event) = self.look().await {
+            let before = Instant::now();
+            let event = self.look().await;
+            // A look that costs much is taken less often.
+            let pause = Duration::from_millis(self.at.look_ms().unwrap_or(FEED_LOOK_MS));
+            self.pause = pause.max(before.elapsed() * LOOK_PART);
+            if event.is_some() {
                 self.quiet = 0;
-                return Some(event);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(self.at.look_ms().unwrap_or(FEED_LOOK_MS))) => {}
-                () = self.visit.console.home.stopped() => return None,
+                return event;
             }
             self.quiet += 1;
             if self.quiet >= QUIET_LOOKS {
@@ -100,29 +118,46 @@ impl Feed {
         }
     }
 
-    /// A change since the last look, as an event.
+    /// Changes since the last look, as events.
     async fn look(&mut self) -> Option<String> {
-        self.visit.now_ms = unix_ms();
         // For the pictures of the overview; without the right to see metrics there are none.
         let _ = overview::sample(&self.visit).await;
-        if self.is_hidden || self.at.look_ms().is_none() {
-            let count = inbox::count(&self.visit).await;
-            let is_new = self.count.replace(count) != Some(count);
-            return is_new.then(|| event("count", &count.to_string()));
-        }
-        let body = match pages::content(&self.visit, &self.at).await {
-            Ok(content) => content.body.into_string(),
+        let (mut events, trouble) = match self.changes().await {
+            Ok(events) => (events, String::new()),
             Err(refused) if refused.ends_session() => return Some(self.end("over")),
-            // A page that cannot be shown now stays as it was.
-            Err(_) => return None,
+            // The page stays as it was, and says so.
+            Err(refused) => (String::new(), problem(&refused).into_string()),
         };
-        let seen: [u8; 32] = Sha256::digest(body.as_bytes()).into();
-        if std::mem::replace(&mut self.seen, seen) != seen {
-            return Some(event("page", &body));
+        if self.trouble != trouble {
+            events += &event("trouble", &trouble);
+            self.trouble = trouble;
         }
-        let count = inbox::count(&self.visit).await;
-        let is_new = self.count.replace(count) != Some(count);
-        is_new.then(|| event("count", &count.to_string()))
+        (!events.is_empty()).then_some(events)
+    }
+
+    async fn changes(&mut self) -> Result<String, Problem> {
+        let mut events = String::new();
+        if !self.is_hidden && self.at.look_ms().is_some() {
+            let news = pages::news(&self.visit, &self.at, &mut self.answer).await?;
+            if news.is_none() && matches!(self.at, At::Inbox { .. }) && self.count.is_some() {
+                return Ok(events);
+            }
+            let body = news.map(|content| content.body.into_string());
+            if let Some(body) = body.filter(|body| self.is_new(body)) {
+                events += &event("page", &body);
+            }
+        }
+        let count = inbox::count(&self.visit).await?;
+        if self.count.replace(count) != Some(count) {
+            events += &event("count", &count.to_string());
+        }
+        Ok(events)
+    }
+
+    /// Takes a page; whether it is another one than the last.
+    fn is_new(&mut self, body: &str) -> bool {
+        let seen: [u8; 32] = Sha256::digest(body.as_bytes()).into();
+        std::mem::replace(&mut self.seen, seen) != seen
     }
 
     fn end(&mut self, why: &str) -> String {

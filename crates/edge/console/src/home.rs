@@ -24,7 +24,8 @@ impl ConsoleSettings {
     /// Whether there is a console.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
-        self.enabled.unwrap_or(self.listen.ip().is_loopback())
+        let is_here = self.listen.ip().is_loopback() && self.public_url.is_none();
+        self.enabled.unwrap_or(is_here)
     }
 
     /// The path prefix of the public URL.

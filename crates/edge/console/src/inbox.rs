@@ -1,77 +1,166 @@
 //! The inbox: proposals that wait for the person, the one that expires first on top.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
 use html::Hostile;
 use maud::{Markup, html};
-use review::ProposalDetails;
+use review::{PlanDetails, ProposalDetails};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use crate::api_client::Problem;
 use crate::arguments::text;
 use crate::card::{Showing, address, card};
 use crate::page::{Content, Tab};
+use crate::proposal;
 use crate::state::Visit;
 use crate::times;
 
-/// Proposals that the inbox shows as cards; the rest wait until these are decided.
-const CARDS_MAX: usize = 50;
-/// Proposals that have ended, in the list below.
-const PAST_MAX: usize = 10;
+/// Proposals that the inbox shows as cards. The others are lines with links.
+pub const CARDS_MAX: usize = 30;
+/// Proposals that a list of lines has.
+pub const LINES_MAX: usize = 200;
+
+/// The proposals that have not ended. Those that have are on a page of their own, so that no answer to
+/// a call keeps what waits from being shown.
+const OPEN: &str = "/api/v1/proposals";
+/// Those that have ended too, as far as the API pages its lists.
+const ENDED: &str = "/api/v1/proposals?all=true&limit=200";
 
 #[derive(Deserialize)]
-struct ProposalList {
-    proposals: Vec<ProposalDetails>,
+struct ProposalList<'t> {
+    #[serde(borrow)]
+    proposals: Vec<&'t RawValue>,
 }
 
-/// Proposals of the person's topics; those that have ended too.
-async fn all(visit: &Visit, query: &str) -> Result<Vec<ProposalDetails>, Problem> {
-    let path = format!("/api/v1/proposals{query}");
-    let list: ProposalList = visit.api.get(&path).await?;
-    Ok(list.proposals)
+/// A proposal in a list, without what it asks for.
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+    state: String,
+    by: String,
+    to: Vec<String>,
+    method: String,
+    context: Option<String>,
+    at: String,
+    expires: String,
+    decided_by: Option<String>,
+    #[serde(default)]
+    approved_by: Vec<String>,
+    #[serde(default)]
+    plan: Option<PlanDetails>,
+    #[serde(default)]
+    steps: Vec<IgnoredAny>,
+}
+
+impl Listed {
+    fn is_later_step(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.step > 1)
+    }
+
+    fn is_pending(&self) -> bool {
+        self.state == "pending" && !self.is_later_step()
+    }
+
+    fn waits_for(&self, me: &str) -> bool {
+        self.is_pending() && self.by != me && !self.approved_by.iter().any(|one| one == me)
+    }
+}
+
+/// A proposal of a list, and what the API says of it.
+struct Found<'t> {
+    listed: Listed,
+    raw: &'t RawValue,
+}
+
+fn unreadable() -> Problem {
+    let why = "the gateway's list of proposals cannot be read";
+    Problem::new(StatusCode::BAD_GATEWAY, why)
+}
+
+/// The proposals of a list, without later steps of plans: the page of a plan has those.
+fn read(list: &str) -> Result<Vec<Found<'_>>, Problem> {
+    let list: ProposalList<'_> = serde_json::from_str(list).map_err(|_| unreadable())?;
+    let mut all = Vec::with_capacity(list.proposals.len());
+    for raw in list.proposals {
+        let listed: Listed = serde_json::from_str(raw.get()).map_err(|_| unreadable())?;
+        if !listed.is_later_step() {
+            all.push(Found { listed, raw });
+        }
+    }
+    Ok(all)
 }
 
 /// The number of proposals that wait for the person.
-pub(crate) async fn count(visit: &Visit) -> usize {
-    let found = all(visit, "").await.unwrap_or_default();
-    found.iter().filter(|one| waits_for(visit, one)).count()
-}
-
-fn waits_for(visit: &Visit, proposal: &ProposalDetails) -> bool {
+pub(crate) async fn count(visit: &Visit) -> Result<usize, Problem> {
+    let list = visit.api.text(OPEN).await?;
     let me = &visit.session.participant;
-    proposal.is_pending() && proposal.by != *me && !proposal.approved_by.contains(me)
+    let waiting = read(&list)?.into_iter();
+    Ok(waiting.filter(|one| one.listed.waits_for(me)).count())
 }
 
-/// `GET /console`.
-pub(crate) async fn content(visit: &Visit, in_full: &str) -> Result<Content, Problem> {
-    let mut found = all(visit, "?all=true&shown=true").await?;
-    // The page of a plan has its later steps.
-    found.retain(|one| !one.is_later_step());
-    found.sort_by(|one, other| one.expires.cmp(&other.expires));
-    let (pending, mut over): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_pending());
-    let (waiting, others): (Vec<_>, Vec<_>) =
-        pending.into_iter().partition(|one| waits_for(visit, one));
-    over.sort_by(|one, other| other.at.cmp(&one.at));
-    over.truncate(PAST_MAX);
-    let body = html! {
-        h1 { "Inbox" }
-        div id="empty" data-live {
-            @if waiting.is_empty() {
-                div class="empty" data-testid="empty" {
-                    p { strong { "Nothing waits for you." } }
-                    p { "When an agent asks for a call that it may not make alone, it appears here." }
-                }
-            }
+/// The proposals that have not ended, as the API lists them.
+pub(crate) async fn answer(visit: &Visit) -> Result<String, Problem> {
+    visit.api.text(OPEN).await
+}
+
+/// What the inbox shows.
+struct Shown {
+    cards: Vec<ProposalDetails>,
+    /// Those that wait for the person behind the cards.
+    further: Vec<Listed>,
+    others: Vec<Listed>,
+}
+
+/// Chooses the cards of a list: proposers take turns, so that none buries the others. A proposal that
+/// the person wants to see in full is among them.
+fn chosen(list: &str, me: &str, in_full: &str) -> Result<Shown, Problem> {
+    let mut found = read(list)?;
+    found.sort_by(|one, other| one.listed.expires.cmp(&other.listed.expires));
+    let (mut waiting, others): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|one| one.listed.waits_for(me));
+    let mut turns: HashMap<String, usize> = HashMap::new();
+    waiting.sort_by_cached_key(|one| {
+        let turn = turns.entry(one.listed.by.clone()).or_default();
+        *turn += 1;
+        (one.listed.id != in_full, *turn)
+    });
+    let further = waiting.split_off(CARDS_MAX.min(waiting.len()));
+    waiting.sort_by(|one, other| one.listed.expires.cmp(&other.listed.expires));
+    let details = |one: &Found<'_>| serde_json::from_str(one.raw.get()).map_err(|_| unreadable());
+    Ok(Shown {
+        cards: waiting.iter().map(details).collect::<Result<_, _>>()?,
+        further: further.into_iter().map(|one| one.listed).collect(),
+        others: others.into_iter().map(|one| one.listed).collect(),
+    })
+}
+
+/// `GET /console`, of a list of the API.
+pub(crate) async fn content(
+    visit: &Arc<Visit>,
+    list: String,
+    in_full: &str,
+) -> Result<Content, Problem> {
+    let (me, wanted) = (visit.session.participant.clone(), in_full.to_owned());
+    let mut shown = visit
+        .console
+        .write(move || chosen(&list, &me, &wanted))
+        .await?;
+    for card in &mut shown.cards {
+        // A list may leave out what is long.
+        if card.params.is_none() && card.steps.is_empty() && card.method == "tools/call" {
+            *card = proposal::found(visit, &card.id).await?;
         }
-        div id="cards" class="cards" data-list {
-            @for proposal in waiting.iter().take(CARDS_MAX) {
-                (card(visit, proposal, Showing { all: proposal.id == in_full, alone: false }))
-            }
-        }
-        div id="further" data-live {
-            @if waiting.len() > CARDS_MAX { p { (waiting.len() - CARDS_MAX) " more wait behind these." } }
-        }
-        (list(visit, "Waiting for others", "others", &others))
-        (list(visit, "Before", "past", &over))
-    };
+    }
+    let (writing, wanted) = (Arc::clone(visit), in_full.to_owned());
+    let body = visit
+        .console
+        .write(move || Ok(written(&writing, &shown, &wanted)))
+        .await?;
+    note_shown(visit).await;
     Ok(Content {
         tab: Tab::Inbox,
         title: "Inbox".to_owned(),
@@ -80,36 +169,134 @@ pub(crate) async fn content(visit: &Visit, in_full: &str) -> Result<Content, Pro
     })
 }
 
-/// Proposals, one line each.
-fn list(visit: &Visit, title: &str, id: &str, proposals: &[ProposalDetails]) -> Markup {
+/// Lets the API know which proposals the person was shown in full: rules are learned from decisions
+/// about those alone.
+pub(crate) async fn note_shown(visit: &Visit) {
+    for id in visit.session.newly_shown() {
+        let _ = proposal::answer(visit, &id).await;
+    }
+}
+
+fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {
     html! {
-        section id=(id) data-live {
-            @if !proposals.is_empty() {
-                h2 { (title) }
-                div class="wide" {
-                    table class="rows" {
-                        thead { tr { th { "Asked" } th { "By" } th { "What" } th { "At" } th { "State" } th { "By whom" } } }
-                        tbody { @for one in proposals { (line(visit, one)) } }
-                    }
+        h1 { "Inbox" }
+        div id="empty" data-live {
+            @if shown.cards.is_empty() {
+                div class="empty" data-testid="empty" {
+                    p { strong { "Nothing waits for you." } }
+                    p { "When an agent asks for a call that it may not make alone, it appears here." }
                 }
             }
+        }
+        div id="cards" class="cards" data-list {
+            @for proposal in &shown.cards {
+                (card(visit, proposal, Showing { all: proposal.id == in_full, alone: false, acts: true }))
+            }
+        }
+        (list(visit, "More that wait for you", "further", &shown.further))
+        (list(visit, "Waiting for others, or running", "others", &shown.others))
+        p { a href={ (visit.base) "/past" } { "What was decided before" } }
+    }
+}
+
+/// `GET /console/past`: proposals that have ended, the latest first.
+pub(crate) async fn past(visit: &Arc<Visit>) -> Result<Content, Problem> {
+    let list = visit.api.text(ENDED).await?;
+    let writing = Arc::clone(visit);
+    let write = move || {
+        let found = read(&list)?.into_iter().map(|one| one.listed);
+        let mut over: Vec<Listed> = found
+            .filter(|one| !matches!(one.state.as_str(), "pending" | "running"))
+            .collect();
+        over.sort_by(|one, other| other.at.cmp(&one.at));
+        Ok(html! {
+            h1 { "Before" }
+            (list_of(&writing, "Proposals that have ended", "past", &over))
+            @if over.is_empty() { p class="empty" { "No proposal has ended yet." } }
+        })
+    };
+    Ok(Content {
+        tab: Tab::Inbox,
+        title: "Before".to_owned(),
+        body: visit.console.write(write).await?,
+        command: "portmoot proposals ls --all".to_owned(),
+    })
+}
+
+/// Proposals, one line each, in a section that follows the stream.
+fn list(visit: &Visit, title: &str, id: &str, proposals: &[Listed]) -> Markup {
+    html! { section id=(id) data-live { (list_of(visit, title, id, proposals)) } }
+}
+
+fn list_of(visit: &Visit, title: &str, id: &str, proposals: &[Listed]) -> Markup {
+    let more = proposals.len().saturating_sub(LINES_MAX);
+    html! {
+        @if !proposals.is_empty() {
+            h2 id={ "h-" (id) } { (title) }
+            div class="wide" tabindex="0" role="region" aria-labelledby={ "h-" (id) } {
+                table class="rows" {
+                    thead { tr { th { "Asked" } th { "By" } th { "What" } th { "At" } th { "State" } th { "By whom" } } }
+                    tbody { @for one in proposals.iter().take(LINES_MAX) { (line(visit, one)) } }
+                }
+            }
+            @if more > 0 { p { (more) " more are not listed here." } }
         }
     }
 }
 
-fn line(visit: &Visit, one: &ProposalDetails) -> Markup {
+fn line(visit: &Visit, one: &Listed) -> Markup {
+    let what = one.context.as_deref().unwrap_or(&one.method);
     html! {
         tr {
             td { (times::clock(&one.at)) }
             td { (Hostile(&one.by)) }
             td {
                 a href=(address(visit, &one.id)) {
-                    @if one.steps.is_empty() { (text(one.what())) } @else { "a plan of " (one.steps.len()) " steps" }
+                    @if one.steps.is_empty() { (text(what)) } @else { "a plan of " (one.steps.len()) " steps" }
                 }
             }
             td { (Hostile(&one.to.join(", "))) }
             td { (Hostile(&one.state)) }
             td { (Hostile(one.decided_by.as_deref().unwrap_or_default())) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::routes::tests_support::proposal;
+
+    fn shown(proposals: &[Value], in_full: &str) -> (Vec<String>, usize) {
+        let list = json!({ "proposals": proposals }).to_string();
+        let shown = chosen(&list, "ann", in_full).unwrap();
+        let cards = shown.cards.into_iter().map(|one| one.id).collect();
+        (cards, shown.further.len())
+    }
+
+    #[test]
+    fn proposers_take_turns_and_the_rest_are_lines() {
+        let of = |id: String, by: &str, second: usize| {
+            let expires = format!("2099-01-01T00:00:{second:02}.000Z");
+            proposal(&id, &json!({ "by": by, "expires": expires }))
+        };
+        let flood = (0..50).map(|at| of(format!("f{at:02}"), "scout", at));
+        let mut all: Vec<Value> = flood.collect();
+        all.push(of("late".to_owned(), "worker", 59));
+        let (cards, further) = shown(&all, "");
+        assert_eq!((cards.len(), further), (CARDS_MAX, 21));
+        assert_eq!(cards.first().unwrap(), "f00", "the one that expires first");
+        assert_eq!(cards.last().unwrap(), "late", "none is buried");
+        let (cards, _) = shown(&all, "f49");
+        assert!(cards.contains(&"f49".to_owned()), "it is wanted in full");
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_no_empty_one() {
+        assert!(chosen("{", "ann", "").is_err());
+        assert!(chosen(r#"{"proposals":[{}]}"#, "ann", "").is_err());
+        assert!(chosen(r#"{"proposals":[]}"#, "ann", "").is_ok());
     }
 }

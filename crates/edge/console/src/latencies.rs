@@ -122,7 +122,7 @@ pub(crate) fn section(visit: &Visit, all: &[ServerDurations]) -> Markup {
     html! {
         @if !all.is_empty() {
             h2 { "How long calls take" }
-            div class="wide" {
+            div class="wide" tabindex="0" role="region" aria-label="How long calls take" {
                 table class="rows" data-testid="latencies" {
                     thead { tr {
                         th { "Server" }

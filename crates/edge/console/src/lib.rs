@@ -15,6 +15,7 @@ mod assets;
 mod call;
 mod card;
 mod charts;
+mod confirm;
 mod decide;
 mod editing;
 mod feed;
@@ -38,12 +39,13 @@ mod state;
 mod times;
 mod tools;
 
-pub use arguments::{LONG_TEXT_CHARS, ROWS_SHOWN_MAX};
+pub use arguments::{CARD_BYTES_MAX, FULL_BYTES_MAX, LONG_TEXT_CHARS, ROWS_MAX, ROWS_SHOWN_MAX};
 pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
+pub use inbox::{CARDS_MAX, LINES_MAX};
 pub use places::{FEEDS_MAX, SESSION_FEEDS_MAX};
 pub use routes::router;
 pub use session::{
     CONSOLE_IDLE_MS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, PARTICIPANT_SESSIONS_MAX,
 };
 pub use sign_in::CONSOLE_TRIES_PER_MINUTE;
-pub use state::FEED_LOOK_MS;
+pub use state::{FEED_LOOK_MS, PAGES_WRITTEN_MAX};

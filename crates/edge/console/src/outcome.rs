@@ -13,8 +13,11 @@ pub(crate) enum Outcome {
     Part(Markup),
     /// A redirect to a path below the console's, which a reload does not send again.
     Led(String),
-    /// This content.
-    Page(Content),
+    /// This content, under what was wrong.
+    Page {
+        content: Content,
+        wrong: Option<Problem>,
+    },
     /// A page, under this.
     Show { at: At, said: Markup },
     /// A failure, above a page; to the script alone.
@@ -24,6 +27,14 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// This content.
+    pub(crate) fn page(content: Content) -> Self {
+        Self::Page {
+            content,
+            wrong: None,
+        }
+    }
+
     /// A failure, above a page.
     pub(crate) fn fail(at: At, problem: Problem) -> Self {
         Self::Fail { at, problem }

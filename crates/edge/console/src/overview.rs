@@ -46,13 +46,13 @@ pub(crate) async fn sample(visit: &Visit) -> Result<(), Problem> {
 
 fn is_due(visit: &Visit) -> bool {
     let samples = &visit.console.samples;
-    samples.is_due(&visit.session.participant, visit.now_ms)
+    samples.is_due(&visit.session.participant, visit.now_ms())
 }
 
 /// Adds a sample of these metrics, if it is time.
 fn add(visit: &Visit, metrics: &str) {
     if is_due(visit) {
-        let sample = read(metrics, visit.now_ms);
+        let sample = read(metrics, visit.now_ms());
         visit
             .console
             .samples
@@ -65,7 +65,7 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
     let metrics = visit.api.text("/metrics").await?;
     add(visit, &metrics);
     let samples = visit.console.samples.of(&visit.session.participant);
-    let waiting = inbox::count(visit).await;
+    let waiting = inbox::count(visit).await?;
     // Servers are for those that may know of them.
     let servers = servers::all(visit).await.unwrap_or_default();
     let body = html! {
@@ -170,7 +170,7 @@ fn busy(visit: &Visit, servers: &[Server]) -> Markup {
     html! {
         @if !all.is_empty() {
             h2 { "Servers now" }
-            div class="wide" {
+            div class="wide" tabindex="0" role="region" aria-label="Servers now" {
                 table class="rows" {
                     thead { tr { th { "Server" } th { "State" } th class="number" { "Open calls" } th class="number" { "Processes" } th class="number" { "Memory" } } }
                     tbody {

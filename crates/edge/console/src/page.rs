@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use html::parts::hidden;
 use html::{Hostile, private, set_cookies};
 use maud::{DOCTYPE, Markup, html};
 
@@ -79,8 +80,8 @@ pub(crate) struct Frame<'f> {
     /// The console's path, with the prefix of the public URL.
     pub(crate) base: &'f str,
     pub(crate) session: &'f Session,
-    /// The number of proposals that wait.
-    pub(crate) waiting: usize,
+    /// The number of proposals that wait, or why it is not known.
+    pub(crate) waiting: Result<usize, Problem>,
     /// The address below the console's that the page is about, for its stream.
     pub(crate) at: &'f str,
     pub(crate) now_ms: u64,
@@ -89,7 +90,7 @@ pub(crate) struct Frame<'f> {
 impl Frame<'_> {
     /// The page, under what happened before.
     pub(crate) fn page(&self, status: StatusCode, content: &Content, said: &Markup) -> Response {
-        let count = self.waiting;
+        let count = self.waiting.as_ref().map_or(0, |count| *count);
         let document = html! {
             (DOCTYPE)
             html lang="en" data-base=(self.base) data-at=(self.at) data-now=(self.now_ms)
@@ -101,6 +102,7 @@ impl Frame<'_> {
                     (self.banner(content.tab))
                     p id="lost" class="lost" role="status" hidden { "Connection lost. The page shows what was before; it tries again." }
                     main id="main" tabindex="-1" {
+                        div id="trouble" { @if let Err(why) = &self.waiting { (problem(why)) } }
                         (said)
                         div id="live" { (content.body) }
                     }
@@ -110,11 +112,20 @@ impl Frame<'_> {
                         button type="button" id="pause" hidden { "Pause updates" }
                     }
                     p id="say" class="vh" role="status" aria-live="polite" {}
-                    form method="post" action={ (self.base) "/login" } hidden data-enter { input name="code" autocomplete="off" aria-label="Code"; }
+                    form method="post" action={ (self.base) "/login" } hidden data-enter {
+                        (hidden("next", self.at))
+                        input name="code" autocomplete="off" aria-label="Code";
+                    }
                 }
             }
         };
         respond(status, document.into_string(), &[])
+    }
+
+    /// The number of proposals that wait, if it is known.
+    fn count(&self) -> String {
+        let known = self.waiting.as_ref();
+        known.map_or("?".to_owned(), ToString::to_string)
     }
 
     fn banner(&self, tab: Tab) -> Markup {
@@ -126,7 +137,7 @@ impl Frame<'_> {
                         a href={ (self.base) (one.path()) } aria-current=[(one == tab).then_some("page")] {
                             (one.title())
                             @if one == Tab::Inbox {
-                                " " span id="count" class="count" data-testid="count" hidden[self.waiting == 0] { (self.waiting) }
+                                " " span id="count" class="count" data-testid="count" hidden[self.waiting == Ok(0)] { (self.count()) }
                             }
                         }
                     }
@@ -151,7 +162,8 @@ impl Frame<'_> {
             ("Switch the keys on", "on")
         };
         html! {
-            details id="help" {
+            // The keys need the script, which shows them.
+            details id="help" hidden {
                 summary { "Keys" }
                 dl {
                     @for (key, does) in KEYS {
@@ -225,6 +237,19 @@ pub(crate) fn problem(problem: &Problem) -> Markup {
     }
 }
 
+/// A command with a name of others as its last word; without it if a shell, or a reader, could take the
+/// name for something else.
+pub(crate) fn command(words: &str, name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
+    if name.is_empty() || name.starts_with('-') || name.chars().any(json::visible::is_hidden) {
+        return words.to_owned();
+    }
+    if name.chars().all(is_plain) {
+        return format!("{words} {name}");
+    }
+    format!("{words} '{}'", name.replace('\'', r"'\''"))
+}
+
 /// Words about an act that was done.
 pub(crate) fn done(words: &str) -> Markup {
     html! { p class="said" role="status" data-testid="done" { (words) } }
@@ -262,6 +287,22 @@ pub(crate) fn keep_to_itself(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_to_paste_does_what_it_says() {
+        for (name, expect) in [
+            ("files", "portmoot servers show files"),
+            ("a; rm -rf ~", "portmoot servers show 'a; rm -rf ~'"),
+            ("it's", r"portmoot servers show 'it'\''s'"),
+            ("$(x)", "portmoot servers show '$(x)'"),
+            ("-x", "portmoot servers show"),
+            ("a\nrm", "portmoot servers show"),
+            ("a\u{202e}b", "portmoot servers show"),
+            ("", "portmoot servers show"),
+        ] {
+            assert_eq!(command("portmoot servers show", name), expect);
+        }
+    }
 
     #[test]
     fn every_page_has_all_headers() {

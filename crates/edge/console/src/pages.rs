@@ -1,23 +1,77 @@
 //! The content of each page, by its address.
 
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
 use crate::api_client::Problem;
 use crate::outcome::no_page;
 use crate::page::Content;
 use crate::state::{At, Visit};
 use crate::{inbox, overview, people, proposal, rules, servers, tools};
 
+/// The answer of the API that a page was last written of.
+#[derive(Default)]
+pub(crate) struct LastAnswer(Option<[u8; 32]>);
+
+impl LastAnswer {
+    /// Takes an answer; whether it is another one than the last.
+    fn is_new(&mut self, answer: &str) -> bool {
+        let hash: [u8; 32] = Sha256::digest(answer.as_bytes()).into();
+        self.0.replace(hash) != Some(hash)
+    }
+}
+
 /// The content of a page.
-pub(crate) async fn content(visit: &Visit, at: &At) -> Result<Content, Problem> {
-    match at {
-        At::Inbox { all } => inbox::content(visit, all).await,
-        At::Proposal { id, all, edit } => proposal::content(visit, id, *all, *edit).await,
+pub(crate) async fn content(visit: &Arc<Visit>, at: &At) -> Result<Content, Problem> {
+    let new = news(visit, at, &mut LastAnswer::default()).await?;
+    new.ok_or_else(no_page)
+}
+
+/// The content of a page, unless it is what it was: one with proposals is written only when the API
+/// answers something else.
+pub(crate) async fn news(
+    visit: &Arc<Visit>,
+    at: &At,
+    last: &mut LastAnswer,
+) -> Result<Option<Content>, Problem> {
+    let content = match at {
+        At::Inbox { all } => {
+            let list = inbox::answer(visit).await?;
+            if !last.is_new(&list) {
+                return Ok(None);
+            }
+            inbox::content(visit, list, all).await
+        }
+        At::Proposal { id, all, edit } => {
+            let answer = proposal::answer(visit, id).await?;
+            if !last.is_new(&answer) {
+                return Ok(None);
+            }
+            proposal::content(visit, answer, *all, *edit).await
+        }
+        At::Past => inbox::past(visit).await,
         At::Overview => overview::content(visit).await,
         At::People { topic } => people::content(visit, topic).await,
         At::Servers => servers::content(visit).await,
         At::Server { name } => servers::one(visit, name).await,
         At::Tools { query } => tools::content(visit, query).await,
-        At::Tool { name } => tools::one(visit, name, None).await,
+        At::Tool { name, all } => tools::one(visit, name, *all, None).await,
         At::Rules { topic } => rules::content(visit, topic).await,
         At::Unknown => Err(no_page()),
+    };
+    content.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_answer_is_no_news() {
+        let mut last = LastAnswer::default();
+        assert!(last.is_new("a"));
+        assert!(!last.is_new("a"));
+        assert!(last.is_new("b"));
     }
 }

@@ -1,5 +1,6 @@
 //! A topic: who is here, with what rights; saying something, pausing a participant.
 
+use axum::http::StatusCode;
 use html::Hostile;
 use html::parts::hidden;
 use maud::{Markup, html};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api_client::{Problem, encoded};
 use crate::outcome::{Outcome, no_page};
-use crate::page::{Content, Tab};
+use crate::page::{Content, Tab, command};
 use crate::state::{At, Visit};
 use crate::times;
 
@@ -61,7 +62,13 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
             .or(topics.first())
             .copied()
             .unwrap_or(MAIN_TOPIC),
-        named => named,
+        named if topics.contains(&named) => named,
+        _ => {
+            return Err(Problem::new(
+                StatusCode::NOT_FOUND,
+                "There is no such topic.",
+            ));
+        }
     };
     let here: Vec<&Participant> = list
         .participants
@@ -71,14 +78,14 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
     let body = html! {
         h1 { "Topic " (Hostile(topic)) }
         @if topics.len() > 1 { (choice(visit, &topics, topic)) }
-        div id="here" data-live class="wide" { (table(visit, topic, &here)) }
+        div id="here" data-live class="wide" tabindex="0" role="region" aria-label="Participants" { (table(visit, topic, &here)) }
         (message(visit, topic))
     };
     Ok(Content {
         tab: Tab::People,
         title: "Topic".to_owned(),
         body,
-        command: format!("portmoot participants ls --topic {topic}"),
+        command: command("portmoot participants ls --topic", topic),
     })
 }
 
@@ -95,7 +102,7 @@ fn choice(visit: &Visit, topics: &[&str], chosen: &str) -> Markup {
 fn table(visit: &Visit, topic: &str, here: &[&Participant]) -> Markup {
     html! {
         table class="rows" {
-            thead { tr { th { "Participant" } th { "Role" } th class="number" { "Links" } th { "Programs" } th { "May" } th { "" } } }
+            thead { tr { th { "Participant" } th { "Role" } th class="number" { "Links" } th { "Programs" } th { "May" } th { span class="vh" { "Acts" } } } }
             tbody {
                 @for one in here {
                     tr data-testid="participant" {

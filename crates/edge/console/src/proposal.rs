@@ -1,49 +1,63 @@
 //! One proposal: its permanent, printable page.
 
+use std::sync::Arc;
+
+use axum::http::StatusCode;
 use maud::html;
 use review::ProposalDetails;
 
 use crate::api_client::{Problem, encoded};
 use crate::card::{Showing, card};
 use crate::editing;
+use crate::inbox;
 use crate::page::{Content, Tab};
 use crate::state::Visit;
 
-/// One proposal of the API.
-pub(crate) async fn found(visit: &Visit, id: &str) -> Result<ProposalDetails, Problem> {
-    visit
-        .api
-        .get(&format!("/api/v1/proposals/{}", encoded(id)))
-        .await
+/// One proposal, as the API returns it.
+pub(crate) async fn answer(visit: &Visit, id: &str) -> Result<String, Problem> {
+    let path = format!("/api/v1/proposals/{}", encoded(id));
+    visit.api.text(&path).await
 }
 
-/// `GET /console/p/ID`; with every value in full, or with a form for other arguments.
+fn read(answer: &str) -> Result<ProposalDetails, Problem> {
+    serde_json::from_str(answer).map_err(|_| {
+        let why = "the gateway's answer cannot be read";
+        Problem::new(StatusCode::BAD_GATEWAY, why)
+    })
+}
+
+/// One proposal of the API.
+pub(crate) async fn found(visit: &Visit, id: &str) -> Result<ProposalDetails, Problem> {
+    read(&answer(visit, id).await?)
+}
+
+/// `GET /console/p/ID`, of an answer of the API; with every value in full, or with a form for other
+/// arguments in place of a decision.
 pub(crate) async fn content(
-    visit: &Visit,
-    id: &str,
+    visit: &Arc<Visit>,
+    answer: String,
     all: bool,
     edit: bool,
 ) -> Result<Content, Problem> {
-    let proposal = found(visit, id).await?;
-    Ok(page_of(
-        visit,
-        &proposal,
-        Showing { all, alone: true },
-        edit,
-    ))
+    let writing = Arc::clone(visit);
+    let write = move || Ok(page_of(&writing, &read(&answer)?, all, edit));
+    let content = visit.console.write(write).await?;
+    inbox::note_shown(visit).await;
+    Ok(content)
 }
 
 /// The page of a proposal.
-pub(crate) fn page_of(
-    visit: &Visit,
-    proposal: &ProposalDetails,
-    showing: Showing,
-    edit: bool,
-) -> Content {
+fn page_of(visit: &Visit, proposal: &ProposalDetails, all: bool, edit: bool) -> Content {
+    let is_edited = edit && proposal.is_pending();
+    let showing = Showing {
+        all,
+        alone: true,
+        acts: !is_edited,
+    };
     let body = html! {
         h1 { "Proposal" }
         div class="cards" {
-            @if edit && proposal.is_pending() { (editing::form(visit, proposal)) }
+            @if is_edited { (editing::form(visit, proposal)) }
             (card(visit, proposal, showing))
         }
         p class="soft" { "Id " code { (proposal.id) } " · digest " code { (proposal.digest) } }

@@ -9,8 +9,9 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use axum::routing::any;
-use maud::Markup;
+use maud::{Markup, html};
 use platform::{Limiter, unix_ms};
+use tokio::sync::Semaphore;
 use tower::{ServiceExt as _, service_fn};
 
 use crate::api_client::{ApiClient, Problem};
@@ -21,7 +22,7 @@ use crate::page::{Content, Frame, Tab, bare, problem, respond};
 use crate::places::Places;
 use crate::samples::Samples;
 use crate::session::Sessions;
-use crate::state::{At, Console, Visit};
+use crate::state::{At, Console, PAGES_WRITTEN_MAX, Visit};
 use crate::{assets, decide, feed, inbox, pages, people, rules, servers, sign_in, tools};
 
 /// The routes of the console, which speaks to these handlers of the API, and takes these codes. A
@@ -35,6 +36,7 @@ pub fn router(home: Arc<dyn ConsoleHome>, api: Router, codes: Arc<ConsoleCodes>)
         tries: Limiter::new(sign_in::CONSOLE_TRIES_PER_MINUTE),
         feeds: Places::default(),
         samples: Samples::default(),
+        writers: Semaphore::new(PAGES_WRITTEN_MAX),
     });
     // A service below the path, and no routes with parameters: these would go on to the API in the
     // extensions of the request.
@@ -78,13 +80,15 @@ async fn answer(console: &Arc<Console>, request: Request) -> Response {
         return sign_in::enter(console, &settings, &asked, unix_ms());
     }
     let visit = match visit(console, &settings, asked) {
-        Ok(visit) => visit,
+        Ok(visit) => Arc::new(visit),
         Err(response) => return *response,
     };
-    if visit.asked.below == "/feed" {
-        return feed::open(visit);
+    match visit.asked.below.as_str() {
+        "/feed" => return feed::open(visit),
+        "/entered" => return sign_in::entered(&visit),
+        _ => {}
     }
-    Sessions::touch(&visit.session, visit.now_ms);
+    Sessions::touch(&visit.session, visit.now_ms());
     match visit.asked.method {
         Method::GET | Method::HEAD => show(&visit, &visit.at(), StatusCode::OK, None).await,
         Method::POST => {
@@ -102,15 +106,9 @@ async fn arrived(settings: &ConsoleSettings, request: Request) -> Result<Asked, 
     let refuse =
         |refused: &Problem, title| Box::new(bare(refused.status, &base, title, &problem(refused)));
     match entrance(settings, &parts) {
-        Entrance::Open(origin) => Asked::read(Request::from_parts(parts, body), origin)
+        Entrance::Open(name) => Asked::read(Request::from_parts(parts, body), name)
             .await
             .map_err(|refused| refuse(&refused, "Too long")),
-        Entrance::Elsewhere(origin) => {
-            let query = parts.uri.query().map(|query| format!("?{query}"));
-            let address = [below(&parts.uri), &query.unwrap_or_default()].concat();
-            let location = format!("{origin}{base}{address}");
-            Err(Box::new(sign_in::redirect(&location, &[])))
-        }
         Entrance::Refused(refused) => Err(refuse(&refused, "The console")),
     }
 }
@@ -121,11 +119,9 @@ fn visit(
     settings: &ConsoleSettings,
     asked: Asked,
 ) -> Result<Visit, Box<Response>> {
-    let now_ms = unix_ms();
-    let cookies = asked.browser.cookies();
-    let found = console.sessions.find(&*console.home, &cookies, now_ms);
-    let Some(session) = found else {
-        return Err(Box::new(signed_out(settings, &asked, None)));
+    let Some(session) = sign_in::present(console, &asked, unix_ms()) else {
+        let lost = (asked.below == "/entered").then(sign_in::no_cookie);
+        return Err(Box::new(signed_out(settings, &asked, lost.as_ref())));
     };
     let visit = Visit {
         api: ApiClient::new(
@@ -137,7 +133,6 @@ fn visit(
         asked,
         session,
         base: format!("{}/console", settings.prefix()),
-        now_ms,
     };
     // A revoked token, or one of the next bearer of the name, ends the session.
     if visit.is_signed_in() {
@@ -196,11 +191,15 @@ async fn act(visit: &Visit) -> Outcome {
 }
 
 /// The answer to a form.
-async fn end(visit: &Visit, outcome: Outcome) -> Response {
+async fn end(visit: &Arc<Visit>, outcome: Outcome) -> Response {
     match outcome {
         Outcome::Part(part) => respond(StatusCode::OK, part.into_string(), &[]),
         Outcome::Led(path) => sign_in::redirect(&format!("{}{path}", visit.base), &[]),
-        Outcome::Page(content) => page(visit, StatusCode::OK, &content, &Markup::default()).await,
+        Outcome::Page { content, wrong } => {
+            let status = wrong.as_ref().map_or(StatusCode::OK, |wrong| wrong.status);
+            let said = html! { @if let Some(wrong) = &wrong { (problem(wrong)) } };
+            page(visit, &At::Unknown, status, &content, &said).await
+        }
         Outcome::Show { at, said } => show(visit, &at, StatusCode::OK, Some(said)).await,
         Outcome::Fail { problem: why, .. } if why.ends_session() => lost(visit),
         Outcome::Fail { problem: why, .. } if visit.asked.is_part => {
@@ -214,10 +213,10 @@ async fn end(visit: &Visit, outcome: Outcome) -> Response {
 }
 
 /// A page, under what happened before.
-async fn show(visit: &Visit, at: &At, status: StatusCode, said: Option<Markup>) -> Response {
+async fn show(visit: &Arc<Visit>, at: &At, status: StatusCode, said: Option<Markup>) -> Response {
     let said = said.unwrap_or_default();
     match pages::content(visit, at).await {
-        Ok(content) => page(visit, status, &content, &said).await,
+        Ok(content) => page(visit, at, status, &content, &said).await,
         Err(refused) if refused.ends_session() => lost(visit),
         Err(refused) => {
             let nothing = Content {
@@ -226,19 +225,25 @@ async fn show(visit: &Visit, at: &At, status: StatusCode, said: Option<Markup>) 
                 body: problem(&refused),
                 command: "portmoot status".to_owned(),
             };
-            page(visit, refused.status, &nothing, &said).await
+            page(visit, at, refused.status, &nothing, &said).await
         }
     }
 }
 
 /// A page with this content.
-async fn page(visit: &Visit, status: StatusCode, content: &Content, said: &Markup) -> Response {
+async fn page(
+    visit: &Visit,
+    at: &At,
+    status: StatusCode,
+    content: &Content,
+    said: &Markup,
+) -> Response {
     let frame = Frame {
         base: &visit.base,
         session: &visit.session,
         waiting: inbox::count(visit).await,
-        at: &visit.asked.address(),
-        now_ms: visit.now_ms,
+        at: &at.address(),
+        now_ms: visit.now_ms(),
     };
     frame.page(status, content, said)
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
+use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
-use crate::page::{Content, Tab};
+use crate::page::{Content, Tab, command};
 use crate::people::MAIN_TOPIC;
 use crate::servers::state;
 use crate::state::{At, Visit};
@@ -96,7 +97,7 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
         tab: Tab::Rules,
         title: "Rules".to_owned(),
         body,
-        command: format!("portmoot rules ls --topic {topic}"),
+        command: command("portmoot rules ls --topic", topic),
     })
 }
 
@@ -112,15 +113,22 @@ fn rule(visit: &Visit, topic: &str, one: &Rule) -> Markup {
             }
             @if let Some(why) = &one.why { p { (Hostile(why)) } }
             @if let Some(shadow) = &one.shadow { p { (Hostile(&shadow.words)) } }
-            @if one.origin != "file" { (form(visit, topic, "end", &one.rule, html! { button type="submit" class="danger" data-arm { "End it" } })) }
+            @if one.origin != "file" { (form(visit, topic, "end", (&one.rule, &one.sentence), html! { button type="submit" class="danger" data-arm { "End it" } })) }
         }
     }
 }
 
-fn form(visit: &Visit, topic: &str, act: &str, named: &str, content: Markup) -> Markup {
+/// A form that posts an act on a rule or an offer, which its sentence says in words.
+fn form(
+    visit: &Visit,
+    topic: &str,
+    act: &str,
+    (named, sentence): (&str, &str),
+    content: Markup,
+) -> Markup {
     html! {
         form method="post" action={ (visit.base) "/rules/" (act) } {
-            (visit.token()) (hidden("topic", topic)) (hidden("named", named)) (content)
+            (visit.token()) (hidden("topic", topic)) (hidden("named", named)) (hidden("sentence", sentence)) (hidden("confirmed", "")) (content)
         }
     }
 }
@@ -145,7 +153,7 @@ fn offer(visit: &Visit, topic: &str, one: &Offer) -> Markup {
             p { "It rests on " (one.approvals.len()) " approvals of yours, and would save about " (one.saved_a_day_tenths / 10) "." (one.saved_a_day_tenths % 10) " decisions a day." }
             p { (Hostile(&one.replay.words)) }
             @if !one.differing.is_empty() {
-                div class="wide" {
+                div class="wide" tabindex="0" role="region" aria-label="What differed" {
                     table class="rows" {
                         thead { tr { @for name in &one.differing { th { (text(name)) } } th class="number" { "Times" } } }
                         tbody { @for row in &one.rows { tr { @for value in &row.values { td { (text(value)) } } td class="number" { (row.times) } } } }
@@ -156,8 +164,8 @@ fn offer(visit: &Visit, topic: &str, one: &Offer) -> Markup {
                 details { summary { "Calls that it would approve, and that were never seen" } @for made_up in &one.made_up { p { (text(made_up)) } } }
             }
             div class="row" {
-                (form(visit, topic, "accept", &one.digest, html! { button type="submit" class="main" data-arm { "Accept this rule" } }))
-                (form(visit, topic, "dismiss", &one.digest, html! { button type="submit" { "Dismiss" } }))
+                (form(visit, topic, "accept", (&one.digest, &one.sentence), html! { button type="submit" class="main" data-arm { "Accept this rule" } }))
+                (form(visit, topic, "dismiss", (&one.digest, &one.sentence), html! { button type="submit" { "Dismiss" } }))
             }
         }
     }
@@ -171,14 +179,31 @@ pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
         topic: topic.to_owned(),
     };
     let rules = format!("/api/v1/topics/{}/rules", encoded(topic));
-    let path = match act {
-        "accept" | "dismiss" => format!("{rules}/offers/{}/{act}", encoded(named)),
-        "end" => format!("{rules}/{}/end", encoded(named)),
+    let (path, asked) = match act {
+        "accept" => (
+            format!("{rules}/offers/{}/accept", encoded(named)),
+            Some(("Accept this rule?", "Yes, accept it")),
+        ),
+        "dismiss" => (format!("{rules}/offers/{}/dismiss", encoded(named)), None),
+        "end" => (
+            format!("{rules}/{}/end", encoded(named)),
+            Some(("End this rule?", "Yes, end it")),
+        ),
         _ => return Outcome::no_page(at),
     };
+    if let Some((title, yes)) = asked.filter(|_| !confirm::is_confirmed(visit)) {
+        let question = Question {
+            tab: Tab::Rules,
+            title: html! { (title) },
+            about: html! { p class="sentence" { (Hostile(form.get("sentence"))) } },
+            yes,
+            back: at.address(),
+        };
+        return confirm::ask(visit, question);
+    }
     let sent: Result<Value, Problem> = visit.api.post(&path, "{}".to_owned()).await;
     match sent {
-        Ok(_) => Outcome::Led(format!("/rules?topic={}", encoded(topic))),
+        Ok(_) => Outcome::Led(at.address()),
         Err(refused) => Outcome::fail(at, refused),
     }
 }

@@ -1,15 +1,17 @@
 //! Servers: their states and causes, tools, processes, changed definitions, logs; restart.
 
 use html::Hostile;
+use html::parts::hidden;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api_client::{Problem, encoded};
 use crate::arguments::{text, thousands};
+use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
-use crate::page::{Content, Tab};
-use crate::state::{At, Visit};
+use crate::page::{Content, Tab, command};
+use crate::state::{At, Visit, decoded};
 use crate::times;
 
 /// Lines of a server's log that its page shows.
@@ -90,7 +92,7 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
     let servers = all(visit).await?;
     let body = html! {
         h1 { "Servers" }
-        div id="servers" data-live class="wide" {
+        div id="servers" data-live class="wide" tabindex="0" role="region" aria-label="Servers" {
             table class="rows" {
                 thead { tr { th { "Server" } th { "State" } th class="number" { "Tools" } th class="number" { "Open calls" } th class="number" { "Processes" } th class="number" { "Memory" } th class="number" { "Restarts" } th { "Notes" } } }
                 tbody {
@@ -173,7 +175,7 @@ pub(crate) async fn one(visit: &Visit, name: &str) -> Result<Content, Problem> {
         tab: Tab::Servers,
         title: "Server".to_owned(),
         body,
-        command: format!("portmoot servers show {name}"),
+        command: command("portmoot servers show", &server.name),
     })
 }
 
@@ -211,7 +213,7 @@ fn findings(server: &Server) -> Markup {
         @if !server.changed.is_empty() {
             h2 { "Changed since they were pinned" }
             ul { @for one in &server.changed { li { (text(one)) } } }
-            p class="soft" { "Compare and approve: " code { "portmoot pins diff " (Hostile(&server.name)) } }
+            p class="soft" { "Compare and approve: " code { (Hostile(&command("portmoot pins diff", &server.name))) } }
         }
         @if !server.findings.is_empty() {
             h2 { "Flagged texts" }
@@ -232,7 +234,7 @@ fn buttons(visit: &Visit, server: &Server) -> Markup {
     let button = |act: &str, words: &str, class: &str| {
         let address = format!("{}/servers/{}/{act}", visit.base, encoded(&server.name));
         html! {
-            form method="post" action=(address) { (visit.token()) button type="submit" class=(class) data-arm { (words) } }
+            form method="post" action=(address) { (visit.token()) (hidden("confirmed", "")) button type="submit" class=(class) data-arm { (words) } }
         }
     };
     html! {
@@ -245,17 +247,28 @@ fn buttons(visit: &Visit, server: &Server) -> Markup {
 
 /// `POST /console/servers/NAME/ACT`.
 pub(crate) async fn act(visit: &Visit, name: &str, act: &str) -> Outcome {
-    let name = percent_encoding::percent_decode_str(name)
-        .decode_utf8_lossy()
-        .into_owned();
+    let name = decoded(name);
     let at = At::Server { name: name.clone() };
-    if !["restart", "disable", "enable"].contains(&act) {
-        return Outcome::no_page(at);
+    let (title, yes) = match act {
+        "restart" => ("Restart ", "Yes, restart it"),
+        "disable" => ("Disable ", "Yes, disable it"),
+        "enable" => ("Enable ", "Yes, enable it"),
+        _ => return Outcome::no_page(at),
+    };
+    if !confirm::is_confirmed(visit) {
+        let question = Question {
+            tab: Tab::Servers,
+            title: html! { (title) (text(&name)) "?" },
+            about: html! { p { "It is for every participant of this gateway." } },
+            yes,
+            back: at.address(),
+        };
+        return confirm::ask(visit, question);
     }
     let path = format!("/api/v1/servers/{}/{act}", encoded(&name));
     let sent: Result<Value, Problem> = visit.api.post(&path, "{}".to_owned()).await;
     match sent {
-        Ok(_) => Outcome::Led(format!("/servers/{}", encoded(&name))),
+        Ok(_) => Outcome::Led(at.address()),
         Err(refused) => Outcome::fail(at, refused),
     }
 }

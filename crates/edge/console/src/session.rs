@@ -21,6 +21,8 @@ pub const CONSOLE_SESSIONS_MAX: usize = 1_000;
 pub const PARTICIPANT_SESSIONS_MAX: usize = 16;
 /// The most proposals of which a session remembers that they were shown in full.
 const SHOWN_MAX: usize = 1_000;
+/// The most edited arguments of which a session remembers that they were compared.
+const COMPARED_MAX: usize = 16;
 
 const COOKIE: &str = "console";
 const PURPOSE: &str = "console-session";
@@ -39,6 +41,10 @@ pub(crate) struct Session {
     has_ended: AtomicBool,
     /// Ids and digests of proposals that were delivered with every value in full.
     shown: Mutex<HashSet<(String, String)>>,
+    /// Ids of those that the API does not know of yet.
+    news: Mutex<Vec<String>>,
+    /// Marks of edited arguments that were compared, the oldest first.
+    compared: Mutex<Vec<String>>,
     /// Numbers of the streams that are open, the oldest first.
     pub(crate) feeds: Mutex<Vec<u64>>,
 }
@@ -54,6 +60,8 @@ impl Session {
             has_keys: AtomicBool::new(true),
             has_ended: AtomicBool::new(false),
             shown: Mutex::default(),
+            news: Mutex::default(),
+            compared: Mutex::default(),
             feeds: Mutex::default(),
         }
     }
@@ -88,7 +96,31 @@ impl Session {
         if shown.len() >= SHOWN_MAX {
             shown.clear();
         }
-        shown.insert((id.to_owned(), digest.to_owned()));
+        if shown.insert((id.to_owned(), digest.to_owned())) {
+            let mut news = self.news.lock();
+            if news.len() < SHOWN_MAX {
+                news.push(id.to_owned());
+            }
+        }
+    }
+
+    /// The proposals that were noted as shown since the last time.
+    pub(crate) fn newly_shown(&self) -> Vec<String> {
+        std::mem::take(&mut *self.news.lock())
+    }
+
+    /// Notes that arguments with this mark were delivered, compared with the proposed ones.
+    pub(crate) fn note_compared(&self, mark: String) {
+        let mut compared = self.compared.lock();
+        if compared.len() >= COMPARED_MAX {
+            compared.remove(0);
+        }
+        compared.push(mark);
+    }
+
+    /// Whether arguments with this mark were.
+    pub(crate) fn was_compared(&self, mark: &str) -> bool {
+        self.compared.lock().iter().any(|one| one == mark)
     }
 
     /// Whether a proposal with this digest was delivered with every value in full.
@@ -265,6 +297,9 @@ mod tests {
     fn what_was_shown_is_bound_to_its_digest() {
         let session = Session::new("ann".to_owned(), None, 0);
         session.note_shown("p", "d");
+        session.note_shown("p", "d");
+        assert_eq!(session.newly_shown(), ["p"], "once for a digest");
+        assert!(session.newly_shown().is_empty());
         assert!(session.was_shown("p", "d"));
         assert!(!session.was_shown("p", "e"));
         assert!(!session.was_shown("q", "d"));

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use api::TooManyConsoleCodes;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use html::see_other;
+use html::parts::hidden;
+use html::{Hostile, see_other};
 use maud::{Markup, html};
 
-use crate::api_client::Problem;
-use crate::asked::{Asked, OWN_NAME};
+use crate::api_client::{Problem, encoded};
+use crate::asked::Asked;
 use crate::home::{ConsoleSettings, ConsoleSignIn};
 use crate::page::{bare, mark, problem, respond};
-use crate::session::Sessions;
-use crate::state::{Console, Visit};
+use crate::session::{Session, Sessions};
+use crate::state::{At, Console, Visit};
 
 /// Wrong codes and tokens of one address in a minute.
 pub const CONSOLE_TRIES_PER_MINUTE: u32 = 10;
@@ -32,7 +34,7 @@ pub(crate) fn page(
         h1 class="brand" { (mark(&base)) "Portmoot" }
         @if let Some(wrong) = wrong { (problem(wrong)) }
         form method="post" action={ (base) "/login" } data-enter {
-            input type="hidden" name="next" value=(next(asked));
+            (hidden("next", &next(asked)))
             // A browser that keeps the token names it so.
             input type="text" name="username" autocomplete="username" value="Portmoot" hidden;
             label for="code" { "Code or token" }
@@ -43,33 +45,30 @@ pub(crate) fn page(
             }
             div class="row" { button class="main" type="submit" { "Sign in" } }
         }
-        @if !settings.needs_token { (local_user(&base)) }
-        @if is_shared_name(&asked.origin) {
-            p class="soft" {
-                "Under this name, other programs of this machine can get the page’s cookie. If your browser finds it, use "
-                a href={ "http://" (OWN_NAME) (port(&asked.origin)) (base) } { (OWN_NAME) } " instead."
-            }
-        }
+        @if has_local_user(settings, asked) { (local_user(&base, asked)) }
     };
     bare(status, &base, "Sign in", &body)
 }
 
+/// Whether the person at the browser is the local user: it works on the gateway's machine, and the
+/// gateway has no participants.
+fn has_local_user(settings: &ConsoleSettings, asked: &Asked) -> bool {
+    !settings.needs_token && asked.is_local
+}
+
 /// The way in to a gateway without participants: everyone on the machine is its operator.
-fn local_user(base: &str) -> Markup {
+fn local_user(base: &str, asked: &Asked) -> Markup {
     html! {
         form method="post" action={ (base) "/login" } class="local" {
             p { "This gateway has no participants yet: who works on this machine is its operator." }
-            input type="hidden" name="local" value="1";
+            (hidden("local", "1"))
+            (hidden("next", &next(asked)))
             div class="row" { button type="submit" { "Open the console" } }
         }
     }
 }
 
-/// Whether cookies of this origin go to other ports of the machine.
-fn is_shared_name(origin: &str) -> bool {
-    origin.starts_with("http://localhost")
-}
-
+/// The port of an origin, with its colon.
 fn port(origin: &str) -> String {
     origin
         .rsplit_once(':')
@@ -77,9 +76,14 @@ fn port(origin: &str) -> String {
         .map_or(String::new(), |(_, port)| format!(":{port}"))
 }
 
-/// The page that the person wanted: a path below the console's.
+/// The page that the person wanted: that of the request, or the one that a form has carried on.
 fn next(asked: &Asked) -> String {
-    let wanted = asked.address();
+    let carried = match asked.below.as_str() {
+        "/login" => Some(asked.form().get("next").to_owned()),
+        "/entered" => Some(asked.query().get("next").to_owned()),
+        _ => None,
+    };
+    let wanted = carried.unwrap_or_else(|| At::read(&asked.below, &asked.query()).address());
     own_path(&wanted).unwrap_or_default().to_owned()
 }
 
@@ -87,11 +91,26 @@ fn next(asked: &Asked) -> String {
 fn own_path(path: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~%?=&+".contains(&byte);
     let is_own = path.is_empty() || path.starts_with('/') || path.starts_with('?');
-    let is_page = !["/login", "/logout", "/feed"]
+    let is_page = !["/login", "/logout", "/feed", "/entered", "/-"]
         .iter()
         .any(|one| path.starts_with(one));
     (path.len() <= NEXT_BYTES_MAX && is_own && is_page && path.bytes().all(is_plain))
         .then_some(path)
+}
+
+/// The session of a browser, under a name to which its cookie may go.
+pub(crate) fn present(console: &Console, asked: &Asked, now_ms: u64) -> Option<Arc<Session>> {
+    let cookies = asked.browser.cookies();
+    let session = console.sessions.find(&*console.home, &cookies, now_ms)?;
+    console
+        .is_own_name(asked, &session.participant)
+        .then_some(session)
+}
+
+/// A person that has shown a code or a token.
+struct Person {
+    participant: String,
+    bearer: Option<String>,
 }
 
 /// `POST /console/login`: a code or a token was sent.
@@ -101,48 +120,170 @@ pub(crate) fn enter(
     asked: &Asked,
     now_ms: u64,
 ) -> Response {
-    let from = asked.browser.from;
-    let refused = |status, why: &str| {
-        console.home.record(&ConsoleSignIn {
-            participant: None,
-            from,
-            is_refused: true,
-            why,
-        });
-        page(
-            settings,
-            asked,
-            status,
-            Some(&Problem::new(status, &capital(why))),
-        )
-    };
     if !asked.browser.is_of_origin(&asked.origin) {
-        return refused(StatusCode::FORBIDDEN, "a form of another site");
+        let why = "a form of another site";
+        return refused(console, settings, asked, StatusCode::FORBIDDEN, why);
     }
+    // A right one passes, however many wrong ones came before: behind a proxy all come from there.
+    let Some(person) = identified(console, settings, asked, now_ms) else {
+        return wrong(console, settings, asked, now_ms);
+    };
+    if !console.is_own_name(asked, &person.participant) {
+        return led(console, settings, asked, &person, now_ms);
+    }
+    let before = present(console, asked, now_ms);
+    let other = before
+        .as_ref()
+        .filter(|before| before.participant != person.participant);
+    if let Some(other) = other
+        && asked.form().get("instead") != "1"
+    {
+        return instead(console, settings, asked, &person, other);
+    }
+    if let Some(before) = &before {
+        console.sessions.end(before);
+    }
+    console.home.record(&ConsoleSignIn {
+        participant: Some(&person.participant),
+        from: asked.browser.from,
+        is_refused: false,
+        why: "signed in at the console",
+    });
+    let Person {
+        participant,
+        bearer,
+    } = person;
+    let cookie = console
+        .sessions
+        .open(&*console.home, participant, bearer, now_ms);
+    redirect(&after(settings, asked), &[cookie])
+}
+
+/// The address that a browser is led to after a sign-in: it sees whether the cookie was kept.
+fn after(settings: &ConsoleSettings, asked: &Asked) -> String {
+    let query = match &*next(asked) {
+        "" => String::new(),
+        next => format!("?next={}", encoded(next)),
+    };
+    format!("{}/console/entered{query}", settings.prefix())
+}
+
+/// `GET /console/entered` with the cookie: on to the page that the person wanted.
+pub(crate) fn entered(visit: &Visit) -> Response {
+    redirect(&format!("{}{}", visit.base, next(&visit.asked)), &[])
+}
+
+/// The failure of `GET /console/entered` without the cookie.
+pub(crate) fn no_cookie() -> Problem {
+    Problem {
+        status: StatusCode::FORBIDDEN,
+        message: "You were signed in, but your browser did not keep the cookie.".to_owned(),
+        hint: Some("The code is used up. Allow cookies for this page, take Chromium or Firefox, or give the gateway TLS; then run portmoot console again.".to_owned()),
+    }
+}
+
+/// A refused sign-in, which the audit log has.
+fn refused(
+    console: &Console,
+    settings: &ConsoleSettings,
+    asked: &Asked,
+    status: StatusCode,
+    why: &str,
+) -> Response {
+    console.home.record(&ConsoleSignIn {
+        participant: None,
+        from: asked.browser.from,
+        is_refused: true,
+        why,
+    });
+    let problem = Problem::new(status, &capital(why));
+    page(settings, asked, status, Some(&problem))
+}
+
+/// A wrong code or token. After so many of one address the log has no more of them for a while.
+fn wrong(console: &Console, settings: &ConsoleSettings, asked: &Asked, now_ms: u64) -> Response {
+    let from = asked.browser.from;
     if let Some(wait_ms) = from.and_then(|from| console.tries.wait_ms(from, now_ms)) {
         let why = format!("Too many tries. Wait {} seconds.", wait_ms.div_ceil(1_000));
         let status = StatusCode::TOO_MANY_REQUESTS;
         return page(settings, asked, status, Some(&Problem::new(status, &why)));
     }
-    let Some((participant, bearer)) = identified(console, settings, asked, now_ms) else {
-        if let Some(from) = from {
-            console.tries.count(from, now_ms);
-        }
-        let why = "that code or token is wrong, was used before, or is too old";
-        return refused(StatusCode::FORBIDDEN, why);
+    if let Some(from) = from {
+        console.tries.count(from, now_ms);
+    }
+    let why = "that code or token is wrong, was used before, or is too old";
+    refused(console, settings, asked, StatusCode::FORBIDDEN, why)
+}
+
+/// A further code for a person, whose first one is used up.
+fn further_code(console: &Console, person: &Person, now_ms: u64) -> Result<String, Problem> {
+    let code = console
+        .codes
+        .issue(&person.participant, person.bearer.as_deref(), now_ms);
+    code.map_err(|TooManyConsoleCodes| {
+        let why = "Too many one-time codes wait to be used. Try again in a minute.";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)
+    })
+}
+
+/// Leads a person to its own name of this machine: cookies of the name under which it came go to other
+/// programs too. The code is in the fragment, which no server sees.
+fn led(
+    console: &Console,
+    settings: &ConsoleSettings,
+    asked: &Asked,
+    person: &Person,
+    now_ms: u64,
+) -> Response {
+    let code = match further_code(console, person, now_ms) {
+        Ok(code) => code,
+        Err(why) => return page(settings, asked, why.status, Some(&why)),
     };
-    console.home.record(&ConsoleSignIn {
-        participant: Some(&participant),
-        from,
-        is_refused: false,
-        why: "signed in at the console",
-    });
-    let cookie = console
-        .sessions
-        .open(&*console.home, participant, bearer, now_ms);
-    let next = own_path(asked.form().get("next")).unwrap_or_default();
-    let location = format!("{}/console{next}", settings.prefix());
-    redirect(&location, &[cookie])
+    let base = format!("{}/console", settings.prefix());
+    let host = console.codes.host(&person.participant);
+    let to = format!(
+        "http://{host}{}{base}{}#{code}",
+        port(&asked.origin),
+        next(asked)
+    );
+    let body = html! {
+        h1 class="brand" { (mark(&base)) "Portmoot" }
+        p { "Your console has an address of its own on this machine, which no other program knows." }
+        div class="row" { a class="button main" href=(to) data-testid="led" { "Go on" } }
+        p class="soft" { "If it asks for a code: " code { (code) } }
+    };
+    let mut page = bare(StatusCode::OK, &base, "Sign in", &body);
+    if let Ok(refresh) = HeaderValue::try_from(format!("0; url={to}")) {
+        page.headers_mut().insert("refresh", refresh);
+    }
+    page
+}
+
+/// Asks a person whether it is another participant from now on: a link of others may have led here.
+fn instead(
+    console: &Console,
+    settings: &ConsoleSettings,
+    asked: &Asked,
+    person: &Person,
+    other: &Session,
+) -> Response {
+    let code = match further_code(console, person, platform::unix_ms()) {
+        Ok(code) => code,
+        Err(why) => return page(settings, asked, why.status, Some(&why)),
+    };
+    let base = format!("{}/console", settings.prefix());
+    let body = html! {
+        h1 { "Sign in as " (Hostile(&person.participant)) " instead of " (Hostile(&other.participant)) "?" }
+        p { "A link or a code has asked for this. If it was not yours, stay who you are." }
+        form method="post" action={ (base) "/login" } data-testid="instead" {
+            (hidden("code", &code)) (hidden("instead", "1")) (hidden("next", &next(asked)))
+            div class="row" {
+                a class="button main" href=(base) { "Stay " (Hostile(&other.participant)) }
+                button type="submit" { "Sign in as " (Hostile(&person.participant)) }
+            }
+        }
+    };
+    bare(StatusCode::OK, &base, "Sign in", &body)
 }
 
 fn capital(words: &str) -> String {
@@ -156,9 +297,9 @@ fn identified(
     settings: &ConsoleSettings,
     asked: &Asked,
     now_ms: u64,
-) -> Option<(String, Option<String>)> {
+) -> Option<Person> {
     let form = asked.form();
-    let bearer = if form.some("local").is_some() && !settings.needs_token {
+    let bearer = if form.some("local").is_some() && has_local_user(settings, asked) {
         None
     } else {
         let typed = form.some("code")?;
@@ -168,7 +309,10 @@ fn identified(
             .unwrap_or_else(|| Some(typed.to_owned()))
     };
     let participant = console.home.participant(bearer.as_deref())?;
-    Some((participant, bearer))
+    Some(Person {
+        participant,
+        bearer,
+    })
 }
 
 /// `POST /console/logout`.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use api::ConsoleCodes;
 use axum::Router;
+use axum::http::StatusCode;
 use maud::Markup;
-use platform::Limiter;
+use platform::{Limiter, unix_ms};
+use tokio::sync::Semaphore;
 
-use crate::api_client::ApiClient;
+use crate::api_client::{ApiClient, Problem, encoded};
 use crate::asked::{Asked, Form};
 use crate::home::ConsoleHome;
 use crate::places::Places;
@@ -17,6 +19,8 @@ use crate::session::{Session, Sessions};
 /// Time between looks of a stream at its page, in milliseconds; four times as long where a look costs
 /// more.
 pub const FEED_LOOK_MS: u64 = 500;
+/// Pages with proposals that are written at the same time; others wait.
+pub const PAGES_WRITTEN_MAX: usize = 2;
 
 /// The console of one gateway.
 pub(crate) struct Console {
@@ -28,6 +32,8 @@ pub(crate) struct Console {
     pub(crate) tries: Limiter,
     pub(crate) feeds: Places,
     pub(crate) samples: Samples,
+    /// Permits to write a page with proposals.
+    pub(crate) writers: Semaphore,
 }
 
 /// A request of a browser in which a person has signed in.
@@ -38,7 +44,6 @@ pub(crate) struct Visit {
     pub(crate) api: ApiClient,
     /// The console's path, with the prefix of the public URL.
     pub(crate) base: String,
-    pub(crate) now_ms: u64,
 }
 
 /// A page, by its address below the console's.
@@ -48,6 +53,8 @@ pub(crate) enum At {
     Inbox {
         all: String,
     },
+    /// Proposals that have ended.
+    Past,
     Proposal {
         id: String,
         all: bool,
@@ -66,6 +73,7 @@ pub(crate) enum At {
     },
     Tool {
         name: String,
+        all: bool,
     },
     Rules {
         topic: String,
@@ -87,43 +95,108 @@ impl At {
             Self::People { .. } | Self::Overview | Self::Servers | Self::Server { .. } => {
                 Some(4 * FEED_LOOK_MS)
             }
-            Self::Tools { .. } | Self::Tool { .. } | Self::Rules { .. } | Self::Unknown => None,
+            Self::Past
+            | Self::Tools { .. }
+            | Self::Tool { .. }
+            | Self::Rules { .. }
+            | Self::Unknown => None,
         }
     }
 
-    /// Reads a path below the console's, and a query.
+    /// Reads a path below the console's, and a query. The path of an act is that of its page.
     pub(crate) fn read(path: &str, query: &Form) -> Self {
-        let decoded = |text: &str| {
-            percent_encoding::percent_decode_str(text)
-                .decode_utf8_lossy()
-                .into_owned()
-        };
         let named = |name: &str| query.get(name).to_owned();
         let segments: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         match segments.as_slice() {
-            [] | ["login"] => Self::Inbox { all: named("all") },
-            ["p", id] => Self::Proposal {
+            [] => Self::Inbox { all: named("all") },
+            ["login" | "logout" | "keys" | "entered"] => Self::inbox(),
+            ["past"] => Self::Past,
+            ["p", id] | ["p", id, _] => Self::Proposal {
                 id: decoded(id),
                 all: query.some("all").is_some(),
                 edit: query.some("edit").is_some(),
             },
             ["overview"] => Self::Overview,
-            ["topic"] => Self::People {
+            ["topic"] | ["topic", _] => Self::People {
                 topic: named("topic"),
             },
             ["servers"] => Self::Servers,
-            ["servers", name] => Self::Server {
+            ["servers", name] | ["servers", name, _] => Self::Server {
                 name: decoded(name),
             },
             ["tools"] => Self::Tools { query: named("q") },
-            ["tools", name] => Self::Tool {
+            ["tools", name] | ["tools", name, _] => Self::Tool {
                 name: decoded(name),
+                all: query.some("all").is_some(),
             },
-            ["rules"] => Self::Rules {
+            ["rules"] | ["rules", _] => Self::Rules {
                 topic: named("topic"),
             },
             _ => Self::Unknown,
         }
+    }
+
+    /// Its address below the console's path.
+    pub(crate) fn address(&self) -> String {
+        let with = |path: &str, name: &str, value: &str| match value {
+            "" => path.to_owned(),
+            value => format!("{path}?{name}={}", encoded(value)),
+        };
+        match self {
+            Self::Inbox { all } => with("", "all", all),
+            Self::Past => "/past".to_owned(),
+            Self::Proposal { id, all, edit } => {
+                let query = match (all, edit) {
+                    (false, false) => "",
+                    (true, false) => "?all=1",
+                    (false, true) => "?edit=1",
+                    (true, true) => "?all=1&edit=1",
+                };
+                format!("/p/{}{query}", encoded(id))
+            }
+            Self::Overview => "/overview".to_owned(),
+            Self::People { topic } => with("/topic", "topic", topic),
+            Self::Servers => "/servers".to_owned(),
+            Self::Server { name } => format!("/servers/{}", encoded(name)),
+            Self::Tools { query } => with("/tools", "q", query),
+            Self::Tool { name, all } => {
+                let query = if *all { "?all=1" } else { "" };
+                format!("/tools/{}{query}", encoded(name))
+            }
+            Self::Rules { topic } => with("/rules", "topic", topic),
+            Self::Unknown => "/-".to_owned(),
+        }
+    }
+}
+
+/// A segment of a path as text.
+pub(crate) fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8_lossy()
+        .into_owned()
+}
+
+impl Console {
+    /// Whether a browser asks under a name to which the cookies of this participant's sessions may go:
+    /// over TLS any of the gateway's, on plain loopback the participant's own.
+    pub(crate) fn is_own_name(&self, asked: &Asked, participant: &str) -> bool {
+        let plain = asked.plain_host.as_deref();
+        plain.is_none_or(|host| host.eq_ignore_ascii_case(&self.codes.host(participant)))
+    }
+
+    /// Does the work of writing a page apart from the tasks of the gateway, which go on meanwhile.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let _permit = self.writers.acquire().await;
+        let failed = || {
+            let why = "the page could not be written";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why)
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|_| Err(failed()))
     }
 }
 
@@ -142,8 +215,43 @@ impl Visit {
         At::read(&self.asked.below, &self.asked.query())
     }
 
+    /// Now, in Unix milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        unix_ms()
+    }
+
     /// The field that every form has.
     pub(crate) fn token(&self) -> Markup {
         html::parts::hidden("token", &self.session.form_token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_at_its_address_and_an_act_at_that_of_its_page() {
+        for (path, address) in [
+            ("", ""),
+            ("?all=7", "?all=7"),
+            ("/past", "/past"),
+            ("/p/7", "/p/7"),
+            ("/p/7?all=1&edit=1", "/p/7?all=1&edit=1"),
+            ("/p/7/approve", "/p/7"),
+            ("/overview", "/overview"),
+            ("/topic?topic=a%2Fb", "/topic?topic=a%2Fb"),
+            ("/topic/say", "/topic"),
+            ("/servers/a%2Fb/restart", "/servers/a%2Fb"),
+            ("/tools?q=x", "/tools?q=x"),
+            ("/tools/a_b/call", "/tools/a_b"),
+            ("/rules/accept", "/rules"),
+            ("/logout", ""),
+            ("/nowhere", "/-"),
+        ] {
+            let (below, query) = path.split_once('?').unwrap_or((path, ""));
+            let at = At::read(below, &Form::parse(query.as_bytes()));
+            assert_eq!(at.address(), address, "{path}");
+        }
     }
 }

@@ -1,17 +1,18 @@
 //! Tools: search, a tool's schema, and a call.
 
 use html::Hostile;
+use html::parts::hidden;
 use maud::{Markup, html};
-use review::leaves;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api_client::{Problem, encoded};
-use crate::arguments::{table, text};
+use crate::arguments::{Room, Rows, table, text};
+use crate::confirm::{self, Question};
 use crate::editing;
 use crate::outcome::Outcome;
-use crate::page::{Content, Tab};
-use crate::state::{At, Visit};
+use crate::page::{Content, Tab, command};
+use crate::state::{At, Visit, decoded};
 
 /// Tools of a page; a search finds the rest.
 const TOOLS_MAX: usize = 200;
@@ -56,7 +57,7 @@ pub(crate) async fn content(visit: &Visit, query: &str) -> Result<Content, Probl
             }
         }
         p class="soft" { (found.len()) " of " (list.tools.len()) " tools" @if found.len() > TOOLS_MAX { "; the first " (TOOLS_MAX) " are shown" } }
-        div class="wide" {
+        div class="wide" tabindex="0" role="region" aria-label="Tools" {
             table class="rows" {
                 thead { tr { th { "Tool" } th { "Server" } th { "A call" } th { "In the words of its server" } } }
                 tbody { @for tool in found.iter().take(TOOLS_MAX) { (row(visit, tool)) } }
@@ -84,10 +85,11 @@ fn row(visit: &Visit, tool: &Tool) -> Markup {
     }
 }
 
-/// `GET /console/tools/NAME`, with what a call returned.
+/// `GET /console/tools/NAME`, with what a call returned; `all` leaves out nothing.
 pub(crate) async fn one(
     visit: &Visit,
     name: &str,
+    all: bool,
     returned: Option<&str>,
 ) -> Result<Content, Problem> {
     let tool: Tool = visit
@@ -95,35 +97,54 @@ pub(crate) async fn one(
         .get(&format!("/api/v1/tools/{}", encoded(name)))
         .await?;
     let written = visit.asked.form().get("arguments").to_owned();
+    let mut room = Room::new(all);
+    let returned = returned.map(|returned| table(returned, &mut Room::new(true)));
     let body = html! {
         h1 { (text(&tool.name)) }
         p { "At " span class="who" { (Hostile(&tool.server)) } @if tool.held { " · your call waits for the approval of another participant" } }
         @if let Some(returned) = returned {
-            section class="card" data-testid="returned" { h2 { "It returned" } (table(&leaves(returned), true).markup) }
+            section class="card" data-testid="returned" { h2 { "It returned" } (returned.markup) (left_out(&returned, None)) }
         }
         details class="stranger" open {
             summary { "In the words of its server" }
-            @if let Some(title) = &tool.title { p { (Hostile(title)) } }
-            @if let Some(words) = &tool.description { p { (text(words)) } }
+            @if let Some(title) = &tool.title { p { (room.words(title)) } }
+            @if let Some(words) = &tool.description { p { (room.words(words)) } }
         }
-        (call_form(visit, &tool, &written))
+        (call_form(visit, &tool, &written, &mut room))
     };
     Ok(Content {
         tab: Tab::Tools,
         title: "Tool".to_owned(),
         body,
-        command: format!("portmoot tools call {name} --help"),
+        command: command("portmoot tools call", &tool.name),
     })
 }
 
+/// A note that a table leaves something out, with the address at which all is shown, if there is one.
+fn left_out(rows: &Rows, all: Option<&str>) -> Markup {
+    html! {
+        @if let Some(missing) = &rows.missing {
+            p class="soft" data-testid="left-out" {
+                "Not all is shown here: " (missing.words) ". "
+                @if missing.is_too_large { "It is more than a page holds; the command line prints it." }
+                @else if let Some(all) = all { a href=(all) { "Show all" } }
+            }
+        }
+    }
+}
+
 /// The form of a call: one field for each plain member of the schema, JSON for all else.
-fn call_form(visit: &Visit, tool: &Tool, written: &str) -> Markup {
+fn call_form(visit: &Visit, tool: &Tool, written: &str, room: &mut Room) -> Markup {
     let fields = fields(tool);
+    let address = format!("{}/tools/{}", visit.base, encoded(&tool.name));
+    let schema = tool.input_schema.as_ref();
+    let schema = schema.map(|schema| table(&schema.to_string(), room));
     html! {
         section class="card" {
             h2 { "Call it" }
-            form method="post" action={ (visit.base) "/tools/" (encoded(&tool.name)) "/call" } {
+            form method="post" action={ (address) "/call" } {
                 (visit.token())
+                (hidden("confirmed", ""))
                 @for field in &fields { (field.markup()) }
                 @if fields.is_empty() {
                     label for="arguments" { "Arguments, as JSON" }
@@ -131,8 +152,9 @@ fn call_form(visit: &Visit, tool: &Tool, written: &str) -> Markup {
                 }
                 div class="row" { button type="submit" class="main" data-arm data-testid="call" { "Call" } }
             }
-            @if let Some(schema) = &tool.input_schema {
-                details { summary { "Its schema" } (table(&leaves(&schema.to_string()), false).markup) }
+            @if let Some(schema) = schema {
+                details { summary { "Its schema" } (schema.markup) }
+                (left_out(&schema, Some(&format!("{address}?all=1"))))
             }
         }
     }
@@ -194,8 +216,8 @@ impl Field {
                 @if !self.about.is_empty() { span class="soft" { " " (Hostile(&self.about)) } }
                 @match self.kind {
                     FieldKind::Flag => {
-                        select name=(self.key()) {
-                            @if !self.is_required { option value="" { "(not given)" } }
+                        select name=(self.key()) required[self.is_required] {
+                            option value="" { @if self.is_required { "(choose)" } @else { "(not given)" } }
                             option value="true" { "true" }
                             option value="false" { "false" }
                         }
@@ -234,18 +256,49 @@ fn arguments(tool: &Tool, visit: &Visit) -> Result<String, Problem> {
 
 /// `POST /console/tools/NAME/call`.
 pub(crate) async fn call(visit: &Visit, name: &str) -> Outcome {
-    let name = percent_encoding::percent_decode_str(name)
-        .decode_utf8_lossy()
-        .into_owned();
-    let at = At::Tool { name: name.clone() };
-    match returned(visit, &name).await {
-        Ok(Returned::Result(result)) => match one(visit, &name, Some(&result)).await {
-            Ok(content) => Outcome::Page(content),
+    let name = decoded(name);
+    let at = At::Tool {
+        name: name.clone(),
+        all: false,
+    };
+    let returned = match spelled(visit, &name).await {
+        Ok(arguments) if confirm::is_confirmed(visit) => returned(visit, &name, &arguments).await,
+        Ok(arguments) => return question(visit, &name, &arguments),
+        Err(refused) => Err(refused),
+    };
+    match returned {
+        Ok(Returned::Result(result)) => match one(visit, &name, false, Some(&result)).await {
+            Ok(content) => Outcome::page(content),
             Err(refused) => Outcome::fail(at, refused),
         },
         Ok(Returned::Proposal(id)) => Outcome::Led(format!("/p/{}", encoded(&id))),
         Err(refused) => Outcome::fail(at, refused),
     }
+}
+
+/// The question before a call.
+fn question(visit: &Visit, name: &str, arguments: &str) -> Outcome {
+    let back = At::Tool {
+        name: name.to_owned(),
+        all: false,
+    };
+    confirm::ask(
+        visit,
+        Question {
+            tab: Tab::Tools,
+            title: html! { "Call " (text(name)) "?" },
+            about: table(arguments, &mut Room::new(true)).markup,
+            yes: "Yes, call it",
+            back: back.address(),
+        },
+    )
+}
+
+/// The arguments that the form spells, as JSON.
+async fn spelled(visit: &Visit, name: &str) -> Result<String, Problem> {
+    let path = format!("/api/v1/tools/{}", encoded(name));
+    let tool: Tool = visit.api.get(&path).await?;
+    arguments(&tool, visit)
 }
 
 /// The end of a call.
@@ -256,13 +309,11 @@ enum Returned {
     Proposal(String),
 }
 
-/// Calls a tool with the arguments of the form.
-async fn returned(visit: &Visit, name: &str) -> Result<Returned, Problem> {
-    let path = format!("/api/v1/tools/{}", encoded(name));
-    let tool: Tool = visit.api.get(&path).await?;
-    let arguments = arguments(&tool, visit)?;
+/// Calls a tool.
+async fn returned(visit: &Visit, name: &str, arguments: &str) -> Result<Returned, Problem> {
+    let path = format!("/api/v1/tools/{}/call", encoded(name));
     let body = format!("{{\"arguments\":{arguments}}}");
-    let returned: Value = visit.api.post(&format!("{path}/call"), body).await?;
+    let returned: Value = visit.api.post(&path, body).await?;
     let proposal = returned.get("proposal").and_then(Value::as_str);
     Ok(match proposal {
         Some(id) if returned.get("content").is_none() => Returned::Proposal(id.to_owned()),

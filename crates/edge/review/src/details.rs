@@ -173,7 +173,12 @@ impl ProposalDetails {
     /// The steps of a plan as proposals of one call each; none of another proposal.
     #[must_use]
     pub fn single_steps(&self) -> Vec<Self> {
-        let steps = self.steps.iter().map(|step| Self {
+        self.steps.iter().map(|step| self.single(step)).collect()
+    }
+
+    /// A step as a proposal of one call. What the plan has in full is not copied.
+    fn single(&self, step: &StepDetails) -> Self {
+        Self {
             to: step.to.clone(),
             method: step.method.clone(),
             context: step.context.clone(),
@@ -182,9 +187,29 @@ impl ProposalDetails {
             edited: None,
             answer: None,
             steps: Vec::new(),
-            ..self.clone()
-        });
-        steps.collect()
+            id: self.id.clone(),
+            topic: self.topic.clone(),
+            state: self.state.clone(),
+            by: self.by.clone(),
+            envelope: self.envelope.clone(),
+            digest: self.digest.clone(),
+            held: self.held,
+            at: self.at.clone(),
+            expires: self.expires.clone(),
+            extensions: self.extensions,
+            claims: self.claims.clone(),
+            amendments: self.amendments,
+            amended: self.amended,
+            approvals: self.approvals,
+            approved_by: self.approved_by.clone(),
+            decided_by: self.decided_by.clone(),
+            rule: self.rule.clone(),
+            rule_author: self.rule_author.clone(),
+            would: self.would.clone(),
+            reason: self.reason.clone(),
+            notes: self.notes.clone(),
+            plan: self.plan.clone(),
+        }
     }
 
     /// Whether nothing more happens to it.

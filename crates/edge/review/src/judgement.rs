@@ -2,6 +2,7 @@
 //! look.
 
 use json::visible::is_hidden;
+use json::{Token, Tokens};
 use serde::Deserialize;
 
 use crate::details::ProposalDetails;
@@ -135,15 +136,14 @@ fn marks_of_one(proposal: &ProposalDetails, is_here: &dyn Fn(&str) -> bool) -> V
         ));
     }
     let target = proposal.context.as_deref().unwrap_or_default();
-    if params
-        .chars()
-        .chain(target.chars())
-        .any(|c| is_hidden(c) && c != '\n' && c != '\t')
-        || has_hidden_escape(params)
-    {
+    let texts = Texts::of(params);
+    if texts.is_unreadable {
+        marks.push("the params cannot be read".to_owned());
+    }
+    if texts.has_hidden || has_hidden(target) {
         marks.push("hidden characters".to_owned());
     }
-    if longest_text(params) > LONG_VALUE_CHARS {
+    if texts.longest > LONG_VALUE_CHARS {
         marks.push(format!(
             "a value is longer than {LONG_VALUE_CHARS} characters"
         ));
@@ -151,35 +151,40 @@ fn marks_of_one(proposal: &ProposalDetails, is_here: &dyn Fn(&str) -> bool) -> V
     marks
 }
 
-/// Whether a JSON text spells a hidden character, other than a line feed or a tab, with an escape.
-fn has_hidden_escape(json: &str) -> bool {
-    let spelled = serde_json::from_str::<serde_json::Value>(json).unwrap_or_default();
-    any_text(&spelled, &|text| {
-        text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t')
-    })
+/// The texts of a JSON text, keys too: what a reviewer may overlook in them.
+#[derive(Debug, Default)]
+struct Texts {
+    /// Whether it is no JSON.
+    is_unreadable: bool,
+    /// Whether a hidden character, or half a surrogate pair, is written or spelled with an escape.
+    has_hidden: bool,
+    /// The length of the longest one, in characters.
+    longest: usize,
 }
 
-fn longest_text(json: &str) -> usize {
-    let value = serde_json::from_str::<serde_json::Value>(json).unwrap_or_default();
-    let longest = std::cell::Cell::new(0);
-    any_text(&value, &|text| {
-        longest.set(longest.get().max(text.chars().count()));
-        false
-    });
-    longest.get()
-}
-
-/// Whether some text in a value, or a key, is such a one.
-fn any_text(value: &serde_json::Value, is_such: &dyn Fn(&str) -> bool) -> bool {
-    use serde_json::Value;
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        Value::String(text) => is_such(text),
-        Value::Array(items) => items.iter().any(|item| any_text(item, is_such)),
-        Value::Object(members) => members
-            .iter()
-            .any(|(key, value)| is_such(key) || any_text(value, is_such)),
+impl Texts {
+    /// The tokens are looked at one by one: no number and no depth keeps a text from being seen.
+    fn of(json: &str) -> Self {
+        let mut texts = Self {
+            is_unreadable: !json.is_empty() && json::check(json.trim().as_bytes()).is_err(),
+            has_hidden: has_hidden(json),
+            longest: 0,
+        };
+        for token in Tokens::new(json.as_bytes()) {
+            if let Token::Text(raw) = token {
+                let text = json::text(raw);
+                texts.has_hidden |= text.as_deref().is_none_or(has_hidden);
+                let chars = text.map_or(raw.len(), |text| text.chars().count());
+                texts.longest = texts.longest.max(chars);
+            }
+        }
+        texts
     }
+}
+
+/// Whether a text has a hidden character other than a line feed or a tab.
+fn has_hidden(text: &str) -> bool {
+    text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t')
 }
 
 #[cfg(test)]
@@ -270,5 +275,31 @@ mod tests {
             marks(&spelled, |_| true),
             ["no definition of this tool", "hidden characters"]
         );
+    }
+
+    #[test]
+    fn no_number_and_no_depth_switches_a_mark_off() {
+        let hides = format!(r#""a":"\u202e","b":"{}""#, "x".repeat(LONG_VALUE_CHARS + 1));
+        let deep = "[".repeat(500) + &"]".repeat(500);
+        let both = [
+            "hidden characters",
+            "a value is longer than 2000 characters",
+        ];
+        for (params, expect) in [
+            (format!(r#"{{{hides},"n":1e400}}"#), &both[..]),
+            (format!(r#"{{{hides},"n":{deep}}}"#), &both[..]),
+            (r#"{"half \ud800":1}"#.to_owned(), &both[..1]),
+        ] {
+            let params = serde_json::value::RawValue::from_string(params).unwrap();
+            let of = ProposalDetails {
+                params: Some(params),
+                ..proposal(
+                    "1",
+                    &json!({ "to": ["worker"], "tool": { "name": "echo" } }),
+                )
+            };
+            assert_eq!(marks(&of, |_| true), expect);
+        }
+        assert!(Texts::of("{").is_unreadable);
     }
 }

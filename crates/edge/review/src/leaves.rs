@@ -1,6 +1,13 @@
 //! Values of a JSON text, one row for each: where it lies, its type, its text.
+//!
+//! They are read one after the other, and share what their places have in common: a reader that stops
+//! has taken no more room than for the values that it read.
 
-use json::{Span, elements, is_object, members_with_duplicates};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use json::{Span, Token, Tokens};
 
 /// Levels below which a value is one row, however much it holds.
 pub const LEAF_DEPTH_MAX: usize = 64;
@@ -36,16 +43,16 @@ impl LeafKind {
 
 /// One value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaf {
-    /// Its place as a JSON Pointer (RFC 6901), empty for the whole. Keys are of strangers.
-    pub pointer: String,
+pub struct Leaf<'j> {
+    /// Its place.
+    pub place: Place<'j>,
     /// Its type.
     pub kind: LeafKind,
     /// The text that a string spells; of any other value its spelling.
-    pub text: String,
+    pub text: Cow<'j, str>,
 }
 
-impl Leaf {
+impl Leaf<'_> {
     /// Length of the text, in characters.
     #[must_use]
     pub fn chars(&self) -> usize {
@@ -53,43 +60,194 @@ impl Leaf {
     }
 }
 
+/// The place of a value. It is written as a JSON Pointer (RFC 6901), empty for the whole. Keys are of
+/// strangers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place<'j>(Option<Arc<Below<'j>>>);
+
+/// A place below another one.
+#[derive(Debug, PartialEq, Eq)]
+struct Below<'j> {
+    above: Place<'j>,
+    part: Part<'j>,
+    bytes: usize,
+}
+
+/// The last part of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part<'j> {
+    Key(Cow<'j, str>),
+    Index(usize),
+}
+
+impl<'j> Place<'j> {
+    fn with(&self, part: Part<'j>) -> Self {
+        let own = match &part {
+            Part::Key(key) => key.len() + key.matches(['~', '/']).count(),
+            Part::Index(index) => index.checked_ilog10().unwrap_or(0) as usize + 1,
+        };
+        Self(Some(Arc::new(Below {
+            bytes: self.len() + 1 + own,
+            above: self.clone(),
+            part,
+        })))
+    }
+
+    /// Length of the pointer, in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |below| below.bytes)
+    }
+
+    /// Whether it is the place of the whole.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(below) = &self.0 else { return Ok(()) };
+        below.above.fmt(out)?;
+        match &below.part {
+            Part::Key(key) => write!(out, "/{}", key.replace('~', "~0").replace('/', "~1")),
+            Part::Index(index) => write!(out, "/{index}"),
+        }
+    }
+}
+
 /// The values of a JSON text in their order. Numbers keep their spelling, and a key that occurs
 /// twice has two rows. A text that is no JSON is one row.
 #[must_use]
-pub fn leaves(json: &str) -> Vec<Leaf> {
-    let mut all = Vec::new();
-    collect(json.trim().as_bytes(), String::new(), 0, &mut all);
-    all
+pub fn leaves(json: &str) -> Leaves<'_> {
+    let raw = json.trim().as_bytes();
+    let is_json = json::check(raw).is_ok();
+    Leaves {
+        tokens: Tokens::new(if is_json { raw } else { &[] }),
+        raw,
+        open: Vec::new(),
+        odd: (!is_json).then_some(raw),
+    }
 }
 
-fn collect(raw: &[u8], pointer: String, depth: usize, all: &mut Vec<Leaf>) {
-    let whole = Span::all(raw);
-    if depth < LEAF_DEPTH_MAX {
-        if is_object(raw)
-            && let Ok(members) = members_with_duplicates(raw, whole)
-            && !members.is_empty()
-        {
-            for (key, member) in members.iter() {
-                let key = key.replace('~', "~0").replace('/', "~1");
-                collect(member.raw, format!("{pointer}/{key}"), depth + 1, all);
+/// The values of a JSON text that are still to come.
+#[derive(Debug)]
+pub struct Leaves<'j> {
+    raw: &'j [u8],
+    tokens: Tokens<'j>,
+    open: Vec<Open<'j>>,
+    /// A text that is no JSON, until it was given.
+    odd: Option<&'j [u8]>,
+}
+
+/// An object or array whose values are being read.
+#[derive(Debug)]
+struct Open<'j> {
+    place: Place<'j>,
+    /// The key of the next value, in an object.
+    key: Option<Cow<'j, str>>,
+    /// The number of the next value, in an array.
+    index: Option<usize>,
+}
+
+impl<'j> Open<'j> {
+    /// The place of the next value, which is then behind it.
+    fn next_place(&mut self) -> Place<'j> {
+        let part = match (self.index, self.key.take()) {
+            (Some(index), _) => {
+                self.index = Some(index + 1);
+                Part::Index(index)
             }
-            return;
+            (None, key) => Part::Key(key.unwrap_or_default()),
+        };
+        self.place.with(part)
+    }
+}
+
+impl<'j> Leaves<'j> {
+    fn next_place(&mut self) -> Place<'j> {
+        let last = self.open.last_mut();
+        last.map(Open::next_place).unwrap_or_default()
+    }
+
+    /// Whether a string that comes now is a key.
+    fn is_key(&self) -> bool {
+        let last = self.open.last();
+        last.is_some_and(|open| open.index.is_none() && open.key.is_none())
+    }
+
+    /// An object or array begins. It is a value itself if it is empty, or lies too deep.
+    fn begin(&mut self, byte: u8) -> Option<Leaf<'j>> {
+        let start = self.tokens.span().start;
+        let place = self.next_place();
+        let mut ahead = self.tokens.clone();
+        let is_empty = matches!(ahead.next(), Some(Token::Close(_)));
+        if is_empty {
+            self.tokens = ahead;
+        } else if self.open.len() < LEAF_DEPTH_MAX {
+            self.open.push(Open {
+                place,
+                key: None,
+                index: (byte == b'[').then_some(0),
+            });
+            return None;
+        } else {
+            self.skip_to_end();
         }
-        if raw.first() == Some(&b'[')
-            && let Ok(spans) = elements(raw, whole)
-            && !spans.is_empty()
-        {
-            for (at, span) in spans.iter().enumerate() {
-                collect(span.of(raw), format!("{pointer}/{at}"), depth + 1, all);
+        let end = self.tokens.span().end;
+        Some(leaf(Span { start, end }.of(self.raw), place))
+    }
+
+    /// Moves to the end of the object or array that has just begun.
+    fn skip_to_end(&mut self) {
+        let mut depth = 1_usize;
+        for token in self.tokens.by_ref() {
+            match token {
+                Token::Open(_) => depth += 1,
+                Token::Close(_) => depth -= 1,
+                Token::Comma | Token::Colon | Token::Text(_) | Token::Plain(_) => {}
             }
-            return;
+            if depth == 0 {
+                return;
+            }
         }
     }
-    all.push(leaf(raw, pointer));
+}
+
+impl<'j> Iterator for Leaves<'j> {
+    type Item = Leaf<'j>;
+
+    fn next(&mut self) -> Option<Leaf<'j>> {
+        if let Some(odd) = self.odd.take() {
+            return Some(leaf(odd, Place::default()));
+        }
+        loop {
+            match self.tokens.next()? {
+                Token::Open(byte) => {
+                    if let Some(whole) = self.begin(byte) {
+                        return Some(whole);
+                    }
+                }
+                Token::Close(_) => _ = self.open.pop(),
+                Token::Comma | Token::Colon => {}
+                Token::Text(raw) if self.is_key() => {
+                    let key = json::text(raw).unwrap_or_else(|| String::from_utf8_lossy(raw));
+                    if let Some(open) = self.open.last_mut() {
+                        open.key = Some(key);
+                    }
+                }
+                Token::Text(raw) | Token::Plain(raw) => {
+                    let place = self.next_place();
+                    return Some(leaf(raw, place));
+                }
+            }
+        }
+    }
 }
 
 /// A value that is not taken apart.
-fn leaf(raw: &[u8], pointer: String) -> Leaf {
+fn leaf<'j>(raw: &'j [u8], place: Place<'j>) -> Leaf<'j> {
     let spelled = String::from_utf8_lossy(raw);
     let (kind, text) = match raw.first() {
         // A string with half a surrogate pair spells no text: it is shown as it was written.
@@ -102,11 +260,7 @@ fn leaf(raw: &[u8], pointer: String) -> Leaf {
         Some(b'-' | b'0'..=b'9') => (LeafKind::Number, spelled),
         Some(_) | None => (LeafKind::Whole, spelled),
     };
-    Leaf {
-        pointer,
-        kind,
-        text: text.into_owned(),
-    }
+    Leaf { place, kind, text }
 }
 
 #[cfg(test)]
@@ -114,8 +268,11 @@ mod tests {
     use super::*;
 
     fn rows(json: &str) -> Vec<String> {
-        let row = |leaf: &Leaf| format!("{} {} {}", leaf.pointer, leaf.kind.word(), leaf.text);
-        leaves(json).iter().map(row).collect()
+        let row = |leaf: Leaf| {
+            assert_eq!(leaf.place.to_string().len(), leaf.place.len());
+            format!("{} {} {}", leaf.place, leaf.kind.word(), leaf.text)
+        };
+        leaves(json).map(row).collect()
     }
 
     #[test]
@@ -160,8 +317,38 @@ mod tests {
     #[test]
     fn values_below_the_deepest_level_are_one_row() {
         let deep = |levels: usize| "[".repeat(levels) + "1" + &"]".repeat(levels);
-        assert_eq!(leaves(&deep(LEAF_DEPTH_MAX)).len(), 1);
-        assert_eq!(leaves(&deep(LEAF_DEPTH_MAX)).remove(0).text, "1");
-        assert_eq!(leaves(&deep(LEAF_DEPTH_MAX + 1)).remove(0).text, "[1]");
+        let only = |json: &str| {
+            let all: Vec<String> = leaves(json).map(|leaf| leaf.text.into_owned()).collect();
+            assert_eq!(all.len(), 1);
+            all.concat()
+        };
+        assert_eq!(only(&deep(LEAF_DEPTH_MAX)), "1");
+        assert_eq!(only(&deep(LEAF_DEPTH_MAX + 1)), "[1]");
+        let deeper = format!(r#"{{"a":{},"b":2}}"#, deep(LEAF_DEPTH_MAX + 200));
+        let places: Vec<String> = leaves(&deeper).map(|leaf| leaf.place.to_string()).collect();
+        assert_eq!(places.len(), 2);
+        assert_eq!(places[1], "/b");
+    }
+
+    #[test]
+    fn values_share_their_places_and_are_read_one_by_one() {
+        // A row of its own for each would take 4 GiB.
+        let json = format!(
+            r#"{{"{}":[{}0]}}"#,
+            "k".repeat(1 << 16),
+            "0,".repeat(1 << 16)
+        );
+        let mut count = 0;
+        let mut all = leaves(&json);
+        let first = all.next().unwrap();
+        assert_eq!(first.place.len(), (1 << 16) + 3);
+        let kept: Vec<Leaf<'_>> = all.collect();
+        count += kept.len();
+        assert_eq!(count, 1 << 16);
+        let above = |leaf: &Leaf<'_>| {
+            let below = leaf.place.0.as_ref().unwrap();
+            Arc::as_ptr(below.above.0.as_ref().unwrap()).cast::<()>()
+        };
+        assert_eq!(above(&first), above(&kept[count - 1]));
     }
 }

@@ -5,7 +5,7 @@ use axum::http::{Request, StatusCode};
 use platform::unix_ms;
 use serde_json::json;
 
-use super::tests_support::{OWN, Stage, proposal};
+use super::tests_support::{Stage, proposal};
 use crate::arguments::LONG_TEXT_CHARS;
 use crate::sign_in::CONSOLE_TRIES_PER_MINUTE;
 
@@ -18,17 +18,19 @@ async fn a_browser_signs_in_with_a_code_or_a_token_once() {
     let code = stage.codes.issue("ann", Some("t-ann"), unix_ms()).unwrap();
     let entered = stage.post("/console/login", "", &[("code", &code)]).await;
     assert_eq!(entered.status, StatusCode::SEE_OTHER);
-    assert_eq!(entered.header("location"), "/console");
+    assert_eq!(entered.header("location"), "/console/entered");
     let set = entered.header("set-cookie");
     assert!(
         set.starts_with("__Host-pm_console=") && set.contains("SameSite=Strict"),
         "{set}"
     );
+    let led = stage.get("/console/entered", &entered.cookie()).await;
+    assert_eq!(led.header("location"), "/console");
     let inbox = stage.get("/console", &entered.cookie()).await;
     assert!(inbox.body.contains("Nothing waits for you") && inbox.body.contains(">ann<"));
     let again = stage.post("/console/login", "", &[("code", &code)]).await;
     assert_eq!(again.status, StatusCode::FORBIDDEN, "a code is good once");
-    stage.sign_in("t-bob").await;
+    stage.sign_in("bob").await;
     let records = stage.home.records.lock().clone();
     let refused: Vec<_> = records.iter().filter(|(_, refused, _)| *refused).collect();
     assert_eq!((records.len(), refused.len()), (3, 1), "{records:?}");
@@ -39,12 +41,119 @@ async fn a_page_that_was_wanted_comes_after_the_sign_in() {
     let stage = Stage::new(vec![]);
     let page = stage.get("/console/p/7?all=1", "").await;
     assert_eq!(page.field("next"), "/p/7?all=1");
-    let form = [("code", "t-ann"), ("next", "/p/7?all=1")];
+    for (next, expect) in [("/p/7?all=1", "/p/7?all=1"), ("/login", ""), (".evil", "")] {
+        let form = [("code", "t-ann"), ("next", next)];
+        let entered = stage.post("/console/login", "", &form).await;
+        let to = entered.header("location").to_owned();
+        assert!(to.starts_with("/console/entered"), "{to}");
+        let led = stage.get(&to, &entered.cookie()).await;
+        assert_eq!(led.header("location"), format!("/console{expect}"));
+    }
+    // An act after the end of a session: the page of the proposal comes, not that of the act.
+    let form = [("token", "x"), ("confirmed", "1")];
+    let page = stage.post("/console/p/7/approve", "", &form).await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(page.field("next"), "/p/7");
+}
+
+#[tokio::test]
+async fn a_browser_that_keeps_no_cookie_is_not_asked_again_without_a_word() {
+    let stage = Stage::new(vec![]);
+    let form = [("code", "t-ann"), ("next", "/overview")];
     let entered = stage.post("/console/login", "", &form).await;
-    assert_eq!(entered.header("location"), "/console/p/7?all=1");
-    let form = [("code", "t-ann"), ("next", "//evil.example")];
-    let entered = stage.post("/console/login", "", &form).await;
-    assert!(entered.header("location").starts_with("/console"));
+    let page = stage.get(entered.header("location"), "").await;
+    assert!(
+        page.body.contains("did not keep the cookie"),
+        "{}",
+        page.body
+    );
+    assert_eq!(page.field("next"), "/overview");
+}
+
+#[tokio::test]
+async fn the_cookie_is_good_under_the_participants_own_name_alone() {
+    let stage = Stage::new(vec![]);
+    let cookie = stage.sign_in("ann").await;
+    let at = async |host: &str| {
+        let request = Request::builder()
+            .uri("/console")
+            .header("host", host)
+            .header("cookie", &cookie);
+        stage.send(request.body(Body::empty()).unwrap()).await.body
+    };
+    assert!(at(&stage.host("ann")).await.contains("Sign out"));
+    let made_up = format!("pm-{:032x}.localhost:7070", 7);
+    for other in [
+        "localhost:7070",
+        "127.0.0.1:7070",
+        &*stage.host("bob"),
+        &*made_up,
+    ] {
+        assert!(!at(other).await.contains("Sign out"), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_others_know_leads_on_and_gets_no_cookie() {
+    let stage = Stage::new(vec![]);
+    for host in ["localhost:7070", "127.0.0.1:7070", &*stage.host("bob")] {
+        let origin = format!("http://{host}");
+        let headers = [("host", host), ("origin", &*origin)];
+        let form = [("code", "t-ann"), ("next", "/p/7")];
+        let led = stage.post_from("/console/login", "", &form, &headers).await;
+        assert_eq!((led.status, led.header("set-cookie")), (StatusCode::OK, ""));
+        let to = led
+            .header("refresh")
+            .strip_prefix("0; url=")
+            .unwrap()
+            .to_owned();
+        let (page, code) = to.split_once('#').unwrap();
+        assert_eq!(page, format!("{}/console/p/7", stage.origin("ann")));
+        let entered = stage.post("/console/login", "", &[("code", code)]).await;
+        assert_eq!(entered.status, StatusCode::SEE_OTHER, "{}", entered.body);
+        assert!(entered.header("set-cookie").contains("pm_console="));
+        assert!(led.body.contains(code), "without a script it is typed");
+    }
+}
+
+#[tokio::test]
+async fn another_participant_does_not_take_over_a_browser_without_a_word() {
+    let stage = Stage::new(vec![]);
+    stage.home.settings.lock().has_tls = true;
+    let headers = [("host", "gw.example"), ("origin", "https://gw.example")];
+    let send = async |cookie: &str, form: &[(&str, &str)]| {
+        stage
+            .post_from("/console/login", cookie, form, &headers)
+            .await
+    };
+    let cookie = send("", &[("code", "t-ann")]).await.cookie();
+    let code = stage.codes.issue("bob", Some("t-bob"), unix_ms()).unwrap();
+    let asked = send(&cookie, &[("code", &code)]).await;
+    assert_eq!(
+        (asked.status, asked.header("set-cookie")),
+        (StatusCode::OK, "")
+    );
+    assert!(
+        asked.body.contains("data-testid=\"instead\""),
+        "{}",
+        asked.body
+    );
+    let get = async |cookie: &str| {
+        let request = Request::builder()
+            .uri("/console")
+            .header("host", "gw.example");
+        let request = request.header("cookie", cookie).body(Body::empty());
+        stage.send(request.unwrap()).await.body
+    };
+    assert!(get(&cookie).await.contains(">ann<"), "she stays who she is");
+    let further = asked.field("code");
+    let entered = send(&cookie, &[("code", &further), ("instead", "1")]).await;
+    assert_eq!(entered.status, StatusCode::SEE_OTHER);
+    assert!(get(&entered.cookie()).await.contains(">bob<"));
+    assert!(
+        !get(&cookie).await.contains("Sign out"),
+        "her session has ended"
+    );
 }
 
 #[tokio::test]
@@ -54,13 +163,15 @@ async fn wrong_codes_are_limited_and_recorded() {
         let wrong = stage.post("/console/login", "", &[("code", "wrong")]).await;
         assert_eq!(wrong.status, StatusCode::FORBIDDEN);
     }
-    let limited = stage.post("/console/login", "", &[("code", "t-ann")]).await;
+    let limited = stage.post("/console/login", "", &[("code", "wrong")]).await;
     assert_eq!(limited.status, StatusCode::TOO_MANY_REQUESTS);
     assert!(limited.body.contains("Too many tries"));
     assert_eq!(
         stage.home.records.lock().len(),
         CONSOLE_TRIES_PER_MINUTE as usize
     );
+    // A right one passes: behind a proxy all people have one address.
+    stage.sign_in("ann").await;
 }
 
 #[tokio::test]
@@ -82,19 +193,56 @@ async fn without_participants_the_local_user_opens_it() {
             .body
             .contains("Open the console")
     );
-    let entered = stage.post("/console/login", "", &form).await;
-    let page = stage.get("/console", &entered.cookie()).await;
-    assert!(page.body.contains(">local<"), "{}", page.body);
+    let entered = stage.post_as("local", "/console/login", "", &form).await;
+    let get = async || {
+        let request = Request::builder().uri("/console");
+        let request = request.header("host", stage.host("local"));
+        let request = request
+            .header("cookie", entered.cookie())
+            .body(Body::empty());
+        stage.send(request.unwrap()).await.body
+    };
+    assert!(get().await.contains(">local<"));
     // Once there are participants, no token is none.
     stage.home.tokens.lock().remove("");
-    let page = stage.get("/console", &entered.cookie()).await;
-    assert!(page.body.contains("session has ended"));
+    assert!(get().await.contains("session has ended"));
+}
+
+#[tokio::test]
+async fn behind_a_public_address_no_one_is_the_local_user() {
+    let stage = Stage::new(vec![]);
+    {
+        let mut settings = stage.home.settings.lock();
+        settings.needs_token = false;
+        settings.public_url = Some(auth::PublicUrl::parse("https://gw.example").unwrap());
+    }
+    let tokens = &stage.home.tokens;
+    tokens.lock().insert(String::new(), "local".to_owned());
+    let headers = [("host", "gw.example"), ("origin", "https://gw.example")];
+    let off = stage
+        .post_from("/console/login", "", &[("local", "1")], &headers)
+        .await;
+    assert!(
+        off.body.contains("There is no console here"),
+        "{}",
+        off.body
+    );
+    stage.home.settings.lock().enabled = Some(true);
+    for host in ["gw.example", "localhost:7070"] {
+        let request = Request::builder().uri("/console").header("host", host);
+        let page = stage.send(request.body(Body::empty()).unwrap()).await.body;
+        assert!(page.contains("Code or token") && !page.contains("Open the console"));
+    }
+    let refused = stage
+        .post_from("/console/login", "", &[("local", "1")], &headers)
+        .await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
 async fn a_revoked_token_ends_its_sessions_and_so_does_its_next_bearer() {
     let stage = Stage::new(vec![]);
-    let cookie = stage.sign_in("t-ann").await;
+    let cookie = stage.sign_in("ann").await;
     stage.home.tokens.lock().remove("t-ann");
     let page = stage.get("/console", &cookie).await;
     assert!(page.body.contains("session has ended") && !page.body.contains("Sign out"));
@@ -105,7 +253,7 @@ async fn a_revoked_token_ends_its_sessions_and_so_does_its_next_bearer() {
         .insert("t-ann".to_owned(), "ann".to_owned());
     let page = stage.get("/console", &cookie).await;
     assert!(!page.body.contains("Sign out"), "it does not come back");
-    let cookie = stage.sign_in("t-ann").await;
+    let cookie = stage.sign_in("ann").await;
     stage
         .home
         .tokens
@@ -148,21 +296,19 @@ async fn only_own_pages_send_forms() {
     let stage = Stage::new(vec![proposal("7", &json!({}))]);
     let (cookie, token) = stage.ann().await;
     let evil = "http://127.0.0.1:7070";
+    let own = &*stage.origin("ann");
+    let other_port = &*own.replace(":7070", ":7071");
     for (headers, token, may) in [
-        (vec![("origin", OWN)], &*token, true),
+        (vec![("origin", own)], &*token, true),
         (vec![("sec-fetch-site", "same-origin")], &*token, true),
-        (vec![("origin", OWN)], "", false),
-        (vec![("origin", OWN)], "forged", false),
+        (vec![("origin", own)], "", false),
+        (vec![("origin", own)], "forged", false),
         (vec![], &*token, false),
         (vec![("origin", "null")], &*token, false),
         (vec![("origin", evil)], &*token, false),
+        (vec![("origin", other_port)], &*token, false),
         (
-            vec![("origin", "http://portmoot.localhost:7071")],
-            &*token,
-            false,
-        ),
-        (
-            vec![("origin", OWN), ("sec-fetch-site", "same-site")],
+            vec![("origin", own), ("sec-fetch-site", "same-site")],
             &*token,
             false,
         ),
@@ -176,15 +322,15 @@ async fn only_own_pages_send_forms() {
         assert_eq!(stage.acts.lock().len() > before, may, "{headers:?} {token}");
         assert_eq!(reply.status == StatusCode::FORBIDDEN, !may, "{headers:?}");
         let login = stage
-            .post_from("/console/login", "", &[("code", "t-bob")], &headers)
+            .post_from("/console/login", "", &[("code", "t-ann")], &headers)
             .await;
         let is_own = token.is_empty() || token == "forged" || may;
         assert_eq!(login.status == StatusCode::SEE_OTHER, is_own, "{headers:?}");
     }
     // Another session's token is none.
-    let other = stage.sign_in("t-bob").await;
+    let other = stage.sign_in("bob").await;
     let reply = stage
-        .post("/console/p/7/claim", &other, &[("token", &token)])
+        .post_as("bob", "/console/p/7/claim", &other, &[("token", &token)])
         .await;
     assert_eq!(reply.status, StatusCode::FORBIDDEN);
     // Nothing changes by GET.
@@ -386,6 +532,145 @@ async fn edited_arguments_are_compared_before_they_are_approved() {
 }
 
 #[tokio::test]
+async fn nothing_but_what_was_compared_is_approved_beside_an_edit() {
+    let long = "x".repeat(LONG_TEXT_CHARS + 1);
+    let params = json!({ "name": "write_file", "arguments": { "text": long, "n": "1" } });
+    let stage = Stage::new(vec![proposal("7", &json!({ "params": params }))]);
+    let (cookie, token) = stage.ann().await;
+    let edit = stage.get("/console/p/7?edit=1", &cookie).await.body;
+    assert!(!edit.contains("data-testid=\"approve\""), "{edit}");
+    let form = |arguments: &'static str, digest: &'static str| {
+        [
+            ("token", token.clone()),
+            ("digest", digest.to_owned()),
+            ("arguments", arguments.to_owned()),
+        ]
+    };
+    let send = async |act: &str, form: &[(&str, String)]| {
+        let form: Vec<(&str, &str)> = form.iter().map(|(a, b)| (*a, &**b)).collect();
+        stage
+            .post(&format!("/console/p/7/{act}"), &cookie, &form)
+            .await
+            .body
+    };
+    let compared = send("edit", &form("{\"n\":1}", "d-7")).await;
+    assert_eq!(compared.matches("data-testid=\"approve\"").count(), 1);
+    assert!(!compared.contains("data-card"), "{compared}");
+    assert_eq!(compared.matches("id=\"n-p-7\"").count(), 0);
+    for kind in [">text<", ">number<"] {
+        assert!(
+            compared.contains(kind),
+            "a type is a difference: {compared}"
+        );
+    }
+    // Other arguments than those that were compared, and an older digest: compared again, not lost.
+    for (arguments, digest, why) in [
+        ("{\"n\":2}", "d-7", "Not every value was shown"),
+        ("{\"n\":1}", "d-6", "has changed since"),
+    ] {
+        let refused = send("approve", &form(arguments, digest)).await;
+        assert!(refused.contains(why), "{refused}");
+        assert!(refused.contains("data-testid=\"comparison\""));
+        let kept = arguments.replace('"', "&quot;");
+        assert!(refused.contains(&format!("value=\"{kept}\"")), "{refused}");
+        assert!(stage.acts.lock().is_empty());
+    }
+    send("approve", &form("{\"n\":1}", "d-7")).await;
+    assert_eq!(stage.acts.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_over_is_not_compared() {
+    let many: Vec<u32> = (0..100_000).collect();
+    let params = json!({ "name": "write_file", "arguments": { "many": many } });
+    let large = proposal("7", &json!({ "params": params }));
+    let stage = Stage::new(vec![large, proposal("8", &json!({ "state": "rejected" }))]);
+    let (cookie, token) = stage.ann().await;
+    let all = stage.get("/console/p/7?all=1", &cookie).await.body;
+    assert!(all.contains("Too large for the console: 100,000 values"));
+    assert!(all.contains("portmoot proposals approve 7") && all.len() < 8 << 20);
+    assert!(!all.contains("data-testid=\"show-all\""));
+    for (id, why) in [("7", "too long to edit"), ("8", "waits for no decision")] {
+        let form = [("token", &*token), ("digest", "d-7"), ("arguments", "{}")];
+        let path = format!("/console/p/{id}/edit");
+        let refused = stage.post(&path, &cookie, &form).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT);
+        assert!(refused.body.contains(why), "{}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn an_api_that_fails_is_no_empty_inbox() {
+    let stage = Stage::new(vec![]);
+    let (cookie, _) = stage.ann().await;
+    *stage.proposals.lock() = None;
+    for path in ["/console", "/console/topic", "/console/past"] {
+        let page = stage.get(path, &cookie).await.body;
+        assert!(page.contains("too much"), "{path}: {page}");
+        assert!(!page.contains("Nothing waits"), "{path}");
+        assert!(page.contains("data-testid=\"count\">?<"), "{path}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_api_learns_what_was_shown_in_full_once_and_nothing_else() {
+    let long = "x".repeat(LONG_TEXT_CHARS + 1);
+    let params = json!({ "name": "write_file", "arguments": { "text": long } });
+    let cut = proposal("8", &json!({ "params": params }));
+    let stage = Stage::new(vec![proposal("7", &json!({})), cut]);
+    let (cookie, _) = stage.ann().await;
+    stage.get("/console", &cookie).await;
+    assert_eq!(*stage.looked.lock(), ["7"]);
+    stage.get("/console?all=8", &cookie).await;
+    assert_eq!(*stage.looked.lock(), ["7", "8"]);
+}
+
+#[tokio::test]
+async fn acts_that_a_script_arms_are_asked_about_without_one() {
+    let stage = Stage::new(vec![]);
+    let (cookie, token) = stage.ann().await;
+    for (path, question) in [
+        ("/console/servers/files/disable", "Disable "),
+        ("/console/rules/accept", "Accept this rule?"),
+        ("/console/rules/end", "End this rule?"),
+    ] {
+        let form = [
+            ("token", &*token),
+            ("topic", "main"),
+            ("named", "r1"),
+            ("sentence", "Calls of <b>scout</b>"),
+        ];
+        let asked = stage.post(path, &cookie, &form).await;
+        assert_eq!(asked.status, StatusCode::OK, "{}", asked.body);
+        assert!(asked.body.contains(question) && asked.body.contains("data-testid=\"confirm\""));
+        assert!(
+            asked.body.contains(&format!("action=\"{path}\"")),
+            "{}",
+            asked.body
+        );
+        assert!(asked.body.contains("name=\"named\" value=\"r1\""));
+        assert!(asked.body.contains("data-at=\"/-\"") && !asked.body.contains("<b>"));
+        let form = [form.to_vec(), vec![("confirmed", "1")]].concat();
+        let sent = stage.post(path, &cookie, &form).await;
+        // The API of this test has no such path.
+        assert!(
+            !sent.body.contains("data-testid=\"confirm\""),
+            "{}",
+            sent.body
+        );
+    }
+}
+
+#[tokio::test]
+async fn after_an_act_the_stream_is_of_its_page() {
+    let stage = Stage::new(vec![proposal("7", &json!({}))]);
+    let (cookie, token) = stage.ann().await;
+    let form = [("token", &*token), ("digest", "d-7")];
+    let asked = stage.post("/console/p/7/approve", &cookie, &form).await;
+    assert!(asked.body.contains("data-at=\"/p/7\""), "{}", asked.body);
+}
+
+#[tokio::test]
 async fn a_rejection_has_a_reason_and_the_script_gets_the_card() {
     let stage = Stage::new(vec![proposal("7", &json!({}))]);
     let (cookie, token) = stage.ann().await;
@@ -394,7 +679,8 @@ async fn a_rejection_has_a_reason_and_the_script_gets_the_card() {
         ("code", "context"),
         ("reason", "not today"),
     ];
-    let headers = [("origin", OWN), ("x-portmoot-part", "1")];
+    let own = &*stage.origin("ann");
+    let headers = [("origin", own), ("x-portmoot-part", "1")];
     let part = stage
         .post_from("/console/p/7/reject", &cookie, &form, &headers)
         .await;
@@ -456,22 +742,6 @@ async fn a_browser_at_the_root_is_led_to_the_console() {
     assert_eq!(ask("text/html").await.status, StatusCode::NOT_FOUND);
     let off = stage.get("/console", "").await;
     assert!(off.body.contains("There is no console here"));
-}
-
-#[tokio::test]
-async fn the_api_does_not_take_the_cookie() {
-    let stage = Stage::new(vec![proposal("7", &json!({}))]);
-    let (cookie, token) = stage.ann().await;
-    stage.get("/console", &cookie).await;
-    stage
-        .post("/console/p/7/claim", &cookie, &[("token", &token)])
-        .await;
-    // The router of the console has no path of the API; that one reads no cookie.
-    let direct = stage
-        .post("/api/v1/proposals/7/claim", &cookie, &[("token", &token)])
-        .await;
-    assert_eq!(direct.status, StatusCode::NOT_FOUND);
-    assert_eq!(stage.acts.lock().len(), 1);
 }
 
 #[tokio::test]

@@ -100,15 +100,20 @@ pub(crate) struct Stage {
     pub(crate) codes: Arc<api::ConsoleCodes>,
     /// Acts that the API was asked for.
     pub(crate) acts: Arc<Mutex<Vec<Act>>>,
+    /// Its proposals; an API without them fails.
+    pub(crate) proposals: Arc<Mutex<Option<Vec<Value>>>>,
+    /// Ids of proposals that were looked at one by one.
+    pub(crate) looked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Stage {
     pub(crate) fn new(proposals: Vec<Value>) -> Self {
         let home = Arc::new(TestHome::default());
         let codes = Arc::<api::ConsoleCodes>::default();
-        let proposals = Arc::new(Mutex::new(proposals));
+        let proposals = Arc::new(Mutex::new(Some(proposals)));
+        let looked = Arc::<Mutex<Vec<String>>>::default();
         let acts = Arc::<Mutex<Vec<Act>>>::default();
-        let api = fake_api(&proposals, &acts);
+        let api = fake_api(&proposals, &acts, &looked);
         let router = router(
             Arc::clone(&home) as Arc<dyn ConsoleHome>,
             api,
@@ -119,16 +124,26 @@ impl Stage {
             router,
             codes,
             acts,
+            proposals,
+            looked,
         }
     }
 
-    /// Sends a request of a browser on this machine.
+    /// The host, with its port, that is a participant's own.
+    pub(crate) fn host(&self, who: &str) -> String {
+        format!("{}:7070", self.codes.host(who))
+    }
+
+    /// The origin of a participant's own host.
+    pub(crate) fn origin(&self, who: &str) -> String {
+        format!("http://{}", self.host(who))
+    }
+
+    /// Sends a request of a browser on this machine, to ann's host if it names none.
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
         let (mut parts, body) = request.into_parts();
-        parts
-            .headers
-            .entry("host")
-            .or_insert("portmoot.localhost:7070".parse().unwrap());
+        let host = self.host("ann").parse().unwrap();
+        parts.headers.entry("host").or_insert(host);
         parts.extensions.insert(Peer("127.0.0.1".parse().unwrap()));
         let response = self
             .router
@@ -145,7 +160,20 @@ impl Stage {
 
     /// Posts a form as a page of the console does.
     pub(crate) async fn post(&self, path: &str, cookie: &str, form: &[(&str, &str)]) -> Reply {
-        self.post_from(path, cookie, form, &[("origin", OWN)]).await
+        self.post_as("ann", path, cookie, form).await
+    }
+
+    /// The same at another participant's host.
+    pub(crate) async fn post_as(
+        &self,
+        who: &str,
+        path: &str,
+        cookie: &str,
+        form: &[(&str, &str)],
+    ) -> Reply {
+        let (host, origin) = (self.host(who), self.origin(who));
+        let headers = [("host", &*host), ("origin", &*origin)];
+        self.post_from(path, cookie, form, &headers).await
     }
 
     pub(crate) async fn post_from(
@@ -168,31 +196,37 @@ impl Stage {
         self.send(request.body(Body::from(body)).unwrap()).await
     }
 
-    /// Signs in with a token; returns the cookie.
-    pub(crate) async fn sign_in(&self, token: &str) -> String {
-        let reply = self.post("/console/login", "", &[("code", token)]).await;
+    /// Signs in at a participant's own host; returns the cookie.
+    pub(crate) async fn sign_in(&self, who: &str) -> String {
+        let token = format!("t-{who}");
+        let form = [("code", &*token)];
+        let reply = self.post_as(who, "/console/login", "", &form).await;
         assert_eq!(reply.status, StatusCode::SEE_OTHER, "{}", reply.body);
         reply.cookie()
     }
 
     /// Signs in as ann; returns the cookie and the token of her forms.
     pub(crate) async fn ann(&self) -> (String, String) {
-        let cookie = self.sign_in("t-ann").await;
+        let cookie = self.sign_in("ann").await;
         let page = self.get("/console", &cookie).await;
         let token = page.field("token");
         (cookie, token)
     }
 }
 
-/// The origin of the console.
-pub(crate) const OWN: &str = "http://portmoot.localhost:7070";
-
-fn fake_api(proposals: &Arc<Mutex<Vec<Value>>>, acts: &Arc<Mutex<Vec<Act>>>) -> Router {
+fn fake_api(
+    proposals: &Arc<Mutex<Option<Vec<Value>>>>,
+    acts: &Arc<Mutex<Vec<Act>>>,
+    looked: &Arc<Mutex<Vec<String>>>,
+) -> Router {
     let listed = Arc::clone(proposals);
     let found = Arc::clone(proposals);
     let acts = Arc::clone(acts);
-    let one = move |id: &str| found.lock().iter().find(|one| one["id"] == id).cloned();
-    let shown = one.clone();
+    let one = move |id: &str| {
+        let all = found.lock();
+        all.iter().flatten().find(|one| one["id"] == id).cloned()
+    };
+    let (shown, looked) = (one.clone(), Arc::clone(looked));
     let unknown = || {
         (
             StatusCode::NOT_FOUND,
@@ -203,12 +237,22 @@ fn fake_api(proposals: &Arc<Mutex<Vec<Value>>>, acts: &Arc<Mutex<Vec<Act>>>) -> 
     Router::new()
         .route(
             "/api/v1/proposals",
-            get(move || async move { axum::Json(json!({ "proposals": *listed.lock() })) }),
+            get(move || async move {
+                let all = listed.lock().clone();
+                all.map_or_else(
+                    || {
+                        let why = json!({ "message": "too much" });
+                        (StatusCode::SERVICE_UNAVAILABLE, axum::Json(why)).into_response()
+                    },
+                    |all| axum::Json(json!({ "proposals": all })).into_response(),
+                )
+            }),
         )
         .route(
             "/api/v1/proposals/{id}",
             get(
                 move |axum::extract::Path(id): axum::extract::Path<String>| async move {
+                    looked.lock().push(id.clone());
                     shown(&id).map_or_else(unknown, |one| axum::Json(one).into_response())
                 },
             ),

@@ -21,9 +21,19 @@ pub(crate) enum Foreign {
     Origin,
 }
 
-/// Names of this machine. Browsers resolve those below `localhost` themselves (RFC 6761, section
-/// 6.3): the console has one, whose cookies other programs of the machine do not get.
-const LOOPBACK: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "portmoot.localhost"];
+/// Names of this machine.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Whether a host has the form of the names that the console gives its people on this machine:
+/// `pm-`, 32 hexadecimal digits, `.localhost`. Browsers resolve what is below `localhost` themselves
+/// (RFC 6761, section 6.3), so no DNS can lead such a name elsewhere; the console knows which of them
+/// are its own.
+fn is_console_name(host: &str) -> bool {
+    let digits = host
+        .strip_prefix("pm-")
+        .and_then(|rest| rest.strip_suffix(".localhost"));
+    digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+}
 
 impl<'c> Hosts<'c> {
     /// Loopback names, the address on which the gateway listens, and `names`: host names, or
@@ -95,6 +105,7 @@ impl<'c> Hosts<'c> {
             .into_iter()
             .chain(self.names.iter().map(String::as_str))
             .any(is_it)
+            || is_console_name(bare)
             || bare.trim_matches(['[', ']']).parse() == Ok(self.address)
     }
 }
@@ -150,11 +161,22 @@ mod tests {
             Option<&'static str>,
             Result<(), Foreign>,
         );
-        let cases: [Case; 18] = [
+        let cases: [Case; 21] = [
             (
-                &["portmoot.localhost:7070"],
-                Some("http://portmoot.localhost:7070"),
+                &["pm-0123456789abcdef0123456789abcdef.localhost:7070"],
+                Some("http://pm-0123456789abcdef0123456789abcdef.localhost:7070"),
                 Ok(()),
+            ),
+            (&["pm-0123.localhost:7070"], None, Err(Foreign::Host)),
+            (
+                &["pm-0123456789abcdef0123456789abcdeg.localhost"],
+                None,
+                Err(Foreign::Host),
+            ),
+            (
+                &["pm-0123456789abcdef0123456789abcdef.localhost.evil.example"],
+                None,
+                Err(Foreign::Host),
             ),
             (&["evil.localhost:7070"], None, Err(Foreign::Host)),
             (&["127.0.0.1:7070"], None, Ok(())),

@@ -15,21 +15,18 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// The name of this machine under which browsers keep the console's cookie to itself.
-const OWN_NAME: &str = "portmoot.localhost";
-
 pub(crate) async fn run(
     no_browser: bool,
     gateway: &RunningArgs,
     output: Output,
 ) -> Result<Exit, Failure> {
     let running = running(gateway, output)?;
-    let base = console_of(&running.url);
     let remote = running.endpoint()?;
     let answer: Value = api::post(&remote, &["console-codes"], &[], "{}".to_owned())
         .await?
         .read()?;
     let code = cell(&answer, "code");
+    let base = console_of(&running.url, &cell(&answer, "host"));
     let url = format!("{base}#{code}");
     if output.json {
         let expires = answer.get("expires").cloned().unwrap_or_default();
@@ -39,7 +36,7 @@ pub(crate) async fn run(
         );
         return Ok(Exit::Ok);
     }
-    let opened = !no_browser && std::io::stderr().is_terminal() && browser::open(&url);
+    let opened = !no_browser && std::io::stderr().is_terminal() && browser::open_secret(&url);
     let who = cell(&answer, "participant");
     output.message(&if opened {
         format!("the console is opened in the browser as `{who}`; if it is not, open this within a minute:")
@@ -50,9 +47,9 @@ pub(crate) async fn run(
     Ok(Exit::Ok)
 }
 
-/// The address of the console of a gateway at a URL. A loopback address becomes the name whose
-/// cookies stay with the gateway; below it a path stays, as a proxy may have one.
-fn console_of(url: &str) -> String {
+/// The address of the console of a gateway at a URL. A loopback address becomes the participant's own
+/// name of this machine, which no other program knows; below it a path stays, as a proxy may have one.
+fn console_of(url: &str, own_name: &str) -> String {
     let Ok(uri) = url.parse::<Uri>() else {
         return format!("{url}/console");
     };
@@ -67,7 +64,7 @@ fn console_of(url: &str) -> String {
             .parse::<IpAddr>()
             .is_ok_and(|address| address.is_loopback() || address.is_unspecified());
     let name = if is_here && scheme == "http" {
-        OWN_NAME
+        own_name
     } else {
         host
     };
@@ -86,25 +83,22 @@ mod tests {
         for (url, expect) in [
             (
                 "http://127.0.0.1:7070",
-                "http://portmoot.localhost:7070/console",
+                "http://pm-0.localhost:7070/console",
             ),
             (
                 "http://[::1]:7070/mcp",
-                "http://portmoot.localhost:7070/console",
+                "http://pm-0.localhost:7070/console",
             ),
             (
                 "http://localhost:7070/",
-                "http://portmoot.localhost:7070/console",
+                "http://pm-0.localhost:7070/console",
             ),
-            (
-                "ws://0.0.0.0:7070",
-                "http://portmoot.localhost:7070/console",
-            ),
+            ("ws://0.0.0.0:7070", "http://pm-0.localhost:7070/console"),
             ("https://127.0.0.1:7070", "https://127.0.0.1:7070/console"),
             ("https://gw.example/a/mcp", "https://gw.example/a/console"),
             ("https://gw.example", "https://gw.example/console"),
         ] {
-            assert_eq!(console_of(url), expect, "{url}");
+            assert_eq!(console_of(url, "pm-0.localhost"), expect, "{url}");
         }
     }
 }
