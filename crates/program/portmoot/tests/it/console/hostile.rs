@@ -45,7 +45,10 @@ impl OtherProgram {
     fn cookies(&self) -> usize {
         let heads = self.heads.lock().unwrap();
         assert!(!heads.is_empty(), "it was visited");
-        heads.iter().filter(|head| head.contains("pm_console")).count()
+        heads
+            .iter()
+            .filter(|head| head.contains("pm_console"))
+            .count()
     }
 }
 
@@ -69,7 +72,12 @@ fn another_program_of_the_machine_gets_no_cookie_and_decides_nothing() {
         field("digest"),
     );
     let evil = OtherProgram::start(form);
-    let own_host = own.strip_prefix("http://").unwrap().split(':').next().unwrap();
+    let own_host = own
+        .strip_prefix("http://")
+        .unwrap()
+        .split(':')
+        .next()
+        .unwrap();
     for host in ["localhost", "127.0.0.1"] {
         browser.go(&format!("http://{host}:{}/", evil.port));
         browser.reads("body", "Code or token");
@@ -77,7 +85,10 @@ fn another_program_of_the_machine_gets_no_cookie_and_decides_nothing() {
     assert_eq!(evil.cookies(), 0);
     // A program that has come to know the person's own name gets the cookie, and decides nothing.
     browser.go(&format!("http://{own_host}:{}/", evil.port));
-    browser.reads("[data-testid=problem]", "not sent by a page of this session");
+    browser.reads(
+        "[data-testid=problem]",
+        "not sent by a page of this session",
+    );
     assert_eq!(stage.proposal(&id)["state"], "pending");
 }
 
@@ -119,12 +130,19 @@ fn a_link_of_an_agent_does_not_replace_the_person_at_the_browser() {
 fn a_token_at_a_name_that_others_know_leads_to_the_persons_own() {
     let stage = Stage::new();
     let browser = Browser::open();
-    browser.go(&format!("http://127.0.0.1:{}/console/servers", stage.port()));
+    browser.go(&format!(
+        "http://127.0.0.1:{}/console/servers",
+        stage.port()
+    ));
     browser.fill("#code", &token("ann"));
     browser.keys("\u{e007}");
     browser.reads("form.who", "ann");
     browser.reads("h1", "Servers");
-    assert!(browser.address().starts_with("http://pm-"), "{}", browser.address());
+    assert!(
+        browser.address().starts_with("http://pm-"),
+        "{}",
+        browser.address()
+    );
     assert_eq!(browser.run("return document.cookie"), json!(""));
 }
 
@@ -149,14 +167,28 @@ fn texts_of_servers_stay_texts_on_every_page() {
     assert_eq!(stage.ask("ann", "POST", &reject, &reason).status, 200);
     let browser = stage.browser("ann");
     let proposal = format!("/p/{id}");
-    let pages = ["", "/past", &proposal, "/tools", "/tools/files_write_file", "/servers/files", "/topic", "/rules", "/overview"];
+    let pages = [
+        "",
+        "/past",
+        &proposal,
+        "/tools",
+        "/tools/files_write_file",
+        "/servers/files",
+        "/topic",
+        "/rules",
+        "/overview",
+    ];
     for path in pages {
         browser.go(&stage.page(path));
         browser.sees("footer");
         let elements = "main img, main b, main script, main article article";
         assert_eq!(browser.count(elements), 0, "{path}");
         assert!(!browser.body().contains('\u{202e}'), "{path}");
-        assert_ne!(browser.run("return document.title"), json!("owned"), "{path}");
+        assert_ne!(
+            browser.run("return document.title"),
+            json!("owned"),
+            "{path}"
+        );
     }
     browser.go(&stage.page("/tools/files_write_file"));
     browser.reads("main", "\\u{202e}");
