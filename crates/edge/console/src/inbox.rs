@@ -130,9 +130,12 @@ fn chosen(list: &str, me: &str, in_full: &str) -> Result<Shown, Problem> {
     });
     let further = waiting.split_off(CARDS_MAX.min(waiting.len()));
     waiting.sort_by(|one, other| one.listed.expires.cmp(&other.listed.expires));
-    let details = |one: &Found<'_>| serde_json::from_str(one.raw.get()).map_err(|_| unreadable());
+    let details = waiting.iter().map(|one| {
+        serde_json::from_str::<ProposalDetails>(one.raw.get()).map_err(|_| unreadable())
+    });
+    let cards: Vec<ProposalDetails> = details.collect::<Result<_, Problem>>()?;
     Ok(Shown {
-        cards: waiting.iter().map(details).collect::<Result<_, _>>()?,
+        cards,
         further: further.into_iter().map(|one| one.listed).collect(),
         others: others.into_iter().map(|one| one.listed).collect(),
     })
