@@ -49,7 +49,7 @@ mod tests {
         let at = "2026-07-28T12:30:05.000Z";
         assert!(clock(at).into_string().contains(">12:30:05 UTC<"));
         assert!(day(at).into_string().contains(">2026-07-28 12:30 UTC<"));
-        assert_eq!(day("?").into_string(), "?");
+        assert!(day("?").into_string().contains(">?<"));
         for (ms, words) in [
             (0, "0 s"),
             (59_999, "59 s"),

@@ -27,7 +27,8 @@ impl Hostile<'_> {
     pub fn bytes_at_most(&self) -> usize {
         let bytes = |c: char| match c {
             '<' | '>' | '&' | '"' => ESCAPED_BYTES,
-            c if c != ' ' && (is_hidden(c) || is_combining_mark(c)) => CHIP_BYTES,
+            c if is_blank(c) => CHIP_BYTES / COUNTED_BLANKS,
+            c if is_hidden(c) || is_combining_mark(c) => CHIP_BYTES,
             c => c.len_utf8(),
         };
         FRAME_BYTES + self.0.chars().map(bytes).sum::<usize>()
