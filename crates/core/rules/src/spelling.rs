@@ -52,7 +52,7 @@ pub(crate) fn likeness(text: &str) -> String {
     shown.trim_matches(is_blank).to_owned()
 }
 
-/// A name of a member as a careless reader may take it: its [`likeness`], without the signs between
+/// A name of a member as a careless reader may take it: in lower case, without the signs between
 /// words. Many servers read `userId`, `user_id` and `USERID` as one name.
 #[must_use]
 pub fn name_likeness(name: &str) -> String {
