@@ -9,6 +9,8 @@ use crate::offers::{items, spot_checks, text};
 
 /// Time before its end from which a rule is said to end soon, in milliseconds.
 const ENDS_SOON_MS: u64 = 24 * 3_600_000;
+/// State of a rule that is listed no more.
+const GONE: &str = "ended, or out of its file";
 /// Said where a topic has no rules that the person may see.
 const NONE: &str =
     "no rule decides here that you may see; s in the inbox shows those that are suggested";
@@ -104,6 +106,15 @@ impl KnownRules {
                 notices.push(format!("* rule {name} ends within a day: {end}"));
             }
             now.insert(name, known);
+        }
+        let gone = self
+            .rules
+            .iter()
+            .filter(|(name, _)| !now.contains_key(*name));
+        for (name, before) in gone {
+            if before.is_in_force {
+                notices.push(format!("* rule {name} decides no more, it is {GONE}"));
+            }
         }
         self.rules = now;
         notices
@@ -207,6 +218,7 @@ mod tests {
             [
                 "* rule r1.1 decides no more, it is suspended: a person rejected a call that it covers",
                 "* rule r2.1 decides no more, it is spent",
+                "* rule like-1.1 decides no more, it is ended, or out of its file",
             ]
         );
         assert_eq!(known.take(&second, NOW_MS), [""; 0]);

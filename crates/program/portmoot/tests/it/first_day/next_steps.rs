@@ -259,7 +259,7 @@ fn a_rule_is_not_added_without_consent() {
         .as_str()
         .unwrap()
         .to_owned();
-    let like = ["rules", "like", &id];
+    let like = ["rules", "like", &id, "--tool", "echo"];
     let refused = home.run(&words(&like, &url, BOSS)).expect(3).stderr;
     assert!(
         refused.contains("no rule was added") && refused.contains("--yes"),
