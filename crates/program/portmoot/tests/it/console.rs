@@ -487,9 +487,9 @@ fn a_revoked_token_ends_the_page_that_is_open() {
 
 #[test]
 fn what_expires_is_locked_and_more_time_is_a_key_away() {
-    let stage = Stage::with("[topics.main]\nproposal_ttl = \"4s\"\n");
-    let first = stage.propose("write_file", &json!({ "path": "/srv/a" }));
+    let stage = Stage::with("[topics.main]\nproposal_ttl = \"8s\"\n");
     let browser = stage.browser("ann");
+    let first = stage.propose("write_file", &json!({ "path": "/srv/a" }));
     browser.sees(&format!("{} .left.soon", card(&first)));
     browser.keys("j");
     browser.keys("t");

@@ -368,7 +368,7 @@ fn a_route_can_be_tried() {
     let ran = test("none").expect(5);
     assert!(
         ran.stderr
-            .contains("the configuration has good, bad, run, chat"),
+            .contains("portmoot.toml, which has good, bad, run, chat"),
         "{}",
         ran.stderr
     );

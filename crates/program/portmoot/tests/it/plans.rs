@@ -399,13 +399,13 @@ fn at_the_terminal_a_plan_is_shown_and_approved_whole() {
     ] {
         assert!(ended.contains(line), "{ended}");
     }
-    // Also the last step may fail, and its state is that its tool answered.
+    // Also the last step may fail.
     let steps = stage.plan(&[("log_first", json!({})), ("tools_fail", json!({}))]);
     let ended = run("ann", &["proposals", "approve", &steps[0], "--yes"], 1);
     let said = "has stopped: 1 of 2 steps are done, step 2 has failed";
     assert!(ended.contains(said), "{ended}");
     let shown = stage.shown(&steps[0])["steps"].clone();
     let ends = [0, 1].map(|at: usize| (shown[at]["state"].clone(), shown[at]["failed"].clone()));
-    let completed = |failed: bool| (json!("completed"), json!(failed));
-    assert_eq!(ends, [completed(false), completed(true)]);
+    let end = |state: &str, failed: bool| (json!(state), json!(failed));
+    assert_eq!(ends, [end("completed", false), end("failed", true)]);
 }
