@@ -163,21 +163,13 @@ pub(crate) async fn content(
         .console
         .write(move || Ok(written(&writing, &shown, &wanted)))
         .await?;
-    note_shown(visit).await;
+    proposal::note_shown(visit).await;
     Ok(Content {
         tab: Tab::Inbox,
         title: "Inbox".to_owned(),
         body,
         command: "portmoot proposals ls".to_owned(),
     })
-}
-
-/// Lets the API know which proposals the person was shown in full: rules are learned from decisions
-/// about those alone.
-pub(crate) async fn note_shown(visit: &Visit) {
-    for id in visit.session.newly_shown() {
-        let _ = proposal::answer(visit, &id).await;
-    }
 }
 
 fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {

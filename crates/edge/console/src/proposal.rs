@@ -9,7 +9,6 @@ use review::ProposalDetails;
 use crate::api_client::{Problem, encoded};
 use crate::card::{Showing, card};
 use crate::editing;
-use crate::inbox;
 use crate::page::{Content, Tab};
 use crate::state::Visit;
 
@@ -31,6 +30,14 @@ pub(crate) async fn found(visit: &Visit, id: &str) -> Result<ProposalDetails, Pr
     read(&answer(visit, id).await?)
 }
 
+/// Lets the API know which proposals the person was shown in full: rules are learned from decisions
+/// about those alone.
+pub(crate) async fn note_shown(visit: &Visit) {
+    for id in visit.session.newly_shown() {
+        let _ = answer(visit, &id).await;
+    }
+}
+
 /// `GET /console/p/ID`, of an answer of the API; with every value in full, or with a form for other
 /// arguments in place of a decision.
 pub(crate) async fn content(
@@ -42,7 +49,7 @@ pub(crate) async fn content(
     let writing = Arc::clone(visit);
     let write = move || Ok(page_of(&writing, &read(&answer)?, all, edit));
     let content = visit.console.write(write).await?;
-    inbox::note_shown(visit).await;
+    note_shown(visit).await;
     Ok(content)
 }
 

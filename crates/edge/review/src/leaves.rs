@@ -45,7 +45,7 @@ impl LeafKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf<'j> {
     /// Its place.
-    pub place: Place<'j>,
+    pub place: LeafPlace<'j>,
     /// Its type.
     pub kind: LeafKind,
     /// The text that a string spells; of any other value its spelling.
@@ -63,12 +63,12 @@ impl Leaf<'_> {
 /// The place of a value. It is written as a JSON Pointer (RFC 6901), empty for the whole. Keys are of
 /// strangers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place<'j>(Option<Arc<Below<'j>>>);
+pub struct LeafPlace<'j>(Option<Arc<Below<'j>>>);
 
 /// A place below another one.
 #[derive(Debug, PartialEq, Eq)]
 struct Below<'j> {
-    above: Place<'j>,
+    above: LeafPlace<'j>,
     part: Part<'j>,
     bytes: usize,
 }
@@ -80,7 +80,7 @@ enum Part<'j> {
     Index(usize),
 }
 
-impl<'j> Place<'j> {
+impl<'j> LeafPlace<'j> {
     fn with(&self, part: Part<'j>) -> Self {
         let own = match &part {
             Part::Key(key) => key.len() + key.matches(['~', '/']).count(),
@@ -106,7 +106,7 @@ impl<'j> Place<'j> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for LeafPlace<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(below) = &self.0 else { return Ok(()) };
         below.above.fmt(out)?;
@@ -144,7 +144,7 @@ pub struct Leaves<'j> {
 /// An object or array whose values are being read.
 #[derive(Debug)]
 struct Open<'j> {
-    place: Place<'j>,
+    place: LeafPlace<'j>,
     /// The key of the next value, in an object.
     key: Option<Cow<'j, str>>,
     /// The number of the next value, in an array.
@@ -153,7 +153,7 @@ struct Open<'j> {
 
 impl<'j> Open<'j> {
     /// The place of the next value, which is then behind it.
-    fn next_place(&mut self) -> Place<'j> {
+    fn next_place(&mut self) -> LeafPlace<'j> {
         let part = match (self.index, self.key.take()) {
             (Some(index), _) => {
                 self.index = Some(index + 1);
@@ -166,7 +166,7 @@ impl<'j> Open<'j> {
 }
 
 impl<'j> Leaves<'j> {
-    fn next_place(&mut self) -> Place<'j> {
+    fn next_place(&mut self) -> LeafPlace<'j> {
         let last = self.open.last_mut();
         last.map(Open::next_place).unwrap_or_default()
     }
@@ -220,7 +220,7 @@ impl<'j> Iterator for Leaves<'j> {
 
     fn next(&mut self) -> Option<Leaf<'j>> {
         if let Some(odd) = self.odd.take() {
-            return Some(leaf(odd, Place::default()));
+            return Some(leaf(odd, LeafPlace::default()));
         }
         loop {
             match self.tokens.next()? {
@@ -247,7 +247,7 @@ impl<'j> Iterator for Leaves<'j> {
 }
 
 /// A value that is not taken apart.
-fn leaf<'j>(raw: &'j [u8], place: Place<'j>) -> Leaf<'j> {
+fn leaf<'j>(raw: &'j [u8], place: LeafPlace<'j>) -> Leaf<'j> {
     let spelled = String::from_utf8_lossy(raw);
     let (kind, text) = match raw.first() {
         // A string with half a surrogate pair spells no text: it is shown as it was written.

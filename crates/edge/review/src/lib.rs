@@ -17,4 +17,4 @@ pub use details::{
     approval_body,
 };
 pub use judgement::{LONG_VALUE_CHARS, ToolEffects, marks};
-pub use leaves::{LEAF_DEPTH_MAX, Leaf, LeafKind, Leaves, Place, leaves};
+pub use leaves::{LEAF_DEPTH_MAX, Leaf, LeafKind, LeafPlace, Leaves, leaves};

@@ -21,6 +21,4 @@ pub(crate) mod tool_facts;
 pub mod tried;
 
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 pub(crate) mod tests;

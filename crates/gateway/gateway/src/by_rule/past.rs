@@ -129,7 +129,7 @@ mod tests {
             target: "pay",
             payload,
         };
-        PastDirect::read(&entry, &Redaction::default()).unwrap()
+        PastDirect::read(&entry, &Redaction::new(&["token"])).unwrap()
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Rules of a topic without servers, before a call that has been proposed in it.
 
+mod simulation;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;

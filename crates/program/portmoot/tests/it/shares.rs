@@ -461,6 +461,10 @@ const PLAYED: &[(Set, &[Play])] = &[
 /// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
 const UNREACHED: &[(&str, &str)] = &[
     (
+        "One-time codes of the console",
+        "a participant has one at a time: it takes a thousand participants",
+    ),
+    (
         "Notifications of a route",
         "it takes a receiver outside; its tests have one",
     ),

@@ -60,7 +60,7 @@ impl<'m> Params<'m> {
             let members = message
                 .params_members(span)
                 .map_err(|error| no_object("params", &error, id()))?;
-            refuse_twins("params", &members, &READ, message.id())?;
+            refuse_twins(&members, &READ, message.id())?;
             if let Some(member) = members.get("_meta").filter(|member| member.raw != b"null") {
                 let meta = message.meta_members(member.span);
                 params.meta = Some(meta.map_err(|error| no_object("_meta", &error, id()))?);
@@ -243,7 +243,7 @@ impl<'m> BareParams<'m> {
     pub(crate) fn read(method: &str, params: &'m [u8]) -> Result<Self, Malformed> {
         let members = json::members(params, Span::all(params))
             .map_err(|error| no_object("params", &error, None))?;
-        refuse_twins("params", &members, &READ, None)?;
+        refuse_twins(&members, &READ, None)?;
         let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
         let meta = meta
             .map(|meta| json::members(params, meta.span))
@@ -310,7 +310,7 @@ impl<'m> Targets<'_, 'm> {
             .ok_or_else(|| wrong("`params.ref` is missing"))?;
         let members = json::members(self.frame, reference.span)
             .map_err(|error| no_object("params.ref", &error, self.id.cloned()))?;
-        refuse_twins("params.ref", &members, &["type", "name", "uri"], self.id)?;
+        refuse_twins(&members, &["type", "name", "uri"], self.id)?;
         let kind = members.get("type").and_then(|kind| kind.text());
         let (kind, key) = match kind.as_deref() {
             Some("ref/prompt") => (TargetKind::Name, "name"),
@@ -347,14 +347,13 @@ const READ: [&str; 11] = [
 
 /// Refuses members that differ from one of these in letter case alone.
 fn refuse_twins(
-    what: &str,
     members: &Members<'_>,
     exact: &[&'static str],
     id: Option<&Id>,
 ) -> Result<(), Malformed> {
     for (key, _) in members.iter() {
         if let Some(meant) = twin_of(key, exact) {
-            let why = format!("the member {key:?} of `{what}` could be taken for `{meant}`");
+            let why = format!("the member {key:?} could be taken for `{meant}`");
             return Err(Malformed::request(why, id.cloned()));
         }
     }

@@ -1,4 +1,4 @@
-//! What a new user reads after a mistake: why it went wrong, and a next step that works.
+//! Texts that a new user reads after a mistake: why it went wrong, and a next step that works.
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -200,9 +200,9 @@ fn a_call_that_is_cut_off_says_why_and_where_it_goes_on() {
 #[test]
 fn the_chat_says_as_much_as_the_status_of_what_it_cannot_reach() {
     let home = Home::new();
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", nobody.local_addr().unwrap());
-    drop(nobody);
+    let unheard = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", unheard.local_addr().unwrap());
+    drop(unheard);
     let failure = |ran: Ran| ran.expect(1).stderr;
     let chat = failure(home.run(&["chat", "--lines", "--url", &url]));
     assert_eq!(chat, failure(home.run(&["status", "--url", &url])));

@@ -162,13 +162,13 @@ fn kinds_agree_with_their_payloads() {
             "tools/call:x",
             "tools/call",
             r#"{"name":"x","Name":"y"}"#,
-            Err("the member \"Name\" of `params` could be taken for `name`"),
+            Err("the member \"Name\" could be taken for `name`"),
         ),
         (
             "tools/call:x",
             "tools/call",
             "{\"name\":\"x\",\"argument\u{17f}\":{}}",
-            Err("the member \"argumentſ\" of `params` could be taken for `arguments`"),
+            Err("the member \"argumentſ\" could be taken for `arguments`"),
         ),
         (
             "tools/call:",

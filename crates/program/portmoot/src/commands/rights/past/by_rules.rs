@@ -352,7 +352,7 @@ mod tests {
             target: "pay",
             payload: payload.as_deref(),
         };
-        let direct = PastDirect::read(&entry, &Redaction::default()).unwrap();
+        let direct = PastDirect::read(&entry, &Redaction::new(&["token"])).unwrap();
         TriedCall {
             call: direct.call,
             redacted: direct.redacted,
