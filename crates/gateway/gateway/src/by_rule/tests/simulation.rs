@@ -63,7 +63,7 @@ fn never(seen: &Tally) -> Vec<&'static str> {
     never.collect()
 }
 
-/// By hand: `FIRST=0 TOPICS=2000 cargo test -p portmoot-gateway --lib by_rule::simulation`.
+/// By hand: `FIRST=0 TOPICS=2000 cargo test -p portmoot-gateway --lib by_rule::tests::simulation`.
 #[tokio::test]
 async fn no_rule_passes_its_budget_its_end_or_the_rights_of_its_author() {
     let number = |name: &str, usual| {
