@@ -465,6 +465,14 @@ const UNREACHED: &[(&str, &str)] = &[
         "a participant has one at a time: it takes a thousand participants",
     ),
     (
+        "Sessions of the console",
+        "the one that was idle for longest ends, of the same participant first; its tests have them",
+    ),
+    (
+        "Streams of the console",
+        "the oldest of the same session ends; its tests have them",
+    ),
+    (
         "Notifications of a route",
         "it takes a receiver outside; its tests have one",
     ),
