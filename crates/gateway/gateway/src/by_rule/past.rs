@@ -65,6 +65,9 @@ struct RoomPayload<'p> {
     params: Option<&'p RawValue>,
 }
 
+/// The value that the audit log writes in place of one that it does not keep.
+const NOT_KEPT: &[u8] = br#""[redacted]""#;
+
 impl PastDirect {
     /// The call of an entry; `None` if its names are none that rules know.
     #[must_use]
@@ -75,7 +78,10 @@ impl PastDirect {
         };
         let kept = arguments.map(|arguments| KeptArguments::of(arguments, redaction));
         let (arguments, redacted) = match kept {
-            Ok(Some(kept)) => (Ok(kept.arguments), kept.redacted),
+            Ok(Some(kept)) => {
+                let redacted = not_kept(&kept.arguments);
+                (Ok(kept.arguments), redacted)
+            }
             Ok(None) => return None,
             Err(error) => (Err(error), Vec::new()),
         };
@@ -103,6 +109,12 @@ impl PastDirect {
             is_whole: entry.payload.is_some(),
         })
     }
+}
+
+/// The members whose values the audit log does not keep, or does not keep any more.
+fn not_kept(arguments: &Arguments) -> Vec<Pointer> {
+    let leaves = arguments.leaves().filter(|(_, value)| *value == NOT_KEPT);
+    leaves.map(|(pointer, _)| pointer.clone()).collect()
 }
 
 /// The params of a recorded payload: those of an MCP client's request are recorded alone, an envelope
