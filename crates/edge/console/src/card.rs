@@ -18,7 +18,7 @@ const MORE: &str = "10 minutes more";
 /// The most times that the expiry of a proposal is moved.
 const EXTENSIONS_MAX: usize = 10;
 
-/// How a card is shown.
+/// The form in which a card is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Showing {
     /// Whether every value is there in full.

@@ -12,7 +12,7 @@ pub(crate) struct Question<'q> {
     pub(crate) tab: Tab,
     /// The question itself.
     pub(crate) title: Markup,
-    /// What the act is about.
+    /// The thing that the act changes.
     pub(crate) about: Markup,
     /// The words of the button that says yes.
     pub(crate) yes: &'q str,

@@ -35,7 +35,7 @@ struct Feed {
     answer: LastAnswer,
     seen: [u8; 32],
     count: Option<usize>,
-    /// What the page says that is wrong, as markup; empty if nothing is.
+    /// The fault that the page tells of, as markup; empty if there is none.
     trouble: String,
     quiet: u32,
     has_ended: bool,

@@ -27,7 +27,7 @@ pub const LINES_MAX: usize = 200;
 /// The proposals that have not ended. Those that have are on a page of their own, so that no answer to
 /// a call keeps what waits from being shown.
 const OPEN: &str = "/api/v1/proposals";
-/// Those that have ended too, as far as the API pages its lists.
+/// Proposals that have ended too, as far as the API pages its lists.
 const ENDED: &str = "/api/v1/proposals?all=true&limit=200";
 
 #[derive(Deserialize)]
@@ -107,10 +107,10 @@ pub(crate) async fn answer(visit: &Visit) -> Result<String, Problem> {
     visit.api.text(OPEN).await
 }
 
-/// What the inbox shows.
+/// Contents of the inbox.
 struct Shown {
     cards: Vec<ProposalDetails>,
-    /// Those that wait for the person behind the cards.
+    /// Proposals that wait for the person behind the cards.
     further: Vec<Listed>,
     others: Vec<Listed>,
 }
