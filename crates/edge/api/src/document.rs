@@ -8,8 +8,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::{
     accounts, brakes, calls, configured, console_codes, health, logins, messages, metrics,
-    participants, pins, plans, proposals, rights, rule_adding, rule_offers, rules, servers,
-    switches, tokens, tools,
+    participants, pins, plans, proposal_list, proposals, rights, rule_adding, rule_offers, rules,
+    servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -73,7 +73,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         participants::clear,
         participants::promote,
         plans::propose,
-        proposals::proposals,
+        proposal_list::proposals,
         proposals::proposal,
         proposals::approve,
         proposals::reject,

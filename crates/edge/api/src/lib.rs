@@ -25,6 +25,7 @@ mod metrics;
 mod participants;
 mod pins;
 mod plans;
+mod proposal_list;
 mod proposals;
 mod rights;
 mod routes;

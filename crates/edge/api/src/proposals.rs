@@ -1,4 +1,4 @@
-//! Proposals and decisions: `/api/v1/proposals`.
+//! One proposal, and decisions about it: `/api/v1/proposals/{id}`.
 
 use gateway::by_rule::decided_by::{code_of, decider, notes_of, rule_of};
 use gateway::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown_proposal};
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use wire::{mcpx::payload, time::rfc3339};
 
 use auth::Participant;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::{Json, http::request::Parts};
 use model::{OperationId, ProposalState};
 
@@ -18,48 +18,14 @@ use crate::error::{ApiError, ApiResult, Problem};
 use crate::seen_rules::may_see;
 use crate::state::{Api, Body, Caller};
 
-/// The proposals that the caller may see: its own, and those whose request it could make.
+/// One proposal that the caller may see, in full.
 ///
-/// With `all=true` including those that have ended. With `shown=true` the client shows them to a
-/// person in full: rules are learned only from decisions about what was shown for a while.
-#[utoipa::path(
-    get,
-    path = "/api/v1/proposals",
-    params(("topic" = Option<String>, Query), ("all" = Option<bool>, Query),
-        ("shown" = Option<bool>, Query)),
-    responses((status = 200, body = ProposalList), (status = "4XX", body = Problem))
-)]
-pub(crate) async fn proposals(
-    State(api): State<Api>,
-    Caller(caller): Caller,
-    Query(query): Query<HashMap<String, String>>,
-) -> Json<ProposalList> {
-    let wanted = query.get("topic");
-    let is_set = |key: &str| query.get(key).is_some_and(|value| value == "true");
-    let all = is_set("all");
-    let mut proposals = Vec::new();
-    for (dispatch, caller) in api.registry.topics_of(&caller) {
-        if wanted.is_none_or(|topic| topic == dispatch.name().as_str()) {
-            let visible =
-                dispatch.with(|topic| topic.proposals(&caller.id, &caller.capabilities, all));
-            if is_set("shown") {
-                let shown: Vec<&ProposalView> = visible.iter().collect();
-                dispatch.note_shown(&caller.id, &caller.capabilities, &shown);
-            }
-            let seen = visible
-                .iter()
-                .map(|view| Proposal::seen(&dispatch, &caller, view));
-            proposals.extend(seen);
-        }
-    }
-    Json(ProposalList { proposals })
-}
-
-/// One proposal that the caller may see.
+/// The client shows it to a person, unless it says `shown=false`: rules are learned only from decisions
+/// about what was shown for a while.
 #[utoipa::path(
     get,
     path = "/api/v1/proposals/{id}",
-    params(("id" = String, Path)),
+    params(("id" = String, Path), ("shown" = Option<bool>, Query)),
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn proposal(
@@ -68,6 +34,7 @@ pub(crate) async fn proposal(
         caller,
         id,
     }: Review,
+    Query(query): Query<HashMap<String, String>>,
 ) -> ApiResult<Json<Proposal>> {
     let found = dispatch.with(|topic| {
         if topic.may_see_proposal(id, &caller.id, &caller.capabilities) {
@@ -77,7 +44,9 @@ pub(crate) async fn proposal(
         }
     });
     let found = found.ok_or_else(unknown_proposal)?;
-    dispatch.note_shown(&caller.id, &caller.capabilities, &[&found]);
+    if query.get("shown").is_none_or(|shown| shown != "false") {
+        dispatch.note_shown(&caller.id, &caller.capabilities, &[&found]);
+    }
     Ok(Json(Proposal::seen(&dispatch, &caller, &found)))
 }
 
@@ -242,7 +211,7 @@ impl Review {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Proposal {
     /// Its id.
-    id: String,
+    pub(crate) id: String,
     /// Its topic.
     topic: String,
     /// `pending`, `running`, `completed`, `failed`, `rejected`, `withdrawn` or `expired`.
@@ -264,7 +233,9 @@ pub(crate) struct Proposal {
     /// The tool's definition, as its server lists it.
     #[schema(value_type = Option<Object>)]
     tool: Option<Box<RawValue>>,
-    /// The digest of what is shown here. An approval names it.
+    /// Whether every part is here. A list leaves out long ones.
+    in_full: bool,
+    /// The digest of the whole. An approval names it.
     digest: String,
     /// Whether it is a call that the gateway holds until the decision.
     held: bool,
@@ -350,8 +321,7 @@ pub(crate) struct PlannedStep {
 
 impl PlannedStep {
     /// The steps of a plan, without their states; none of another proposal.
-    fn all(view: &ProposalView) -> Vec<Self> {
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+    fn all(view: &ProposalView, parts: &mut LongParts) -> Vec<Self> {
         if view.content.is_single() {
             return Vec::new();
         }
@@ -362,8 +332,8 @@ impl PlannedStep {
             to: step.to.clone(),
             method: step.method.clone(),
             context: step.context.clone(),
-            params: step.params.as_deref().and_then(raw),
-            tool: step.tool.as_deref().and_then(raw),
+            params: parts.json(step.params.as_deref()),
+            tool: parts.json(step.tool.as_deref()),
         });
         steps.collect()
     }
@@ -412,6 +382,17 @@ struct ProposalClaim {
     since: String,
 }
 
+impl ProposalClaim {
+    /// The participants that look at a proposal.
+    fn all(view: &ProposalView) -> Vec<Self> {
+        let claims = view.claims.iter().map(|one| Self {
+            by: one.by.to_string(),
+            since: rfc3339(one.since_ms),
+        });
+        claims.collect()
+    }
+}
+
 /// The note of a reviewer with an approval.
 #[derive(Serialize, ToSchema)]
 struct ReviewerNote {
@@ -421,11 +402,16 @@ struct ReviewerNote {
     note: String,
 }
 
-/// Proposals.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ProposalList {
-    /// By topic, then in the order in which they were made.
-    pub proposals: Vec<Proposal>,
+impl ReviewerNote {
+    /// The notes of a proposal's reviewers.
+    fn all(view: &ProposalView) -> Vec<Self> {
+        let notes = notes_of(view);
+        let notes = notes.iter().map(|one| Self {
+            by: one.by.to_string(),
+            note: one.note.to_owned(),
+        });
+        notes.collect()
+    }
 }
 
 /// An approval.
@@ -469,9 +455,42 @@ pub(crate) struct Withdrawal {
     pub reason: Option<String>,
 }
 
+/// Parts of a proposal that are as long as what was proposed.
+struct LongParts {
+    /// The longest that is taken over.
+    bytes_max: usize,
+    /// Whether all were.
+    in_full: bool,
+    /// Bytes of those that were.
+    bytes: usize,
+}
+
+impl LongParts {
+    /// A part as it is spelled, unless it is too long.
+    fn json(&mut self, text: Option<&str>) -> Option<Box<RawValue>> {
+        let text = text?;
+        if text.len() > self.bytes_max {
+            self.in_full = false;
+            return None;
+        }
+        self.bytes += text.len();
+        RawValue::from_string(text.to_owned()).ok()
+    }
+}
+
 impl Proposal {
     /// A proposal as the API shows it to a caller.
     pub(crate) fn seen(dispatch: &Dispatch, caller: &Participant, view: &ProposalView) -> Self {
+        Self::listed(dispatch, caller, view, usize::MAX).0
+    }
+
+    /// The same without parts that are longer than this, and the bytes of what others wrote in it.
+    pub(crate) fn listed(
+        dispatch: &Dispatch,
+        caller: &Participant,
+        view: &ProposalView,
+        part_bytes_max: usize,
+    ) -> (Self, usize) {
         let would = dispatch.would_have(view).into_iter();
         let would = would.filter(|one| may_see(caller, &one.rule));
         let would = would.map(|one| WouldDecide {
@@ -480,19 +499,25 @@ impl Proposal {
             decision: one.decision.as_str().to_owned(),
             words: one.words(),
         });
+        let mut parts = LongParts {
+            bytes_max: part_bytes_max,
+            in_full: true,
+            bytes: 0,
+        };
         let mut seen = Self {
             would: would.collect(),
-            ..Self::of(view)
+            ..Self::of(view, &mut parts)
         };
         for step in &mut seen.steps {
             step.note_state(dispatch);
         }
-        seen
+        let words = seen.reason.as_ref().map_or(0, String::len)
+            + seen.notes.iter().map(|one| one.note.len()).sum::<usize>();
+        (seen, parts.bytes + words)
     }
 
     /// A proposal as the API shows it, without what rules in shadow would have decided.
-    pub(crate) fn of(view: &ProposalView) -> Self {
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+    fn of(view: &ProposalView, parts: &mut LongParts) -> Self {
         let opened = &view.content.opened;
         let edited = view
             .ruling
@@ -502,8 +527,16 @@ impl Proposal {
             .answer
             .as_ref()
             .map(|answer| payload::answer(answer, &opened.method, None));
+        let answer = answer
+            .as_ref()
+            .and_then(|answer| std::str::from_utf8(answer).ok());
         let rule = rule_of(view);
         let is_single = view.content.is_single();
+        let params = parts.json(opened.params.as_deref().filter(|_| is_single));
+        let tool = parts.json(opened.tool.as_deref().filter(|_| is_single));
+        let edited = parts.json(edited);
+        let answer = parts.json(answer);
+        let steps = PlannedStep::all(view, parts);
         Self {
             id: view.id.to_string(),
             topic: opened.topic.clone(),
@@ -513,22 +546,16 @@ impl Proposal {
             method: opened.method.clone(),
             context: opened.context.clone().filter(|_| is_single),
             envelope: opened.envelope.clone(),
-            params: opened.params.as_deref().filter(|_| is_single).and_then(raw),
-            tool: opened.tool.as_deref().filter(|_| is_single).and_then(raw),
+            params,
+            tool,
+            in_full: parts.in_full,
             digest: opened.digest.clone(),
             held: opened.held,
             at: rfc3339(opened.at_ms),
             expires: rfc3339(view.expires_wall_ms),
             extensions: view.extensions,
             amendments: view.amendments,
-            claims: view
-                .claims
-                .iter()
-                .map(|one| ProposalClaim {
-                    by: one.by.to_string(),
-                    since: rfc3339(one.since_ms),
-                })
-                .collect(),
+            claims: ProposalClaim::all(view),
             amended: view.content.is_amended,
             approvals: view.approvals,
             approved_by: view.approved_by.iter().map(ToString::to_string).collect(),
@@ -536,23 +563,17 @@ impl Proposal {
             rule: rule.map(|one| one.rule.to_string()),
             rule_author: rule.map(|one| one.author.to_string()),
             would: Vec::new(),
-            edited: edited.and_then(raw),
+            edited,
             code: code_of(view).map(str::to_owned),
             reason: view.reason.as_deref().map(str::to_owned),
-            notes: notes_of(view)
-                .iter()
-                .map(|one| ReviewerNote {
-                    by: one.by.to_string(),
-                    note: one.note.to_owned(),
-                })
-                .collect(),
-            answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),
+            notes: ReviewerNote::all(view),
+            answer,
             plan: view.plan.as_ref().map(|place| PlanPosition {
                 id: place.plan.to_string(),
                 step: place.number(),
                 of: place.of(),
             }),
-            steps: PlannedStep::all(view),
+            steps,
         }
     }
 }

@@ -13,8 +13,8 @@ use signin::{Connect, SignIn};
 use crate::{
     accounts, brakes, calls, config_file::ConfigFile, configured, console_codes,
     console_codes::ConsoleCodes, document, error::ApiError, health, logins, messages, metrics,
-    participants, pins, plans, proposals, rights, rule_adding, rule_offers, rules, schemas,
-    servers, state::Api, switches, tokens, tools,
+    participants, pins, plans, proposal_list, proposals, rights, rule_adding, rule_offers, rules,
+    schemas, servers, state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -102,7 +102,7 @@ pub fn router(
             post(participants::promote),
         )
         .route("/api/v1/plans", post(plans::propose))
-        .route("/api/v1/proposals", get(proposals::proposals))
+        .route("/api/v1/proposals", get(proposal_list::proposals))
         .route("/api/v1/proposals/{id}", get(proposals::proposal))
         .route("/api/v1/proposals/{id}/approve", post(proposals::approve))
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))

@@ -142,7 +142,8 @@ fn refused(status: StatusCode, body: &[u8]) -> Problem {
     }
 }
 
-fn too_long() -> Problem {
+/// The problem of an answer that no page can show.
+pub(crate) fn too_long() -> Problem {
     Problem {
         status: StatusCode::BAD_GATEWAY,
         message: "The gateway's answer is too long for a page.".to_owned(),

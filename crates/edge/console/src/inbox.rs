@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::api_client::Problem;
+use crate::api_client::{Problem, encoded, too_long};
 use crate::arguments::text;
 use crate::card::{Showing, address, card};
 use crate::page::{Content, Tab};
@@ -26,14 +26,24 @@ pub const LINES_MAX: usize = 200;
 
 /// The proposals that have not ended. Those that have are on a page of their own, so that no answer to
 /// a call keeps what waits from being shown.
-const OPEN: &str = "/api/v1/proposals";
-/// Proposals that have ended too, as far as the API pages its lists.
-const ENDED: &str = "/api/v1/proposals?all=true&limit=200";
+const OPEN: &str = "/api/v1/proposals?limit=500";
+/// The latest proposals, with those that have ended.
+const LATEST: &str = "/api/v1/proposals?all=true&latest=true&limit=500";
+/// Pages of the API of which a list of the console is made, a little more than a mebibyte each.
+pub const LIST_PAGES_MAX: usize = 32;
 
+/// A page of the API.
 #[derive(Deserialize)]
-struct ProposalList<'t> {
+struct ProposalPage<'t> {
     #[serde(borrow)]
     proposals: Vec<&'t RawValue>,
+    next: Option<String>,
+}
+
+impl<'t> ProposalPage<'t> {
+    fn read(text: &'t str) -> Result<Self, Problem> {
+        serde_json::from_str(text).map_err(|_| unreadable())
+    }
 }
 
 /// A proposal in a list, without what it asks for.
@@ -82,13 +92,14 @@ fn unreadable() -> Problem {
 }
 
 /// The proposals of a list, without later steps of plans: the page of a plan has those.
-fn read(list: &str) -> Result<Vec<Found<'_>>, Problem> {
-    let list: ProposalList<'_> = serde_json::from_str(list).map_err(|_| unreadable())?;
-    let mut all = Vec::with_capacity(list.proposals.len());
-    for raw in list.proposals {
-        let listed: Listed = serde_json::from_str(raw.get()).map_err(|_| unreadable())?;
-        if !listed.is_later_step() {
-            all.push(Found { listed, raw });
+fn read(list: &[String]) -> Result<Vec<Found<'_>>, Problem> {
+    let mut all = Vec::new();
+    for page in list {
+        for raw in ProposalPage::read(page)?.proposals {
+            let listed: Listed = serde_json::from_str(raw.get()).map_err(|_| unreadable())?;
+            if !listed.is_later_step() {
+                all.push(Found { listed, raw });
+            }
         }
     }
     Ok(all)
@@ -96,15 +107,26 @@ fn read(list: &str) -> Result<Vec<Found<'_>>, Problem> {
 
 /// The number of proposals that wait for the person.
 pub(crate) async fn count(visit: &Visit) -> Result<usize, Problem> {
-    let list = visit.api.text(OPEN).await?;
+    let list = answer(visit).await?;
     let me = &visit.session.participant;
     let waiting = read(&list)?.into_iter();
     Ok(waiting.filter(|one| one.listed.waits_for(me)).count())
 }
 
-/// The proposals that have not ended, as the API lists them.
-pub(crate) async fn answer(visit: &Visit) -> Result<String, Problem> {
-    visit.api.text(OPEN).await
+/// The proposals that have not ended, as the API lists them, page after page.
+pub(crate) async fn answer(visit: &Visit) -> Result<Vec<String>, Problem> {
+    let mut list = Vec::new();
+    let mut path = OPEN.to_owned();
+    while list.len() < LIST_PAGES_MAX {
+        let page = visit.api.text(&path).await?;
+        let next = ProposalPage::read(&page)?.next;
+        list.push(page);
+        let Some(next) = next else {
+            return Ok(list);
+        };
+        path = format!("{OPEN}&after={}", encoded(&next));
+    }
+    Err(too_long())
 }
 
 /// Contents of the inbox.
@@ -117,7 +139,7 @@ struct Shown {
 
 /// Chooses the cards of a list: proposers take turns, so that none buries the others. A proposal that
 /// the person wants to see in full is among them.
-fn chosen(list: &str, me: &str, in_full: &str) -> Result<Shown, Problem> {
+fn chosen(list: &[String], me: &str, in_full: &str) -> Result<Shown, Problem> {
     let mut found = read(list)?;
     found.sort_by(|one, other| one.listed.expires.cmp(&other.listed.expires));
     let (mut waiting, others): (Vec<_>, Vec<_>) =
@@ -144,7 +166,7 @@ fn chosen(list: &str, me: &str, in_full: &str) -> Result<Shown, Problem> {
 /// `GET /console`, of a list of the API.
 pub(crate) async fn content(
     visit: &Arc<Visit>,
-    list: String,
+    list: Vec<String>,
     in_full: &str,
 ) -> Result<Content, Problem> {
     let (me, wanted) = (visit.session.participant.clone(), in_full.to_owned());
@@ -153,8 +175,8 @@ pub(crate) async fn content(
         .write(move || chosen(&list, &me, &wanted))
         .await?;
     for card in &mut shown.cards {
-        // A list may leave out what is long.
-        if card.params.is_none() && card.steps.is_empty() && card.method == "tools/call" {
+        // A list leaves out what is long.
+        if !card.in_full {
             *card = proposal::found(visit, &card.id).await?;
         }
     }
@@ -196,7 +218,7 @@ fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {
 
 /// `GET /console/past`: proposals that have ended, the latest first.
 pub(crate) async fn past(visit: &Arc<Visit>) -> Result<Content, Problem> {
-    let list = visit.api.text(ENDED).await?;
+    let list = [visit.api.text(LATEST).await?];
     let writing = Arc::clone(visit);
     let write = move || {
         let found = read(&list)?.into_iter().map(|one| one.listed);
@@ -266,7 +288,7 @@ mod tests {
 
     fn shown(proposals: &[Value], in_full: &str) -> (Vec<String>, usize) {
         let list = json!({ "proposals": proposals }).to_string();
-        let shown = chosen(&list, "ann", in_full).unwrap();
+        let shown = chosen(&[list], "ann", in_full).unwrap();
         let cards = shown.cards.into_iter().map(|one| one.id).collect();
         (cards, shown.further.len())
     }
@@ -290,8 +312,9 @@ mod tests {
 
     #[test]
     fn a_list_that_cannot_be_read_is_no_empty_one() {
-        assert!(chosen("{", "ann", "").is_err());
-        assert!(chosen(r#"{"proposals":[{}]}"#, "ann", "").is_err());
-        assert!(chosen(r#"{"proposals":[]}"#, "ann", "").is_ok());
+        let is_read = |list: &str| chosen(&[list.to_owned()], "ann", "").is_ok();
+        assert!(!is_read("{"));
+        assert!(!is_read(r#"{"proposals":[{}]}"#));
+        assert!(is_read(r#"{"proposals":[]}"#));
     }
 }

@@ -41,7 +41,7 @@ mod tools;
 
 pub use arguments::{CARD_BYTES_MAX, FULL_BYTES_MAX, LONG_TEXT_CHARS, ROWS_MAX, ROWS_SHOWN_MAX};
 pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
-pub use inbox::{CARDS_MAX, LINES_MAX};
+pub use inbox::{CARDS_MAX, LINES_MAX, LIST_PAGES_MAX};
 pub use places::{FEEDS_MAX, SESSION_FEEDS_MAX};
 pub use routes::router;
 pub use session::{

@@ -10,14 +10,18 @@ use crate::page::Content;
 use crate::state::{At, Visit};
 use crate::{inbox, overview, people, proposal, rules, servers, tools};
 
-/// The answer of the API that a page was last written of.
+/// The answer of the API, in its pages, that a page was last written of.
 #[derive(Default)]
 pub(crate) struct LastAnswer(Option<[u8; 32]>);
 
 impl LastAnswer {
     /// Takes an answer; whether it is another one than the last.
-    fn is_new(&mut self, answer: &str) -> bool {
-        let hash: [u8; 32] = Sha256::digest(answer.as_bytes()).into();
+    fn is_new(&mut self, answer: &[String]) -> bool {
+        let mut hash = Sha256::new();
+        for page in answer {
+            hash.update(page);
+        }
+        let hash: [u8; 32] = hash.finalize().into();
         self.0.replace(hash) != Some(hash)
     }
 }
@@ -45,7 +49,7 @@ pub(crate) async fn news(
         }
         At::Proposal { id, all, edit } => {
             let answer = proposal::answer(visit, id).await?;
-            if !last.is_new(&answer) {
+            if !last.is_new(std::slice::from_ref(&answer)) {
                 return Ok(None);
             }
             proposal::content(visit, answer, *all, *edit).await

@@ -12,10 +12,13 @@ use crate::editing;
 use crate::page::{Content, Tab};
 use crate::state::Visit;
 
-/// One proposal, as the API returns it.
+fn path(id: &str) -> String {
+    format!("/api/v1/proposals/{}", encoded(id))
+}
+
+/// One proposal, as the API returns it. A page that shows it in full says so by [`note_shown`].
 pub(crate) async fn answer(visit: &Visit, id: &str) -> Result<String, Problem> {
-    let path = format!("/api/v1/proposals/{}", encoded(id));
-    visit.api.text(&path).await
+    visit.api.text(&(path(id) + "?shown=false")).await
 }
 
 fn read(answer: &str) -> Result<ProposalDetails, Problem> {
@@ -34,7 +37,7 @@ pub(crate) async fn found(visit: &Visit, id: &str) -> Result<ProposalDetails, Pr
 /// about those alone.
 pub(crate) async fn note_shown(visit: &Visit) {
     for id in visit.session.newly_shown() {
-        let _ = answer(visit, &id).await;
+        let _ = visit.api.text(&path(&id)).await;
     }
 }
 

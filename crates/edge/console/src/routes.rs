@@ -10,6 +10,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use axum::routing::any;
 use maud::{Markup, html};
+use model::ParticipantId;
 use platform::{Limiter, unix_ms};
 use tokio::sync::Semaphore;
 use tower::{ServiceExt as _, service_fn};
@@ -84,19 +85,28 @@ async fn answer(console: &Arc<Console>, request: Request) -> Response {
         Err(response) => return *response,
     };
     match visit.asked.below.as_str() {
-        "/feed" => return feed::open(visit),
+        "/feed" => return on_account_of(&visit, feed::open(Arc::clone(&visit))),
         "/entered" => return sign_in::entered(&visit),
         _ => {}
     }
     Sessions::touch(&visit.session, visit.now_ms());
-    match visit.asked.method {
+    let response = match visit.asked.method {
         Method::GET | Method::HEAD => show(&visit, &visit.at(), StatusCode::OK, None).await,
         Method::POST => {
             let outcome = act(&visit).await;
             end(&visit, outcome).await
         }
         _ => respond(StatusCode::METHOD_NOT_ALLOWED, String::new(), &[]),
+    };
+    on_account_of(&visit, response)
+}
+
+/// Names the person to the door, which knows no cookies: what is not read yet is on the person's account.
+fn on_account_of(visit: &Visit, mut response: Response) -> Response {
+    if let Ok(participant) = ParticipantId::new(&visit.session.participant) {
+        response.extensions_mut().insert(participant);
     }
+    response
 }
 
 /// A request that may go on here.

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use wire::rpc;
 
 use crate::stream::{Reader, Stream};
+use crate::unread::place_of;
 
 /// Bytes that are gathered into one write.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -132,8 +133,10 @@ async fn write(
             let Some(item) = reader.try_next() else { break };
             framing.append(&mut waiting, &item.frame);
         }
+        let place = place_of(waiting.len(), &reader.stream.bounds.held);
         output.write_all(&waiting).await?;
         output.flush().await?;
+        drop(place);
         waiting.clear();
         waiting.shrink_to(WRITE_BYTES);
     }
@@ -191,5 +194,22 @@ mod tests {
         assert!(timeout(POLL * 3, &mut drained).await.is_err());
         skipped.skip();
         assert!(timeout(POLL * 3, &mut drained).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_a_client_does_not_read_is_on_its_account_until_it_is_written() {
+        let registry = registry(GatewayLimits::default());
+        let bounds = registry.bounds(&user(&registry).id);
+        let out = Stream::new(0, Lifetime::Reader, 0, &bounds);
+        let (near, mut far) = tokio::io::duplex(64);
+        let writer = writes(&out, near, Framing::Prefixed).unwrap();
+        out.answer(Bytes::from(vec![b'x'; 100_000]));
+        far.read_exact(&mut [0; 64]).await.unwrap();
+        assert_eq!(bounds.held.taken(), 100_000);
+        out.end();
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.unwrap();
+        writer.await.unwrap().unwrap();
+        assert_eq!((rest.len(), bounds.held.taken()), (100_000 - 64, 0));
     }
 }

@@ -14,9 +14,12 @@ mod head;
 mod metered;
 mod opening;
 mod origin;
+mod pages;
 mod pair;
 mod paths;
 mod places;
+mod problem;
+mod progress;
 mod proto;
 mod request;
 mod respond;
@@ -35,16 +38,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::{Participant, Peer, PublicUrl, Wire};
+use auth::{Peer, PublicUrl, Wire};
 use axum::Router;
 use bytes::Bytes;
 use config::Config;
-use control::CallerLinks;
+use futures_util::FutureExt as _;
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Request, Response, StatusCode, Uri};
-use http_body::Body as _;
+use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -53,7 +55,6 @@ use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tower::ServiceExt as _;
 
 use crate::links::ClientLinks;
 use body::Body;
@@ -62,12 +63,13 @@ pub(crate) use connection::ConnectionEnds;
 use cors::Page;
 use handover::{HeldEvents, Watched};
 use head::{Head, HeaderField};
-use origin::{Foreign, Hosts};
+use origin::{Foreign, Hosts, OtherPage};
 use pair::Pairs;
 use paths::topic_of;
 use places::{Place, Places, Standing};
-use request::{after_body, read_body, read_form};
-use response::Answered;
+#[cfg(test)]
+pub(crate) use progress::WRITE_STALLED_MAX;
+use request::after_body;
 use timer::{Alarm, Deadline, HeadTimer};
 
 /// Seconds a client may take to send its headers.
@@ -95,63 +97,7 @@ impl Endpoints {
             pages,
         })
     }
-
-    async fn page(
-        &self,
-        connection: &Connection,
-        request: Request<Incoming>,
-        sender: Option<&Participant>,
-    ) -> Response<Body> {
-        let (mut parts, body) = request.into_parts();
-        parts
-            .extensions
-            .insert(Arc::<ClientLinks>::clone(&self.links) as Arc<dyn CallerLinks>);
-        let body = match self.page_body(connection, &parts, sender, body).await {
-            Ok(body) => body,
-            Err(refused) => return *refused,
-        };
-        match self
-            .pages
-            .clone()
-            .oneshot(Request::from_parts(parts, body))
-            .await
-        {
-            Ok(response) => response.map(Body::Page),
-            Err(never) => match never {},
-        }
-    }
-
-    /// The body of a request for a page, whole. The pages refuse a sender that is not known without
-    /// reading its body, but those where participants sign in, which read a short one on the
-    /// account of its address.
-    async fn page_body(
-        &self,
-        connection: &Connection,
-        parts: &Parts,
-        sender: Option<&Participant>,
-        body: Incoming,
-    ) -> Answered<axum::body::Body> {
-        let registry = &self.links.registry;
-        if body.is_end_stream() {
-            return Ok(axum::body::Body::empty());
-        }
-        let bytes_max = registry.limits().body_bytes_max;
-        if authorization::is_sign_in(&registry.config(), parts.uri.path()) {
-            let bytes_max = bytes_max.min(SIGN_IN_BODY_BYTES_MAX);
-            return Ok(read_form(bytes_max, &connection.newcomer(), body)
-                .await?
-                .into());
-        }
-        let Some(sender) = sender else {
-            return Ok(axum::body::Body::empty());
-        };
-        let body = read_body(bytes_max, &registry.held_of(&sender.id), body).await?;
-        Ok(body.into())
-    }
 }
-
-/// The longest body of a request of a client that signs in, in bytes.
-pub(crate) const SIGN_IN_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Listens on an address.
 ///
@@ -381,14 +327,19 @@ impl h2::Route for Arc<Endpoints> {
 }
 
 /// Answers a request of a page of another origin that may speak to the gateway: from here on it is
-/// a request as any other. Few clients are in browsers, so the memory of this is on the heap.
+/// a request as any other, except that a page of another program is noted. Few clients are in
+/// browsers, so the memory of this is on the heap.
 fn for_page<'a>(
     page: Page,
+    is_other: bool,
     endpoints: &'a Endpoints,
     connection: Arc<Connection>,
     mut request: Request<Incoming>,
 ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>> {
     request.headers_mut().remove(ORIGIN);
+    if is_other {
+        request.extensions_mut().insert(OtherPage);
+    }
     Box::pin(async move {
         match page.preflight(&request) {
             Some(response) => response,
@@ -397,7 +348,23 @@ fn for_page<'a>(
     })
 }
 
-async fn route(
+/// Answers a request. Errors on paths of the API have the form of the API's, wherever they arise.
+fn route(
+    endpoints: &Endpoints,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Response<Body>> + Send {
+    let is_api = problem::is_api(request.uri().path());
+    answered(endpoints, connection, request).map(move |response| {
+        if is_api {
+            problem::coded(response)
+        } else {
+            response
+        }
+    })
+}
+
+async fn answered(
     endpoints: &Endpoints,
     connection: Arc<Connection>,
     request: Request<Incoming>,
@@ -407,16 +374,13 @@ async fn route(
         parts.uri = uri;
     }
     let head = Head::read(&parts.headers);
-    if head.origin != HeaderField::Missing
-        && let Some(page) = Page::of(&parts, &head, &endpoints.links.registry.config())
-    {
-        return for_page(
-            page,
-            endpoints,
-            connection,
-            Request::from_parts(parts, body),
-        )
-        .await;
+    if head.origin != HeaderField::Missing {
+        let config = endpoints.links.registry.config();
+        if let Some(page) = Page::of(&parts, &head, &config) {
+            let is_other = is_of_other_page(&connection, &config, &head);
+            let request = Request::from_parts(parts, body);
+            return for_page(page, is_other, endpoints, connection, request).await;
+        }
     }
     let is_grpc = grpc::is_grpc(&head);
     let (mut config, mut visit) = connection.known(&head, named_topic(&parts.uri));
@@ -451,6 +415,9 @@ async fn route(
                 return Box::pin(after_body(body, refused, place)).await;
             }
         };
+        if acts(&parts) && parts.extensions.get::<OtherPage>().is_some() {
+            return refused_as(Foreign::Unnamed, false);
+        }
         return endpoint::serve(&connection, &config, &visit, &parts, &head, body).await;
     }
     if let Err(refusal) = admitted {
@@ -480,6 +447,9 @@ async fn route(
         .map(|sender| connection.belongs_to(&sender.id))
     {
         return endpoint::refused(&refusal);
+    }
+    if acts(&parts) && parts.extensions.get::<OtherPage>().is_some() {
+        return refused_as(Foreign::Unnamed, is_grpc);
     }
     note_ends(&connection, &mut parts);
     let request = Request::from_parts(parts, body);
@@ -527,7 +497,7 @@ fn answered_at_once(
     if let Some(metadata) = authorization::metadata(config, &parts.method, path) {
         return Some(metadata);
     }
-    match foreign(connection, config, head, path) {
+    match foreign(connection, config, parts, head) {
         Some(foreign) => Some(refused_as(foreign, grpc::is_grpc(head))),
         None => authorization::misplaced(config, head, parts.uri.query()),
     }
@@ -537,9 +507,10 @@ fn answered_at_once(
 fn foreign(
     connection: &Connection,
     config: &Config,
+    parts: &Parts,
     head: &Head<'_>,
-    path: &str,
 ) -> Option<Foreign> {
+    let path = parts.uri.path();
     let hosts = Hosts::new(&config.doors.hosts, config.doors.listen.ip());
     match hosts.check(head) {
         Ok(()) => {}
@@ -549,11 +520,24 @@ fn foreign(
         Err(foreign) => return Some(foreign),
     }
     let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
-    let is_named = head.bearer().is_some() || connection.certificate.is_some();
-    if is_socket && !is_named && !hosts.may_open(head) {
-        return Some(Foreign::Origin);
-    }
-    None
+    let is_refused = (is_socket || acts(parts))
+        && is_of_other_page(connection, config, head)
+        // Its pages check the origin of a form themselves.
+        && !authorization::is_sign_in(config, path);
+    is_refused.then_some(Foreign::Unnamed)
+}
+
+/// Whether a request may change something.
+fn acts(parts: &Parts) -> bool {
+    !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Whether a request is of a page that is not the gateway's own, and has no credential.
+fn is_of_other_page(connection: &Connection, config: &Config, head: &Head<'_>) -> bool {
+    head.origin != HeaderField::Missing
+        && !Hosts::new(&config.doors.hosts, config.doors.listen.ip()).may_act(head)
+        && head.bearer().is_none()
+        && connection.certificate.is_none()
 }
 
 /// The refusal of a request from elsewhere.
@@ -562,6 +546,9 @@ fn refused_as(foreign: Foreign, is_grpc: bool) -> Response<Body> {
         Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
         Foreign::Origin => {
             "this Origin may not speak to this gateway; add its host to `[server] hosts`\n"
+        }
+        Foreign::Unnamed => {
+            "a page of another program changes nothing here without a token; send one, or add the page's HOST:PORT to `[server] hosts`\n"
         }
     };
     if is_grpc {

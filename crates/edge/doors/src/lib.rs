@@ -25,6 +25,7 @@ mod sessions;
 mod slot;
 mod stdio;
 mod stream;
+mod unread;
 
 pub use duplex::linger;
 pub use entrance::Doors;

@@ -14,6 +14,7 @@ use wire::rpc::Id;
 
 use crate::outlet::question_withdrawn;
 use crate::stream::{Stream, Unsent};
+use crate::unread::too_many;
 
 /// Takes the encoded messages of one request towards its client.
 pub(crate) trait Sink: Send + Sync {
@@ -159,11 +160,7 @@ pub(crate) fn settle(sink: &impl Sink, call: &Call, answer: &Answer, respell: &R
     if sink.bounds().held.has_room(more) {
         return sink.answer(encoded.frame, encoded.error);
     }
-    refuse(
-        sink,
-        call,
-        &Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"),
-    );
+    refuse(sink, call, &too_many());
 }
 
 /// Encodes a refusal for its caller.

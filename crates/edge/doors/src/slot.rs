@@ -8,16 +8,12 @@ use bytes::Bytes;
 use control::Bounds;
 use futures_util::task::AtomicWaker;
 use model::{Refusal, RefusalCode};
-use platform::{Mutex, MutexGuard, Taken};
+use platform::{Mutex, MutexGuard};
 
 use crate::reply::Sink;
 use crate::sessions::Session;
 use crate::stream::{Lifetime, Reader, Stream, Unsent};
-
-/// Answers up to this length, in bytes, are not entered in the account of bytes that wait: they
-/// leave the slot as soon as their connection's task runs, and there are no more of them than open
-/// calls.
-const UNCOUNTED_BYTES_MAX: usize = 4096;
+use crate::unread::until_written;
 
 /// The form of the stream that a slot opens if it needs one.
 pub(crate) enum Opener {
@@ -29,7 +25,7 @@ pub(crate) enum Opener {
 
 /// First reply of a slot.
 pub(crate) enum FirstReply {
-    /// The answer, and the code if it is an error.
+    /// The answer, on its caller's account until it is written, and the code if it is an error.
     Answer(Bytes, Option<i64>),
     /// A stream: something else came before the answer, or the answer takes long.
     Stream(Reader),
@@ -41,7 +37,7 @@ enum State {
     /// Nothing has come.
     Waiting,
     /// The answer came first.
-    Answered(Bytes, Option<i64>, Option<Taken>),
+    Answered(Bytes, Option<i64>),
     /// A stream takes everything.
     Streaming(Arc<Stream>),
     /// The answer was taken, or none will come.
@@ -96,12 +92,10 @@ impl Slot {
                     .map_or(FirstReply::Nothing, FirstReply::Stream),
             ),
             State::Answered(..) | State::Over => {
-                let State::Answered(frame, error, taken) =
-                    std::mem::replace(&mut *state, State::Over)
+                let State::Answered(frame, error) = std::mem::replace(&mut *state, State::Over)
                 else {
                     return Poll::Ready(FirstReply::Nothing);
                 };
-                drop(taken);
                 Poll::Ready(FirstReply::Answer(frame, error))
             }
         }
@@ -166,9 +160,8 @@ impl Sink for Slot {
         match &*state {
             State::Streaming(stream) => stream.answer_with(frame, error),
             State::Waiting => {
-                let counted = frame.len() > UNCOUNTED_BYTES_MAX;
-                let taken = counted.then(|| self.bounds().held.taken_beyond(frame.len()));
-                self.come(state, State::Answered(frame, error, taken));
+                let frame = until_written(frame, &self.bounds().held);
+                self.come(state, State::Answered(frame, error));
             }
             State::Answered(..) | State::Over => {}
         }
@@ -206,6 +199,7 @@ mod tests {
     use platform::Shares;
 
     use super::*;
+    use crate::unread::UNCOUNTED_BYTES_MAX;
 
     fn slot(held_max: usize) -> Slot {
         let held = Shares::new(held_max, held_max).of("ann");
@@ -272,12 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_answer_is_in_the_account_until_it_is_taken() {
+    fn a_long_answer_is_on_the_account_until_it_is_written() {
         let slot = slot(10_000);
         let held = Arc::clone(&slot.bounds().held);
         slot.answer(Bytes::from(vec![b'x'; UNCOUNTED_BYTES_MAX + 1]), None);
         assert_eq!(held.taken(), UNCOUNTED_BYTES_MAX + 1);
-        assert!(matches!(first(&slot), Some(FirstReply::Answer(..))));
+        let taken = first(&slot);
+        assert_eq!(held.taken(), UNCOUNTED_BYTES_MAX + 1);
+        let Some(FirstReply::Answer(frame, None)) = taken else {
+            panic!("there is no answer")
+        };
+        drop(slot);
+        assert_eq!(held.taken(), UNCOUNTED_BYTES_MAX + 1);
+        drop(frame);
         assert_eq!(held.taken(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Doors of a gateway without servers, over connections in memory.
 
 mod locks;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;

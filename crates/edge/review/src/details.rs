@@ -30,6 +30,9 @@ pub struct ProposalDetails {
     pub params: Option<Box<RawValue>>,
     /// The tool's definition, as its server lists it.
     pub tool: Option<Box<RawValue>>,
+    /// Whether every part is here. A list leaves out long ones.
+    #[serde(default = "is_in_full")]
+    pub in_full: bool,
     /// The digest that an approval names.
     pub digest: String,
     /// Whether it is a call that the gateway holds until the decision.
@@ -82,6 +85,11 @@ pub struct ProposalDetails {
     /// Of the first step of a plan, all its steps in their order: a decision is about all of them.
     #[serde(default)]
     pub steps: Vec<StepDetails>,
+}
+
+/// Gateways of before leave out nothing, and do not say so.
+fn is_in_full() -> bool {
+    true
 }
 
 /// The place of a proposal in a plan.

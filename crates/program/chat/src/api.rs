@@ -82,9 +82,11 @@ pub trait Api: Send + Sync {
     ) -> ApiReply<String>;
 }
 
+/// A page of proposals.
 #[derive(Deserialize)]
 struct ProposalList {
     proposals: Vec<ProposalDetails>,
+    next: Option<String>,
 }
 
 /// Rights of a participant, as `GET participants/{id}/can` returns them.
@@ -106,18 +108,21 @@ pub(crate) async fn waiting(
     api: &dyn Api,
     topic: &str,
 ) -> Result<Vec<ProposalDetails>, ApiRefusal> {
-    let text = api
-        .get(
-            segments(&["proposals"]),
-            vec![("topic", topic.to_owned()), ("shown", "true".to_owned())],
-        )
-        .await?;
-    let list: ProposalList = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
-    Ok(list
-        .proposals
-        .into_iter()
-        .filter(ProposalDetails::is_pending)
-        .collect())
+    let mut waiting = Vec::new();
+    let mut after = None;
+    loop {
+        let mut query = vec![("topic", topic.to_owned()), ("shown", "true".to_owned())];
+        query.extend(after.map(|after| ("after", after)));
+        let text = api.get(segments(&["proposals"]), query).await?;
+        let list: ProposalList =
+            serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
+        let pending = list.proposals.into_iter();
+        waiting.extend(pending.filter(ProposalDetails::is_pending));
+        after = list.next;
+        if after.is_none() {
+            return Ok(waiting);
+        }
+    }
 }
 
 /// One proposal.
@@ -304,3 +309,6 @@ fn segments(all: &[&str]) -> Vec<String> {
 fn read(text: &str) -> Result<ProposalDetails, ApiRefusal> {
     serde_json::from_str(text).map_err(|_| ApiRefusal::unreadable())
 }
+
+#[cfg(test)]
+mod tests;

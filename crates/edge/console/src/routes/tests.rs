@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use platform::unix_ms;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::tests_support::{Stage, proposal};
 use crate::arguments::LONG_TEXT_CHARS;
@@ -623,6 +623,36 @@ async fn the_api_learns_what_was_shown_in_full_once_and_nothing_else() {
     assert_eq!(*stage.looked.lock(), ["7"]);
     stage.get("/console?all=8", &cookie).await;
     assert_eq!(*stage.looked.lock(), ["7", "8"]);
+}
+
+#[tokio::test]
+async fn the_inbox_has_the_proposals_of_all_pages_of_the_api_and_fetches_what_they_leave_out() {
+    let mut all: Vec<Value> = (0..100)
+        .map(|at| proposal(&format!("{at:03}"), &json!({ "by": "scout" })))
+        .collect();
+    let long = json!({ "name": "write_file", "arguments": { "text": "y".repeat(9 << 10) } });
+    let expires = "2020-01-01T00:00:00.000Z";
+    all.push(proposal(
+        "last",
+        &json!({ "params": long, "expires": expires }),
+    ));
+    let stage = Stage::new(all);
+    let (cookie, _) = stage.ann().await;
+    let page = stage.get("/console", &cookie).await;
+    assert!(page.body.contains("data-testid=\"count\">101<"));
+    assert!(
+        page.body.contains("yyyy"),
+        "the card of the last page has its arguments"
+    );
+    assert!(
+        stage.looked.lock().iter().all(|id| id != "last"),
+        "it is not shown in full"
+    );
+    assert_eq!(
+        page.participant.as_deref(),
+        Some("ann"),
+        "the door has an account for the answer"
+    );
 }
 
 #[tokio::test]

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use auth::{Peer, Sealer};
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Query;
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use model::ParticipantId;
 use platform::Mutex;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -102,7 +104,7 @@ pub(crate) struct Stage {
     pub(crate) acts: Arc<Mutex<Vec<Act>>>,
     /// Its proposals; an API without them fails.
     pub(crate) proposals: Arc<Mutex<Option<Vec<Value>>>>,
-    /// Ids of proposals that were looked at one by one.
+    /// Ids of proposals that the console says to have shown.
     pub(crate) looked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -214,6 +216,27 @@ impl Stage {
     }
 }
 
+/// Proposals of a page of the fake API.
+const FAKE_PAGE: usize = 40;
+
+/// A page of proposals, without params where they are long.
+fn page_of(all: &[Value], after: Option<&String>) -> Value {
+    let at = all
+        .iter()
+        .position(|one| Some(&one["id"]) == after.map(|id| json!(id)).as_ref());
+    let rest = &all[at.map_or(0, |at| at + 1)..];
+    let page = &rest[..FAKE_PAGE.min(rest.len())];
+    let next = (page.len() < rest.len()).then(|| &page[FAKE_PAGE - 1]["id"]);
+    let listed = page.iter().cloned().map(|mut one| {
+        if one["params"].to_string().len() > 8 << 10 {
+            one["params"] = Value::Null;
+            one["in_full"] = json!(false);
+        }
+        one
+    });
+    json!({ "proposals": listed.collect::<Vec<_>>(), "next": next })
+}
+
 fn fake_api(
     proposals: &Arc<Mutex<Option<Vec<Value>>>>,
     acts: &Arc<Mutex<Vec<Act>>>,
@@ -237,22 +260,27 @@ fn fake_api(
     Router::new()
         .route(
             "/api/v1/proposals",
-            get(move || async move {
-                let all = listed.lock().clone();
-                all.map_or_else(
-                    || {
-                        let why = json!({ "message": "too much" });
-                        (StatusCode::SERVICE_UNAVAILABLE, axum::Json(why)).into_response()
-                    },
-                    |all| axum::Json(json!({ "proposals": all })).into_response(),
-                )
-            }),
+            get(
+                move |Query(query): Query<HashMap<String, String>>| async move {
+                    let all = listed.lock().clone();
+                    all.map_or_else(
+                        || {
+                            let why = json!({ "message": "too much" });
+                            (StatusCode::SERVICE_UNAVAILABLE, axum::Json(why)).into_response()
+                        },
+                        |all| axum::Json(page_of(&all, query.get("after"))).into_response(),
+                    )
+                },
+            ),
         )
         .route(
             "/api/v1/proposals/{id}",
             get(
-                move |axum::extract::Path(id): axum::extract::Path<String>| async move {
-                    looked.lock().push(id.clone());
+                move |axum::extract::Path(id): axum::extract::Path<String>,
+                      Query(query): Query<HashMap<String, String>>| async move {
+                    if !query.contains_key("shown") {
+                        looked.lock().push(id.clone());
+                    }
                     shown(&id).map_or_else(unknown, |one| axum::Json(one).into_response())
                 },
             ),
@@ -277,11 +305,15 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
+    /// The participant that it names to the door.
+    pub(crate) participant: Option<String>,
 }
 
 impl Reply {
     async fn of(response: Response) -> Self {
         let status = response.status();
+        let named = response.extensions().get::<ParticipantId>();
+        let participant = named.map(ToString::to_string);
         let headers = response.headers().clone();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX)
             .await
@@ -290,6 +322,7 @@ impl Reply {
             status,
             headers,
             body: String::from_utf8(body.into()).unwrap(),
+            participant,
         }
     }
 

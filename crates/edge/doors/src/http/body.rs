@@ -7,13 +7,15 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use platform::Share;
 
 use super::events::Events;
 use super::handover::Handover;
+use crate::unread::until_written;
 
 /// A response body.
 pub(crate) enum Body {
-    /// One piece, or nothing.
+    /// One piece, or nothing. A long one is on an account until it is written.
     Full(Option<Bytes>),
     /// Server-sent events.
     Events(Box<Events>),
@@ -22,8 +24,9 @@ pub(crate) enum Body {
     Held(Box<Events>, Arc<Handover>),
     /// Events that have left.
     Elsewhere,
-    /// A page of the API router.
-    Page(axum::body::Body),
+    /// A page of the API router that comes in parts, each of which is on this account until it is
+    /// written.
+    Page(axum::body::Body, Option<Arc<Share>>),
 }
 
 impl Body {
@@ -71,8 +74,11 @@ impl http_body::Body for Body {
                 bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
             }
             Self::Elsewhere => Poll::Pending,
-            Self::Page(page) => Pin::new(page).poll_frame(cx).map(|frame| match frame {
-                Some(Ok(frame)) => Some(Ok(frame)),
+            Self::Page(page, account) => Pin::new(page).poll_frame(cx).map(|frame| match frame {
+                Some(Ok(frame)) => Some(Ok(frame.map_data(|data| match account {
+                    Some(account) => until_written(data, account),
+                    None => data,
+                }))),
                 // A page that fails half way can only be ended.
                 Some(Err(_)) | None => None,
             }),
@@ -84,7 +90,7 @@ impl http_body::Body for Body {
             Self::Full(bytes) => bytes.is_none(),
             Self::Events(events) | Self::Held(events, _) => events.is_over(),
             Self::Elsewhere => false,
-            Self::Page(page) => page.is_end_stream(),
+            Self::Page(page, _) => page.is_end_stream(),
         }
     }
 
@@ -92,7 +98,7 @@ impl http_body::Body for Body {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Self::Events(_) | Self::Held(..) | Self::Elsewhere => SizeHint::default(),
-            Self::Page(page) => page.size_hint(),
+            Self::Page(page, _) => page.size_hint(),
         }
     }
 }

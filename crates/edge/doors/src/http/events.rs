@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use platform::Share;
 use wire::rpc;
 
 use crate::keep_alive::KeepAlive;
 use crate::stream::{Reader, StreamItem};
+use crate::unread::until_written;
 
 /// A comment, which shows that the stream is open.
 pub(crate) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
@@ -73,7 +75,8 @@ impl Events {
         match self.reader.poll_next(cx) {
             Poll::Ready(Some(item)) => {
                 self.over = item.last;
-                Poll::Ready(Some(self.encode(&item)))
+                let event = until_written(self.encode(&item), self.account());
+                Poll::Ready(Some(event))
             }
             Poll::Ready(None) => {
                 self.over = true;
@@ -82,6 +85,11 @@ impl Events {
             Poll::Pending if self.reader.take_comment() => Poll::Ready(Some(COMMENT)),
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// The account of what waits to be written.
+    pub(crate) fn account(&self) -> &Arc<Share> {
+        &self.reader.stream.bounds.held
     }
 
     /// Whether everything was sent.

@@ -23,6 +23,7 @@ use super::authorization::token_end;
 use super::connection::Connection;
 use super::handover::Watch as _;
 use super::places::Standing;
+use super::progress::Progressing;
 use crate::outlet::Visitor;
 use crate::proto;
 use crate::stream::{Lifetime, Stream};
@@ -90,6 +91,7 @@ pub(super) async fn serve(
         &connection.links.registry.bounds(&visitor.participant.id),
     );
     let (input, output) = tokio::io::split(socket);
+    let output = Progressing::new(output);
     let bearer = Arc::clone(&visitor.participant);
     // Then it is as if the client had closed its side: what is open is answered, and it leaves.
     let over = async {

@@ -48,24 +48,29 @@ pub(super) fn is_grpc(head: &Head<'_>) -> bool {
     matches!(head.content_type, HeaderField::Text(value) if value.starts_with("application/grpc"))
 }
 
+/// A body that is short, or has its own place on an account.
+fn whole(body: axum::body::Body) -> Body {
+    Body::Page(body, None)
+}
+
 /// The response to a request from elsewhere.
 pub(super) fn refused(why: &str) -> Response<Body> {
     Status::permission_denied(why)
         .into_http::<axum::body::Body>()
-        .map(Body::Page)
+        .map(whole)
 }
 
 /// The response to a request whose token is refused.
 pub(super) fn refusal(refusal: &Refusal) -> Response<Body> {
     status::of_refusal(refusal, "")
         .into_http::<axum::body::Body>()
-        .map(Body::Page)
+        .map(whole)
 }
 
 /// The response to one question too many of an address.
 fn refused_for_now() -> Response<Body> {
     let status = Status::resource_exhausted("too many requests of your address wait");
-    status.into_http::<axum::body::Body>().map(Body::Page)
+    status.into_http::<axum::body::Body>().map(whole)
 }
 
 /// Serves one request.
@@ -81,7 +86,7 @@ pub(super) async fn serve(
     {
         return status::of_refusal(&refusal, "")
             .into_http::<axum::body::Body>()
-            .map(Body::Page);
+            .map(whole);
     }
     let Some(method) = parts.uri.path().strip_prefix(SERVICE) else {
         let Some(place) = connection.place() else {
@@ -126,7 +131,7 @@ pub(super) async fn serve(
     {
         Ok(mut response) => {
             let taken = response.extensions_mut().remove::<Arc<Taken>>();
-            response.map(|body| Body::Page(axum::body::Body::new(CountedBody { body, taken })))
+            response.map(|body| whole(axum::body::Body::new(CountedBody { body, taken })))
         }
         Err(never) => match never {},
     }

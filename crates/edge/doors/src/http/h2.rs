@@ -23,6 +23,7 @@ use super::body::Body;
 use super::connection::Connection;
 use super::metered::Metered;
 use super::places::Standing;
+use super::progress::Progressing;
 use super::timer::Alarm;
 
 /// Requests that may be open on one connection.
@@ -59,7 +60,7 @@ pub(super) async fn serve(
 ) {
     let (input, output) = tokio::io::split(socket);
     let (input, meter) = Metered::new(Cursor::new(read).chain(input), kept);
-    let socket = tokio::io::join(input, output);
+    let socket = tokio::io::join(input, Progressing::new(output));
     let of_requests = Arc::clone(kept);
     let service = service_fn(move |request| {
         let connection = of_requests.of_request();

@@ -15,6 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::events::Events;
 use super::opening::Opening;
+use super::progress::Progress;
+use crate::unread::until_written;
 
 /// The chunk that ends a body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -74,11 +76,13 @@ pub(crate) trait Watch: Send + Sync {
 }
 
 /// A connection's socket. It notifies when HTTP has written everything, because HTTP flushes it
-/// only then, and of what is read. It notes what the connection begins with.
+/// only then, and of what is read. It notes what the connection begins with, and fails once its
+/// client reads nothing for too long.
 pub(crate) struct Watched<T> {
     inner: T,
     watch: Arc<dyn Watch>,
     opening: Opening,
+    progress: Progress,
 }
 
 impl<T> Watched<T> {
@@ -88,6 +92,7 @@ impl<T> Watched<T> {
             inner,
             watch,
             opening: Opening::Unread,
+            progress: Progress::default(),
         }
     }
 
@@ -129,11 +134,13 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.progress.of(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
+        let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        ready!(self.progress.of(cx, flushed))?;
         self.watch.written();
         Poll::Ready(Ok(()))
     }
@@ -143,7 +150,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
             // Only HTTP has ended.
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.inner).poll_shutdown(cx)
+        let closed = Pin::new(&mut self.inner).poll_shutdown(cx);
+        self.progress.of(cx, closed)
     }
 
     fn poll_write_vectored(
@@ -151,7 +159,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, parts)
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, parts);
+        self.progress.of(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -164,7 +173,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
 pub(crate) struct HeldEvents<T, P> {
     socket: T,
     events: Events,
+    /// On the account of the stream's participant.
     unsent: Bytes,
+    progress: Progress,
     _kept: P,
 }
 
@@ -175,6 +186,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
             socket,
             events,
             unsent: Bytes::new(),
+            progress: Progress::default(),
             _kept: kept,
         }
     }
@@ -187,16 +199,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         loop {
             if self.unsent.is_empty() {
                 // TLS may keep the end of what it took; a plain socket keeps nothing.
-                if ready!(Pin::new(&mut self.socket).poll_flush(cx)).is_err() {
+                let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+                if ready!(self.progress.of(cx, flushed)).is_err() {
                     return Poll::Ready(false);
                 }
                 if self.events.is_over() {
                     return Poll::Ready(true);
                 }
                 let event = ready!(self.events.poll(cx));
-                self.unsent = chunks(event.as_deref(), self.events.is_over());
+                let chunks = chunks(event.as_deref(), self.events.is_over());
+                self.unsent = until_written(chunks, self.events.account());
             }
-            match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent)) {
+            let written = Pin::new(&mut self.socket).poll_write(cx, &self.unsent);
+            match ready!(self.progress.of(cx, written)) {
                 Ok(0) | Err(_) => return Poll::Ready(false),
                 Ok(wrote) => self.unsent.advance(wrote),
             }
@@ -227,8 +242,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P: Unpin> Future for HeldEvents<T, P> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if ready!(self.poll_write(cx)) {
+            let closed = Pin::new(&mut self.socket).poll_shutdown(cx);
             // Nothing can be done about a socket that does not close.
-            let _ = ready!(Pin::new(&mut self.socket).poll_shutdown(cx));
+            let _ = ready!(self.progress.of(cx, closed));
         }
         Poll::Ready(())
     }
@@ -252,6 +268,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{registry, user};
+    use crate::http::WRITE_STALLED_MAX;
     use crate::keep_alive::KeepAlive;
     use crate::stream::{Lifetime, Stream};
     use config::GatewayLimits;
@@ -319,6 +336,25 @@ mod tests {
         far.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, expected + "0\r\n\r\n");
         writer.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_client_does_not_read_is_on_its_account_until_it_is_closed() {
+        let registry = registry(GatewayLimits::default());
+        let held = registry.held_of(&user(&registry).id);
+        let bounds = registry.bounds(&user(&registry).id);
+        let stream = Stream::new(0, Lifetime::Reader, 0, &bounds);
+        let (near, _far) = duplex(64);
+        let keep_alive = KeepAlive::new(&registry);
+        let events = Events::new(stream.read(None).unwrap(), false, None, &keep_alive);
+        let began = tokio::time::Instant::now();
+        let writer = tokio::spawn(HeldEvents::new(near, events, ()));
+        stream.send(Bytes::from(vec![b'x'; 100_000]), None).unwrap();
+        tokio::time::sleep(WRITE_STALLED_MAX / 2).await;
+        assert!(held.taken() >= 100_000, "{}", held.taken());
+        writer.await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), WRITE_STALLED_MAX.as_secs());
+        assert_eq!(held.taken(), 0);
     }
 
     #[tokio::test]

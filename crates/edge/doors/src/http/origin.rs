@@ -19,7 +19,13 @@ pub(crate) enum Foreign {
     Host,
     /// `Origin` is present and not the gateway's.
     Origin,
+    /// `Origin` is of another program of this machine, and the request has no credential.
+    Unnamed,
 }
+
+/// Mark of a request that a page of another program sends without a credential.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherPage;
 
 /// Names of this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -68,10 +74,10 @@ impl<'c> Hosts<'c> {
         }
     }
 
-    /// Whether a page may open a WebSocket without saying who it is, which no browser asks about:
-    /// it is the gateway's own, or of a host of the configuration. Pages of other ports of this
-    /// machine are other programs'.
-    pub(crate) fn may_open(&self, head: &Head<'_>) -> bool {
+    /// Whether a page may change something, or open a WebSocket, without saying who it is, which no
+    /// browser asks about: it is the gateway's own, or of a host of the configuration. Pages of other
+    /// ports of this machine are other programs'.
+    pub(crate) fn may_act(&self, head: &Head<'_>) -> bool {
         let HeaderField::Text(origin) = head.origin else {
             return true;
         };
@@ -131,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_the_gateway_open_a_socket_without_a_token() {
+    fn only_pages_of_the_gateway_act_without_a_token() {
         let names = ["gate.example.org".to_string()];
         let hosts = Hosts::new(&names, [127, 0, 0, 1].into());
         for (origin, expected) in [
@@ -146,11 +152,7 @@ mod tests {
             let mut headers = http::HeaderMap::new();
             headers.insert(http::header::HOST, "localhost:7070".parse().unwrap());
             origin.map(|origin| headers.insert(http::header::ORIGIN, origin.parse().unwrap()));
-            assert_eq!(
-                hosts.may_open(&Head::read(&headers)),
-                expected,
-                "{origin:?}"
-            );
+            assert_eq!(hosts.may_act(&Head::read(&headers)), expected, "{origin:?}");
         }
     }
 

@@ -38,6 +38,7 @@ use crate::duplex;
 use crate::outlet::Visitor;
 use crate::proto::Session;
 use crate::stream::{Lifetime, Reader, Stream};
+use crate::unread::place_of;
 
 /// Longest time in which what is queued is written when the connection ends.
 const LINGER: Duration = Duration::from_secs(3);
@@ -265,12 +266,17 @@ async fn write(
     while let Some(item) = reader.next().await {
         let mut next = Some(item);
         while let Some(item) = next {
+            let place = place_of(item.frame.len(), &reader.stream.bounds.held);
             let message = if item.frame.is_empty() {
                 Message::Ping(Bytes::new())
             } else {
                 Message::Binary(item.frame)
             };
             sink.feed(message).await?;
+            if place.is_some() {
+                // The sink has a copy until then.
+                sink.flush().await?;
+            }
             next = reader.try_next();
         }
         sink.flush().await?;

@@ -15,6 +15,7 @@ use wire::proto::{PayloadKind, frame, spell};
 use wire::rpc::{ErrorObject, code};
 
 use crate::reply::Sink;
+use crate::unread::too_many;
 
 /// Source of the schemas of a client's lists.
 pub(crate) struct Schemas {
@@ -91,7 +92,7 @@ pub(crate) fn unreadable() -> Bytes {
 pub(crate) fn send(sink: &impl Sink, id: u64, field: &[u8], method: &str) {
     let refusal = match frame::of_field(id, field) {
         Some(frame) if sink.bounds().held.has_room(frame.len()) => return sink.answer(frame, None),
-        Some(_) => Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"),
+        Some(_) => too_many(),
         None => {
             let mib = frame::FRAME_BYTES_MAX >> 20;
             Refusal::new(

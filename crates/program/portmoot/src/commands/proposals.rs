@@ -2,7 +2,7 @@
 //! a running gateway.
 
 mod decide;
-mod list;
+pub(crate) mod list;
 mod outcome;
 mod review;
 
@@ -122,8 +122,7 @@ pub(super) async fn whole_id(remote: &Remote, text: &str) -> Result<String, Fail
     if text.parse::<OperationId>().is_ok() {
         return Ok(text.to_owned());
     }
-    let answer = api::get(remote, &["proposals"], &[("all", "true")]).await?;
-    let all = answer.read::<list::ProposalList>()?.proposals;
+    let all: Vec<ProposalDetails> = list::pages(remote, &[("all", "true")]).await?;
     let mut found = all
         .iter()
         .filter(|one| !text.is_empty() && one.id.starts_with(&text.to_lowercase()));

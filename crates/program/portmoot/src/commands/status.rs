@@ -1,9 +1,11 @@
 //! Command `status`: what runs, and whether it is ready.
 
 use json::visible;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::cli::RunningArgs;
+use crate::commands::proposals;
 use crate::commands::servers::{memory, why_and_what_to_do};
 use crate::commands::target::running;
 use crate::commands::view::cell;
@@ -25,7 +27,9 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
     let ready = api::probe(&endpoint, "/readyz").await?;
     let is_ready = ready.get("ready") == Some(&Value::Bool(true));
     let servers = list(api::get(&endpoint, &["servers"], &[]).await, "servers");
-    let proposals = list(api::get(&endpoint, &["proposals"], &[]).await, "proposals");
+    let proposals = proposals::list::pages::<IgnoredAny>(&endpoint, &[])
+        .await
+        .ok();
     let exit = if is_ready { Exit::Ok } else { Exit::Failed };
     if output.json {
         let status = json!({

@@ -216,7 +216,8 @@ fn not_http() -> Failure {
         .hint("check the URL (--url): it begins with https:// if the port speaks TLS")
 }
 
-fn not_portmoot() -> Failure {
+/// The failure of an answer that has another form than the gateway's.
+pub(crate) fn not_portmoot() -> Failure {
     let message =
         "the answer is not from a Portmoot gateway, or its version differs from this program's";
     Failure::new(Exit::Failed, "gateway_foreign", message)

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::http::Connection;
 use crate::peer::Peer;
+use crate::stage::pages_of;
 use crate::support::{Gateway, until};
 
 const AGENT: &str = "token-of-an-agent-that-proposes";
@@ -150,11 +151,14 @@ fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Du
 
 /// Checks that everything the gateway reported still holds.
 fn check(gateway: &Gateway, reported: &mut Reported, worker: &Peer) {
-    let all = until("the gateway answers", || {
-        api(gateway.address(), "GET", "/api/v1/proposals?all=true", "")
+    let all = pages_of(|query| {
+        let path = format!("/api/v1/proposals?all=true&{query}");
+        until("the gateway answers", || {
+            api(gateway.address(), "GET", &path, "")
+        })
     });
     let mut known = BTreeMap::new();
-    for proposal in all["proposals"].as_array().unwrap() {
+    for proposal in &all {
         known.insert(
             proposal["envelope"].as_str().unwrap().to_owned(),
             proposal.clone(),

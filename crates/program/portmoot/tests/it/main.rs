@@ -9,6 +9,7 @@
 
 mod admission;
 mod api_calls;
+mod api_errors;
 mod approver_outside;
 mod approvers;
 mod attacks;
@@ -107,6 +108,7 @@ mod picture;
 mod plans;
 mod program;
 mod progress_order;
+mod proposal_pages;
 mod proposal_timing;
 mod proposals;
 mod proto_bad_input;

@@ -481,6 +481,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "it takes a service outside; its tests have one",
     ),
     (
+        "Answers that no client has read",
+        "the kernel's buffers hold more than these shares; its tests have pipes in memory",
+    ),
+    (
         "Decisions about proposals",
         "10,000 decisions take minutes; its tests have them",
     ),

@@ -84,8 +84,10 @@ impl Stage {
     /// The proposal of this envelope, as the boss sees it.
     #[track_caller]
     pub(crate) fn shown(&self, envelope: &str) -> Value {
-        let all = self.api("boss", "GET", "?all=true", &json!(null)).json();
-        let all = all["proposals"].as_array().unwrap();
+        let all = pages_of(|query| {
+            let query = format!("?all=true&{query}");
+            self.api("boss", "GET", &query, &json!(null)).json()
+        });
         let mut found = all
             .iter()
             .filter(|proposal| proposal["envelope"] == envelope);
@@ -122,6 +124,22 @@ impl Stage {
             "approve",
             &json!({ "digest": proposal["digest"] }),
         )
+    }
+}
+
+/// The proposals of all pages of a list: `get` has the answer to a query.
+#[track_caller]
+pub(crate) fn pages_of(get: impl Fn(&str) -> Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = get(&format!("limit=500{after}"));
+        let listed = page["proposals"].as_array();
+        found.extend(listed.unwrap_or_else(|| panic!("{page}")).clone());
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return found,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::authorization::flood::own_memory;
+use crate::http::Connection;
 use crate::support::{Client, Gateway, fixture, until};
 use crate::ws::{GOOD, people, token};
 
@@ -136,4 +137,44 @@ fn without_tokens_no_page_of_another_port_opens_a_socket() {
             );
         }
     }
+}
+
+#[test]
+fn without_tokens_no_page_of_another_port_changes_anything() {
+    const OTHER: &str = "http://localhost:3000";
+    const TOOL: &str = "http://localhost:6274";
+    let home = crate::home::Home::new();
+    let listed = "[server]\nhosts = [\"localhost:6274\"]\n";
+    let gateway = Gateway::start(&home, &(fixture("a", &[]) + listed));
+    let send = |method: &str, path: &str, origin: Option<&str>, body: &str| {
+        let mut headers = vec![
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        headers.extend(origin.map(|origin| ("origin", origin)));
+        let address = gateway.address();
+        Connection::open(address).exchange_at(address, method, path, &headers, body)
+    };
+    let own = format!("http://{}", gateway.address());
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    for (method, path, body) in [
+        ("POST", "/api/v1/servers/a/disable", ""),
+        ("POST", "/api/v1/servers/a/enable", ""),
+        ("POST", "/api/v1/servers/a/restart", ""),
+        ("POST", "/mcp", ping),
+    ] {
+        for origin in [OTHER, "http://127.0.0.1:1", "http://localhost"] {
+            let refused = send(method, path, Some(origin), body);
+            assert_eq!(refused.status, 403, "{path} {origin}: {refused:?}");
+            assert!(refused.body.contains("without a token"), "{refused:?}");
+            let shown = refused.header("access-control-allow-origin");
+            assert_eq!(shown, (path == "/mcp").then_some(origin), "{path}");
+        }
+        for origin in [None, Some(own.as_str()), Some(TOOL)] {
+            let done = send(method, path, origin, body);
+            assert_eq!(done.status, 200, "{path} {origin:?}: {done:?}");
+        }
+    }
+    // What it may do is look, as far as its browser lets it.
+    assert_eq!(send("GET", "/api/v1/tools", Some(OTHER), "").status, 200);
 }

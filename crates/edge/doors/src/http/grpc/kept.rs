@@ -9,6 +9,8 @@ use http_body::{Frame, SizeHint};
 use platform::Taken;
 use tonic::Status;
 
+use crate::unread::with_place;
+
 /// A body whose bytes are on an account until it is written.
 pub(super) struct CountedBody {
     /// The body.
@@ -29,7 +31,13 @@ impl http_body::Body for CountedBody {
         if let Poll::Ready(None) = frame {
             self.taken = None;
         }
-        frame
+        // What the connection has not written is not dropped with the body.
+        frame.map_ok(|frame| {
+            frame.map_data(|data| match &self.taken {
+                Some(taken) => with_place(data, Arc::clone(taken)),
+                None => data,
+            })
+        })
     }
 
     fn is_end_stream(&self) -> bool {

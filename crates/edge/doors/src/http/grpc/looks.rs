@@ -27,10 +27,11 @@ pub(super) async fn serve(request: Request<Questions>, place: Taken) -> Response
     let services = SERVICES.get_or_init(services).await.clone();
     match services.oneshot(request.map(axum::body::Body::new)).await {
         Ok(response) => response.map(|body| {
-            Body::Page(axum::body::Body::new(Placed {
+            let body = axum::body::Body::new(Placed {
                 body,
                 _place: place,
-            }))
+            });
+            Body::Page(body, None)
         }),
         Err(never) => match never {},
     }

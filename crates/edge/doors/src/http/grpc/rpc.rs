@@ -18,9 +18,8 @@ use super::status;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 use crate::proto::{Client, Declared, Disposition, Schemas, field_of};
+use crate::unread::{UNCOUNTED_BYTES_MAX, too_many};
 
-/// Answers up to this length, in bytes, are not entered in the account of bytes that wait.
-const UNCOUNTED_BYTES_MAX: usize = 4096;
 /// The longest time that the digits of `grpc-timeout` may say.
 const TIMEOUT_DIGITS_MAX: usize = 8;
 
@@ -64,7 +63,7 @@ impl Rpc {
                 .visit
                 .held
                 .take(len)
-                .map_err(|_| status::of_refusal(&unread(), ""))?;
+                .map_err(|_| status::of_refusal(&too_many(), ""))?;
             response.extensions_mut().insert(Arc::new(taken));
         }
         Ok(response)
@@ -164,7 +163,7 @@ impl Reply for UnaryReply {
             if self.held.has_room(field.len()) {
                 Ok(field)
             } else {
-                Err(unread())
+                Err(too_many())
             }
         });
         self.send(
@@ -182,10 +181,6 @@ impl Reply for UnaryReply {
     fn abandon(&self, _: &Call) {
         *self.answered.lock() = None;
     }
-}
-
-fn unread() -> Refusal {
-    Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read")
 }
 
 /// Time that the caller waits (`grpc-timeout`).

@@ -7,8 +7,10 @@ use ::chat::{claimants, span};
 use platform::unix_ms;
 use review::ProposalDetails;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
+use crate::remote::endpoint::Endpoint;
 use crate::remote::{Remote, api};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -29,19 +31,61 @@ const COLUMNS: [&str; 9] = [
 const ID_DIGITS: usize = 8;
 /// Longest beginning of the arguments in a table, in characters.
 const ARGUMENTS_CHARS: usize = 40;
+/// Cell of arguments that are too long for a list: `proposals show` has them.
+const LONG_ARGUMENTS: &str = "(long)";
 /// Time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The answer to `GET proposals`.
+/// Proposals that are asked for at once: the most that the gateway gives.
+const PAGE: &str = "500";
+
+/// The answer to `GET proposals`: a page, each proposal in the form that is wanted.
 #[derive(Deserialize)]
-pub(super) struct ProposalList {
-    pub(super) proposals: Vec<ProposalDetails>,
+struct ProposalPage<P> {
+    proposals: Vec<P>,
+    next: Option<String>,
 }
 
-async fn fetch(remote: &Remote, topic: Option<&str>, all: bool) -> Result<api::Answer, Failure> {
+/// The proposals of all pages that a query finds.
+///
+/// # Errors
+/// As [`api::get`], or when the answer has another form.
+pub(crate) async fn pages<P: DeserializeOwned>(
+    gateway: &dyn Endpoint,
+    query: &[(&str, &str)],
+) -> Result<Vec<P>, Failure> {
+    let mut found = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let mut asked = query.to_vec();
+        asked.push(("limit", PAGE));
+        asked.extend(after.as_deref().map(|after| ("after", after)));
+        let answer = api::get(gateway, &["proposals"], &asked).await?;
+        let page: ProposalPage<P> = answer.read()?;
+        found.extend(page.proposals);
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// The proposals of a topic, or of all, as the gateway spells them.
+async fn fetch(
+    remote: &Remote,
+    topic: Option<&str>,
+    all: bool,
+) -> Result<Vec<Box<RawValue>>, Failure> {
     let mut query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
     query.extend(all.then_some(("all", "true")));
-    api::get(remote, &["proposals"], &query).await
+    pages(remote, &query).await
+}
+
+/// The same proposals, read.
+fn details(listed: &[Box<RawValue>]) -> Result<Vec<ProposalDetails>, Failure> {
+    let read = listed.iter().map(|raw| serde_json::from_str(raw.get()));
+    let read: Result<Vec<_>, _> = read.collect();
+    read.map_err(|_| api::not_portmoot())
 }
 
 /// Prints the list.
@@ -51,11 +95,12 @@ pub(super) async fn once(
     all: bool,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let answer = fetch(remote, topic, all).await?;
+    let listed = fetch(remote, topic, all).await?;
     if output.json {
-        output.result_json_text(&answer.text);
+        let texts: Vec<&str> = listed.iter().map(|raw| raw.get()).collect();
+        output.result_json_text(&format!("{{\"proposals\":[{}]}}", texts.join(",")));
     } else {
-        let proposals = answer.read::<ProposalList>()?.proposals;
+        let proposals = details(&listed)?;
         let digits = digits(&proposals);
         output.table(&COLUMNS, proposals.iter().map(|one| row(one, digits)));
     }
@@ -75,20 +120,14 @@ pub(super) async fn watch(
     let mut was_away = false;
     loop {
         match fetch(remote, topic, true).await {
-            Ok(answer) => {
+            Ok(listed) => {
                 if std::mem::take(&mut was_away) {
                     output.message("the gateway is there again");
                 }
-                let list: Value = answer.read()?;
-                let proposals = answer.read::<ProposalList>()?.proposals;
+                let proposals = details(&listed)?;
                 let digits = digits(&proposals);
-                let raw = list
-                    .get("proposals")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten();
                 let mut rows = Vec::new();
-                for (one, raw) in proposals.iter().zip(raw) {
+                for (one, raw) in proposals.iter().zip(&listed) {
                     let was = known.insert(one.id.clone(), one.state.clone());
                     // What was over before is no news.
                     let is_old = is_first && !all && one.is_over();
@@ -96,7 +135,7 @@ pub(super) async fn watch(
                         continue;
                     }
                     if output.json {
-                        output.result_json_text(&raw.to_string())
+                        output.result_json_text(raw.get())
                     } else {
                         rows.push(row(one, digits))
                     }
@@ -165,8 +204,11 @@ fn row(one: &ProposalDetails, digits: usize) -> Vec<String> {
     ]
 }
 
-/// The beginning of the arguments, on one line.
+/// The beginning of the arguments, on one line. Long ones are not in a list.
 fn arguments(one: &ProposalDetails) -> String {
+    if !one.in_full && one.params.is_none() && one.steps.is_empty() {
+        return LONG_ARGUMENTS.to_owned();
+    }
     let raw = one
         .arguments()
         .or_else(|| one.params.clone())
@@ -185,7 +227,7 @@ fn arguments(one: &ProposalDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -228,5 +270,8 @@ mod tests {
         ] {
             assert_eq!(super::arguments(&proposal("1", &arguments)), expect);
         }
+        let mut long = proposal("1", &json!({}));
+        (long.params, long.in_full) = (None, false);
+        assert_eq!(super::arguments(&long), LONG_ARGUMENTS);
     }
 }

@@ -8,7 +8,7 @@ use platform::unix_ms;
 use review::{ProposalDetails, ToolEffects, approval_body};
 
 use super::decide::{approve, arguments_given};
-use super::list::ProposalList;
+use super::list::pages;
 use super::outcome;
 use crate::remote::{Remote, api};
 use terminal::exit::Exit;
@@ -113,12 +113,8 @@ pub(super) async fn all(
 ) -> Result<Exit, Failure> {
     let mut query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
     query.push(("shown", "true"));
-    let list: ProposalList = api::get(remote, &["proposals"], &query).await?.read()?;
-    let pending: Vec<ProposalDetails> = list
-        .proposals
-        .into_iter()
-        .filter(ProposalDetails::is_pending)
-        .collect();
+    let mut pending: Vec<ProposalDetails> = pages(remote, &query).await?;
+    pending.retain(ProposalDetails::is_pending);
     if pending.is_empty() {
         output.message(
             "no proposal waits for a decision; to see them come: portmoot proposals ls --watch",

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::python;
 use crate::program::Program;
+use crate::stage::pages_of;
 use crate::support::Gateway;
 use crate::ws::{people, token};
 
@@ -60,12 +61,11 @@ fn python_participants_lose_no_proposal_and_run_none_twice() {
     for (number, times) in report["ran"].as_object().unwrap() {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
     }
-    let known = gateway
-        .get("/api/v1/proposals?all=true", Some(&token("boss")))
-        .json();
-    let known: BTreeMap<&str, &Value> = known["proposals"]
-        .as_array()
-        .unwrap()
+    let known = pages_of(|query| {
+        let path = format!("/api/v1/proposals?all=true&{query}");
+        gateway.get(&path, Some(&token("boss"))).json()
+    });
+    let known: BTreeMap<&str, &Value> = known
         .iter()
         .map(|proposal| (proposal["envelope"].as_str().unwrap(), proposal))
         .collect();

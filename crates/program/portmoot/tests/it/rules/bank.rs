@@ -10,6 +10,7 @@ use wire::time::rfc3339;
 use crate::home::Home;
 use crate::http::{Connection, Events};
 use crate::peer::{Peer, answer, small};
+use crate::stage::pages_of;
 use crate::support::{Client, Gateway, until};
 use crate::ws::{Socket, people, token};
 
@@ -267,8 +268,7 @@ impl Bank {
     }
 
     pub(super) fn proposals(&self) -> Vec<Value> {
-        let all = self.api("GET", "proposals?all=true", "");
-        all["proposals"].as_array().unwrap().clone()
+        pages_of(|query| self.api("GET", &format!("proposals?all=true&{query}"), ""))
     }
 
     pub(super) fn rejected(&self) -> usize {

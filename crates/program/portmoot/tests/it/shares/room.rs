@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::audit_log::AuditLog;
-use crate::stage::{ECHO, FULFIL, echoes, fulfilment, names};
+use crate::stage::{ECHO, FULFIL, echoes, fulfilment, names, pages_of};
 use crate::support::modern_request;
 
 const PROPOSAL_BYTES: usize = 1 << 20;
@@ -194,10 +194,10 @@ fn ended_of(stage: &Stage, who: &str, envelope: &str) -> String {
         "pending"
     );
     settle(&mut socket, &[envelope.to_owned()]);
-    let all = stage.get(who, "/api/v1/proposals?all=true").json();
-    let all = all["proposals"]
-        .as_array()
-        .unwrap_or_else(|| panic!("{all}"));
+    let all = pages_of(|query| {
+        let path = format!("/api/v1/proposals?all=true&{query}");
+        stage.get(who, &path).json()
+    });
     let own = all
         .iter()
         .find(|one| one["envelope"] == envelope)
