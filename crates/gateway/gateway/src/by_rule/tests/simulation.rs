@@ -18,9 +18,10 @@ const TOPICS_MAX: u64 = 60;
 const STEPS: usize = 70;
 
 /// A simulation in which one of these never happens proves nothing about it.
-const SEEN: [&str; 24] = [
+const SEEN: [&str; 26] = [
     "approved by ann's rule",
     "approved by bob's rule",
+    "approved after it was looked up",
     "rejected by a rule",
     "left to people by a rule that asks",
     "left to people: the author's own",
@@ -31,6 +32,7 @@ const SEEN: [&str; 24] = [
     "left to people: no use is left",
     "left to people: over the rate",
     "left to people: over the sum",
+    "left to people: not looked up",
     "left to people: suspended, though its author may again",
     "suspended: its author lost the right",
     "suspended: its budget is spent",

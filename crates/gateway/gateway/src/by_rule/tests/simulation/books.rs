@@ -81,6 +81,8 @@ pub(super) struct BookRule {
     pub(super) an_hour: Option<usize>,
     /// The largest sum of amounts within two hours.
     pub(super) sum: Option<u64>,
+    /// Whether the amount must have been looked up within the hour.
+    pub(super) is_looked_up: bool,
     pub(super) expires_ms: u64,
     pub(super) used: u32,
     pub(super) is_suspended: bool,
@@ -136,6 +138,10 @@ impl BookRule {
         if let Some(most) = self.sum {
             text += &format!("sum = [{{ of = \"/a\", max = {most}, within = \"2h\" }}]\n");
         }
+        if self.is_looked_up {
+            text += "after = [{ kind = \"mcp/request:tools/call:look_up\", to = \"bank\", \
+                     same = { \"/a\" = \"/of\" }, within = \"1h\" }]\n";
+        }
         text + &when + "\"/b\" = { equals = 1 }\n"
     }
 }
@@ -146,6 +152,14 @@ struct BookUse {
     rule: &'static str,
     at_ms: u64,
     amount: u64,
+}
+
+/// An amount that a participant looked up.
+#[derive(Debug, Clone)]
+pub(super) struct BookAnswer {
+    pub(super) by: &'static str,
+    pub(super) amount: u64,
+    pub(super) at_ms: u64,
 }
 
 /// A proposed call.
@@ -180,6 +194,7 @@ pub(super) struct Books {
     pub(super) paused: BTreeSet<&'static str>,
     pub(super) bearers: BTreeMap<&'static str, u32>,
     uses: Vec<BookUse>,
+    pub(super) answers: Vec<BookAnswer>,
     pub(super) seen: BTreeMap<&'static str, usize>,
 }
 
@@ -194,6 +209,7 @@ impl Books {
             paused: BTreeSet::new(),
             bearers: NAMES.map(|name| (name, 0)).into(),
             uses: Vec::new(),
+            answers: Vec::new(),
             seen: BTreeMap::new(),
         }
     }
@@ -255,13 +271,16 @@ impl Books {
         let rule = &mut self.rules[at];
         rule.used += 1;
         assert!(rule.used <= rule.uses && self.now_ms < rule.expires_ms);
-        let (author, id) = (rule.author, rule.id);
+        let (author, id, is_looked_up) = (rule.author, rule.id, rule.is_looked_up);
         assert!(self.standings[author].may_decide());
         self.count(if author == "ann" {
             "approved by ann's rule"
         } else {
             "approved by bob's rule"
         });
+        if is_looked_up {
+            self.count("approved after it was looked up");
+        }
         self.uses.push(BookUse {
             rule: id,
             at_ms: self.now_ms,
@@ -321,13 +340,26 @@ impl Books {
             .is_some_and(|most| within(HOUR_MS).count() >= most);
         let sum = within(2 * HOUR_MS).map(|one| one.amount).sum::<u64>() + proposal.amount;
         let is_much = rule.sum.is_some_and(|most| sum > most);
+        let is_guess = rule.is_looked_up && !self.was_looked_up(proposal);
         if is_fast {
             self.count("left to people: over the rate");
         }
         if is_much {
             self.count("left to people: over the sum");
         }
-        !is_fast && !is_much
+        if is_guess {
+            self.count("left to people: not looked up");
+        }
+        !is_fast && !is_much && !is_guess
+    }
+
+    /// Whether the proposer had the answer about its amount within the hour.
+    fn was_looked_up(&self, proposal: &BookProposal) -> bool {
+        self.answers.iter().any(|one| {
+            one.by == proposal.by
+                && one.amount == proposal.amount
+                && self.now_ms - one.at_ms < HOUR_MS
+        })
     }
 
     /// Why the first rule that matches does not decide.

@@ -1,6 +1,7 @@
 //! One simulated topic: its steps, and the comparison with the books after each.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,8 @@ use auth::Participant;
 use model::{Capabilities, Form, OperationId, ParticipantId, ProposalState};
 use platform::{Mutex, unix_ms};
 use rules::{
-    AnsweredCall, CallRule, RejectReason, RuleDecision, RuleName, SpentEvent, parse_rules,
+    AnsweredCall, CallRule, Constant, Pointer, RejectReason, RuleDecision, RuleName, SpentEvent,
+    parse_rules,
 };
 use serde_json::json;
 use store::JournalWriter;
@@ -19,7 +21,9 @@ use tempfile::{TempDir, tempdir};
 use topic::Joining;
 use upstream::Upstream;
 
-use super::books::{AUTHORS, BookProposal, BookRule, BookState, Books, HOUR_MS, NAMES, Standing};
+use super::books::{
+    AUTHORS, BookAnswer, BookProposal, BookRule, BookState, Books, HOUR_MS, NAMES, Standing,
+};
 use super::prng::Prng;
 use crate::brakes::Braking;
 use crate::by_rule::decided_by::rule_of;
@@ -48,6 +52,9 @@ const WAITING_MAX: usize = 8;
 static DYING: AtomicUsize = AtomicUsize::new(0);
 /// The approved proposals that ran, once for each run.
 static RUNS: Mutex<Vec<OperationId>> = Mutex::new(Vec::new());
+
+/// Amounts that must have been looked up.
+const LOOKED_UP: RangeInclusive<u64> = 91..=93;
 
 /// Capabilities of the participants, as identities give them.
 type Granted = Arc<Mutex<HashMap<&'static str, Arc<Capabilities>>>>;
@@ -100,7 +107,7 @@ fn open(folder: &Path, bank: &Arc<Upstream>, granted: &Granted) -> Arc<Dispatch>
     dispatch
 }
 
-/// The rules of a topic at its beginning: two that approve, one that rejects, one that asks.
+/// The rules of a topic at its beginning: three that approve, one that rejects, one that asks.
 fn first_rules(ends_ms: u64) -> Vec<BookRule> {
     let approving = BookRule {
         id: "r1",
@@ -112,6 +119,7 @@ fn first_rules(ends_ms: u64) -> Vec<BookRule> {
         uses: 6,
         an_hour: Some(3),
         sum: Some(100),
+        is_looked_up: false,
         expires_ms: ends_ms,
         used: 0,
         is_suspended: false,
@@ -128,6 +136,14 @@ fn first_rules(ends_ms: u64) -> Vec<BookRule> {
         expires_ms: ends_ms + HOUR_MS,
         ..approving.clone()
     };
+    let looked_up = BookRule {
+        id: "r5",
+        amounts: LOOKED_UP,
+        an_hour: None,
+        sum: None,
+        is_looked_up: true,
+        ..approving.clone()
+    };
     let tightening = |id, author, decision, amount| BookRule {
         id,
         author,
@@ -138,7 +154,7 @@ fn first_rules(ends_ms: u64) -> Vec<BookRule> {
     };
     let rejecting = tightening("r3", "ann", RuleDecision::Reject, 13);
     let asking = tightening("r4", "bob", RuleDecision::Ask, 14);
-    vec![approving, wider, rejecting, asking]
+    vec![approving, wider, looked_up, rejecting, asking]
 }
 
 impl World {
@@ -217,7 +233,8 @@ impl World {
                 self.passes(minutes * MINUTE_MS);
             }
             31 => self.brake().await,
-            32..35 => self.renew(),
+            32..34 => self.renew(),
+            34 => self.looks_up(),
             35..37 => self.decide().await,
             37 => self.put(),
             38 => self.restart(),
@@ -273,16 +290,35 @@ impl World {
     /// Lets time pass: the journal has an answer of so much later, at which no rule looks.
     fn passes(&mut self, more_ms: u64) {
         self.books.now_ms += more_ms;
+        self.takes_answer("scout", "now", Vec::new());
+    }
+
+    /// A participant has the answer about an amount, which a rule asks for.
+    fn looks_up(&mut self) {
+        let by = self.prng.pick(&["scout", "dave"]).unwrap();
+        let amount = LOOKED_UP.start() + self.prng.below(3);
+        let pointer = Pointer::parse("/of").unwrap();
+        let value = Constant::parse(&amount.to_string()).unwrap();
+        self.takes_answer(by, "look_up", vec![(pointer, value)]);
+        self.books.answers.push(BookAnswer {
+            by,
+            amount,
+            at_ms: self.books.now_ms,
+        });
+    }
+
+    /// The journal has a call of the bank that was answered now.
+    fn takes_answer(&mut self, by: &str, target: &str, values: Vec<(Pointer, Constant)>) {
         self.envelopes += 1;
         let record = RuleRecord::of_spent(
             "main",
             SpentEvent::Answered(AnsweredCall {
                 operation: OperationId(self.envelopes.into()),
-                proposer: id("scout"),
+                proposer: id(by),
                 to: id("bank"),
                 method: "tools/call".into(),
-                target: "now".into(),
-                values: Vec::new(),
+                target: target.into(),
+                values,
                 at_ms: self.books.now_ms,
             }),
         );
@@ -309,7 +345,7 @@ impl World {
 
     /// A rule comes back as its next version.
     fn renew(&mut self) {
-        let places = [0, 0, 1, 1, 2];
+        let places = [0, 0, 1, 1, 2, 3];
         let at = self.prng.pick(&places).unwrap();
         let minutes = 11 + self.prng.below(240);
         let expires_ms = self.whole_seconds(minutes * MINUTE_MS);
@@ -381,6 +417,7 @@ impl World {
         let amount = match self.prng.below(10) {
             0 => 13,
             1 => 14,
+            2 => LOOKED_UP.start() + self.prng.below(3),
             _ => 1 + self.prng.below(100),
         };
         let link = self.link(by)?;
