@@ -217,6 +217,7 @@ impl ProposalDetails {
             state: self.state.clone(),
             by: self.by.clone(),
             envelope: self.envelope.clone(),
+            in_full: self.in_full,
             digest: self.digest.clone(),
             held: self.held,
             at: self.at.clone(),
