@@ -203,7 +203,7 @@ mod tests {
         let out = Stream::new(0, Lifetime::Reader, 0, &bounds);
         let (near, mut far) = tokio::io::duplex(64);
         let writer = writes(&out, near, Framing::Prefixed).unwrap();
-        out.answer(Bytes::from(vec![b'x'; 100_000]));
+        out.answer(Bytes::from(vec![b'x'; 100_000]), None);
         far.read_exact(&mut [0; 64]).await.unwrap();
         assert_eq!(bounds.held.taken(), 100_000);
         out.end();
