@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn the_same_answer_is_no_news() {
         let mut last = LastAnswer::default();
-        assert!(last.is_new("a"));
-        assert!(!last.is_new("a"));
-        assert!(last.is_new("b"));
+        assert!(last.is_new(&["a".to_owned()]));
+        assert!(!last.is_new(&["a".to_owned()]));
+        assert!(last.is_new(&["b".to_owned()]));
     }
 }

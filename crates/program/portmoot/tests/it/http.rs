@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Timeout of every wait in the tests, long enough for a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Header names are lower case.
 pub(crate) type Headers = Vec<(String, String)>;

@@ -24,15 +24,23 @@ fn gateway() -> (Home, Gateway) {
     (home, gateway)
 }
 
-/// The id of a proposal of the agent with a text so long.
+/// The ids of so many proposals of the agent, each with another text of this length.
 #[track_caller]
-fn propose(gateway: &Gateway, bytes: usize) -> String {
+fn propose_some(gateway: &Gateway, number: usize, bytes: usize) -> Vec<String> {
+    (0..number)
+        .map(|number| propose(gateway, &format!("{number:x<bytes$}")))
+        .collect()
+}
+
+/// The id of a proposal of the agent with a text.
+#[track_caller]
+fn propose(gateway: &Gateway, text: &str) -> String {
     let bearer = format!("Bearer {}", token("agent"));
     let headers = [
         ("authorization", bearer.as_str()),
         ("content-type", "application/json"),
     ];
-    let body = json!({ "arguments": { "text": "x".repeat(bytes) } }).to_string();
+    let body = json!({ "arguments": { "text": text } }).to_string();
     let path = "/api/v1/tools/tools_echo/call";
     let held = Connection::open(gateway.address()).exchange("POST", path, &headers, &body);
     assert_eq!(held.status, 202, "{held:?}");
@@ -51,7 +59,7 @@ fn ids(page: &Value) -> Vec<&str> {
 #[test]
 fn a_list_of_proposals_has_pages_without_gaps() {
     let (_home, gateway) = gateway();
-    let made: Vec<String> = (0..5).map(|_| propose(&gateway, 1)).collect();
+    let made = propose_some(&gateway, 5, 1);
     let first = list(&gateway, "limit=2").json();
     assert_eq!(ids(&first), made[..2]);
     let next = first["next"].as_str().unwrap();
@@ -90,7 +98,7 @@ fn a_list_of_proposals_has_pages_without_gaps() {
 #[test]
 fn a_list_leaves_out_long_parts_and_one_that_is_shown_does_not() {
     let (_home, gateway) = gateway();
-    let (long, short) = (propose(&gateway, LONG), propose(&gateway, 1));
+    let (long, short) = (propose(&gateway, &"x".repeat(LONG)), propose(&gateway, "x"));
     let listed = list(&gateway, "").json();
     let [first, second] = &listed["proposals"].as_array().unwrap()[..] else {
         panic!("{listed}")
@@ -117,7 +125,7 @@ fn a_list_leaves_out_long_parts_and_one_that_is_shown_does_not() {
 #[test]
 fn a_page_ends_after_a_mebibyte() {
     let (_home, gateway) = gateway();
-    let made: Vec<String> = (0..5).map(|_| propose(&gateway, PAGE_BYTES / 2)).collect();
+    let made = propose_some(&gateway, 5, PAGE_BYTES / 2);
     let first = list(&gateway, "shown=true").json();
     assert_eq!(ids(&first), made[..2]);
     let all = pages_of(|query| list(&gateway, &format!("shown=true&{query}")).json());
@@ -129,8 +137,8 @@ fn a_page_ends_after_a_mebibyte() {
 fn the_command_lists_the_proposals_of_all_pages() {
     let (home, gateway) = gateway();
     // Just short enough for a list, so that 150 of them are more than a page.
-    let made: Vec<String> = (0..150).map(|_| propose(&gateway, 8_000)).collect();
-    propose(&gateway, LONG);
+    let made = propose_some(&gateway, 150, 8_000);
+    propose(&gateway, &"x".repeat(LONG));
     assert!(list(&gateway, "limit=500").json()["next"].is_string());
     let url = gateway.url();
     let boss = token("boss");

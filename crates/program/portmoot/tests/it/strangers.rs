@@ -158,8 +158,6 @@ fn without_tokens_no_page_of_another_port_changes_anything() {
     let own = format!("http://{}", gateway.address());
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     for (method, path, body) in [
-        ("POST", "/api/v1/servers/a/disable", ""),
-        ("POST", "/api/v1/servers/a/enable", ""),
         ("POST", "/api/v1/servers/a/restart", ""),
         ("POST", "/mcp", ping),
     ] {

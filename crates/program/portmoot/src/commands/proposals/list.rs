@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::remote::endpoint::Endpoint;
-use crate::remote::{Remote, api};
+use crate::remote::{Endpoint, Remote, api};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
