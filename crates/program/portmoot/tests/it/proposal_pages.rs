@@ -28,7 +28,7 @@ fn gateway() -> (Home, Gateway) {
 #[track_caller]
 fn propose_some(gateway: &Gateway, number: usize, bytes: usize) -> Vec<String> {
     (0..number)
-        .map(|number| propose(gateway, &format!("{number:x<bytes$}")))
+        .map(|number| propose(gateway, &format!("{number}{}", "x".repeat(bytes - 1))))
         .collect()
 }
 
