@@ -143,6 +143,7 @@ impl Session {
             log_level: call.log_level,
             related_task: call.related_task,
             tasks: call.tasks,
+            trace: call.trace,
         };
         relay::encode_request(call.request, self.coding(), &changes).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
