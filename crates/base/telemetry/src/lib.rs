@@ -16,6 +16,7 @@ mod resource;
 mod sampling;
 mod settings;
 mod span;
+mod state;
 pub mod trace;
 
 pub use exports::{ExportCount, ExportCounts, ExportOutcome, Signal};

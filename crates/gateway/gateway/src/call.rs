@@ -285,6 +285,8 @@ impl Call {
             state,
             declined,
             round,
+            // Its span has it.
+            trace: _,
             // The topic gets these.
             interest: _,
             logs: _,

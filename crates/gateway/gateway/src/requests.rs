@@ -54,9 +54,9 @@ impl Dispatch {
             Ok(Return::None | Return::Server(_) | Return::Anew { .. })
         );
         let span = if is_first {
-            self.context
-                .traces
-                .begin(id, &link.participant, &incoming.request)
+            let in_headers = incoming.trace.take();
+            let traces = &self.context.traces;
+            traces.begin(id, &link.participant, &incoming.request, in_headers)
         } else {
             None
         };

@@ -8,7 +8,8 @@ use auth::Participant;
 use model::{OperationId, REQUEST, Request, Target};
 use platform::{Mutex, unix_ms};
 use telemetry::trace::{
-    SpanBuffer, SpanId, SpanPlace, TraceContext, TraceSettings, TrustedParents, span_of, trace_of,
+    CallerTrace, SpanBuffer, SpanId, SpanPlace, TraceContext, TraceSettings, TraceState,
+    TrustedParents, span_of, trace_of,
 };
 
 /// The traces of one gateway. Nothing is read or allocated while they are off.
@@ -27,8 +28,13 @@ pub(crate) struct CallSpan {
     pub(crate) context: TraceContext,
     /// Its parent.
     pub(crate) parent: Option<SpanId>,
-    /// The context of its caller, if that is no parent.
+    /// Another span of its caller: one that is no parent, or that of the headers.
     pub(crate) link: Option<TraceContext>,
+    /// The positions of its parent's trace in other systems.
+    pub(crate) state: Option<TraceState>,
+    /// The context that goes on to the server where this span is not recorded, if its caller did not
+    /// write it into `_meta`.
+    pub(crate) passed_on: Option<TraceContext>,
     /// Its begin.
     pub(crate) began: SpanBegin,
     /// What the topic has decided about the call.
@@ -59,19 +65,36 @@ pub(crate) struct SpanBegin {
     pub(crate) unix_us: u64,
 }
 
-/// The context that a caller sent with a request, and whether it sent baggage.
-struct SentContext {
-    parent: Option<TraceContext>,
+/// The traces that a caller names with a request, and whether it sent baggage.
+struct SentTraces {
+    /// That of `_meta`, which goes first (SEP-414), or else of the headers.
+    first: Option<CallerTrace>,
+    /// That of the headers beside one in `_meta`.
+    second: Option<TraceContext>,
+    /// Whether `_meta` names none.
+    only_in_headers: bool,
     has_baggage: bool,
 }
 
-impl SentContext {
-    fn of(request: &Request) -> Self {
+impl SentTraces {
+    fn of(request: &Request, in_headers: Option<Box<CallerTrace>>) -> Self {
         let body = request.payload.body_bytes();
         let member = |name: &str| json::at(body, &["_meta", name]);
-        let written = member("traceparent").and_then(json::text);
+        let parent = member("traceparent").and_then(json::text);
+        let in_meta = parent.and_then(|parent| {
+            let state = member("tracestate").and_then(json::text);
+            CallerTrace::parse(&parent, state.as_deref())
+        });
+        let only_in_headers = in_meta.is_none();
+        let in_headers = in_headers.map(|trace| *trace);
+        let (first, second) = match (in_meta, in_headers) {
+            (Some(in_meta), beside) => (Some(in_meta), beside.map(|trace| trace.parent)),
+            (None, in_headers) => (in_headers, None),
+        };
         Self {
-            parent: written.and_then(|text| TraceContext::parse(text.as_bytes())),
+            first,
+            second,
+            only_in_headers,
             has_baggage: member("baggage").is_some(),
         }
     }
@@ -101,11 +124,13 @@ impl SpanBegin {
 }
 
 impl CallSpan {
-    fn new(context: TraceContext, parent: Option<SpanId>, link: Option<TraceContext>) -> Self {
+    fn new(context: TraceContext) -> Self {
         Self {
             context,
-            parent,
-            link,
+            parent: None,
+            link: None,
+            state: None,
+            passed_on: None,
             began: SpanBegin::now(),
             verdict: OnceLock::new(),
             client_parent: OnceLock::new(),
@@ -117,7 +142,7 @@ impl CallSpan {
     /// The span of a call that carries out a proposal of this context, behind which no caller waits:
     /// it is towards the server alone.
     pub(crate) fn of_proposal(proposal: TraceContext) -> Box<Self> {
-        let span = Self::new(proposal, None, None);
+        let span = Self::new(proposal);
         span.has_ended.store(true, Ordering::Relaxed);
         Box::new(span)
     }
@@ -159,11 +184,12 @@ impl Traces {
         id: OperationId,
         by: &Participant,
         request: &Request,
+        in_headers: Option<Box<CallerTrace>>,
     ) -> Option<Box<CallSpan>> {
         if !self.is_on.load(Ordering::Relaxed) {
             return None;
         }
-        self.begin_traced(id, by, request)
+        self.begin_traced(id, by, request, in_headers)
     }
 
     fn begin_traced(
@@ -171,16 +197,18 @@ impl Traces {
         id: OperationId,
         by: &Participant,
         request: &Request,
+        in_headers: Option<Box<CallerTrace>>,
     ) -> Option<Box<CallSpan>> {
         // Looks at tasks are many, and their calls have spans.
         let is_about_task = matches!(request.target.as_ref()?, Target::Task(_));
         let settings = (*self.settings.lock())?;
-        let sent = SentContext::of(request);
-        let (parent, link) = if trusts(settings.parents, by) {
-            (sent.parent, None)
+        let sent = SentTraces::of(request, in_headers);
+        let (caller, link) = if trusts(settings.parents, by) {
+            (sent.first, sent.second)
         } else {
-            (None, sent.parent)
+            (None, sent.first.map(|trace| trace.parent))
         };
+        let parent = caller.as_ref().map(|caller| caller.parent);
         let context = TraceContext {
             trace: parent.map_or_else(|| trace_of(id.0), |parent| parent.trace),
             span: span_of(id.0, SpanPlace::Server),
@@ -190,12 +218,18 @@ impl Traces {
                 None => settings.sampled.has(id.0),
             },
         };
-        // One that is not recorded is there so that its baggage goes nowhere.
-        if !context.is_sampled && !sent.has_baggage {
+        // One that is not recorded is there so that its baggage goes nowhere, and its context on.
+        let passed_on = parent.filter(|_| sent.only_in_headers);
+        if !context.is_sampled && !sent.has_baggage && passed_on.is_none() {
             return None;
         }
-        let parent = parent.map(|parent| parent.span);
-        Some(Box::new(CallSpan::new(context, parent, link)))
+        Some(Box::new(CallSpan {
+            parent: parent.map(|parent| parent.span),
+            link,
+            state: caller.and_then(|caller| caller.state),
+            passed_on,
+            ..CallSpan::new(context)
+        }))
     }
 
     /// The context of a proposal that no call is behind; `None` if it is not traced.

@@ -1,7 +1,7 @@
 //! The span of a call towards its server.
 
 use model::{Answer, Refusal};
-use telemetry::trace::{SpanKind, SpanPlace, SpanRecord, TraceContext, span_of};
+use telemetry::trace::{SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, span_of};
 use upstream::{Session, answer_error_type};
 use wire::mcp::relay::OutgoingTrace;
 
@@ -11,25 +11,35 @@ use crate::dispatch::Dispatch;
 use crate::span::OpenClientSpan;
 
 /// What is written about the trace of a call that is sent.
-pub(crate) struct SentTrace {
+pub(crate) struct SentTrace<'c> {
     traceparent: Option<String>,
+    tracestate: Option<&'c TraceState>,
 }
 
-impl SentTrace {
+impl SentTrace<'_> {
     pub(crate) fn outgoing(&self) -> OutgoingTrace<'_> {
         OutgoingTrace {
             traceparent: self.traceparent.as_deref(),
+            tracestate: self.tracestate.map(TraceState::as_str),
         }
     }
 }
 
 /// What a session writes about the trace of a call that it sends: the span at the server begins.
 /// `None` if the call is not traced.
-pub(crate) fn sent(call: &Call, session: &Session, own: Option<&str>) -> Option<SentTrace> {
+pub(crate) fn sent<'c>(
+    call: &'c Call,
+    session: &Session,
+    own: Option<&str>,
+) -> Option<SentTrace<'c>> {
     let span = call.span.get()?;
+    let tracestate = span.state.as_ref();
     if span.sampled().is_none() {
         // Its caller's context passes; only baggage does not.
-        return Some(SentTrace { traceparent: None });
+        return Some(SentTrace {
+            traceparent: span.passed_on.map(|context| context.to_string()),
+            tracestate,
+        });
     }
     let parent = span.parent_of_client();
     let context = TraceContext {
@@ -45,6 +55,7 @@ pub(crate) fn sent(call: &Call, session: &Session, own: Option<&str>) -> Option<
     });
     Some(SentTrace {
         traceparent: Some(context.to_string()),
+        tracestate,
     })
 }
 

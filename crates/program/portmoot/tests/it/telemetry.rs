@@ -2,6 +2,7 @@
 
 mod collector;
 mod failures;
+mod headers;
 mod holds;
 mod traces;
 

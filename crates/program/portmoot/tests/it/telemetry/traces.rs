@@ -11,12 +11,12 @@ use crate::peer::{Peer, answer, tool};
 use crate::support::{Client, Gateway, modern, until};
 use crate::ws::{people, token};
 
-const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-const SPAN: &str = "b7ad6b7169203331";
+pub(super) const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+pub(super) const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+pub(super) const SPAN: &str = "b7ad6b7169203331";
 
-const SERVER: i32 = 2;
-const CLIENT: i32 = 3;
+pub(super) const SERVER: i32 = 2;
+pub(super) const CLIENT: i32 = 3;
 const INTERNAL: i32 = 1;
 
 /// A server of one era, over pipes or HTTP, whose one tool is `echo`.
@@ -80,10 +80,10 @@ fn table(peer: &Peer, is_modern: bool, over_http: bool) -> String {
 }
 
 /// A gateway whose spans are collected: `ann` may do everything, `scout` may only propose.
-struct Traced {
+pub(super) struct Traced {
     home: Home,
-    gateway: Gateway,
-    peer: Peer,
+    pub(super) gateway: Gateway,
+    pub(super) peer: Peer,
     collector: Collector,
 }
 
@@ -92,7 +92,7 @@ impl Traced {
         Traced::with(more, false, false)
     }
 
-    fn with(more: &str, is_modern: bool, over_http: bool) -> Traced {
+    pub(super) fn with(more: &str, is_modern: bool, over_http: bool) -> Traced {
         let collector = Collector::new();
         let telemetry = collector.table(&format!("{OFTEN}{more}"));
         let peer = peer(is_modern, over_http);
@@ -137,19 +137,19 @@ impl Traced {
 
     /// Stops the gateway, and returns all spans.
     #[track_caller]
-    fn spans(self) -> Vec<Span> {
+    pub(super) fn spans(self) -> Vec<Span> {
         self.gateway.stop().expect(0);
         self.collector.spans()
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The only span of this kind.
 #[track_caller]
-fn only(spans: &[Span], kind: i32) -> Span {
+pub(super) fn only(spans: &[Span], kind: i32) -> Span {
     let found: Vec<_> = spans.iter().filter(|span| span.kind == kind).collect();
     let [span] = found[..] else {
         panic!("{} of kind {kind}: {spans:?}", found.len());
@@ -157,13 +157,13 @@ fn only(spans: &[Span], kind: i32) -> Span {
     span.clone()
 }
 
-fn attribute(span: &Span, name: &str) -> String {
+pub(super) fn attribute(span: &Span, name: &str) -> String {
     let found = span.attributes.iter().find(|one| one.key == name);
     found.map_or_else(String::new, |one| text(one).to_owned())
 }
 
 /// The `traceparent` that names a span.
-fn traceparent(span: &Span) -> String {
+pub(super) fn traceparent(span: &Span) -> String {
     let (trace, id) = (hexadecimal(&span.trace_id), hexadecimal(&span.span_id));
     format!("00-{trace}-{id}-01")
 }

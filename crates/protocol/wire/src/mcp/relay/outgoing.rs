@@ -8,6 +8,8 @@ use model::{Form, LogLevel};
 pub struct OutgoingTrace<'o> {
     /// The `traceparent` in place of the caller's; `None` leaves the caller's.
     pub traceparent: Option<&'o str>,
+    /// The `tracestate` beside that, in place of the caller's.
+    pub tracestate: Option<&'o str>,
 }
 
 /// The changes that a session makes to a request that it sends.

@@ -234,6 +234,10 @@ fn fit(request: &Request, out: &OutgoingChanges<'_>, edit: &mut BodyEdit<'_, '_>
         edit.remove_meta(&[meta::BAGGAGE]);
         if let Some(traceparent) = trace.traceparent {
             edit.set_meta(meta::TRACEPARENT, json::quote(traceparent).as_bytes());
+            match trace.tracestate {
+                Some(state) => edit.set_meta(meta::TRACESTATE, json::quote(state).as_bytes()),
+                None => edit.remove_meta(&[meta::TRACESTATE]),
+            };
         }
     }
     if request.progress.is_some() {
