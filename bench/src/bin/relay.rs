@@ -156,6 +156,7 @@ fn spliced(call: &Bytes, answer: &Bytes) {
         log_level: None,
         related_task: None,
         tasks: false,
+        trace: None,
     };
     black_box(relay::encode_request(&request, Coding::Json, &out).expect("it is written"));
     let message = Message::read(answer.clone()).expect("it is a message");

@@ -19,6 +19,7 @@ use oauth::ServerAccounts;
 use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::{JournalWriter, StoreError};
+use telemetry::ExportCounts;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use upstream::{KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
@@ -106,6 +107,8 @@ pub struct Registry {
     pub newcomers: Arc<Shares>,
     /// Number of legacy sessions that are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
+    /// Numbers of messages to the collector of telemetry. The exporter writes them, for the metrics.
+    pub exports: Arc<ExportCounts>,
     /// The commits of tool schemas that the schema registry or a list has answered with.
     pub shelf: Shelf,
     /// Identities or grants have changed, and with them the next expiry.
@@ -169,6 +172,7 @@ impl Registry {
             held,
             newcomers: newcomers::accounts(),
             http_sessions: AtomicUsize::new(0),
+            exports: Arc::default(),
             shelf: Shelf::default(),
             renewed: Arc::default(),
             expired: watch::Sender::new(()),

@@ -21,6 +21,7 @@ use schema::ToolSchema;
 use transcode::shown::JsonView;
 
 use crate::proposals::content::Waits;
+use crate::span::CallSpan;
 use sessions::Sessions;
 use waiter::{Waiter, WaitsWith};
 
@@ -230,6 +231,8 @@ pub struct Call {
     pub(crate) round: u32,
 
     // Where it went.
+    /// Its span, if it is traced.
+    pub(crate) span: OnceLock<Box<CallSpan>>,
     /// Where the topic delivered it, once it has.
     pub(crate) delivered: OnceLock<Delivered>,
     /// The sessions that it was sent to.
@@ -282,6 +285,8 @@ impl Call {
             state,
             declined,
             round,
+            // Its span has it.
+            trace: _,
             // The topic gets these.
             interest: _,
             logs: _,
@@ -298,6 +303,7 @@ impl Call {
             is_retry: state.is_some(),
             declined,
             round,
+            span: OnceLock::new(),
             delivered: OnceLock::new(),
             sessions: Sessions::default(),
             wish,
@@ -439,6 +445,7 @@ impl Call {
             own: None,
             related_task: None,
             tasks: false,
+            trace: None,
             client_info: self.client().client_info.as_deref(),
             capabilities: &self.client().capabilities,
             log_level: delivered.and_then(|delivered| delivered.logs),

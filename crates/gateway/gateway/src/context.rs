@@ -10,7 +10,9 @@ use platform::{millis, random, unix_ms};
 use topic::Now;
 use upstream::{FieldNumbers, RequestNumbers};
 
+use crate::hold_times::HoldTimes;
 use crate::notifications::routes::NotificationRoutes;
+use crate::span::Traces;
 
 /// Clock, ids and seal of one gateway, and its accounts at servers.
 pub struct Context {
@@ -23,6 +25,10 @@ pub struct Context {
     pub(crate) accounts: Arc<ServerAccounts>,
     /// The routes of notifications about the proposals of all topics.
     pub notifications: Arc<NotificationRoutes>,
+    /// Durations for which the proposals of all topics waited.
+    pub holds: HoldTimes,
+    /// The traces of calls and proposals.
+    pub traces: Traces,
     /// The numbers of fields that tools' messages had.
     pub fields: Arc<FieldNumbers>,
     links: AtomicU64,
@@ -48,6 +54,8 @@ impl Context {
             instance,
             accounts,
             notifications: Arc::default(),
+            holds: HoldTimes::default(),
+            traces: Traces::default(),
             fields,
             links,
             numbers,

@@ -17,7 +17,7 @@ use crate::call::{Call, Delivered};
 use crate::incoming::Names;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::tasks::{journal, kept::KeptTasks, relay as tasks};
-use crate::{dispatch::Dispatch, results, returns};
+use crate::{dispatch::Dispatch, results, returns, traces};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
@@ -35,6 +35,9 @@ pub(crate) fn note(
         Server::Upstream(server) => server.id.clone(),
     };
     let awaited = answered::awaited(dispatch, call, own, proposal);
+    if let (Some(span), Some(proposal)) = (call.span.get(), proposal) {
+        span.follow(traces::context_of(dispatch, proposal));
+    }
     let (proposal, proposer) = proposal
         .map(|proposal| (proposal.id, proposal.by.clone()))
         .unzip();

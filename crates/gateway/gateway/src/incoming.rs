@@ -2,6 +2,7 @@
 
 use model::Request;
 use schema::ToolSchema;
+use telemetry::trace::CallerTrace;
 use topic::{Interest, Logs};
 use upstream::ClientProfile;
 use wire::mcp::task::TaskWish;
@@ -52,6 +53,8 @@ pub struct Incoming {
     pub round: u32,
     /// The messages of the tool that it calls, if it is written in protobuf.
     pub schema: Option<Box<ToolSchema>>,
+    /// The trace that the headers of its HTTP request name, if they name one.
+    pub trace: Option<Box<CallerTrace>>,
 }
 
 impl Incoming {
@@ -65,6 +68,7 @@ impl Incoming {
         let parks = Parks::Words;
         let wish = TaskWish::None;
         let schema = None;
+        let trace = None;
         let declined = false;
         let round = 0;
         Self {
@@ -77,6 +81,7 @@ impl Incoming {
             wish,
             state,
             schema,
+            trace,
             declined,
             round,
         }

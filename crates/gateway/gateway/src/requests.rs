@@ -21,7 +21,7 @@ use crate::work::Work;
 use store::recorder::RecordPermit;
 
 use crate::dispatch::{Dispatch, Refused};
-use crate::{called_tool, record::Record, results, sending, shadow_acts, skills, tasks};
+use crate::{called_tool, record::Record, results, sending, shadow_acts, skills, tasks, traces};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -48,7 +48,22 @@ impl Dispatch {
         }
         let interest = std::mem::take(&mut incoming.interest);
         let logs = incoming.logs;
+        // What its caller comes back to has its span already.
+        let is_first = matches!(
+            back,
+            Ok(Return::None | Return::Server(_) | Return::Anew { .. })
+        );
+        let span = if is_first {
+            let in_headers = incoming.trace.take();
+            let traces = &self.context.traces;
+            traces.begin(id, &link.participant, &incoming.request, in_headers)
+        } else {
+            None
+        };
         let call = Call::new(id, by, incoming, Names::Public, reply);
+        if let Some(span) = span {
+            let _ = call.span.set(span);
+        }
         self.open_call(by, &call, back, interest, logs);
         call
     }
@@ -128,6 +143,7 @@ impl Dispatch {
         let (step, rule) = tighten::step_request(self, call, event);
         if let Some(verdict) = &step.verdict {
             self.count(verdict);
+            traces::note_verdict(call, verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
                 Record(self).request(permit, call, verdict, rule.as_ref());
             }
@@ -307,6 +323,7 @@ impl CallTopic for Dispatch {
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
+        traces::ended_at_server(&self, call, delivered, &end);
         let end = end.and_then(|answer| {
             let answer = without_approval(answer);
             if call.request.method.as_str() == "skills/get" {

@@ -12,8 +12,9 @@ use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, hold, journal, plans};
 use crate::record::Record;
 use crate::tasks::{book, notices};
+use crate::traces::SpanEnd;
 use crate::{
-    builtin, connect, delivery, dial_in, envelopes, listen, membership, questions, sending,
+    builtin, connect, delivery, dial_in, envelopes, listen, membership, questions, sending, traces,
 };
 
 /// Carries out one effect, in the mailbox of its addressee: what is done here for a call or a link is
@@ -77,7 +78,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             server,
             own,
         } => hold::held(dispatch, &call, &to, &server, own),
-        Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
+        Effect::Park { call, proposal } => {
+            traces::end(dispatch, &call, SpanEnd::Parked);
+            answer::park(dispatch, &call, &proposal);
+        }
         Effect::Pause {
             call,
             round,
@@ -90,15 +94,19 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             call,
             answer,
             proposal,
-        } => match proposal {
-            Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
-            None => delivery::settle(dispatch, &call, answer),
-        },
+        } => {
+            traces::end(dispatch, &call, SpanEnd::Answered(&answer));
+            match proposal {
+                Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
+                None => delivery::settle(dispatch, &call, answer),
+            }
+        }
         Effect::Refuse {
             call,
             refusal,
             cause,
         } => {
+            traces::end(dispatch, &call, SpanEnd::Refused(&refusal));
             // One that was never delivered is on record with its verdict.
             if call.delivered.get().is_some() {
                 Record(dispatch).ended(&call, cause);
@@ -107,7 +115,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 call.reply().refuse(&refusal);
             }
         }
-        Effect::Drop { call } => call.reply().abandon(),
+        Effect::Drop { call } => {
+            traces::end(dispatch, &call, SpanEnd::Cancelled);
+            call.reply().abandon();
+        }
         Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
         Effect::Ask {
             operation,

@@ -25,6 +25,7 @@ use crate::call::Call;
 use crate::live::{ConfiguredServer, ProposalView};
 use crate::proposals::open::is_redefined;
 use crate::tasks::{bridge, follow::Follower, relay as tasks};
+use crate::traces::{self, SentTrace};
 use crate::{accounts, curation, delivery, dispatch::Dispatch, record::Record, returns, unfit};
 
 /// A call that goes to a configured server.
@@ -419,7 +420,9 @@ fn carry_out(
     call.sessions.enter(session);
     let request = plan.request.as_ref();
     let own_name = plan.own_name.as_deref();
+    let traceparent = traces::sent(call, session, own_name);
     let outgoing = Outgoing {
+        trace: traceparent.as_ref().map(SentTrace::outgoing),
         own: own_name,
         related_task: plan.related.as_deref(),
         tasks: plan.declares,
@@ -440,7 +443,10 @@ fn carry_out(
         {
             send_again(dispatch, call, session, sending);
         }
-        Err(refusal) => delivery::fail(dispatch, call, refusal),
+        Err(refusal) => {
+            traces::not_sent(call);
+            delivery::fail(dispatch, call, refusal);
+        }
     }
 }
 

@@ -114,12 +114,14 @@ impl FormatTime for TimeOfDay {
 }
 
 /// Sends logs to stderr. `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. `serve`
-/// logs the state changes of servers by default. Its own messages follow `--quiet` alone, unless
-/// the filter names their target.
+/// logs the state changes of servers, and of the collector of telemetry, by default. Its own
+/// messages follow `--quiet` alone, unless the filter names their target.
 fn log(cli: &Cli, format: LogFormat, output: Output) {
     let level = match (cli.output.quiet, cli.output.verbose) {
         (true, _) => "error",
-        (false, 0) if matches!(cli.command, Command::Serve(_)) => "warn,portmoot::servers=info",
+        (false, 0) if matches!(cli.command, Command::Serve(_)) => {
+            "warn,portmoot::servers=info,portmoot::telemetry=info"
+        }
         // These say themselves why a server of theirs is down, with what it wrote.
         (false, 0)
             if matches!(

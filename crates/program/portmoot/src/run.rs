@@ -312,6 +312,7 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     identity.issuers.clear();
     identity.login = None;
     config.serving.clear();
+    config.telemetry = None;
     config.result_limits.clear();
     config.data_dir = None;
     config.key = None;

@@ -17,7 +17,7 @@ const DOMAIN_OF_PLANS: &[u8] = b"portmoot/plan/1";
 /// The member of params that has a call's arguments.
 const ARGUMENTS: &str = "arguments";
 /// Keys of `_meta` that concern the transport of a call, not its effect.
-const OF_TRAVEL: [&str; 3] = [meta::PROGRESS_TOKEN, "traceparent", "tracestate"];
+const OF_TRAVEL: [&str; 3] = [meta::PROGRESS_TOKEN, meta::TRACEPARENT, meta::TRACESTATE];
 
 /// A call as a reviewer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -170,11 +170,16 @@ fn name_of(method: usize) -> &'static str {
 
 /// The type of the error with which a call has ended; `None` of one that succeeded.
 pub(crate) fn error_type(end: &Result<Answer, Refusal>) -> Option<&'static str> {
+    match end {
+        Ok(answer) => answer_error_type(answer),
+        Err(refusal) => Some(refusal.code.as_str()),
+    }
+}
+
+/// The type of the error that an answer is; `None` of one that is none.
+#[must_use]
+pub fn answer_error_type(answer: &Answer) -> Option<&'static str> {
     static MEMBER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"isError\""));
-    let answer = match end {
-        Ok(answer) => answer,
-        Err(refusal) => return Some(refusal.code.as_str()),
-    };
     let is_json = answer.payload.coding == Coding::Json;
     let body = answer.payload.body_bytes();
     match answer.outcome {

@@ -560,7 +560,7 @@ impl Session {
     }
 
     /// True over Streamable HTTP, where each request has a response stream of its own.
-    pub(crate) fn over_http(&self) -> bool {
+    pub fn over_http(&self) -> bool {
         self.link
             .get()
             .is_some_and(|link| link.has_request_streams())

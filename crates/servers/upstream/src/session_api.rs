@@ -9,6 +9,7 @@ use client::AccountHolder;
 use model::{
     Answer, Digest, Form, LinkId, LogLevel, Notice, OperationId, ParticipantId, Refusal, Request,
 };
+use wire::mcp::relay::OutgoingTrace;
 use wire::mcp::{Version, extensions};
 
 use crate::question::Question;
@@ -259,6 +260,8 @@ pub struct Outgoing<'a> {
     pub related_task: Option<&'a str>,
     /// Whether a modern server may answer the call of a legacy caller with a task.
     pub tasks: bool,
+    /// The trace of the request, if it is traced.
+    pub trace: Option<OutgoingTrace<'a>>,
     /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
     pub client_info: Option<&'a [u8]>,
     /// The client's `ClientCapabilities` object, raw JSON. Modern servers get of it what they may

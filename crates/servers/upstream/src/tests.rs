@@ -322,6 +322,7 @@ fn try_request(
         own,
         related_task: None,
         tasks: false,
+        trace: None,
         client_info: None,
         capabilities: b"{}",
         log_level: None,

@@ -19,7 +19,7 @@ use crate::secrets::Outside;
 use crate::topics::ReadTopics;
 use crate::{
     approvers, issuers, login, notifications, own_address, participants, profiles, servers,
-    settings, tls_files, topics,
+    settings, telemetry, tls_files, topics,
 };
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that
@@ -47,6 +47,7 @@ pub(crate) fn check(
         approvers,
     } = topics::read(&root, &servers, &profiles, outside);
     let notifications = notifications::read(&root, outside);
+    let telemetry = telemetry::read(&root, outside, notices);
     check_unique_names(tree, &servers, &participants.known, &problems);
     check_tokens_differ(tree, &participants.known, &problems);
     tls_files::check_certificates(tree, &participants.known, &problems);
@@ -75,6 +76,7 @@ pub(crate) fn check(
             rules,
             approvers,
             notifications,
+            telemetry,
             sets: Arc::new(profiles.sets),
             ..settings
         }

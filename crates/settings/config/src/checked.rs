@@ -21,6 +21,7 @@ use upstream::config::ServerConfig;
 use crate::approvers::TopicApprover;
 use crate::limits::GatewayLimits;
 use crate::rule_files::TopicRules;
+use crate::telemetry::TelemetryConfig;
 
 /// The configuration of a gateway. A reload compares it with the one in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -64,6 +65,8 @@ pub struct Config {
     pub approvers: Vec<TopicApprover>,
     /// The routes of notifications.
     pub notifications: Vec<NotifyRoute>,
+    /// The export of telemetry to a collector; `None` exports nothing.
+    pub telemetry: Option<TelemetryConfig>,
     /// Who may come in, and into which topics.
     pub identity: Arc<IdentityConfig>,
 }

@@ -32,6 +32,7 @@ mod sets;
 mod settings;
 mod show;
 mod sources;
+mod telemetry;
 mod tls_files;
 mod toml_file;
 mod topics;
@@ -64,5 +65,6 @@ pub use secrets::{
 pub use servers::name::free_name;
 pub use show::{to_json, to_toml};
 pub use sources::{ConfigSources, Loaded, address_of_text, check_text, state_dir, without_guests};
+pub use telemetry::{ExportHeader, TelemetryConfig};
 pub use unmatched::mismatch;
 pub use values::KEY_LABEL_CHARS_MAX;

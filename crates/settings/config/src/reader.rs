@@ -25,6 +25,7 @@ pub(crate) enum ValueForm {
     Text,
     Flag,
     Count,
+    Decimal,
     Bytes,
     Duration,
     /// One of these words.
@@ -162,6 +163,16 @@ impl<'a> Table<'a> {
     }
 
     /// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
+    /// A number, whole or not.
+    pub(crate) fn decimal(&self, key: &'static str) -> Option<f64> {
+        self.form(key, ValueForm::Decimal);
+        self.read(key, "a number", |value| match value {
+            Value::Decimal(number) => Some(*number),
+            Value::Integer(number) => i32::try_from(*number).ok().map(f64::from),
+            _ => None,
+        })
+    }
+
     pub(crate) fn bytes(&self, key: &'static str) -> Option<usize> {
         self.form(key, ValueForm::Bytes);
         self.read(

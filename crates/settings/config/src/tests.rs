@@ -6,6 +6,7 @@ mod notifications;
 mod problems;
 mod schema;
 mod secrets;
+mod telemetry;
 mod tools;
 
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Refusal, Target};
+use telemetry::trace::CallerTrace;
 use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
 use wire::rpc::{self, Id, Message, MessageKind, code};
@@ -38,6 +39,7 @@ const UNKNOWN_SESSION: i64 = -32001;
 /// A value that agrees with nothing, in place of a header that has no one value that is a text.
 const NO_VALUE: &str = "\u{fffd}";
 static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Serves one request to the endpoint of a topic.
@@ -161,6 +163,18 @@ impl Exchange<'_> {
         Some(first.to_str().unwrap_or(NO_VALUE))
     }
 
+    /// The trace that its headers name, if they name one.
+    fn trace(&self) -> Option<Box<CallerTrace>> {
+        let HeaderField::Text(parent) = self.head.traceparent else {
+            return None;
+        };
+        // Several of these are one list.
+        let states = self.headers.get_all(&TRACESTATE).into_iter();
+        let states: Result<Vec<_>, _> = states.map(HeaderValue::to_str).collect();
+        let state = states.ok().map(|states| states.join(","));
+        CallerTrace::parse(parent, state.as_deref()).map(Box::new)
+    }
+
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
@@ -170,8 +184,9 @@ impl Exchange<'_> {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
-        let incoming =
+        let mut incoming =
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
+        incoming.trace = self.trace();
         let by = link.requester(self.caller());
         // Before its headers are checked: which arguments they mirror stands in the tool's listing.
         dispatch.wait_for_target(by, &incoming.request).await;
@@ -243,8 +258,9 @@ impl Exchange<'_> {
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
         let incoming = legacy::request(params);
-        let incoming =
+        let mut incoming =
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
+        incoming.trace = self.trace();
         let by = link.requester(self.caller());
         dispatch.wait_for_target(by, &incoming.request).await;
         // The session was seen just now, with this request: that is the time of the stream.

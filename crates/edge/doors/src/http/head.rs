@@ -56,6 +56,8 @@ pub(crate) struct Head<'h> {
     pub(crate) method: HeaderField<'h>,
     /// `Mcp-Name`.
     pub(crate) name: HeaderField<'h>,
+    /// `traceparent`.
+    pub(crate) traceparent: HeaderField<'h>,
 }
 
 impl<'h> Head<'h> {
@@ -73,6 +75,7 @@ impl<'h> Head<'h> {
                 "mcp-protocol-version" => &mut head.version,
                 "mcp-method" => &mut head.method,
                 "mcp-name" => &mut head.name,
+                "traceparent" => &mut head.traceparent,
                 _ => continue,
             };
             *field = match (&field, std::str::from_utf8(value.as_bytes())) {

@@ -18,11 +18,14 @@ use super::{
 use crate::by_rule::decided_by::{
     ApprovalNote, AuthoredRule, code_of, decider, notes_of, rule_of, write_notes,
 };
+use crate::holds;
 use crate::incoming::{Incoming, Names};
 use crate::judges;
 use crate::live::{Event, Live, ProposalView};
 use crate::proposals::kept::OpenedProposal;
 use crate::shadow_acts;
+use crate::span::CallSpan;
+use crate::traces;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
@@ -42,7 +45,7 @@ struct Post<'p> {
 /// A proposal is open to decisions: the proposer gets its id, and a held call is shown to the room.
 pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let content = &proposal.content;
-    Record(dispatch).proposed(proposal, content.call);
+    Record(dispatch).proposed(proposal, content.call.map(|call| call.id));
     content.finish_opening(Ok(()));
     if proposal
         .plan
@@ -172,6 +175,7 @@ pub(crate) fn approved(
         .and_then(|ruling| ruling.params.as_deref())
         .or(opened.params.as_deref());
     Record(dispatch).approved(proposal, params);
+    holds::note(dispatch, proposal);
     shadow_acts::decided(dispatch, proposal);
     let request = payload::request(&opened.method, params.map(str::as_bytes));
     let from = decider(proposal).unwrap_or(proposal.by.as_str());
@@ -233,6 +237,9 @@ fn execute(
         Names::Own,
         Arc::new(reply),
     );
+    if let Some(context) = traces::context_of(dispatch, proposal) {
+        let _ = call.span.set(CallSpan::of_proposal(context));
+    }
     // A step from inside an effect: what is carried out is a call like any, and admitted by a step.
     dispatch.take(Event::Execute {
         proposal: proposal.id,
@@ -293,6 +300,7 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         .as_ref()
         .map(|answer| payload::answer(answer, method, None));
     Record(dispatch).concluded(proposal, answer.as_deref());
+    holds::note(dispatch, proposal);
     if proposal.state == ProposalState::Rejected {
         shadow_acts::decided(dispatch, proposal);
     }

@@ -6,6 +6,7 @@ use model::{Digest, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
 use rules::{Deliberation, RejectReason, RuleName};
 use store::recorder::RecordPermit;
+use telemetry::trace::TraceContext;
 use tokio::sync::oneshot;
 use wire::digest::{ReviewedCall, call_params};
 use wire::mcpx::Envelope;
@@ -13,6 +14,15 @@ use wire::mcpx::Envelope;
 use crate::by_rule::kept::RuleRecord;
 use crate::link::Link;
 use crate::proposals::kept::OpenedProposal;
+
+/// The call behind a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldCall {
+    /// The call.
+    pub(crate) id: OperationId,
+    /// The context of its span, if it is recorded.
+    pub(crate) trace: Option<TraceContext>,
+}
 
 /// A proposal in full, and the permits for the audit entries about it.
 #[derive(Debug)]
@@ -22,7 +32,7 @@ pub struct Proposed {
     /// Whether a reviewer has changed its params, of one that needs several approvals.
     pub is_amended: bool,
     /// The held call behind it, if there was one in this run of the gateway.
-    pub(crate) call: Option<OperationId>,
+    pub(crate) call: Option<HeldCall>,
     /// The length of its envelope, which is kept until the journal has the opening; 0 if there is
     /// none.
     envelope_bytes: usize,
@@ -46,7 +56,7 @@ impl Proposed {
     /// A proposal, with permits for the entries about its opening and its end.
     pub(crate) fn new(
         opened: OpenedProposal,
-        call: Option<OperationId>,
+        call: Option<HeldCall>,
         envelope_bytes: usize,
         permits: [Option<RecordPermit>; 2],
     ) -> Arc<Self> {

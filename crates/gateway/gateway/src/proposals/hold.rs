@@ -8,6 +8,7 @@ use topic::End;
 use wire::mcp::{relay, task};
 
 use super::answer;
+use super::content::HeldCall;
 use super::open::{Opening, Wanted, completed, open, tool_of};
 use crate::accounts;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
@@ -100,7 +101,10 @@ fn hold(
         // A held call has no envelope: its id must equal none that a participant chooses.
         envelope: format!("{:032x}", u128::from_le_bytes(random())),
         params: relay::legacy_params(request, own.as_deref()),
-        call: Some(call.id),
+        call: Some(HeldCall {
+            id: call.id,
+            trace: call.span.get().and_then(|span| span.sampled()),
+        }),
         envelope_bytes: 0,
     };
     let definition = tool_of(server, wanted.by, wanted.method, wanted.context);

@@ -11,7 +11,7 @@ use upstream::{Manifest, Session, curation::Author};
 use wire::mcpx::{Envelope, NESTING_MAX, check};
 
 use super::approvals;
-use super::content::{self, Proposed};
+use super::content::{self, HeldCall, Proposed};
 use super::waiting;
 use crate::live::Server;
 use crate::proposals::kept::{OpenedProposal, PlanRecord};
@@ -95,7 +95,7 @@ pub(super) struct Wanted<'w> {
     pub(super) envelope: String,
     pub(super) params: Option<String>,
     /// The held call.
-    pub(super) call: Option<OperationId>,
+    pub(super) call: Option<HeldCall>,
     /// The length of the envelope that proposes; 0 if there is none.
     pub(super) envelope_bytes: usize,
 }

@@ -12,6 +12,7 @@ use upstream::{CallEvents, CallNumber, Outgoing, Question, Session};
 use wire::mcp::task::{self, TaskReport};
 
 use super::{relay, waiting::Waiting};
+use crate::traces::{self, SentTrace};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Receives everything about a call that may become a task, and about the request that waits for
@@ -80,8 +81,10 @@ impl Follower {
             let changed = changed.as_ref();
             let events = Self::new(dispatch, call, &session, own, true, changed);
             let request = changed.unwrap_or(&call.request);
+            let traced = traces::sent(call, &session, own);
             let outgoing = Outgoing {
                 own,
+                trace: traced.as_ref().map(SentTrace::outgoing),
                 tasks: true,
                 ..call.outgoing(request, CallNumber::of(call.id))
             };

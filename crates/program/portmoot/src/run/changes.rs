@@ -65,6 +65,15 @@ fn changes(before: &Config, after: &Config) -> Changes {
     changes.compare("rules of topic", &before.rules, &after.rules, |one| {
         one.topic.to_string()
     });
+    changes.compare(
+        "approver of topic",
+        &before.approvers,
+        &after.approvers,
+        |one| one.topic.to_string(),
+    );
+    if before.telemetry != after.telemetry {
+        changes.changed.push("telemetry".to_owned());
+    }
     if settings(before) != settings(after) {
         changes.changed.push("settings of [server]".to_owned());
     }
@@ -85,6 +94,9 @@ fn settings(config: &Config) -> Config {
         serving: Vec::new(),
         result_limits: Vec::new(),
         rules: Vec::new(),
+        approvers: Vec::new(),
+        notifications: Vec::new(),
+        telemetry: None,
         identity: Arc::new(identity),
         ..config.clone()
     }
@@ -158,6 +170,91 @@ impl Changes {
             .filter(|name| names_before.contains(name));
         if !stayed_before.eq(stayed_after) {
             self.changed.push(format!("order of {kind}s"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use authzen::config::{AuthzenService, OutsideApprover, SentArguments, TakenDecisions};
+    use config::{TelemetryConfig, TopicApprover};
+    use model::{ParticipantId, TopicName};
+    use notify::config::{NotifyRoute, NotifyWay};
+    use url::Url;
+
+    use super::*;
+
+    fn route(after_s: u64) -> NotifyRoute {
+        NotifyRoute {
+            name: "desk".into(),
+            topics: Vec::new(),
+            reviewers: Vec::new(),
+            after: Duration::from_secs(after_s),
+            quiet: None,
+            link: None,
+            way: NotifyWay::Exec(vec!["true".to_owned()]),
+        }
+    }
+
+    fn approver(window_s: u64) -> TopicApprover {
+        let service = AuthzenService {
+            evaluation_url: Url::parse("https://pdp.example/").unwrap(),
+            request_url: None,
+            token: None,
+            allowed: Vec::new(),
+        };
+        TopicApprover {
+            topic: TopicName::new("main").unwrap(),
+            approver: OutsideApprover {
+                service,
+                acts_as: ParticipantId::new("ann").unwrap(),
+                tools: Vec::new(),
+                arguments: SentArguments::All,
+                decides: TakenDecisions::Both,
+                window: Duration::from_secs(window_s),
+            },
+        }
+    }
+
+    fn telemetry(interval_s: u64) -> TelemetryConfig {
+        TelemetryConfig {
+            endpoint: Url::parse("http://127.0.0.1:4318").unwrap(),
+            headers: Vec::new(),
+            allowed: Vec::new(),
+            interval: Duration::from_secs(interval_s),
+            traces: None,
+            resource: Default::default(),
+        }
+    }
+
+    #[test]
+    fn parts_that_are_named_are_no_settings_of_the_server() {
+        let route_of = |after_s| Config {
+            notifications: vec![route(after_s)],
+            ..Config::default()
+        };
+        let approver_of = |window_s| Config {
+            approvers: vec![approver(window_s)],
+            ..Config::default()
+        };
+        let telemetry_of = |interval_s| Config {
+            telemetry: Some(telemetry(interval_s)),
+            ..Config::default()
+        };
+        let cases = [
+            (route_of(1), route_of(2), "notifications desk"),
+            (approver_of(1), approver_of(2), "approver of topic main"),
+            (telemetry_of(1), telemetry_of(2), "telemetry"),
+        ];
+        for (before, after, name) in cases {
+            let expected = Changes {
+                changed: vec![name.to_owned()],
+                ..Changes::default()
+            };
+            assert_eq!(changes(&before, &after), expected);
+            assert_eq!(changes(&before, &before), Changes::default());
         }
     }
 }

@@ -10,6 +10,7 @@ use client::Guard;
 use config::Config;
 use control::{Registry, RegistryParts};
 use doors::Doors;
+use exporter::Exporter;
 use identity::grants::{Grants, NOT_APPLIED};
 use identity::identities::tokens_configured;
 use identity::sign_ins::make_login_key;
@@ -35,6 +36,7 @@ use terminal::output::LOG_TARGET;
 pub(crate) struct Gateway {
     registry: Arc<Registry>,
     doors: Doors,
+    exporter: Exporter,
     access: Arc<AccessJournal>,
     descriptors: Descriptors,
     /// Address on which it listens, if it does.
@@ -190,9 +192,12 @@ impl Gateway {
             pages = pages.merge(signin::router(sign_in));
         }
         let doors = Doors::new(Arc::clone(&registry), pages)?;
+        let exporter = Exporter::new(&registry);
+        exporter.put_in_force(registry.config().telemetry.as_ref());
         Ok(Self {
             registry,
             doors,
+            exporter,
             access,
             descriptors,
             bound: OnceLock::new(),
@@ -301,6 +306,8 @@ impl Gateway {
     pub(crate) fn reload(&self, config: Config) {
         self.descriptors.grow(&config);
         self.registry.reload(config, &self.access);
+        let telemetry = self.registry.config().telemetry.clone();
+        self.exporter.put_in_force(telemetry.as_ref());
         log_not_applied(&self.registry.grants());
         // The certificate may be another one.
         if let Err(failure) = self.announce() {
@@ -336,8 +343,10 @@ impl Gateway {
     /// Drains, then ends sessions and servers.
     pub(crate) async fn stop(&self) {
         self.drain().await;
+        // While the servers that it measures are there.
+        let exported = self.exporter.end();
         let closed = self.doors.close();
-        self.registry.stop().await;
+        tokio::join!(exported, self.registry.stop());
         // Clients still receive why their connections end, within the doors' own bound.
         closed.await;
     }

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::support::{Client, Gateway};
-use crate::ws::{people, token};
+use crate::reviewed::DIRECTED;
+use crate::stage::{ECHO, api, echoes};
+use crate::support::{Client, Gateway, fixture, until};
+use crate::ws::{Socket, people, token};
 
 fn openapi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/openapi.json")
@@ -158,12 +160,21 @@ fn metrics_and_their_documentation_agree() {
     // The demo server is there without a configuration; issuers, accounts at servers over HTTP, and
     // notifications with one.
     let gateway = Gateway::start_with(&home, &[]);
-    let (with, config) = people(&[("boss", &["portmoot/*"])]);
+    let (with, config) = people(&[("boss", &["portmoot/*"]), ("agent", &["mcp/proposal:*"])]);
     let config = config
         + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
-           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n[notifications.n]\nexec = [\"true\"]\n";
+           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n[notifications.n]\nexec = [\"true\"]\n\
+           [telemetry]\notlp = \"http://127.0.0.1:1\"\ninterval = \"100ms\"\n"
+        + &fixture("tools", &[]);
     let other = Gateway::start(&with, &config);
+    other.ready("tools");
     Client::open(&gateway, None, "/mcp", json!({})).call("demo_echo", json!({ "text": "x" }));
+    propose_and_withdraw(&other);
+    let exports = "portmoot_telemetry_exports_total{";
+    until("a message to the collector", || {
+        let page = other.get("/metrics", Some(&token("boss"))).body;
+        page.contains(exports).then_some(())
+    });
     let metrics =
         gateway.get("/metrics", None).body + &other.get("/metrics", Some(&token("boss"))).body;
     let page = std::fs::read_to_string(openapi().with_file_name("metrics.md")).unwrap();
@@ -176,6 +187,25 @@ fn metrics_and_their_documentation_agree() {
         .map(|line| metric_of(line.split(['{', ' ']).next().unwrap(), &rows))
         .collect();
     assert_eq!(there, rows, "{metrics}");
+}
+
+/// Has a proposal wait, and end.
+fn propose_and_withdraw(gateway: &Gateway) {
+    let mut agent = Socket::enter(gateway, "agent", DIRECTED);
+    agent.send(ECHO, "p1", &["tools"], json!({}), &echoes("x"));
+    agent.receive_until(|received| received["payload"]["state"] == "pending");
+    agent.leave();
+    let address = gateway.address();
+    let all = api(address, "agent", "GET", "", &Value::Null).json();
+    let id = all["proposals"][0]["id"].as_str().unwrap().to_owned();
+    let reply = api(
+        address,
+        "agent",
+        "POST",
+        &format!("/{id}/withdraw"),
+        &json!({}),
+    );
+    assert!(reply.status < 300, "{reply:?}");
 }
 
 /// The metric of a sample: a histogram has three kinds of them.

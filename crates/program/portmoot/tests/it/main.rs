@@ -163,6 +163,7 @@ mod streams;
 mod support;
 mod switched_servers;
 mod tasks;
+mod telemetry;
 mod timed_rights;
 mod tls;
 mod tmux;

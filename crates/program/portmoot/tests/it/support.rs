@@ -436,9 +436,22 @@ impl Client {
     /// The same with a message as it is spelled.
     #[track_caller]
     pub(crate) fn post_text(&self, message: &str) -> Reply {
+        self.exchange(&[], message)
+    }
+
+    /// Posts a message with these headers beside those of MCP.
+    #[track_caller]
+    pub(crate) fn post_with(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
+        self.exchange(headers, &message.to_string())
+    }
+
+    #[track_caller]
+    fn exchange(&self, more: &[(&str, &str)], message: &str) -> Reply {
         let mut connection = self.connection.borrow_mut();
         let connection = connection.get_or_insert_with(|| Connection::open(&self.address));
-        connection.exchange("POST", &self.path, &self.headers(), message)
+        let mut headers = self.headers();
+        headers.extend(more);
+        connection.exchange("POST", &self.path, &headers, message)
     }
 
     /// Sends a request; returns its answer, a JSON-RPC message.

@@ -37,6 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
                     log_level: None,
                     related_task: None,
                     tasks: false,
+                    trace: None,
                 };
                 if let Ok(encoded) = relay::encode_request(&request, request.payload.coding, &out) {
                     Message::read(encoded.frame).expect("a request for a server stays a message");

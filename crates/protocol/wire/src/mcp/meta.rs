@@ -16,6 +16,12 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The token of progress notifications; in both eras.
 pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
+/// The span of a request's sender (W3C Trace Context).
+pub(crate) const TRACEPARENT: &str = "traceparent";
+/// Positions of the same trace in other systems (W3C Trace Context).
+pub(crate) const TRACESTATE: &str = "tracestate";
+/// What the sender of a request passes on beside it (W3C Baggage).
+pub(crate) const BAGGAGE: &str = "baggage";
 /// What reviewers said when they approved the call; on results, of the gateway alone.
 pub const APPROVAL: &str = "portmoot/approval";
 /// On a call of a client of 2025-11-25: [`AS_TASK`] if it takes a task once the gateway holds the

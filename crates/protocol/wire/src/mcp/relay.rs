@@ -19,7 +19,7 @@ use crate::rpc::Message;
 
 pub use answer::{Encoded, convert_answer, decode_answer, encode_answer};
 pub use notice::{decode_notice, encode_notice, log_level, updated_uri, with_progress_token};
-pub use outgoing::OutgoingChanges;
+pub use outgoing::{OutgoingChanges, OutgoingTrace};
 pub(crate) use request::edit_params;
 pub use request::{
     EncodedRequest, decode_request, encode_question, encode_request, legacy_params, method,

@@ -19,7 +19,7 @@ use wire::rpc::{Message, notification};
 use super::pending::{
     CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, SentRequest, Waiter,
 };
-use super::{Session, rounds::Rounds};
+use super::{Session, requests::trace_headers, rounds::Rounds};
 use crate::measured::{Began, CANCELLED, error_type};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
@@ -58,6 +58,10 @@ impl Session {
 
         let encoded = self.encode(&call)?;
         let headers = self.headers_of(self.era(), &encoded.frame, method, target, self.version());
+        let headers = match &call.trace {
+            Some(trace) if self.over_http() => trace_headers(headers, trace),
+            Some(_) | None => headers,
+        };
         let written = SentRequest { encoded, headers };
         // A modern server asks by results, which a legacy caller does not know.
         let asks_by_result = self.era() == Era::Modern && request.payload.form == Era::Legacy;
@@ -143,6 +147,7 @@ impl Session {
             log_level: call.log_level,
             related_task: call.related_task,
             tasks: call.tasks,
+            trace: call.trace,
         };
         relay::encode_request(call.request, self.coding(), &changes).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");

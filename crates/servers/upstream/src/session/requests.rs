@@ -4,17 +4,20 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::SendMeta;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use model::Coding;
 use tokio::sync::oneshot;
 use wire::mcp::Era;
-use wire::mcp::relay::EncodedRequest;
+use wire::mcp::relay::{EncodedRequest, OutgoingTrace};
 use wire::mcp::{Version, gateways, meta};
 use wire::rpc::{Id, Message, MessageKind, request};
 
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
 use crate::fault::Fault;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The answer to a request of the session, not yet received.
 pub(crate) struct PendingAnswer {
@@ -237,6 +240,24 @@ impl Session {
             manifest.mirror_headers(frame, method, target, version),
         ))
     }
+}
+
+/// Adds the trace of a request to its headers, where frameworks of HTTP servers look for it.
+pub(super) fn trace_headers(
+    headers: Option<Box<HeaderMap>>,
+    trace: &OutgoingTrace<'_>,
+) -> Option<Box<HeaderMap>> {
+    let written = [
+        (TRACEPARENT, trace.traceparent),
+        (TRACESTATE, trace.tracestate),
+    ];
+    let mut headers = headers;
+    for (name, text) in written {
+        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.get_or_insert_default().insert(name, value);
+        }
+    }
+    headers
 }
 
 /// The raw result of an answer; an error answer is a fault.

@@ -99,6 +99,7 @@ fn call(session: &Session, number: u64, caller: &str) {
         own: None,
         related_task: None,
         tasks: false,
+        trace: None,
         client_info: None,
         capabilities: b"{}",
         log_level: None,

@@ -9,7 +9,9 @@ use crate::node::{Layer, Node, SourceOrigin};
 use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
 use crate::sources::DEFAULTS;
-use crate::{issuers, notifications, participants, profiles, servers, settings, toml_file, topics};
+use crate::{
+    issuers, notifications, participants, profiles, servers, settings, telemetry, toml_file, topics,
+};
 
 /// Read only to reject them.
 const NOT_KEYS: [&str; 6] = [
@@ -24,7 +26,7 @@ pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_u
      [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
      [servers.NAME.tool.NAME]\n\
      [sets.NAME]\ntools = []\n[profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
-     [topics.NAME.approver]\nevaluation_url = \"https://pdp.example\"\nas = \"WHO\"\ntools = []\n[notifications.NAME]\nexec = [\"true\"]\n\
+     [topics.NAME.approver]\nevaluation_url = \"https://pdp.example\"\nas = \"WHO\"\ntools = []\n[notifications.NAME]\nexec = [\"true\"]\n[telemetry]\notlp = \"http://127.0.0.1:4318\"\n\
      [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n\
      [login]\nenabled = true\n[login.client.NAME]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n";
 
@@ -50,6 +52,7 @@ pub(super) fn reading(sample: &str) -> Problems {
     issuers::scopes(&root, &profiles.sets);
     topics::read(&root, &found, &profiles, &outside);
     notifications::read(&root, &outside);
+    telemetry::read(&root, &outside, &mut Vec::new());
     problems
 }
 

@@ -71,6 +71,7 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
         (_, ValueForm::Text) => text(),
         (_, ValueForm::Flag) => json!({ "type": "boolean" }),
         (_, ValueForm::Count) => json!({ "type": "integer", "minimum": 0 }),
+        (_, ValueForm::Decimal) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         (_, ValueForm::Bytes) => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": BYTES }] })
         }

@@ -13,6 +13,7 @@ pub(crate) struct Received {
     /// Request line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) text: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Received {
@@ -132,7 +133,12 @@ fn serve(stream: TcpStream, port: u16, kept: &Mutex<Vec<Received>>, script: &Scr
         return;
     }
     let text = String::from_utf8_lossy(&body).into_owned();
-    let received = Received { path, head, text };
+    let received = Received {
+        path,
+        head,
+        text,
+        bytes: body,
+    };
     kept.lock().unwrap().push(received.clone());
     let Said { status, head, body } = script(&received, &format!("http://127.0.0.1:{port}"));
     let length = body.len();

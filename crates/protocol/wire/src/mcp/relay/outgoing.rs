@@ -2,6 +2,16 @@
 
 use model::{Form, LogLevel};
 
+/// The trace of a request that is sent. What else its caller passes on beside it, its baggage, goes to
+/// no server.
+#[derive(Debug, Clone, Copy)]
+pub struct OutgoingTrace<'o> {
+    /// The `traceparent` in place of the caller's; `None` leaves the caller's.
+    pub traceparent: Option<&'o str>,
+    /// The `tracestate` beside that, in place of the caller's.
+    pub tracestate: Option<&'o str>,
+}
+
 /// The changes that a session makes to a request that it sends.
 #[derive(Debug, Clone, Copy)]
 pub struct OutgoingChanges<'o> {
@@ -22,4 +32,6 @@ pub struct OutgoingChanges<'o> {
     pub related_task: Option<&'o str>,
     /// Whether a modern server may answer a converted call with a task.
     pub tasks: bool,
+    /// The trace of the request; `None` leaves all as the caller wrote it.
+    pub trace: Option<OutgoingTrace<'o>>,
 }

@@ -160,7 +160,8 @@ fn encode_json(request: &Request, out: &OutgoingChanges<'_>) -> Result<Bytes, Ma
     if !request.payload.is_message() {
         return encode_body(request, out);
     }
-    if out.related_task.is_some() || !is_same && marks.body.is_empty() {
+    let adds = out.related_task.is_some() || out.trace.is_some();
+    if adds || !is_same && marks.body.is_empty() {
         return encode_slowly(request, out);
     }
     let (number, mut splice) = (Id::number(out.number), Splice::new());
@@ -228,6 +229,16 @@ fn fit(request: &Request, out: &OutgoingChanges<'_>, edit: &mut BodyEdit<'_, '_>
             related.text("taskId", task);
         });
         edit.set_meta(meta::RELATED_TASK, &related);
+    }
+    if let Some(trace) = &out.trace {
+        edit.remove_meta(&[meta::BAGGAGE]);
+        if let Some(traceparent) = trace.traceparent {
+            edit.set_meta(meta::TRACEPARENT, json::quote(traceparent).as_bytes());
+            match trace.tracestate {
+                Some(state) => edit.set_meta(meta::TRACESTATE, json::quote(state).as_bytes()),
+                None => edit.remove_meta(&[meta::TRACESTATE]),
+            };
+        }
     }
     if request.progress.is_some() {
         edit.set_progress_token(&Id::number(out.number));

@@ -115,7 +115,42 @@ fn outgoing(form: Form, own: Option<&str>) -> OutgoingChanges<'_> {
         log_level: None,
         related_task: Some("t"),
         tasks: false,
+        trace: None,
     }
+}
+
+#[test]
+fn a_traced_request_has_the_given_context_and_no_baggage() {
+    let traced = |request: &Request, traceparent, tracestate| {
+        let out = OutgoingChanges {
+            related_task: None,
+            trace: Some(OutgoingTrace {
+                traceparent,
+                tracestate,
+            }),
+            ..outgoing(request.payload.form, None)
+        };
+        let encoded = encode_request(request, Coding::Json, &out).unwrap();
+        String::from_utf8(encoded.frame.to_vec()).unwrap()
+    };
+    let written = params(
+        r#"{"name":"a","_meta":{"traceparent":"old","tracestate":"s=1","baggage":"user=ann","own":1.50}}"#,
+    );
+    let meta = r#"{"traceparent":"new","tracestate":"s=2","own":1.50}"#;
+    assert!(traced(&written, Some("new"), Some("s=2")).contains(meta));
+    // The state of another trace is none of this one.
+    let meta = r#"{"traceparent":"new","own":1.50}"#;
+    assert!(traced(&written, Some("new"), None).contains(meta));
+    let kept = r#"{"traceparent":"old","tracestate":"s=1","own":1.50}"#;
+    assert!(traced(&written, None, None).contains(kept));
+    let without = params(r#"{"name":"a"}"#);
+    let added = r#""_meta":{"traceparent":"new"}"#;
+    assert!(traced(&without, Some("new"), None).contains(added));
+    assert!(!traced(&without, None, None).contains("_meta"));
+    let both = r#""_meta":{"traceparent":"new","tracestate":"s=2"}"#;
+    assert!(traced(&without, Some("new"), Some("s=2")).contains(both));
+    let made = request_of("tools/call", Some(br#"{"name":"a"}"#), Form::Modern).unwrap();
+    assert!(traced(&made, Some("new"), None).contains(added));
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
         log_level,
         related_task,
         tasks,
+        trace: None,
     };
     request(&mut edit, &out);
     edit.finish(&mut splice);

@@ -1,0 +1,7 @@
+//! Spans: their contexts, which of them are recorded, and the buffer in which they wait.
+
+pub use crate::context::{SpanId, TraceContext, TraceId};
+pub use crate::sampling::{SampledPart, SpanPlace, span_of, trace_of};
+pub use crate::settings::{TraceSettings, TrustedParents};
+pub use crate::span::{AttributeValue, SPANS_MAX, SpanAttribute, SpanBuffer, SpanKind, SpanRecord};
+pub use crate::state::{CallerTrace, TraceState};

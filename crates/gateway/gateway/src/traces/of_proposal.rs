@@ -1,0 +1,73 @@
+//! The span of a proposal that waits for a decision.
+
+use telemetry::trace::{
+    AttributeValue, SpanAttribute, SpanKind, SpanPlace, SpanRecord, TraceContext, span_of,
+};
+
+use super::of_call::cut;
+use crate::by_rule::decided_by::rule_of;
+use crate::dispatch::Dispatch;
+use crate::live::ProposalView;
+use crate::proposals::content::HeldCall;
+
+/// The context of a proposal's span, in the trace of the call behind it or in one of its own; `None`
+/// if it is not traced.
+pub(crate) fn context_of(dispatch: &Dispatch, proposal: &ProposalView) -> Option<TraceContext> {
+    match proposal.content.call {
+        Some(HeldCall { trace, .. }) => Some(TraceContext {
+            span: span_of(proposal.id.0, SpanPlace::Proposal),
+            ..trace?
+        }),
+        None => dispatch.context.traces.root_of(proposal.id),
+    }
+}
+
+/// The context of the call behind a proposal, if it is recorded.
+fn call_of(proposal: &ProposalView) -> Option<TraceContext> {
+    proposal.content.call?.trace
+}
+
+/// The end of a wait, in words.
+pub(crate) struct WaitEnd {
+    /// What was decided.
+    pub(crate) decision: &'static str,
+    /// What decided it.
+    pub(crate) by: &'static str,
+    /// For how long it waited.
+    pub(crate) waited_ms: u64,
+}
+
+/// Records the span of a proposal that has waited.
+pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd) {
+    let Some(context) = context_of(dispatch, proposal) else {
+        return;
+    };
+    let opened = &proposal.content.opened;
+    let target = opened.context.as_deref().unwrap_or(&opened.method);
+    let mut record = SpanRecord {
+        context,
+        parent: call_of(proposal).map(|call| call.span),
+        link: None,
+        name: format!("proposal {}", cut(target)),
+        kind: SpanKind::Internal,
+        start_us: opened.at_ms.saturating_mul(1_000),
+        duration_us: end.waited_ms.saturating_mul(1_000),
+        attributes: Vec::with_capacity(8),
+        is_error: false,
+    };
+    record.text("mcp.method.name", opened.method.as_str());
+    record.text("portmoot.topic", dispatch.name().as_str());
+    record.text("portmoot.operation", proposal.id.to_string());
+    record.text("portmoot.decision", end.decision);
+    record.text("portmoot.decided_by", end.by);
+    if let Some(rule) = rule_of(proposal) {
+        record.text("portmoot.rule", rule.rule.to_string());
+    }
+    let ruling = proposal.ruling.as_ref();
+    let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
+    record.attributes.push(SpanAttribute {
+        name: "portmoot.edited",
+        value: AttributeValue::Flag(is_edited),
+    });
+    dispatch.context.traces.spans.push(record);
+}
