@@ -411,7 +411,7 @@ fn an_expired_token_ends_what_is_open() {
         "--capability",
         "mcp/request:*",
         "--expires",
-        "2s",
+        "4s",
         "--url",
         &url,
         "--token",

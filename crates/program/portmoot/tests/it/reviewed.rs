@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::http::Reply;
 use crate::peer::{Peer, answer, small, tool};
-use crate::stage::{ECHO, FULFIL, api, echoes, fulfilment, names};
+use crate::stage::{ECHO, FULFIL, api, echoes, fulfilment, names, pages_of};
 use crate::support::{Gateway, until};
 use crate::ws::{Socket, people, token};
 
@@ -99,11 +99,13 @@ impl Reviewed {
     /// The proposal that an envelope made, pending or over.
     #[track_caller]
     pub(crate) fn shown(&self, envelope: &str) -> Value {
-        let all = self.api("boss", "GET", "?all=true", &Value::Null).json();
-        let mut all = all["proposals"].as_array().unwrap().iter();
+        let page = |query: &str| {
+            let path = format!("?all=true&{query}");
+            self.api("boss", "GET", &path, &Value::Null).json()
+        };
+        let mut all = pages_of(page).into_iter();
         all.find(|one| one["envelope"] == envelope)
             .unwrap_or_else(|| panic!("{envelope} is not there"))
-            .clone()
     }
 
     pub(crate) fn api(&self, who: &str, method: &str, path: &str, body: &Value) -> Reply {
