@@ -9,6 +9,7 @@ use model::{
     APPROVE, Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST,
     Refusal, RefusalCode,
 };
+use rules::ToolRules;
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -113,6 +114,7 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
                 None
             };
             rights.push(Right {
+                rules: (list == ListKind::Tools).then(|| rules_of(dispatch, server, listing.own)),
                 topic: dispatch.name().to_string(),
                 server: server.to_string(),
                 method: method.to_owned(),
@@ -124,6 +126,19 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
         }
     }
     rights
+}
+
+/// The operator's setting for rules about a tool, in the word of the configuration.
+fn rules_of(dispatch: &Dispatch, server: &ParticipantId, own: &str) -> String {
+    let server = dispatch.server(server);
+    let curation = server.and_then(|one| one.upstream.spec().config.curation.clone());
+    let rules = curation.map_or_else(ToolRules::default, |curation| curation.rules_of(own));
+    let word = match rules {
+        ToolRules::Never => "never",
+        ToolRules::Ask => "ask",
+        ToolRules::Allow => "allow",
+    };
+    word.to_owned()
 }
 
 /// Admission of an act, and the capability by which it is admitted.
@@ -233,6 +248,10 @@ pub(crate) struct Right {
     pub name: String,
     /// The server's own name or URI.
     pub own: String,
+    /// Of a tool, the operator's setting for rules about it: with `never` no rule approves its calls;
+    /// else `ask` or `allow`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<String>,
     /// Over MCP, and for decisions without an envelope; absent if it may not.
     pub mcp: Option<Admitted>,
     /// By an envelope over WebSocket; absent if it may not.

@@ -151,6 +151,14 @@ pub(crate) struct Rule {
     author: String,
     /// `approve`, `reject` or `ask`.
     decision: String,
+    /// The method of the calls that it looks at, such as `tools/call`.
+    method: String,
+    /// The tool, prompt or resource of these calls, as its server names it; absent is all of them.
+    target: Option<String>,
+    /// The server that runs them; absent is all of them.
+    to: Option<String>,
+    /// Who makes these calls: names, or patterns of names with `*`.
+    proposers: Vec<String>,
     /// All that it says, in English.
     sentence: String,
     /// Its text, as TOML.
@@ -325,10 +333,15 @@ impl Rule {
     /// A rule as the API shows it.
     pub(crate) fn of(view: &RuleView) -> Self {
         let rule = &view.rule;
+        let scope = &rule.scope;
         Self {
             rule: rule.name.to_string(),
             author: rule.author.to_string(),
             decision: rule.decision.as_str().to_owned(),
+            method: scope.method.to_string(),
+            target: scope.target.as_deref().map(str::to_owned),
+            to: scope.to.as_ref().map(ToString::to_string),
+            proposers: scope.proposers.iter().map(ToString::to_string).collect(),
             sentence: rule.sentence(),
             text: rule.text(),
             state: view.state.to_owned(),

@@ -95,6 +95,11 @@ impl ApiClient {
         self.ask(Method::GET, path, String::new()).await
     }
 
+    /// The body of the answer to `DELETE path`, which may be empty.
+    pub(crate) async fn delete(&self, path: &str) -> Result<String, Problem> {
+        self.ask(Method::DELETE, path, String::new()).await
+    }
+
     async fn read<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -18,6 +18,10 @@ const MORE: &str = "10 minutes more";
 /// The most times that the expiry of a proposal is moved.
 const EXTENSIONS_MAX: usize = 10;
 
+/// The beginning of the name of a field that chooses a proposal; its id follows, and its digest is the
+/// value.
+pub(crate) const CHOSEN: &str = "p.";
+
 /// The form in which a card is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Showing {
@@ -37,6 +41,16 @@ pub(crate) fn page_id(id: &str) -> String {
 
 /// The card of a proposal. What is delivered in full is noted in the session.
 pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
+    card_of(visit, proposal, showing, None)
+}
+
+/// The card of a proposal that can be chosen, with others, for this form.
+pub(crate) fn card_of(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    showing: Showing,
+    chosen_for: Option<&str>,
+) -> Markup {
     let mut room = Room::new(showing.all);
     let calls = calls(proposal, &mut room);
     let missing = calls.iter().find_map(ProposedCall::missing);
@@ -56,8 +70,27 @@ pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) 
             (outcome(visit, proposal, showing, &mut room))
             @if proposal.steps.is_empty() { @for call in &calls { (call.tool()) } }
             @if let Some(missing) = calls.iter().find_map(ProposedCall::missing_of_tool) { (left_out(visit, proposal, missing, showing)) }
-            @if proposal.is_pending() && showing.acts { (actions(visit, proposal, missing.is_none())) }
+            @if proposal.is_pending() && showing.acts {
+                (actions(visit, proposal, missing.is_none()))
+                (choice(proposal, &id, chosen_for, missing.is_none()))
+            }
             div class="answer" data-answer aria-live="polite" {}
+        }
+    }
+}
+
+/// The field at a card that chooses it for a form.
+fn choice(proposal: &ProposalDetails, id: &str, form: Option<&str>, is_full: bool) -> Markup {
+    let may_approve = is_full && name_to_type(proposal).is_none();
+    let name = format!("{CHOSEN}{}", proposal.id);
+    html! {
+        div class="choose" id={ "c-" (id) } data-live {
+            @if let Some(form) = form {
+                label {
+                    input type="checkbox" name=(name) value=(proposal.digest) form=(form) autocomplete="off" data-choice data-testid="choose";
+                    @if may_approve { " Decide with others" } @else { " Reject with others" }
+                }
+            }
         }
     }
 }
@@ -290,7 +323,7 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
         div class="actions" {
             (warning(proposal))
             (act(visit, proposal, "approve", "approve", &approval(proposal, is_full)))
-            (act(visit, proposal, "reject", "reject", &rejection()))
+            (act(visit, proposal, "reject", "reject", &rejection("Reject")))
             div class="small" {
                 @if proposal.steps.is_empty() && proposal.arguments().is_some() {
                     a class="button" data-edit href={ (address(visit, &proposal.id)) "?edit=1" } { "Edit" }
@@ -332,7 +365,7 @@ pub(crate) fn approval(proposal: &ProposalDetails, is_full: bool) -> Markup {
 }
 
 /// Fields and button of a rejection.
-fn rejection() -> Markup {
+pub(crate) fn rejection(button: &str) -> Markup {
     html! {
         details {
             summary data-testid="reject-open" { "Reject…" }
@@ -343,7 +376,7 @@ fn rejection() -> Markup {
                 }
             }
             label class="line" { "A line for the agent" input type="text" name="reason" maxlength=(WORDS_CHARS_MAX) autocomplete="off" data-testid="reason"; }
-            button type="submit" class="danger" data-testid="reject" { "Reject" }
+            button type="submit" class="danger" data-testid="reject" { (button) }
         }
     }
 }

@@ -75,12 +75,13 @@ const press = (button, byKey) => {
 	} else if (time - armed >= 500) {
 		disarm(button);
 		if (button.form.elements.confirmed) button.form.elements.confirmed.value = 1;
-		button.form.requestSubmit();
+		button.form.requestSubmit(button);
 	}
 };
 doc.addEventListener('click', event => {
-	const button = event.target.closest('[data-arm]');
+	const button = event.target.closest('[data-arm]'), choice = event.target.closest('[data-choice]');
 	if (button) press(button, event.preventDefault());
+	if (choice && !settled(since, cardOf(choice))) event.preventDefault();
 });
 doc.addEventListener('focusin', event => {
 	const card = cardOf(event.target);
@@ -91,7 +92,9 @@ doc.addEventListener('input', event => { if (cardOf(event.target)) cardOf(event.
 // Acts on a card are sent without leaving the page.
 const come = card => localize(card, since.set(card, performance.now()));
 const take = (card, fresh) => {
-	const had = card.contains(doc.activeElement);
+	const had = card.contains(doc.activeElement), chosen = one('.choose', card);
+	// The same request stays chosen.
+	if (chosen && card.dataset.digest === fresh.dataset.digest) one('.choose', fresh)?.replaceWith(chosen);
 	card.replaceWith(fresh);
 	come(fresh);
 	if (had) fresh.focus({ preventScroll: true });

@@ -17,7 +17,6 @@ use crate::state::{At, Visit, decoded};
 /// `POST /console/p/ID/ACT`.
 pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
     let id = decoded(id);
-    let form = visit.asked.form();
     match act {
         "approve" | "edit" => match proposal::found(visit, &id).await {
             Ok(found) if act == "edit" => edit(visit, &found),
@@ -25,9 +24,8 @@ pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
             Err(refused) => Outcome::fail(At::inbox(), refused),
         },
         "reject" => {
-            let body = json!({ "code": form.some("code"), "reason": form.some("reason") });
             let words = "Rejected: the call does not run.";
-            send(visit, &id, "reject", body.to_string(), words).await
+            answered(visit, &id, rejected(visit, &id).await, words)
         }
         "withdraw" => send(visit, &id, act, "{}".to_owned(), "Withdrawn.").await,
         "claim" => {
@@ -67,6 +65,17 @@ fn edited(id: &str) -> At {
     }
 }
 
+/// An approval, as a form has it.
+pub(crate) struct Approval<'f> {
+    /// The digest of what was shown.
+    pub(crate) digest: &'f str,
+    /// Arguments in place of the proposed ones.
+    pub(crate) arguments: Option<&'f str>,
+    /// The name of the tool, as the person has typed it.
+    pub(crate) typed: &'f str,
+    pub(crate) note: Option<&'f str>,
+}
+
 /// An approval: of the digest that was shown, in full, and confirmed.
 async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
     let form = visit.asked.form();
@@ -74,7 +83,13 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
         Ok(arguments) => arguments,
         Err(refused) => return Outcome::fail(edited(&found.id), refused),
     };
-    if let Err(refused) = may_approve(visit, found, arguments) {
+    let approval = Approval {
+        digest: form.get("digest"),
+        arguments,
+        typed: form.get("typed"),
+        note: form.some("note"),
+    };
+    if let Err(refused) = may_approve(visit, found, &approval) {
         return refusal(visit, found, arguments, refused);
     }
     // Whatever names the tool, or is compared before, is confirmed; a script presses twice.
@@ -83,12 +98,30 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
         let asked = confirmation(visit, found);
         return question(visit, &found.id, asked);
     }
-    let body = approval_body(form.get("digest"), arguments, form.some("note"));
-    let path = format!("/api/v1/proposals/{}/approve", encoded(&found.id));
-    match visit.api.post(&path, body).await {
+    match approved(visit, found, &approval).await {
         Ok(decided) => sent(visit, &decided, "Approved."),
         Err(refused) => refusal(visit, found, arguments, refused),
     }
+}
+
+/// Approves a proposal, if it was shown as it is. Every approval goes this way.
+pub(crate) async fn approved(
+    visit: &Visit,
+    found: &ProposalDetails,
+    approval: &Approval<'_>,
+) -> Result<ProposalDetails, Problem> {
+    may_approve(visit, found, approval)?;
+    let body = approval_body(approval.digest, approval.arguments, approval.note);
+    let path = format!("/api/v1/proposals/{}/approve", encoded(&found.id));
+    visit.api.post(&path, body).await
+}
+
+/// Rejects a proposal, with the reason that the form has. Every rejection goes this way.
+pub(crate) async fn rejected(visit: &Visit, id: &str) -> Result<ProposalDetails, Problem> {
+    let form = visit.asked.form();
+    let body = json!({ "code": form.some("code"), "reason": form.some("reason") });
+    let path = format!("/api/v1/proposals/{}/reject", encoded(id));
+    visit.api.post(&path, body.to_string()).await
 }
 
 /// A refused approval. Edited arguments are compared again, under what was wrong, and are not lost.
@@ -113,15 +146,14 @@ fn refusal(
 fn may_approve(
     visit: &Visit,
     found: &ProposalDetails,
-    arguments: Option<&str>,
+    approval: &Approval<'_>,
 ) -> Result<(), Problem> {
-    let form = visit.asked.form();
-    let digest = form.get("digest");
+    let digest = approval.digest;
     let refuse = |why: &str| Err(Problem::new(StatusCode::CONFLICT, why));
     if digest != found.digest {
         return refuse("The proposal has changed since you looked at it. Look again.");
     }
-    let was_shown = match arguments {
+    let was_shown = match approval.arguments {
         Some(arguments) => editing::was_compared(visit, found, arguments),
         None => visit.session.was_shown(&found.id, digest),
     };
@@ -129,7 +161,7 @@ fn may_approve(
         return refuse("Not every value was shown in full. Show all of it first.");
     }
     let name = name_to_type(found);
-    if name.is_some_and(|name| form.get("typed") != name.trim()) {
+    if name.is_some_and(|name| approval.typed != name.trim()) {
         return refuse("Type the name of the tool to approve: it may destroy something.");
     }
     Ok(())
@@ -172,7 +204,17 @@ fn question(visit: &Visit, id: &str, said: Markup) -> Outcome {
 /// Sends an act to the API. The script gets the card as it is then, any other browser the page.
 async fn send(visit: &Visit, id: &str, verb: &str, body: String, words: &str) -> Outcome {
     let path = format!("/api/v1/proposals/{}/{verb}", encoded(id));
-    match visit.api.post(&path, body).await {
+    answered(visit, id, visit.api.post(&path, body).await, words)
+}
+
+/// The end of an act that was sent to the API.
+fn answered(
+    visit: &Visit,
+    id: &str,
+    answer: Result<ProposalDetails, Problem>,
+    words: &str,
+) -> Outcome {
+    match answer {
         Ok(decided) => sent(visit, &decided, words),
         Err(refused) => Outcome::fail(shown(id), refused),
     }

@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 
 use crate::api_client::{Problem, encoded, too_long};
 use crate::arguments::text;
-use crate::card::{Showing, address, card};
+use crate::batch::{self, Groups};
+use crate::card::{Showing, address, card_of};
 use crate::page::{Content, Tab};
 use crate::proposal;
 use crate::state::Visit;
@@ -195,6 +196,7 @@ pub(crate) async fn content(
 }
 
 fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {
+    let groups = Groups::of(&shown.cards);
     html! {
         h1 { "Inbox" }
         div id="empty" data-live {
@@ -207,9 +209,10 @@ fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {
         }
         div id="cards" class="cards" data-list {
             @for proposal in &shown.cards {
-                (card(visit, proposal, Showing { all: proposal.id == in_full, alone: false, acts: true }))
+                (card_of(visit, proposal, Showing { all: proposal.id == in_full, alone: false, acts: true }, groups.form_of(proposal)))
             }
         }
+        section id="batch" class="cards" data-live { (batch::forms(visit, &groups)) }
         (list(visit, "More that wait for you", "further", &shown.further))
         (list(visit, "Waiting for others, or running", "others", &shown.others))
         p { a href={ (visit.base) "/past" } { "What was decided before" } }

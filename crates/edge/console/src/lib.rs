@@ -8,14 +8,17 @@
 //! Every page works without script. With it, one stream of events keeps a page up to date, and keys
 //! decide. All texts of others are [`html::Hostile`].
 
+mod access;
 mod api_client;
 mod arguments;
 mod asked;
 mod assets;
+mod batch;
 mod call;
 mod card;
 mod charts;
 mod confirm;
+mod coverage;
 mod decide;
 mod editing;
 mod feed;
@@ -29,6 +32,7 @@ mod pages;
 mod people;
 mod places;
 mod proposal;
+mod rights;
 mod routes;
 mod rules;
 mod samples;
@@ -40,9 +44,12 @@ mod times;
 mod tools;
 
 pub use arguments::{CARD_BYTES_MAX, FULL_BYTES_MAX, LONG_TEXT_CHARS, ROWS_MAX, ROWS_SHOWN_MAX};
+pub use batch::BATCH_MAX;
+pub use coverage::{COVERAGE_PARTICIPANTS_MAX, COVERAGE_ROWS_MAX};
 pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
 pub use inbox::{CARDS_MAX, LINES_MAX, LIST_PAGES_MAX};
 pub use places::{FEEDS_MAX, SESSION_FEEDS_MAX};
+pub use rights::RIGHTS_SHOWN_MAX;
 pub use routes::router;
 pub use session::{
     CONSOLE_IDLE_MS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, PARTICIPANT_SESSIONS_MAX,

@@ -29,16 +29,18 @@ pub(crate) enum Tab {
     Servers,
     Tools,
     Rules,
+    Access,
 }
 
 impl Tab {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Inbox,
         Self::Overview,
         Self::People,
         Self::Servers,
         Self::Tools,
         Self::Rules,
+        Self::Access,
     ];
 
     fn title(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Tab {
             Self::Servers => "Servers",
             Self::Tools => "Tools",
             Self::Rules => "Rules",
+            Self::Access => "Access",
         }
     }
 
@@ -61,6 +64,7 @@ impl Tab {
             Self::Servers => "/servers",
             Self::Tools => "/tools",
             Self::Rules => "/rules",
+            Self::Access => "/access",
         }
     }
 }

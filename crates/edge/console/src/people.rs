@@ -27,16 +27,49 @@ struct ParticipantList {
 
 /// A participant as the API shows it.
 #[derive(Deserialize)]
-struct Participant {
-    id: String,
-    topic: String,
-    role: String,
-    links: usize,
+pub(crate) struct Participant {
+    pub(crate) id: String,
+    pub(crate) topic: String,
+    pub(crate) role: String,
+    pub(crate) links: usize,
     #[serde(default)]
-    clients: Vec<String>,
+    pub(crate) clients: Vec<String>,
     paused: Option<Pause>,
     #[serde(default)]
-    capabilities: Vec<String>,
+    pub(crate) capabilities: Vec<String>,
+    /// Changes of its configured capabilities.
+    #[serde(default)]
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// A capability that was given to a participant, or taken from it.
+#[derive(Deserialize, Clone, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) capability: String,
+    pub(crate) given: bool,
+    pub(crate) topic: Option<String>,
+    pub(crate) by: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) at: String,
+    pub(crate) expires: Option<String>,
+}
+
+impl Participant {
+    /// Whether it is paused.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+}
+
+/// The participants that the person may know of: of all topics, or of one.
+pub(crate) async fn all(visit: &Visit, topic: &str) -> Result<Vec<Participant>, Problem> {
+    let query = match topic {
+        "" => String::new(),
+        topic => format!("?topic={}", encoded(topic)),
+    };
+    let path = format!("/api/v1/participants{query}");
+    let list: ParticipantList = visit.api.get(&path).await?;
+    Ok(list.participants)
 }
 
 #[derive(Deserialize)]
@@ -48,9 +81,9 @@ struct Pause {
 
 /// `GET /console/topic`.
 pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Problem> {
-    let list: ParticipantList = visit.api.get("/api/v1/participants").await?;
+    let all = all(visit, "").await?;
     let mut topics: Vec<&str> = Vec::new();
-    for one in &list.participants {
+    for one in &all {
         if !topics.contains(&one.topic.as_str()) {
             topics.push(&one.topic);
         }
@@ -70,11 +103,7 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
             ));
         }
     };
-    let here: Vec<&Participant> = list
-        .participants
-        .iter()
-        .filter(|one| one.topic == topic)
-        .collect();
+    let here: Vec<&Participant> = all.iter().filter(|one| one.topic == topic).collect();
     let body = html! {
         h1 { "Topic " (Hostile(topic)) }
         @if topics.len() > 1 { (choice(visit, &topics, topic)) }
@@ -120,7 +149,7 @@ fn table(visit: &Visit, topic: &str, here: &[&Participant]) -> Markup {
 }
 
 /// Capabilities; many of them on demand.
-fn rights(capabilities: &[String]) -> Markup {
+pub(crate) fn rights(capabilities: &[String]) -> Markup {
     html! {
         @if capabilities.len() > 2 {
             details { summary { (capabilities.len()) " capabilities" } ul { @for one in capabilities { li { code { (Hostile(one)) } } } } }

@@ -24,7 +24,9 @@ use crate::places::Places;
 use crate::samples::Samples;
 use crate::session::Sessions;
 use crate::state::{At, Console, PAGES_WRITTEN_MAX, Visit};
-use crate::{assets, decide, feed, inbox, pages, people, rules, servers, sign_in, tools};
+use crate::{
+    assets, batch, decide, feed, inbox, pages, people, rights, rules, servers, sign_in, tools,
+};
 
 /// The routes of the console, which speaks to these handlers of the API, and takes these codes. A
 /// browser that asks for `/` is led to the console; any other client gets what the API answers.
@@ -191,6 +193,8 @@ async fn act(visit: &Visit) -> Outcome {
             visit.session.set_keys(form.get("keys") == "on");
             Outcome::Led(String::new())
         }
+        ["batch", act] => batch::decide(visit, act).await,
+        ["access", name, act] => rights::act(visit, name, act).await,
         ["p", id, act] => decide::decide(visit, id, act).await,
         ["servers", name, act] => servers::act(visit, name, act).await,
         ["topic", act] => people::act(visit, act).await,
@@ -232,7 +236,7 @@ async fn show(visit: &Arc<Visit>, at: &At, status: StatusCode, said: Option<Mark
             let nothing = Content {
                 tab: Tab::Inbox,
                 title: "Not shown".to_owned(),
-                body: problem(&refused),
+                body: html! { h1 { "Not shown" } (problem(&refused)) },
                 command: "portmoot status".to_owned(),
             };
             page(visit, at, refused.status, &nothing, &said).await

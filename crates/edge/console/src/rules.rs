@@ -21,12 +21,22 @@ struct RuleList {
     rules: Vec<Rule>,
 }
 
+/// A rule as the API shows it.
 #[derive(Deserialize)]
-struct Rule {
-    rule: String,
+pub(crate) struct Rule {
+    pub(crate) rule: String,
     author: String,
+    /// `approve`, `reject` or `ask`.
+    pub(crate) decision: String,
+    pub(crate) method: String,
+    /// The tool, as its server names it; without one, all of them.
+    pub(crate) target: Option<String>,
+    /// The server; without one, all of them.
+    pub(crate) to: Option<String>,
+    /// Names, or patterns of names.
+    pub(crate) proposers: Vec<String>,
     sentence: String,
-    state: String,
+    pub(crate) state: String,
     why: Option<String>,
     used: u32,
     left: Option<u32>,
@@ -76,11 +86,24 @@ struct OfferRow {
     values: Vec<String>,
 }
 
+fn path_of(topic: &str) -> String {
+    format!("/api/v1/topics/{}/rules", encoded(topic))
+}
+
+/// The rules of a topic that the person may see.
+pub(crate) async fn all(visit: &Visit, topic: &str) -> Result<Vec<Rule>, Problem> {
+    let list: RuleList = visit.api.get(&path_of(topic)).await?;
+    Ok(list.rules)
+}
+
 /// `GET /console/rules`.
 pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Problem> {
     let topic = if topic.is_empty() { MAIN_TOPIC } else { topic };
-    let path = format!("/api/v1/topics/{}/rules", encoded(topic));
-    let list: RuleList = visit.api.get(&path).await?;
+    let path = path_of(topic);
+    let rules = all(visit, topic).await?;
+    let coverage = At::Coverage {
+        topic: topic.to_owned(),
+    };
     // A person to whom nothing is offered sees the rules all the same.
     let offers: Result<OfferList, Problem> = visit.api.get(&format!("{path}/offers")).await;
     let body = html! {
@@ -90,8 +113,9 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
             Err(why) => { p class="soft" { (Hostile(&why.message)) } }
         }
         @if offers.as_ref().is_ok_and(|offers| !offers.offers.is_empty()) { h2 { "In force, and over" } }
-        @if list.rules.is_empty() { p class="empty" { "No rule decides here: people do." } }
-        div class="cards" { @for one in &list.rules { (rule(visit, topic, one)) } }
+        @if rules.is_empty() { p class="empty" { "No rule decides here: people do." } }
+        div class="cards" { @for one in &rules { (rule(visit, topic, one)) } }
+        p { a href={ (visit.base) (coverage.address()) } { "Which tools no rule and no approval covers" } }
     };
     Ok(Content {
         tab: Tab::Rules,
@@ -178,7 +202,7 @@ pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
     let at = At::Rules {
         topic: topic.to_owned(),
     };
-    let rules = format!("/api/v1/topics/{}/rules", encoded(topic));
+    let rules = path_of(topic);
     let (path, asked) = match act {
         "accept" => (
             format!("{rules}/offers/{}/accept", encoded(named)),

@@ -78,6 +78,16 @@ pub(crate) enum At {
     Rules {
         topic: String,
     },
+    /// Tools of a topic that rules and approvals cover, or do not.
+    Coverage {
+        topic: String,
+    },
+    Access,
+    /// What one participant may do, of all topics or of one.
+    Rights {
+        name: String,
+        topic: String,
+    },
     Unknown,
 }
 
@@ -92,13 +102,17 @@ impl At {
     pub(crate) fn look_ms(&self) -> Option<u64> {
         match self {
             Self::Inbox { .. } | Self::Proposal { .. } => Some(FEED_LOOK_MS),
-            Self::People { .. } | Self::Overview | Self::Servers | Self::Server { .. } => {
-                Some(4 * FEED_LOOK_MS)
-            }
+            Self::People { .. }
+            | Self::Overview
+            | Self::Servers
+            | Self::Server { .. }
+            | Self::Access => Some(4 * FEED_LOOK_MS),
             Self::Past
             | Self::Tools { .. }
             | Self::Tool { .. }
             | Self::Rules { .. }
+            | Self::Coverage { .. }
+            | Self::Rights { .. }
             | Self::Unknown => None,
         }
     }
@@ -109,7 +123,7 @@ impl At {
         let segments: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         match segments.as_slice() {
             [] => Self::Inbox { all: named("all") },
-            ["login" | "logout" | "keys" | "entered"] => Self::inbox(),
+            ["login" | "logout" | "keys" | "entered"] | ["batch", _] => Self::inbox(),
             ["past"] => Self::Past,
             ["p", id] | ["p", id, _] => Self::Proposal {
                 id: decoded(id),
@@ -128,6 +142,14 @@ impl At {
             ["tools", name] | ["tools", name, _] => Self::Tool {
                 name: decoded(name),
                 all: query.some("all").is_some(),
+            },
+            ["rules", "coverage"] => Self::Coverage {
+                topic: named("topic"),
+            },
+            ["access"] => Self::Access,
+            ["access", name] | ["access", name, _] => Self::Rights {
+                name: decoded(name),
+                topic: named("topic"),
             },
             ["rules"] | ["rules", _] => Self::Rules {
                 topic: named("topic"),
@@ -164,6 +186,11 @@ impl At {
                 format!("/tools/{}{query}", encoded(name))
             }
             Self::Rules { topic } => with("/rules", "topic", topic),
+            Self::Coverage { topic } => with("/rules/coverage", "topic", topic),
+            Self::Access => "/access".to_owned(),
+            Self::Rights { name, topic } => {
+                with(&format!("/access/{}", encoded(name)), "topic", topic)
+            }
             Self::Unknown => "/-".to_owned(),
         }
     }
@@ -246,6 +273,10 @@ mod tests {
             ("/tools?q=x", "/tools?q=x"),
             ("/tools/a_b/call", "/tools/a_b"),
             ("/rules/accept", "/rules"),
+            ("/rules/coverage?topic=a", "/rules/coverage?topic=a"),
+            ("/access", "/access"),
+            ("/access/a%2Fb/grant", "/access/a%2Fb"),
+            ("/batch/approve", ""),
             ("/logout", ""),
             ("/nowhere", "/-"),
         ] {

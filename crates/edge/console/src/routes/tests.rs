@@ -1,5 +1,8 @@
 //! Tests of the console's handlers: signing in, forms, decisions.
 
+mod access;
+mod batch;
+
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use platform::unix_ms;

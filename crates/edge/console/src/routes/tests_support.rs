@@ -8,7 +8,7 @@ use auth::{Peer, Sealer};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Query;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use model::ParticipantId;
@@ -106,6 +106,8 @@ pub(crate) struct Stage {
     pub(crate) proposals: Arc<Mutex<Option<Vec<Value>>>>,
     /// Ids of proposals that the console says to have shown.
     pub(crate) looked: Arc<Mutex<Vec<String>>>,
+    /// Its other answers, by method, path and query.
+    pub(crate) answers: Arc<Mutex<HashMap<String, Value>>>,
 }
 
 impl Stage {
@@ -115,7 +117,9 @@ impl Stage {
         let proposals = Arc::new(Mutex::new(Some(proposals)));
         let looked = Arc::<Mutex<Vec<String>>>::default();
         let acts = Arc::<Mutex<Vec<Act>>>::default();
+        let answers = Arc::<Mutex<HashMap<String, Value>>>::default();
         let api = fake_api(&proposals, &acts, &looked);
+        let api = with_answers(api, &answers, &acts);
         let router = router(
             Arc::clone(&home) as Arc<dyn ConsoleHome>,
             api,
@@ -128,7 +132,13 @@ impl Stage {
             acts,
             proposals,
             looked,
+            answers,
         }
+    }
+
+    /// Lets the API answer a request, such as `GET /api/v1/tokens`.
+    pub(crate) fn answers(&self, request: &str, answer: Value) {
+        self.answers.lock().insert(request.to_owned(), answer);
     }
 
     /// The host, with its port, that is a participant's own.
@@ -298,6 +308,38 @@ fn fake_api(
                 },
             ),
         )
+}
+
+/// Answers other requests as they are set: those that change something are noted as acts, and one
+/// without an answer is refused.
+fn with_answers(
+    api: Router,
+    answers: &Arc<Mutex<HashMap<String, Value>>>,
+    acts: &Arc<Mutex<Vec<Act>>>,
+) -> Router {
+    let (answers, acts) = (Arc::clone(answers), Arc::clone(acts));
+    api.fallback(
+        move |method: Method, uri: Uri, headers: HeaderMap, body: String| async move {
+            let asked = format!("{method} {uri}");
+            let Some(answer) = answers.lock().get(&asked).cloned() else {
+                let why = json!({ "message": format!("you may not {asked}") });
+                let status = if uri.path() == "/" {
+                    StatusCode::NOT_FOUND
+                } else {
+                    StatusCode::FORBIDDEN
+                };
+                return (status, axum::Json(why)).into_response();
+            };
+            if method != Method::GET {
+                let authorization = headers["authorization"].to_str().unwrap().to_owned();
+                acts.lock().push((asked, authorization, body));
+            }
+            match answer {
+                Value::Null => StatusCode::NO_CONTENT.into_response(),
+                answer => axum::Json(answer).into_response(),
+            }
+        },
+    )
 }
 
 /// An answer of the console.

@@ -1,7 +1,9 @@
 //! The console in a real browser.
 
+mod accessibility;
 mod browser;
 mod hostile;
+mod pages;
 
 use harness::repository;
 use serde_json::{Value, json};
@@ -30,6 +32,11 @@ impl Stage {
     }
 
     fn with(more: &str) -> Stage {
+        Stage::beside(more, &[])
+    }
+
+    /// A gateway with these files beside its configuration.
+    fn beside(more: &str, files: &[(&str, &str)]) -> Stage {
         let (home, config) = people(&[
             ("scout", &["mcp/proposal:*", "chat"]),
             ("ann", &["mcp/*", "chat", "portmoot/*"]),
@@ -37,6 +44,9 @@ impl Stage {
         ]);
         let server = ListedServer::new(&home, "files", &[]).table();
         home.write("files", &tools().to_string());
+        for (name, text) in files {
+            home.write(name, text);
+        }
         let gateway = Gateway::start(&home, &(server + more + &config));
         gateway.ready("files");
         Stage { gateway, home }
@@ -424,6 +434,9 @@ fn hostile_texts_stay_texts_on_every_page_and_no_policy_is_broken() {
         "/tools",
         "/tools/files_write_file",
         "/rules",
+        "/rules/coverage",
+        "/access",
+        "/access/scout",
         &format!("/p/{}?edit=1", ids[0]),
     ] {
         browser.go(&stage.page(path));
@@ -537,6 +550,9 @@ fn narrow_dark_and_wide_pages_fit() {
         "/tools",
         "/tools/files_write_file",
         "/rules",
+        "/rules/coverage",
+        "/access",
+        "/access/scout",
         &format!("/p/{id}?edit=1"),
     ];
     let browser = Browser::open();

@@ -99,7 +99,9 @@ impl Browser {
         self.devtools("Emulation.setDeviceMetricsOverride", size);
         self.devtools("Emulation.setScrollbarsHidden", json!({ "hidden": true }));
         let scheme = json!({ "name": "prefers-color-scheme", "value": scheme });
-        let media = json!({ "features": [scheme] });
+        // What is looked at next is not on its way from one colour to another.
+        let still = json!({ "name": "prefers-reduced-motion", "value": "reduce" });
+        let media = json!({ "features": [scheme, still] });
         self.devtools("Emulation.setEmulatedMedia", media);
     }
 
@@ -124,8 +126,13 @@ impl Browser {
 
     /// The result of a script.
     pub(crate) fn run(&self, script: &str) -> Value {
+        self.run_with(script, Value::Null)
+    }
+
+    /// The result of a script that gets this value.
+    pub(crate) fn run_with(&self, script: &str, value: Value) -> Value {
         self.runtime
-            .block_on(self.client().execute(script, vec![]))
+            .block_on(self.client().execute(script, vec![value]))
             .unwrap()
     }
 
