@@ -20,7 +20,7 @@ use crate::http::TIMEOUT;
 use crate::support::signal;
 
 /// Time between two looks at a page.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(60);
 
 /// A browser with a profile of its own. Dropping it ends it.
 pub(crate) struct Browser {
