@@ -1,7 +1,7 @@
 //! The console among hostile programs and texts.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -26,16 +26,9 @@ impl OtherProgram {
         let seen = Arc::clone(&heads);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut bytes = vec![0; 16 * 1024];
-                let count = stream.read(&mut bytes).unwrap_or(0);
-                let head = String::from_utf8_lossy(&bytes[..count]).into_owned();
-                seen.lock().unwrap().push(head);
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
-                    page.len()
-                );
-                let _ = stream.write_all(answer.as_bytes());
+                let (stream, page, seen) = (stream.unwrap(), page.clone(), Arc::clone(&seen));
+                // A browser opens connections ahead, on which it asks for nothing.
+                std::thread::spawn(move || answer(stream, &page, &seen));
             }
         });
         OtherProgram { port, heads }
@@ -50,6 +43,22 @@ impl OtherProgram {
             .filter(|head| head.contains("pm_console"))
             .count()
     }
+}
+
+/// Answers one request with a page.
+fn answer(mut stream: TcpStream, page: &str, seen: &Mutex<Vec<String>>) {
+    let mut bytes = vec![0; 16 * 1024];
+    let count = stream.read(&mut bytes).unwrap_or(0);
+    if count == 0 {
+        return;
+    }
+    let head = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    seen.lock().unwrap().push(head);
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
+        page.len()
+    );
+    let _ = stream.write_all(answer.as_bytes());
 }
 
 #[test]
