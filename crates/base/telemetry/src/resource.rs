@@ -97,7 +97,7 @@ impl TelemetryResource {
         }
     }
 
-    /// The same with another attribute, unless it has one of this name.
+    /// This resource with an attribute more, unless it has one of this name.
     #[must_use]
     pub fn or(mut self, name: &str, value: &str) -> Self {
         if !self.0.iter().any(|known| known.name == name) {

@@ -15,11 +15,11 @@ pub enum TrustedParents {
     Link,
 }
 
-/// What is traced, and whose parents count.
+/// Settings of traces: the part that is recorded, and the callers whose parents count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TraceSettings {
     /// The part of the operations without a trusted parent that is recorded.
     pub sampled: SampledPart,
-    /// Whose parents are trusted.
+    /// The callers whose parents are trusted.
     pub parents: TrustedParents,
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::{ApiResult, Problem};
-use crate::proposals::Proposal;
+use crate::proposals::{ListedProposal, Proposal};
 use crate::state::{Api, Caller};
 
 /// Proposals of one page, without a `limit`.
@@ -62,10 +62,9 @@ pub(crate) async fn proposals(
             caller,
             view,
         } = &seen;
-        let (proposal, its_bytes) =
-            Proposal::listed(dispatch, caller, view, wanted.part_bytes_max());
-        bytes += its_bytes;
-        page.proposals.push(proposal);
+        let listed = ListedProposal::of(dispatch, caller, view, wanted.part_bytes_max());
+        bytes += listed.written_bytes;
+        page.proposals.push(listed.proposal);
         if wanted.shown {
             dispatch.note_shown(&caller.id, &caller.capabilities, &[view]);
         }

@@ -455,6 +455,13 @@ pub(crate) struct Withdrawal {
     pub reason: Option<String>,
 }
 
+/// A proposal in a list.
+pub(crate) struct ListedProposal {
+    pub(crate) proposal: Proposal,
+    /// Bytes in it that participants and servers wrote.
+    pub(crate) written_bytes: usize,
+}
+
 /// Parts of a proposal that are as long as what was proposed.
 struct LongParts {
     /// The longest that is taken over.
@@ -481,39 +488,7 @@ impl LongParts {
 impl Proposal {
     /// A proposal as the API shows it to a caller.
     pub(crate) fn seen(dispatch: &Dispatch, caller: &Participant, view: &ProposalView) -> Self {
-        Self::listed(dispatch, caller, view, usize::MAX).0
-    }
-
-    /// The same without parts that are longer than this, and the bytes of what others wrote in it.
-    pub(crate) fn listed(
-        dispatch: &Dispatch,
-        caller: &Participant,
-        view: &ProposalView,
-        part_bytes_max: usize,
-    ) -> (Self, usize) {
-        let would = dispatch.would_have(view).into_iter();
-        let would = would.filter(|one| may_see(caller, &one.rule));
-        let would = would.map(|one| WouldDecide {
-            rule: one.rule.name.to_string(),
-            author: one.rule.author.to_string(),
-            decision: one.decision.as_str().to_owned(),
-            words: one.words(),
-        });
-        let mut parts = LongParts {
-            bytes_max: part_bytes_max,
-            in_full: true,
-            bytes: 0,
-        };
-        let mut seen = Self {
-            would: would.collect(),
-            ..Self::of(view, &mut parts)
-        };
-        for step in &mut seen.steps {
-            step.note_state(dispatch);
-        }
-        let words = seen.reason.as_ref().map_or(0, String::len)
-            + seen.notes.iter().map(|one| one.note.len()).sum::<usize>();
-        (seen, parts.bytes + words)
+        ListedProposal::of(dispatch, caller, view, usize::MAX).proposal
     }
 
     /// A proposal as the API shows it, without what rules in shadow would have decided.
@@ -574,6 +549,47 @@ impl Proposal {
                 of: place.of(),
             }),
             steps,
+        }
+    }
+}
+
+impl ListedProposal {
+    /// A proposal for a caller. Parts that are longer than this are left out.
+    pub(crate) fn of(
+        dispatch: &Dispatch,
+        caller: &Participant,
+        view: &ProposalView,
+        part_bytes_max: usize,
+    ) -> Self {
+        let would = dispatch.would_have(view).into_iter();
+        let would = would.filter(|one| may_see(caller, &one.rule));
+        let would = would.map(|one| WouldDecide {
+            rule: one.rule.name.to_string(),
+            author: one.rule.author.to_string(),
+            decision: one.decision.as_str().to_owned(),
+            words: one.words(),
+        });
+        let mut parts = LongParts {
+            bytes_max: part_bytes_max,
+            in_full: true,
+            bytes: 0,
+        };
+        let mut proposal = Proposal {
+            would: would.collect(),
+            ..Proposal::of(view, &mut parts)
+        };
+        for step in &mut proposal.steps {
+            step.note_state(dispatch);
+        }
+        let words = proposal.reason.as_ref().map_or(0, String::len)
+            + proposal
+                .notes
+                .iter()
+                .map(|one| one.note.len())
+                .sum::<usize>();
+        Self {
+            proposal,
+            written_bytes: parts.bytes + words,
         }
     }
 }

@@ -28,9 +28,9 @@ struct Known {
     rights: Vec<(String, Rights)>,
     /// Whether the person may know of all of them.
     is_all: bool,
-    /// Those of whom the API does not say it.
+    /// The number of participants whose rights the API does not say.
     hidden: usize,
-    /// Those that were not asked about.
+    /// The number of participants whose rights were not asked for.
     left_out: usize,
 }
 

@@ -25,7 +25,7 @@ pub const RIGHTS_SHOWN_MAX: usize = 200;
 const REASON_CHARS_MAX: usize = 1_000;
 /// The span without an end.
 const NO_END: &str = "never";
-/// How long a capability may be given for, in seconds, or for ever.
+/// Times for which the page offers to give a capability, in seconds and in words; none is for ever.
 const SPANS: [(&str, &str); 6] = [
     ("900", "15 minutes"),
     ("3600", "an hour"),
