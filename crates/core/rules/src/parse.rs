@@ -337,4 +337,6 @@ fn time(item: &ItemReader<'_>) -> Result<u64, RuleFileError> {
 }
 
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use crate::value_test::{CONSTANTS_MAX, SHAPES_MAX, ValueTest};
 use super::reader::{ItemReader, RuleFileError, TableReader};
 
 /// The keys that say what sort of test it is, each of which stands alone.
-const SORTS: [&str; 12] = [
+pub(super) const SORTS: [&str; 12] = [
     "equals", "one_of", "integer", "decimal", "under", "url", "chars", "shape", "count", "absent",
     "type", "some",
 ];
