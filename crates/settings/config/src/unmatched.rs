@@ -1,9 +1,13 @@
-//! Capabilities that can match nothing: a misspelled head, method, act of the gateway or addressee,
-//! and what is meant instead.
+//! Capabilities and rules that can match nothing: a misspelled head, method, act of the gateway or
+//! addressee, and what is meant instead.
 
 use crate::checked::Config;
 use identity::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
-use model::{APPROVE, Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST};
+use model::{
+    APPROVE, Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, ParticipantId, REJECT, REQUEST,
+};
+use rules::CallRule;
+use upstream::config::ServerConfig;
 use wire::mcp::method::{self, TargetKind};
 
 use crate::node::{Node, Value};
@@ -21,7 +25,7 @@ const TABLES: [&str; 3] = ["servers", "profiles", "participants"];
 /// Keys of lists of capabilities.
 const LISTS: [&str; 2] = ["capabilities", "shadow_capabilities"];
 
-/// Messages about capabilities of a valid configuration that can match nothing.
+/// Messages about capabilities and rules of a valid configuration that can match nothing.
 pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
     let servers = config.servers.iter().map(|server| server.name.as_str());
     let participants = config
@@ -35,7 +39,7 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
         .iter()
         .map(|server| &*server.prefix)
         .collect();
-    let mut found = Vec::new();
+    let mut found = unmatched_rules(config, &names);
     for table in TABLES {
         for entry in tree.get(table).map(Node::entries).unwrap_or_default() {
             for (key, item) in written(&entry.node) {
@@ -58,6 +62,42 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// Messages about rules of topics' files that can match no call.
+fn unmatched_rules(config: &Config, names: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for topic in &config.rules {
+        for rule in topic.rules.iter() {
+            let mut whys: Vec<String> = mismatch(&rule.scope.kind()).into_iter().collect();
+            if let Some(to) = &rule.scope.to {
+                if !names.contains(&to.as_str()) {
+                    whys.push(unknown_name(to.as_str(), names));
+                }
+                whys.extend(prefixed_target(rule, to, &config.servers));
+            }
+            let at = format!("{}: rule {}", topic.file.display(), rule.name.id);
+            found.extend(whys.iter().map(|why| format!("{at}: {why}")));
+        }
+    }
+    found
+}
+
+/// The message about a rule that names a tool or prompt as callers see it, unless its server has that
+/// name itself.
+fn prefixed_target(
+    rule: &CallRule,
+    to: &ParticipantId,
+    servers: &[ServerConfig],
+) -> Option<String> {
+    let server = servers.iter().find(|server| server.name == *to)?;
+    let target = rule.scope.target.as_deref()?;
+    let own = target.strip_prefix(&*server.prefix)?.strip_prefix('_')?;
+    let is_named = matches!(&*rule.scope.method, "tools/call" | "prompts/get");
+    let is_prefixed = is_named && !server.prefix.is_empty() && !own.is_empty();
+    is_prefixed.then(|| {
+        format!("a rule names `{target}` as its server does, without prefix: did you mean `{own}`?")
+    })
 }
 
 /// The capabilities that a table has, each with the key of its list.
@@ -185,14 +225,16 @@ fn addressees(item: &Node, names: &[&str]) -> Vec<String> {
     let mut messages = Vec::new();
     for pattern in written {
         if !names_any(pattern, names) {
-            let hint = suggestion(pattern, names.iter().copied())
-                .unwrap_or_else(|| "check the name".to_owned());
-            messages.push(format!(
-                "there is no server or participant `{pattern}`: {hint}"
-            ));
+            messages.push(unknown_name(pattern, names));
         }
     }
     messages
+}
+
+fn unknown_name(name: &str, names: &[&str]) -> String {
+    let hint = suggestion(name, names.iter().copied());
+    let hint = hint.unwrap_or_else(|| "check the name".to_owned());
+    format!("there is no server or participant `{name}`: {hint}")
 }
 
 /// Whether an addressee is one of these names, or a pattern of some.

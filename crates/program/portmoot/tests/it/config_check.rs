@@ -291,6 +291,50 @@ fn capabilities_that_can_match_nothing_are_noted() {
 }
 
 #[test]
+fn check_names_rules_of_files_that_can_match_nothing() {
+    let home = Home::new();
+    home.write(
+        "own.toml",
+        "[servers.bank]\ncommand = \"bank\"\n[topics.main]\nrules = \"rules.toml\"\n",
+    );
+    let rule = |id: &str, kind: &str, to: &str| {
+        format!(
+            "[[rule]]\nid = \"{id}\"\nauthor = \"ann\"\ndecision = \"ask\"\n\
+             kind = \"{kind}\"\nto = \"{to}\"\nproposers = [\"*\"]\n"
+        )
+    };
+    let rules = [
+        rule("fine", "mcp/request:tools/call:pay", "bank"),
+        rule("cal", "mcp/request:tools/cal:pay", "bank"),
+        rule("bnak", "mcp/request:tools/call:pay", "bnak"),
+        rule("named", "mcp/request:tools/call:bank_pay", "bank"),
+    ];
+    home.write("rules.toml", &rules.concat());
+    let ran = home
+        .run(&["config", "check", "--config", "own.toml"])
+        .expect(0);
+    for (id, hint) in [
+        ("cal", "did you mean `tools/call`?"),
+        (
+            "bnak",
+            "there is no server or participant `bnak`: did you mean `bank`?",
+        ),
+        (
+            "named",
+            "a rule names `bank_pay` as its server does, without prefix: did you mean `pay`?",
+        ),
+    ] {
+        let noted = format!("rules.toml: rule {id}: ");
+        let found = ran
+            .stderr
+            .lines()
+            .any(|line| line.starts_with("note: ") && line.contains(&noted) && line.contains(hint));
+        assert!(found, "{id}\n{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("rule fine"), "{}", ran.stderr);
+}
+
+#[test]
 fn check_reports_what_serve_refuses() {
     let home = Home::new().env("ME", "a-token-that-is-long-enough");
     let open = "[server]\nlisten = \"0.0.0.0:0\"\n";
