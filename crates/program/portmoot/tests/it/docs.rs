@@ -478,6 +478,21 @@ fn every_place_of_the_index_has_what_to_look_for() {
     assert!(places > 400, "{places}");
 }
 
+/// The list at the top of the index names each section, in their order.
+#[test]
+fn the_index_lists_all_of_its_tasks() {
+    let page = std::fs::read_to_string(openapi().with_file_name("where.md")).unwrap();
+    let (list, _) = page.split_once("\n## ").unwrap();
+    let titles = list.split("](#").filter_map(|part| part.rsplit_once('['));
+    let listed: Vec<&str> = titles.map(|(_, title)| title).collect();
+    let headings = page.lines().filter_map(|line| {
+        let title = line.strip_prefix("## ");
+        title.or_else(|| line.strip_prefix("### "))
+    });
+    assert_eq!(listed, headings.collect::<Vec<_>>());
+    assert!(listed.len() > 60, "{}", listed.len());
+}
+
 /// Whether a text has this word, not as a part of a longer one.
 fn has_word(text: &str, word: &str) -> bool {
     let goes_on = |one: char| one.is_alphanumeric() || one == '_';
