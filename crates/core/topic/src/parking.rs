@@ -164,7 +164,7 @@ impl<H: Handles> Topic<H> {
         if self.operations.contains(operation) {
             return;
         }
-        if let Err(refused) = self.may_open(link) {
+        if let Err(refused) = self.pass_limits(link) {
             let cause = refused.cause;
             return self.refuse_request(call, refused.or_else(refusals::plain), cause);
         }

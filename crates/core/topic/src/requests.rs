@@ -1,4 +1,9 @@
 //! Callers' requests: admission, delivery, and exactly one end.
+//!
+//! All ends go through `close_call`, which removes the operation. A server's answer comes by
+//! `answer_call`; `cancel_call` and `refuse_call` end a call from outside by `stop_call`, which cancels
+//! it at its server. Then the caller gets one effect: `finish` settles or refuses its call, `refuse`
+//! refuses it, and one that cancelled is dropped.
 
 use std::sync::Arc;
 
@@ -10,12 +15,12 @@ use model::{
 use crate::{
     BuiltinTool, Handles, Topic,
     admission::{Looker, judge, proposes},
-    catalog::Route,
+    catalog::{Route, UpstreamIndex},
     effect::{Cause, Effect, HeldFor, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, PublicTarget, RequestEvent, Tightening},
     members::{Link, Seat},
     names::APP_SCHEME,
-    operations::{Handle, Operation, Rare, State},
+    operations::{AboutTask, Handle, Operation, Rare, State},
     proposals::{RoomCall, RoomRequests},
     refusals::{self, Refused},
 };
@@ -30,6 +35,26 @@ struct Accepted<'a> {
     /// The seat of its server.
     server: Seat,
     judgement: Judgement,
+}
+
+/// A request that was judged, with all that its operation begins with.
+struct Opening {
+    /// The seat of its server.
+    server: Seat,
+    state: State,
+    context: Option<Arc<str>>,
+    own_name: Option<Arc<str>>,
+    /// The server whose app it reads.
+    read_app: Option<UpstreamIndex>,
+    /// Its part in a task.
+    about: Option<AboutTask>,
+    verdict: Verdict,
+}
+
+/// A request that is refused.
+struct NotOpened {
+    refusal: Box<Refusal>,
+    cause: Cause,
 }
 
 /// The judgement about a request that is not refused.
@@ -94,94 +119,122 @@ pub(crate) struct ClosedCall<H: Handles> {
 
 impl<H: Handles> Topic<H> {
     /// Opens a caller's request and hands it over to its server, or refuses it.
-    pub(crate) fn request(&mut self, request: RequestEvent<'_, H>) {
-        let RequestEvent {
-            link,
-            operation,
-            tag,
-            mut method,
-            mut target,
-            interest,
-            logs,
-            returns,
-            narrowing,
-            tightening,
-            call,
-        } = request;
-        if self.operations.contains(operation) {
+    pub(crate) fn request(&mut self, mut request: RequestEvent<'_, H>) {
+        // No id is given twice: one that is open already comes by a mistake of the shell, and the
+        // operation that has it goes on.
+        if self.operations.contains(request.operation) {
             return;
         }
-        self.members.narrow(link, narrowing);
-        if let Err(refused) = self.may_open(link) {
+        self.members.narrow(request.link, request.narrowing);
+        match self.opening(&mut request) {
+            Ok(opening) => self.open_request(request, opening),
+            Err(NotOpened { refusal, cause }) => {
+                self.refuse_request(request.call, refusal, cause);
+            }
+        }
+    }
+
+    /// Takes a token for a request, and judges it.
+    ///
+    /// # Errors
+    /// The refusal of the request, with its cause.
+    fn opening(&mut self, request: &mut RequestEvent<'_, H>) -> Result<Opening, NotOpened> {
+        let (link, narrowing) = (request.link, request.narrowing);
+        if let Err(refused) = self.pass_limits(link) {
             let cause = refused.cause;
-            let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
-            return self.refuse_request(call, refusal, cause);
+            let refusal = refused.or_else(|cause| refusals::of_request(cause, request.target));
+            return Err(NotOpened { refusal, cause });
         }
         let mut about = None;
-        if let Some(PublicTarget::Task(named)) = target {
-            match self.admit_about(link, narrowing, named) {
-                Ok(admitted) => {
-                    about = Some(admitted.about);
-                    target = admitted.target;
-                }
-                Err(cause) => {
-                    let refusal = refusals::of_request(cause, target);
-                    return self.refuse_request(call, refusal, cause);
-                }
-            }
+        if let Some(PublicTarget::Task(named)) = request.target {
+            let admitted = self
+                .admit_about(link, narrowing, named)
+                .map_err(|cause| NotOpened {
+                    refusal: refusals::of_request(cause, request.target),
+                    cause,
+                })?;
+            about = Some(admitted.about);
+            request.target = admitted.target;
         }
-        if self.serves_own(link, &method, target) {
-            method = OWN_PROPOSAL;
-            target = None;
+        if self.serves_own(link, &request.method, request.target) {
+            request.method = OWN_PROPOSAL;
+            request.target = None;
         }
-        let rules = tightening.as_ref();
-        let accepted = match self.admit(link, narrowing, &method, target, &interest, rules) {
-            Ok(accepted) => accepted,
-            Err(cause) => {
-                let refusal = match tightening {
-                    Some(by) if by.cause() == cause => refusals::of_tightening(&by),
-                    _ => self.refusal_of(link, narrowing, method.as_str(), target, cause),
-                };
-                return self.refuse_request(call, refusal, cause);
-            }
-        };
         let Accepted {
             route,
             server,
             judgement,
-        } = accepted;
-        if !self.has_room_for(link, &interest) {
-            return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);
+        } = self
+            .admit(request)
+            .map_err(|cause| self.not_admitted(request, cause))?;
+        if !self.has_room_for(link, &request.interest) {
+            return Err(NotOpened {
+                refusal: refusals::of_interest(&request.interest),
+                cause: Cause::Limit,
+            });
         }
-        let asked = target.and_then(PublicTarget::context);
-        let context = context_of(&route, asked);
+        let asked = request.target.and_then(PublicTarget::context);
         let own_name = own_name_of(&route, asked);
-        let mut app = None;
         // A held read may never run.
-        if reads_app(&method, &route) && matches!(judgement, Judgement::Admitted(_)) {
-            app = Some(route.index);
-        }
-        let state = judgement.state();
-        let verdict = judgement.verdict(route.upstream.clone(), own_name.clone());
-        self.effects.verdict = Some(verdict);
-        let pauses = returns && self.is_asked_by_answers(link, &method);
-        let opened = Operation::new(state, link, server, method, Handle::Call(call));
+        let is_admitted = matches!(judgement, Judgement::Admitted(_));
+        let reads_app = is_admitted && reads_app(&request.method, &route);
+        Ok(Opening {
+            server,
+            state: judgement.state(),
+            context: context_of(&route, asked),
+            read_app: reads_app.then_some(route.index),
+            about,
+            verdict: judgement.verdict(route.upstream.clone(), own_name.clone()),
+            own_name,
+        })
+    }
+
+    /// The refusal of a request that is not admitted.
+    fn not_admitted(&self, request: &RequestEvent<'_, H>, cause: Cause) -> NotOpened {
+        let refusal = match &request.tightening {
+            Some(by) if by.cause() == cause => refusals::of_tightening(by),
+            _ => {
+                let method = request.method.as_str();
+                self.refusal_of(
+                    request.link,
+                    request.narrowing,
+                    method,
+                    request.target,
+                    cause,
+                )
+            }
+        };
+        NotOpened { refusal, cause }
+    }
+
+    /// Opens a request that was judged, and hands it over.
+    fn open_request(&mut self, request: RequestEvent<'_, H>, opening: Opening) {
+        let RequestEvent {
+            link,
+            operation,
+            method,
+            ..
+        } = request;
+        self.effects.verdict = Some(opening.verdict);
+        let pauses = request.returns && self.is_asked_by_answers(link, &method);
+        let handle = Handle::Call(request.call);
+        let opened = Operation::new(opening.state, link, opening.server, method, handle);
         self.open(
             operation,
             Operation {
-                context,
-                own_name,
-                tag,
+                context: opening.context,
+                own_name: opening.own_name,
+                tag: request.tag,
                 pauses,
-                logs,
+                logs: request.logs,
                 ..opened
             },
         );
-        self.take_interest(operation, interest, narrowing);
-        if let Some(about) = about {
+        self.take_interest(operation, request.interest, request.narrowing);
+        if let Some(about) = opening.about {
             self.begin_about(operation, about);
         }
-        if let Some(app) = app
+        if let Some(app) = opening.read_app
             && let Some(link) = self.members.link_mut(link)
         {
             link.holdings_mut().read_app(app);
@@ -219,28 +272,26 @@ impl<H: Handles> Topic<H> {
     /// Judges a request: first whether it has a target, then whether its caller may reach it, and
     /// last whether the target can be reached. So a caller learns of no target that is not granted
     /// to it.
-    fn admit<'a>(
-        &'a self,
-        link: LinkId,
-        narrowing: Option<&Narrowing>,
-        method: &Method,
-        target: Option<PublicTarget<'a>>,
-        interest: &Interest,
-        tightening: Option<&Tightening>,
-    ) -> Result<Accepted<'a>, Cause> {
-        let (link, member) = self.members.linked(link).ok_or(Cause::NotAdmitted)?;
+    fn admit<'a>(&'a self, request: &RequestEvent<'a, H>) -> Result<Accepted<'a>, Cause> {
+        let (link, member) = self
+            .members
+            .linked(request.link)
+            .ok_or(Cause::NotAdmitted)?;
         if !member.is_caller() {
             return Err(Cause::NotAdmitted);
         }
-        let route = self.route_of(link, method, target).ok_or(Cause::Unknown)?;
+        let target = request.target;
+        let route = self
+            .route_of(link, &request.method, target)
+            .ok_or(Cause::Unknown)?;
         // Only a call that can be carried out later is held: no change of the notifications of a
         // link, and no call of the gateway's own tools.
         let promotes = link.promotes
-            && *interest == Interest::None
+            && request.interest == Interest::None
             && Some(route.index) != self.catalog.builtin();
-        let method = method.as_str();
+        let method = request.method.as_str();
         let context = route.ruled_context(target.and_then(PublicTarget::context));
-        let granted = link.granted(member, narrowing);
+        let granted = link.granted(member, request.narrowing);
         let server = route.upstream.as_str();
         let judgement = match judge(&granted, method, context, server) {
             Ok(at) => Judgement::Admitted(Rule {
@@ -262,7 +313,7 @@ impl<H: Handles> Topic<H> {
         }
         let server = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
         let can_be_held = promotes && MethodFacts::of(method).is_proposable;
-        let mut judgement = judgement.tightened(tightening, can_be_held)?;
+        let mut judgement = judgement.tightened(request.tightening.as_ref(), can_be_held)?;
         if self.is_braked(&member.id) && !MethodFacts::of(method).is_ending {
             judgement = judgement.braked(can_be_held)?;
         }
@@ -313,9 +364,12 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a caller's link may open one more operation now. Takes a token, whether or not there
-    /// is a place.
-    pub(crate) fn may_open(&mut self, link: LinkId) -> Result<(), Refused> {
+    /// Takes a token for one more operation of a caller's link, and looks for a place for it. The token
+    /// is gone whether or not there is a place.
+    ///
+    /// # Errors
+    /// There is no token, or no place.
+    pub(crate) fn pass_limits(&mut self, link: LinkId) -> Result<(), Refused> {
         self.take_token_of(link)?;
         if self.has_place(link) {
             Ok(())
@@ -590,7 +644,7 @@ impl<H: Handles> Topic<H> {
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(rare) = closed.rare.take() {
-            self.lose_rare(id, closed.link, *rare, outcome);
+            self.end_rare(id, closed.link, *rare, outcome);
         }
         self.call_is_over(id, closed.state, outcome);
         let Handle::Call(call) = closed.handle else {
@@ -603,7 +657,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Ends what few requests have: interests, and their part in tasks.
-    fn lose_rare(&mut self, id: OperationId, link: LinkId, mut rare: Rare<H>, outcome: Outcome) {
+    fn end_rare(&mut self, id: OperationId, link: LinkId, mut rare: Rare<H>, outcome: Outcome) {
         if let Some(about) = rare.about.take() {
             self.end_about(id, &about);
         }
@@ -668,6 +722,7 @@ impl<H: Handles> Topic<H> {
         self.refuse(call, refusals::plain(cause), cause);
     }
 
+    /// Refuses a call in these words.
     pub(crate) fn refuse(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
         self.effects.push(Effect::Refuse {
             call,

@@ -25,8 +25,8 @@ pub const CARDS_MAX: usize = 30;
 /// Proposals that a list of lines has.
 pub const LINES_MAX: usize = 200;
 
-/// The proposals that have not ended. Those that have are on a page of their own, so that no answer to
-/// a call keeps what waits from being shown.
+/// The proposals that have not ended. Those that have can be large by the answers to their calls, and
+/// are on a page of their own: so they crowd out nothing that waits.
 const OPEN: &str = "/api/v1/proposals?limit=500";
 /// The latest proposals, with those that have ended.
 const LATEST: &str = "/api/v1/proposals?all=true&latest=true&limit=500";
@@ -143,14 +143,9 @@ struct Shown {
 fn chosen(list: &[String], me: &str, in_full: &str) -> Result<Shown, Problem> {
     let mut found = read(list)?;
     found.sort_by(|one, other| one.listed.expires.cmp(&other.listed.expires));
-    let (mut waiting, others): (Vec<_>, Vec<_>) =
+    let (waiting, others): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|one| one.listed.waits_for(me));
-    let mut turns: HashMap<String, usize> = HashMap::new();
-    waiting.sort_by_cached_key(|one| {
-        let turn = turns.entry(one.listed.by.clone()).or_default();
-        *turn += 1;
-        (one.listed.id != in_full, *turn)
-    });
+    let mut waiting = in_turns(waiting, in_full);
     let further = waiting.split_off(CARDS_MAX.min(waiting.len()));
     waiting.sort_by(|one, other| one.listed.expires.cmp(&other.listed.expires));
     let details = waiting.iter().map(|one| {
@@ -162,6 +157,20 @@ fn chosen(list: &[String], me: &str, in_full: &str) -> Result<Shown, Problem> {
         further: further.into_iter().map(|one| one.listed).collect(),
         others: others.into_iter().map(|one| one.listed).collect(),
     })
+}
+
+/// Proposals in the order in which they get a card: the one that is wanted in full, then the first of
+/// each proposer, then the second of each, and so on.
+fn in_turns<'t>(waiting: Vec<Found<'t>>, in_full: &str) -> Vec<Found<'t>> {
+    let mut turns: HashMap<String, usize> = HashMap::new();
+    let mut placed = Vec::with_capacity(waiting.len());
+    for one in waiting {
+        let turn = turns.entry(one.listed.by.clone()).or_default();
+        *turn += 1;
+        placed.push(((one.listed.id != in_full, *turn), one));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, one)| one).collect()
 }
 
 /// `GET /console`, of a list of the API.
@@ -255,7 +264,7 @@ fn list_of(visit: &Visit, title: &str, id: &str, proposals: &[Listed]) -> Markup
             h2 id={ "h-" (id) } { (title) }
             div class="wide" tabindex="0" role="region" aria-labelledby={ "h-" (id) } {
                 table class="rows" {
-                    thead { tr { th { "Asked" } th { "By" } th { "What" } th { "At" } th { "State" } th { "By whom" } } }
+                    thead { tr { th { "Asked" } th { "By" } th { "What" } th { "Server" } th { "State" } th { "By whom" } } }
                     tbody { @for one in proposals.iter().take(LINES_MAX) { (line(visit, one)) } }
                 }
             }

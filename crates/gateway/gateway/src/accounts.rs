@@ -95,7 +95,7 @@ pub(crate) fn own_name(
 
 /// The answer to a call of the tool by which a caller gets an account, if it has one already and
 /// its server has no such tool.
-pub(crate) fn is_connected_already(
+pub(crate) fn answer_if_connected(
     server: &ConfiguredServer,
     call: &Call,
     session: &Session,

@@ -256,7 +256,7 @@ fn plan(
     if call.is_retry && session.era() != call.request.payload.form {
         return Err(returns::unknown().into());
     }
-    let mut request = form(
+    let mut request = request_for(
         call,
         session,
         own_name.as_deref(),
@@ -282,7 +282,8 @@ fn plan(
     })
 }
 
-/// The own name of a call's target.
+/// The own name of a call's target, whose use is noted: it counts also if the call is refused by what
+/// follows, as its caller has asked for the tool.
 ///
 /// # Errors
 /// The end of a call whose target its session does not have, or not as it was approved.
@@ -315,7 +316,7 @@ fn target_of_account(
 ) -> Result<Option<Arc<str>>, Unsendable> {
     let server = &*sending.server;
     if let Some(said) =
-        accounts::is_connected_already(server, call, session, sending.own_name.as_deref())
+        accounts::answer_if_connected(server, call, session, sending.own_name.as_deref())
     {
         return Err(Unsendable::Answered(said));
     }
@@ -339,7 +340,7 @@ fn target_of_account(
 
 /// The request in the form in which the session takes it, with all presets of its tool and with
 /// arguments that fit. `None` if that is the caller's own.
-fn form(
+fn request_for(
     call: &Call,
     session: &Session,
     own_name: Option<&str>,
@@ -357,13 +358,27 @@ fn form(
         None => None,
     };
     let request = whole.as_ref().or(shown);
-    if session.validates() && call.request.calls_tool() {
-        let checked = request.unwrap_or(&call.request);
-        if let Some(end) = unfit::end(call, checked, &session.manifest(), own_name) {
-            return Err(Unsendable::Unfit(end));
-        }
-    }
+    check_fits(call, session, own_name, request.unwrap_or(&call.request))?;
     Ok(whole.or_else(|| shown.cloned()))
+}
+
+/// Checks the arguments of a call that goes out as `request`, if its server wants them checked.
+///
+/// # Errors
+/// The end of a call whose arguments do not fit its tool.
+fn check_fits(
+    call: &Call,
+    session: &Session,
+    own_name: Option<&str>,
+    request: &Request,
+) -> Result<(), Unsendable> {
+    if !session.validates() || !call.request.calls_tool() {
+        return Ok(());
+    }
+    match unfit::end(call, request, &session.manifest(), own_name) {
+        Some(end) => Err(Unsendable::Unfit(end)),
+        None => Ok(()),
+    }
 }
 
 /// Whether a session takes the protobuf of a call as its caller wrote it: the server reads it, its

@@ -3,6 +3,8 @@
 //! They are judged under the lock of the step that admits them, by arguments that were read before it:
 //! what changes between is read anew. Where a rule cannot be asked, people are. Rules count a request
 //! before that step, so that of two at once the second is judged with the first.
+//!
+//! A rule *takes* something of a request if it rejects it or has people asked about it.
 
 mod asked;
 pub(crate) mod counted;
@@ -67,9 +69,11 @@ pub(crate) fn step_envelope<'d>(
     refused: Refused,
 ) -> (Step<'d>, Option<RuleWords>) {
     let mut topic = dispatch.lock_for((&event).into());
+    // Under the lock: rules come into force under it.
     if dispatch.rules.looks_at_direct()
         && let Event::Say(say) = &mut event
     {
+        // An envelope is not read under the lock. One that requests nothing is none for rules.
         drop(topic);
         let sent = Sent::read(envelope, by, say.to);
         topic = dispatch.lock_again();
@@ -118,13 +122,14 @@ fn step_judged<'d>(
 pub(crate) fn check_name(
     dispatch: &Dispatch,
     call: &Call,
-    judged: Option<&str>,
-    own: Option<&str>,
+    judged_name: Option<&str>,
+    sent_name: Option<&str>,
 ) -> Result<(), Refusal> {
     let delivered = call.delivered.get();
     let is_approved = delivered.is_some_and(|delivered| delivered.proposal.is_some());
-    let named = call.request.target.as_ref().map(Target::as_str);
-    if !dispatch.rules.tightens() || is_approved || judged.or(named) == own.or(named) {
+    let public = call.request.target.as_ref().map(Target::as_str);
+    let is_as_judged = judged_name.or(public) == sent_name.or(public);
+    if is_as_judged || is_approved || !dispatch.rules.tightens() {
         return Ok(());
     }
     let why = "its server lists this name to you otherwise than was known";
@@ -325,32 +330,63 @@ fn look(
         let Some(request) = readings.of(topic, at) else {
             return Look::Unread(destinations);
         };
-        let beside = request.beside_names();
-        let Some(call) = asked.ruled(request, &beside, &state.book.spent) else {
-            continue;
+        let case = RequestCase {
+            direct: &case,
+            judging: &judging,
+            request,
+            is_paused,
         };
-        let taken = if is_paused {
-            case.first_match(sets, &call).map(Taken::ask)
-        } else {
-            match case.taken(&call, request) {
-                Ok(taken) => taken,
-                Err(AuthorUnread) => return Look::AuthorsUnread(at.own.clone()),
-            }
-        };
-        let taken = taken.or_else(|| {
-            let charges = state.set.charges(&call, &state.book.spent, None);
-            let twice = counted.add(dispatch, charges, &state)?;
-            Some(Taken::ask(twice))
-        });
-        if taken.is_none() && judging.shadows.is_some() {
-            let Ok(looks) = case.shadows(&call, request) else {
-                return Look::AuthorsUnread(at.own.clone());
-            };
-            counted.add_shadows(dispatch, looks, &call, &state);
+        match case.judge(dispatch, &mut counted) {
+            Ok(taken) => whole = Taken::or(whole, taken),
+            Err(AuthorUnread) => return Look::AuthorsUnread(at.own.clone()),
         }
-        whole = Taken::or(whole, taken);
     }
     Look::Judged(whole.map_or(Judged::Left(counted), Judged::Taken))
+}
+
+/// A request for one destination before the rules.
+struct RequestCase<'a> {
+    direct: &'a DirectCase<'a>,
+    judging: &'a Judging<'a>,
+    request: &'a ReadRequest,
+    /// Whether rules are paused: then each that could act asks.
+    is_paused: bool,
+}
+
+impl RequestCase<'_> {
+    /// The decision about the request for its destination. What no rule takes is counted.
+    fn judge(
+        &self,
+        dispatch: &Dispatch,
+        counted: &mut CountedRequest,
+    ) -> Result<Option<Taken>, AuthorUnread> {
+        let direct = self.direct;
+        let state = direct.state;
+        let spent = &state.book.spent;
+        let beside = self.request.beside_names();
+        let Some(call) = direct.asked.ruled(self.request, &beside, spent) else {
+            return Ok(None);
+        };
+        let taken = if self.is_paused {
+            direct.first_match(self.judging.sets, &call).map(Taken::ask)
+        } else {
+            direct.taken(&call, self.request)?
+        };
+        if taken.is_some() {
+            return Ok(taken);
+        }
+        let charges = state.set.charges(&call, spent, None);
+        // A rule that would count the request twice, for two of its destinations, asks.
+        let counted_twice = counted.add(dispatch, charges, state);
+        if let Some(rule) = counted_twice {
+            return Ok(Some(Taken::ask(rule)));
+        }
+        if self.judging.shadows.is_some() {
+            let looks = direct.shadows(&call, self.request)?;
+            counted.add_shadows(dispatch, looks, &call, state);
+        }
+        Ok(None)
+    }
 }
 
 /// The author of a rule that rejects a request was not read yet.

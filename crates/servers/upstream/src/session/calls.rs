@@ -17,7 +17,7 @@ use wire::mcp::relay::{self, EncodedRequest};
 use wire::rpc::{Message, notification};
 
 use super::pending::{
-    CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, SentRequest, Waiter,
+    CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, Waiter, WrittenRequest,
 };
 use super::{Session, requests::trace_headers, rounds::Rounds};
 use crate::measured::{Began, CANCELLED, error_type};
@@ -38,10 +38,7 @@ impl Session {
         let request = call.request;
         let now = Instant::now();
         if self.is_demo() {
-            let end = Ok(demo::respond(request, call.own));
-            let began = Began::new(request.method.as_str(), now);
-            self.setup.measured.enter(began, error_type(&end));
-            events.done(end);
+            self.answer_by_demo(&call, &*events, now);
             return Ok(());
         }
         self.last_call_ms.store(
@@ -56,13 +53,7 @@ impl Session {
         let longest = self.setup.spec.config.timeouts.max;
         let patience = self.patience_for(method, target);
 
-        let encoded = self.encode(&call)?;
-        let headers = self.headers_of(self.era(), &encoded.frame, method, target, self.version());
-        let headers = match &call.trace {
-            Some(trace) if self.over_http() => trace_headers(headers, trace),
-            Some(_) | None => headers,
-        };
-        let written = SentRequest { encoded, headers };
+        let written = self.write_request(&call, method, target)?;
         // A modern server asks by results, which a legacy caller does not know.
         let asks_by_result = self.era() == Era::Modern && request.payload.form == Era::Legacy;
         let events = if asks_by_result {
@@ -122,6 +113,33 @@ impl Session {
         Ok(())
     }
 
+    /// Answers a call as the built-in demo server, on the spot.
+    fn answer_by_demo(&self, call: &Outgoing<'_>, events: &dyn CallEvents, now: Instant) {
+        let end = Ok(demo::respond(call.request, call.own));
+        let began = Began::new(call.request.method.as_str(), now);
+        self.setup.measured.enter(began, error_type(&end));
+        events.done(end);
+    }
+
+    /// A call as it is sent: its frame, and over HTTP its headers.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    fn write_request(
+        &self,
+        call: &Outgoing<'_>,
+        method: &str,
+        target: Option<&str>,
+    ) -> Result<WrittenRequest, Refusal> {
+        let encoded = self.encode(call)?;
+        let headers = self.headers_of(self.era(), &encoded.frame, method, target, self.version());
+        let headers = match &call.trace {
+            Some(trace) if self.over_http() => trace_headers(headers, trace),
+            Some(_) | None => headers,
+        };
+        Ok(WrittenRequest { encoded, headers })
+    }
+
     /// Time that a request waits for progress or its answer.
     fn patience_for(&self, method: &str, target: Option<&str>) -> Duration {
         let spec = &self.setup.spec;
@@ -137,6 +155,9 @@ impl Session {
     /// A call as the server reads it: in its era, under the session's number. It is in protobuf
     /// only if both the server and the caller write that: a server of proto-mcp gets another one as
     /// JSON-RPC, which its link translates.
+    ///
+    /// # Errors
+    /// It has no form in the server's revision.
     fn encode(&self, call: &Outgoing<'_>) -> Result<EncodedRequest, Refusal> {
         let changes = relay::OutgoingChanges {
             form: self.era(),
@@ -242,7 +263,7 @@ impl Session {
     /// Sends a request whose frame was kept: deferred, or to be sent again. It is on the account
     /// and in the name of its caller each time. It waits while the session is opened again, and is
     /// not sent if it has ended meanwhile.
-    pub(super) fn send_kept(&self, number: u64, kept: SentRequest) {
+    pub(super) fn send_kept(&self, number: u64, kept: WrittenRequest) {
         let mut pending = self.pending.lock();
         let Some(meta) = pending.meta_of(number) else {
             return;
@@ -259,10 +280,10 @@ impl Session {
     /// Gives the link a request.
     pub(super) fn send_written(
         &self,
-        written: SentRequest,
+        written: WrittenRequest,
         meta: SendMeta,
     ) -> Result<(), SendError> {
-        let SentRequest { encoded, headers } = written;
+        let WrittenRequest { encoded, headers } = written;
         let meta = SendMeta {
             coding: encoded.coding,
             headers,
@@ -283,7 +304,7 @@ impl Session {
         match request.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
             Waiter::Call { .. } => {
-                self.deliver_as(
+                self.deliver_answer(
                     request,
                     end.map(|message| relay::decode_answer(&message, self.era())),
                 );
@@ -291,9 +312,9 @@ impl Session {
         }
     }
 
-    /// Gives the caller of a settled request its answer; a request of the session itself has none
-    /// of this kind.
-    pub(super) fn deliver_as(&self, request: PendingRequest, end: Result<Answer, Fault>) {
+    /// Gives the caller of a settled request its answer, as callers read it. A request of the session
+    /// itself has no caller: nothing happens.
+    pub(super) fn deliver_answer(&self, request: PendingRequest, end: Result<Answer, Fault>) {
         if let Waiter::Call {
             events,
             place,
@@ -312,8 +333,8 @@ impl Session {
         }
     }
 
-    /// Cancels a request at the server: `notifications/cancelled`, or the end of its stream
-    /// (modern, HTTP).
+    /// Cancels a request at the server by `notifications/cancelled`, and stops waiting at the link: in
+    /// the modern era over HTTP the end of its stream is the cancellation itself.
     pub(super) fn send_cancellation(&self, number: u64, reason: &str) {
         let Some(link) = self.link.get() else { return };
         if !(self.era() == Era::Modern && self.over_http()) {

@@ -226,7 +226,7 @@ impl Session {
         }
         if let Some(request) = self.settle(number) {
             self.record_answer();
-            self.deliver_as(
+            self.deliver_answer(
                 request,
                 Ok(Answer {
                     outcome,

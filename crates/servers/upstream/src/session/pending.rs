@@ -21,7 +21,7 @@ use crate::{fault::Fault, measured::Began, session_api::CallEvents};
 
 /// A request as it goes to the server: its frame, and the headers that mirror it.
 #[derive(Debug, Clone)]
-pub(super) struct SentRequest {
+pub(super) struct WrittenRequest {
     /// The message, and its coding.
     pub(super) encoded: EncodedRequest,
     /// Headers, over Streamable HTTP.
@@ -31,7 +31,7 @@ pub(super) struct SentRequest {
 /// A call that waits for its turn (serial sessions).
 pub(super) struct DeferredCall {
     pub(super) number: u64,
-    pub(super) sent: SentRequest,
+    pub(super) sent: WrittenRequest,
 }
 
 /// A call whose headers the server refused.
@@ -118,7 +118,7 @@ pub(super) struct PendingRequest {
     /// The time of its expiry; `None` for a stream that stays open.
     pub(super) deadlines: Option<Deadlines>,
     /// The sent request, kept if it may have to be sent again.
-    pub(super) sent: Option<SentRequest>,
+    pub(super) sent: Option<WrittenRequest>,
     /// Open questions of the server that belong to it.
     pub(super) questions: u32,
     /// Whether something that is no message came on its stream.
@@ -352,7 +352,7 @@ impl PendingTable {
     }
 
     /// Has a request sent once the session is open again.
-    pub(super) fn await_reopen(&mut self, number: u64, sent: SentRequest) {
+    pub(super) fn await_reopen(&mut self, number: u64, sent: WrittenRequest) {
         if let Some(request) = self.requests.get_mut(&number)
             && let Some(waiting) = &mut self.awaiting_reopen
         {
@@ -362,7 +362,7 @@ impl PendingTable {
     }
 
     /// Takes what was sent for a request: it is sent again only once.
-    pub(super) fn take_sent(&mut self, number: u64) -> Option<SentRequest> {
+    pub(super) fn take_sent(&mut self, number: u64) -> Option<WrittenRequest> {
         self.requests.get_mut(&number)?.sent.take()
     }
 

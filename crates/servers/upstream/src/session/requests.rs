@@ -13,7 +13,7 @@ use wire::mcp::{Version, gateways, meta};
 use wire::rpc::{Id, Message, MessageKind, request};
 
 use super::Session;
-use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use super::pending::{Deadlines, PendingRequest, Waiter, WrittenRequest};
 use crate::fault::Fault;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -126,7 +126,7 @@ impl Session {
             answer,
             received: None,
         };
-        let written = SentRequest {
+        let written = WrittenRequest {
             encoded: EncodedRequest {
                 coding: Coding::Json,
                 frame,

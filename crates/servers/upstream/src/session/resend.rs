@@ -11,7 +11,7 @@ use model::Coding;
 use wire::mcp::{Era, Params, code};
 use wire::rpc::Message;
 
-use super::pending::{HeadersRefused, SentRequest};
+use super::pending::{HeadersRefused, WrittenRequest};
 use super::{Session, SessionEvent};
 use crate::{fault::Fault, handshake, lists};
 
@@ -152,7 +152,7 @@ impl Session {
                 // Sent as it was, it would be refused again.
                 self.finish(call.number, Ok(call.answer));
             } else {
-                self.send_kept(call.number, SentRequest { headers, ..kept });
+                self.send_kept(call.number, WrittenRequest { headers, ..kept });
             }
         }
     }

@@ -16,7 +16,7 @@ use wire::mcp::relay::{self, EncodedRequest};
 use wire::rpc::Id;
 
 use super::Session;
-use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use super::pending::{Deadlines, PendingRequest, Waiter, WrittenRequest};
 use crate::question::{self, Asking, Question};
 use crate::session_api::{CallEvents, Outgoing};
 
@@ -72,7 +72,7 @@ impl Rounds {
         session: &Session,
         call: &Outgoing<'_>,
         events: Arc<dyn CallEvents>,
-        sent: &SentRequest,
+        sent: &WrittenRequest,
         until: Instant,
     ) -> Arc<dyn CallEvents> {
         Arc::new_cyclic(|me| Self {
@@ -204,7 +204,7 @@ impl Rounds {
         let Some(frame) = frame else {
             return session.give_up(request, &question::unanswered());
         };
-        let sent = SentRequest {
+        let sent = WrittenRequest {
             encoded: EncodedRequest {
                 coding: Coding::Json,
                 frame,
