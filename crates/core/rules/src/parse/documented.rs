@@ -19,7 +19,12 @@ fn each_documented_condition_is_one_and_reads_as_it_says() {
         for decision in ["approve", "ask"] {
             let is_documented = row.decisions.iter().any(|one| one == decision);
             let read = parse_rules(&rule_with(row, decision));
-            assert_eq!(read.is_ok(), is_documented, "{decision}: {}", row.written);
+            assert_eq!(
+                read.is_ok(),
+                is_documented,
+                "{decision}: {}: {read:?}",
+                row.written
+            );
             for rule in read.into_iter().flatten() {
                 let sentence = rule.sentence();
                 assert!(sentence.contains(&row.words), "{}: {sentence}", row.written);
