@@ -66,6 +66,7 @@ pub fn rows(stage: &Stage) -> Vec<Row> {
     rows.extend(mixed(stage));
     rows.extend(by_tools());
     rows.extend(by_rules(stage));
+    rows.extend(held(stage));
     rows.extend(tokens(stage));
     rows.extend(sessions());
     rows.extend(lists(stage));
@@ -338,6 +339,42 @@ fn by_rules(stage: &Stage) -> Vec<Row> {
         let config = format!("{config}rules = \"{file}\"\n");
         let bearer = format!("--bearer {}", token("short")).leak();
         call(label, config, ("legacy", "demo_echo", bearer), 16)
+    })
+    .collect()
+}
+
+/// A call that is held, and rejected at once by a rule of its tool: by the only one, or by the last of
+/// many that look at it. Its proposal is in the journal, with its end.
+fn held(stage: &Stage) -> Vec<Row> {
+    let rejecting = |id: &str, when: &str| {
+        format!(
+            "[[rule]]\nid = \"{id}\"\nauthor = \"ann\"\ndecision = \"reject\"\n\
+             kind = \"mcp/request:tools/call:echo\"\nto = \"demo\"\nproposers = [\"*\"]\n{when}\n"
+        )
+    };
+    let beside = |count: usize| {
+        let others = (1..=count).map(|number| {
+            let when = format!("[rule.when]\n\"/text\" = {{ equals = \"stop {number}\" }}");
+            rejecting(&format!("r{number}"), &when)
+        });
+        // The last by name, which is their order.
+        others.chain([rejecting("t1", "")]).collect::<String>()
+    };
+    [
+        ("held: rejected by the one rule", beside(0)),
+        ("held: rejected by the last of 32 rules", beside(31)),
+    ]
+    .into_iter()
+    .map(|(label, rules)| {
+        let file = format!("{}.toml", label.replace([' ', ':'], "_"));
+        std::fs::write(stage.home.join(&file), rules).expect("a file of rules");
+        let config = format!(
+            "{DEMO}{NO_AUDIT}{}{}[topics.main]\nrules = \"{file}\"\n",
+            participant(stage, "ann", "\"mcp/*\""),
+            participant(stage, "short", "\"mcp/request:*/list\", \"mcp/proposal:*\"")
+        );
+        let words = format!("--bearer {} --answer denied-not-executed", token("short"));
+        call(label, config, ("legacy", "demo_echo", words.leak()), 16)
     })
     .collect()
 }

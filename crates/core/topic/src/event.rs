@@ -409,4 +409,12 @@ impl<A> End<A> {
             Self::Failed(_) => None,
         }
     }
+
+    /// The reason for which there is no answer.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Answered { .. } => None,
+            Self::Failed(refusal) => Some(&refusal.message),
+        }
+    }
 }

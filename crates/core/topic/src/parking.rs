@@ -263,8 +263,15 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Applies the end of a call to the proposal that it belongs to.
-    pub(crate) fn call_is_over(&mut self, call: OperationId, state: State, outcome: Outcome) {
+    /// Applies the end of a call to the proposal that it belongs to. `failure` is the reason for which
+    /// there is no answer, if that is known.
+    pub(crate) fn call_is_over(
+        &mut self,
+        call: OperationId,
+        state: State,
+        outcome: Outcome,
+        failure: Option<&str>,
+    ) {
         match state {
             State::Delivered {
                 proposal: Some(proposal),
@@ -274,7 +281,12 @@ impl<H: Handles> Topic<H> {
             } => match outcome {
                 Outcome::Ok => self.conclude(proposal, ProposalState::Completed, None),
                 Outcome::Error => self.fail(proposal, "the server answered with an error"),
-                Outcome::Refused => self.fail(proposal, "there was no answer to the call"),
+                Outcome::Refused => {
+                    self.fail(
+                        proposal,
+                        failure.unwrap_or("there was no answer to the call"),
+                    );
+                }
                 Outcome::Cancelled => self.fail(proposal, CANCELLED),
             },
             State::Held {

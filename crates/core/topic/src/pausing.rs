@@ -18,6 +18,7 @@ use crate::{
     operations::{Operation, State},
     parking::Returning,
     refusals,
+    requests::Closing,
 };
 
 /// Notifications about a paused call that are kept for its caller. Of more, the oldest are dropped.
@@ -319,7 +320,7 @@ impl<H: Handles> Topic<H> {
 
     /// Gives a caller that is back the end that was kept for it.
     fn deliver_kept(&mut self, id: OperationId, end: End<H::Answer>) {
-        if let Some(closed) = self.close_call(id, end.outcome(), end.answer()) {
+        if let Some(closed) = self.close_call(id, Closing::with(&end)) {
             self.finish(closed.call, end, None);
         }
     }

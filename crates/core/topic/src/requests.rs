@@ -110,6 +110,32 @@ impl Judgement {
     }
 }
 
+/// The end with which a call is closed.
+pub(crate) struct Closing<'a, A> {
+    outcome: Outcome,
+    answer: Option<&'a A>,
+    /// The reason for which there is no answer, if that is known.
+    failure: Option<&'a str>,
+}
+
+impl<'a, A> Closing<'a, A> {
+    pub(crate) fn with(end: &'a End<A>) -> Self {
+        Self {
+            outcome: end.outcome(),
+            answer: end.answer(),
+            failure: end.failure(),
+        }
+    }
+
+    fn as_outcome(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            answer: None,
+            failure: None,
+        }
+    }
+}
+
 /// A call that is not open any more.
 pub(crate) struct ClosedCall<H: Handles> {
     pub(crate) call: H::Call,
@@ -536,7 +562,7 @@ impl<H: Handles> Topic<H> {
         }
         // Before the call is closed, which concludes its proposal.
         let carried_out = end.answer().and_then(|answer| self.keep_answer(id, answer));
-        if let Some(closed) = self.close_call(id, end.outcome(), end.answer()) {
+        if let Some(closed) = self.close_call(id, Closing::with(&end)) {
             self.finish(closed.call, end, carried_out);
         }
     }
@@ -622,7 +648,7 @@ impl<H: Handles> Topic<H> {
     /// Ends a call and cancels it at its server, if a server has it. The caller of this function
     /// settles it.
     pub(crate) fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<H::Call> {
-        let ClosedCall { call, state } = self.close_call(id, outcome, None)?;
+        let ClosedCall { call, state } = self.close_call(id, Closing::as_outcome(outcome))?;
         if state.is_at_server() {
             self.effects.push(Effect::Cancel { call: call.clone() });
         }
@@ -633,9 +659,13 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn close_call(
         &mut self,
         id: OperationId,
-        outcome: Outcome,
-        answer: Option<&H::Answer>,
+        closing: Closing<'_, H::Answer>,
     ) -> Option<ClosedCall<H>> {
+        let Closing {
+            outcome,
+            answer,
+            failure,
+        } = closing;
         // While the operation is in the table: these look it up there.
         self.mirror_end(id, outcome, answer);
         self.end_asks_about(id);
@@ -646,7 +676,7 @@ impl<H: Handles> Topic<H> {
         if let Some(rare) = closed.rare.take() {
             self.end_rare(id, closed.link, *rare, outcome);
         }
-        self.call_is_over(id, closed.state, outcome);
+        self.call_is_over(id, closed.state, outcome, failure);
         let Handle::Call(call) = closed.handle else {
             return None;
         };

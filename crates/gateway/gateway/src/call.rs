@@ -362,6 +362,12 @@ impl Call {
         self.wish == TaskWish::None && task.about().is_none() && !task.asks() && !task.follows()
     }
 
+    /// Whether it carries out a proposal: it runs as it was shown.
+    pub(crate) fn is_reviewed(&self) -> bool {
+        let delivered = self.delivered.get();
+        delivered.is_some_and(|delivered| delivered.proposal.is_some())
+    }
+
     /// Whether it may be sent again in a new session after the old one did not take it: nothing of it
     /// is at the server. The new session knows no task of the old one.
     pub(crate) fn may_go_again(&self) -> bool {

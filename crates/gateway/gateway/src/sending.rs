@@ -39,6 +39,8 @@ struct Sending {
     by: By,
     /// Whether a session that ended had it before, and did not take it.
     is_second: bool,
+    /// Whether its session may have listed its tool since it was approved.
+    is_listed_anew: bool,
 }
 
 /// The owner of the sessions that a call uses at a server.
@@ -105,6 +107,7 @@ pub(crate) fn to_server(
         reviewed: proposal.and_then(|proposal| reviewed(call, proposal)),
         by: By::of(call, &server, proposal),
         is_second: false,
+        is_listed_anew: false,
         server,
     };
     let session = match about {
@@ -201,6 +204,10 @@ impl By {
 fn send_once_open(dispatch: &Arc<Dispatch>, call: &Arc<Call>, sending: Sending) {
     let dispatch = Arc::clone(dispatch);
     let call = Arc::clone(call);
+    let sending = Sending {
+        is_listed_anew: true,
+        ..sending
+    };
     tokio::spawn(async move {
         let server = &sending.server;
         let caller = sending.by.caller(&dispatch, &call, server);
@@ -213,8 +220,35 @@ fn send_once_open(dispatch: &Arc<Dispatch>, call: &Arc<Call>, sending: Sending) 
     });
 }
 
-/// Sends a call by a session of its server, or ends it.
+/// Sends a call by a session of its server, or ends it. One that was approved waits until the tools are
+/// known that the server has announced: it runs as it was shown, or not at all.
 fn send(dispatch: &Arc<Dispatch>, call: &Arc<Call>, session: &Arc<Session>, sending: Sending) {
+    let is_reviewed_tool = call.request.calls_tool() && call.is_reviewed();
+    if !is_reviewed_tool || !session.is_relisting() {
+        return send_listed(dispatch, call, session, sending);
+    }
+    let dispatch = Arc::clone(dispatch);
+    let call = call.id;
+    let session = Arc::clone(session);
+    let sending = Sending {
+        is_listed_anew: true,
+        ..sending
+    };
+    tokio::spawn(async move {
+        session.relisted().await;
+        dispatch.proceed(call, move |dispatch, call| {
+            send_listed(dispatch, call, &session, sending);
+        });
+    });
+}
+
+/// Sends a call by a session of its server whose tools are known, or ends it.
+fn send_listed(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    session: &Arc<Session>,
+    sending: Sending,
+) {
     let plan = match plan(dispatch, call, session, &sending) {
         Ok(plan) => plan,
         Err(Unsendable::Answered(body)) => return delivery::answer_body(dispatch, call, body),
@@ -298,6 +332,9 @@ fn target(
         None => sending.own_name.clone(),
         Some(_) => target_of_account(dispatch, call, session, sending)?,
     };
+    if sending.is_listed_anew && is_redefined(dispatch, call, session) {
+        return Err((*topic::request_refusal(Cause::Redefined, None)).into());
+    }
     if let Some(Target::Tool(public)) = &call.request.target {
         server
             .upstream
@@ -401,10 +438,7 @@ fn completed(
     own_name: Option<&str>,
     request: Option<&Request>,
 ) -> Result<Option<Request>, Unsendable> {
-    let is_reviewed = call
-        .delivered
-        .get()
-        .is_some_and(|delivered| delivered.proposal.is_some());
+    let is_reviewed = call.is_reviewed();
     let by = if is_reviewed {
         Author::Reviewer
     } else {
@@ -473,6 +507,7 @@ fn send_again(dispatch: &Arc<Dispatch>, call: &Arc<Call>, ended: &Arc<Session>, 
     let sending = Sending {
         server,
         is_second: true,
+        is_listed_anew: true,
         ..sending
     };
     let dispatch = Arc::clone(dispatch);

@@ -28,6 +28,7 @@ mod origin;
 mod pinning;
 mod proto;
 mod question;
+mod relisting;
 mod schema;
 mod sent;
 mod session;

@@ -483,6 +483,7 @@ pub(crate) async fn keep(
         if !session.is_open() {
             return;
         }
+        let _fetching = session.relisting.begin();
         // Before the fetch, so that what changes meanwhile is fetched again.
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let is_unresolved = session.unresolved.load(Ordering::SeqCst);
@@ -603,15 +604,15 @@ impl Quiet {
     }
 }
 
-/// Whether something else than the server's announcements wants a list to be fetched, or the
-/// session is gone.
+/// Whether something else than the server's announcements wants a list to be fetched, a call waits for
+/// one, or the session is gone.
 fn wants_a_list(session: &Weak<Session>) -> bool {
     let Some(session) = session.upgrade() else {
         return true;
     };
     let stale = session.stale.load(Ordering::SeqCst);
     let announced = session.announced.load(Ordering::SeqCst);
-    stale & !announced != 0
+    stale & !announced != 0 || session.relisting.is_awaited()
 }
 
 /// The pause after so many refreshes in a row that have brought nothing new.

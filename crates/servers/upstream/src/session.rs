@@ -41,6 +41,7 @@ use zeroize::Zeroizing;
 use crate::curation::Curation;
 use crate::field_numbers::FieldNumbers;
 use crate::pinning::Pinning;
+use crate::relisting::Relisting;
 use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{RequestNumbers, SessionKey, SessionOwner};
 use crate::{
@@ -218,6 +219,8 @@ pub struct Session {
     pub(crate) listening: Arc<Notify>,
     /// Lists to fetch again, as bits.
     pub(crate) stale: AtomicU64,
+    /// Lists that are fetched again, and calls that wait for them.
+    pub(crate) relisting: Relisting,
     /// Lists whose change the server announced, as bits.
     pub(crate) announced: AtomicU64,
     /// The number of the last listen request that the server acknowledged.
@@ -287,6 +290,7 @@ impl Session {
             upkeep: Arc::default(),
             listening: Arc::default(),
             stale: AtomicU64::new(0),
+            relisting: Relisting::default(),
             announced: AtomicU64::new(0),
             acknowledged: watch::Sender::new(0),
             covered: watch::Sender::new(0),

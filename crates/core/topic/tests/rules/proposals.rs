@@ -246,7 +246,7 @@ fn an_approval_that_cannot_be_carried_out_has_failed() {
     stage.approved(1);
     stage.execute(1, 5, "one");
     let expected = [
-        "store p1 ended failed: there was no answer to the call",
+        "store p1 ended failed: the server is lost",
         "refuse 5: failed",
     ];
     assert_eq!(shown(&stage.fail(ONE, 5)), expected);

@@ -125,11 +125,9 @@ pub(crate) fn check_name(
     judged_name: Option<&str>,
     sent_name: Option<&str>,
 ) -> Result<(), Refusal> {
-    let delivered = call.delivered.get();
-    let is_approved = delivered.is_some_and(|delivered| delivered.proposal.is_some());
     let public = call.request.target.as_ref().map(Target::as_str);
     let is_as_judged = judged_name.or(public) == sent_name.or(public);
-    if is_as_judged || is_approved || !dispatch.rules.tightens() {
+    if is_as_judged || call.is_reviewed() || !dispatch.rules.tightens() {
         return Ok(());
     }
     let why = "its server lists this name to you otherwise than was known";

@@ -124,7 +124,8 @@ impl<'v> View<'v> {
         };
         let why = self.proposal.reason.as_deref();
         let because = why
-            .map(|why| format!(", with the reason: {why}"))
+            // It may be a sentence: the point follows.
+            .map(|why| format!(", with the reason: {}", why.trim_end_matches('.')))
             .unwrap_or_default();
         let notes = notes_of(self.proposal);
         let notes: Vec<String> = notes

@@ -349,3 +349,56 @@ fn a_changed_tool_description_invalidates_an_approval() {
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
     assert_eq!(state(&home, &gateway, &id)["state"], "pending");
 }
+
+/// A server has announced other tools, and gives its list late: what was approved by then waits for the
+/// list, and does not run.
+#[test]
+fn an_approved_call_waits_for_the_tools_that_its_server_has_announced() {
+    let home = setup();
+    let server = ListedServer::new(&home, "b", &[("act", "described as one"), ("change", "")]);
+    let gateway = Gateway::start(&home, &(config(&home) + &server.table()));
+    let scout = Client::of(&gateway, SCOUT);
+    until("its tool", || {
+        scout
+            .names("tools")
+            .contains(&"b_act".to_owned())
+            .then_some(())
+    });
+    let id_of_call = |number: u64| {
+        scout.call("b_act", json!({ "number": number }));
+        id_of(&gateway.pending(&home, BOSS))
+    };
+    let approve = |id: &str| {
+        let words = ["approve", id, "--yes", "--no-wait"];
+        proposals(&home, &gateway, BOSS, &words, 0);
+    };
+    let ended = |id: &str, as_state: &str| {
+        until("the end of the proposal", || {
+            let shown = state(&home, &gateway, id);
+            (shown["state"] == as_state).then_some(shown)
+        })
+    };
+    let boss = Client::of(&gateway, BOSS);
+
+    // The list that comes is the one that was shown.
+    let unchanged = id_of_call(1);
+    server.keep_list();
+    boss.call("b_change", json!({}));
+    approve(&unchanged);
+    assert_eq!(state(&home, &gateway, &unchanged)["state"], "running");
+    assert_eq!(server.calls(), "", "it waits for the list");
+    server.give_list();
+    ended(&unchanged, "completed");
+    assert_eq!(server.calls(), "act\n");
+
+    let changed = id_of_call(2);
+    server.keep_list();
+    boss.call("b_change", json!({}));
+    approve(&changed);
+    server.list(&[("act", "described as two"), ("change", "")]);
+    server.give_list();
+    let shown = ended(&changed, "failed");
+    let reason = shown["reason"].as_str().unwrap();
+    assert!(reason.contains("describes the tool otherwise now than was shown"), "{reason}");
+    assert_eq!(server.calls(), "act\n", "the server has not learnt of it");
+}

@@ -3,11 +3,30 @@ call of another tool is written down beside the file. `mirror` gives its argumen
 as the `_meta` of its result; `refuse` says that it failed."""
 
 import json
+import os
 import sys
+import threading
+import time
+
+
+# As long as this file exists the list is not given.
+HOLD = sys.argv[1] + ".hold"
 
 
 def send(message):
-    print(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False), flush=True)
+    # In one write: two threads may send.
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def list_tools(request):
+    send({"id": request, "result": {"tools": json.load(open(sys.argv[1]))}})
+
+
+def list_late(request):
+    while os.path.exists(HOLD):
+        time.sleep(0.02)
+    list_tools(request)
 
 
 for line in sys.stdin:
@@ -17,7 +36,10 @@ for line in sys.stdin:
         info, able = {"name": "listed", "version": "1"}, {"tools": {"listChanged": True}}
         send({"id": request, "result": {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info}})
     elif method == "tools/list":
-        send({"id": request, "result": {"tools": json.load(open(sys.argv[1]))}})
+        if os.path.exists(HOLD):
+            threading.Thread(target=list_late, args=(request,), daemon=True).start()
+        else:
+            list_tools(request)
     elif method == "tools/call":
         name = message["params"]["name"]
         if name == "change":

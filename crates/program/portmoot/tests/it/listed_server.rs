@@ -32,6 +32,17 @@ impl<'h> ListedServer<'h> {
         );
     }
 
+    /// Has the server keep back its list when it is asked for it, until [`Self::give_list`].
+    pub(crate) fn keep_list(&self) {
+        self.home.write(&format!("{}.hold", self.name), "");
+    }
+
+    /// Has the server give the list that it keeps back.
+    pub(crate) fn give_list(&self) {
+        let file = self.home.path().join(format!("{}.hold", self.name));
+        std::fs::remove_file(file).unwrap();
+    }
+
     /// The table of the server in the configuration.
     pub(crate) fn table(&self) -> String {
         let [script, list] = ["listed.py", self.name].map(|file| self.home.path().join(file));

@@ -114,7 +114,7 @@ fn each_end_has_its_words() {
         (ProposalState::Expired, "not decided in time"),
     ] {
         let view = ProposalView {
-            reason: Some(Arc::from("not today")),
+            reason: Some(Arc::from("not today.")),
             ..proposal("tools/call", state)
         };
         let verdict = View::at(&view, Form::Legacy, 0).verdict();
