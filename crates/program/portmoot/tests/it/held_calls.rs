@@ -399,6 +399,9 @@ fn an_approved_call_waits_for_the_tools_that_its_server_has_announced() {
     server.give_list();
     let shown = ended(&changed, "failed");
     let reason = shown["reason"].as_str().unwrap();
-    assert!(reason.contains("describes the tool otherwise now than was shown"), "{reason}");
+    assert!(
+        reason.contains("describes the tool otherwise now than was shown"),
+        "{reason}"
+    );
     assert_eq!(server.calls(), "act\n", "the server has not learnt of it");
 }
