@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::arguments::{Missing, Room, table, text};
 use crate::call::{ProposedCall, calls, name_to_type};
+use crate::like;
 use crate::state::Visit;
 use crate::times;
 
@@ -327,6 +328,9 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
             div class="small" {
                 @if proposal.steps.is_empty() && proposal.arguments().is_some() {
                     a class="button" data-edit href={ (address(visit, &proposal.id)) "?edit=1" } { "Edit" }
+                }
+                @if like::is_offered(visit, proposal) {
+                    a class="button" data-like href={ (address(visit, &proposal.id)) "/like" } { "Approve its like" }
                 }
                 (act(visit, proposal, "claim", "", &claim))
                 @if proposal.extensions < EXTENSIONS_MAX { (act(visit, proposal, "extend", "", &more)) }

@@ -204,6 +204,7 @@ const keys = {
 	Enter: card => doc.activeElement === card && approve(card)?.dataset.armed && press(approve(card), true),
 	r: card => { one('.reject details', card).open = true; one('[name=reason]', card).focus(); },
 	e: card => one('[data-edit]', card)?.click(),
+	h: card => one('[data-like]', card)?.click(),
 	c: card => send(card, 'claim'),
 	t: card => send(card, 'extend'),
 	'?': () => { one('#help').open ^= 1; one('#help summary').focus(); },

@@ -25,6 +25,7 @@ mod feed;
 mod home;
 mod inbox;
 mod latencies;
+mod like;
 mod outcome;
 mod overview;
 mod page;

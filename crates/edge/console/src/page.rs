@@ -186,7 +186,7 @@ impl Frame<'_> {
 }
 
 /// Keys of the inbox.
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 8] = [
     ("j, k", "next, previous proposal"),
     (
         "a, a",
@@ -194,6 +194,7 @@ const KEYS: [(&str, &str); 7] = [
     ),
     ("r", "reject, with a reason for the agent"),
     ("e", "edit the arguments"),
+    ("h", "approve its like for some hours"),
     ("c", "say that you look at it"),
     ("t", "ten minutes more"),
     ("?", "this list"),

@@ -8,7 +8,9 @@ use crate::api_client::Problem;
 use crate::outcome::no_page;
 use crate::page::Content;
 use crate::state::{At, Visit};
-use crate::{access, coverage, inbox, overview, people, proposal, rights, rules, servers, tools};
+use crate::{
+    access, coverage, inbox, like, overview, people, proposal, rights, rules, servers, tools,
+};
 
 /// The answer of the API, in its pages, that a page was last written of.
 #[derive(Default)]
@@ -55,6 +57,7 @@ pub(crate) async fn news(
             proposal::content(visit, answer, *all, *edit).await
         }
         At::Past => inbox::past(visit).await,
+        At::Like { id } => like::content(visit, id).await,
         At::Overview => overview::content(visit).await,
         At::People { topic } => people::content(visit, topic).await,
         At::Servers => servers::content(visit).await,

@@ -25,7 +25,7 @@ use crate::samples::Samples;
 use crate::session::Sessions;
 use crate::state::{At, Console, PAGES_WRITTEN_MAX, Visit};
 use crate::{
-    assets, batch, decide, feed, inbox, pages, people, rights, rules, servers, sign_in, tools,
+    assets, batch, decide, feed, inbox, like, pages, people, rights, rules, servers, sign_in, tools,
 };
 
 /// The routes of the console, which speaks to these handlers of the API, and takes these codes. A
@@ -176,7 +176,7 @@ fn signed_out(settings: &ConsoleSettings, asked: &Asked, why: Option<&Problem>) 
 }
 
 /// Carries out the form of a page.
-async fn act(visit: &Visit) -> Outcome {
+async fn act(visit: &Arc<Visit>) -> Outcome {
     let form = visit.asked.form();
     let is_own = visit.asked.browser.is_of_origin(&visit.asked.origin)
         && visit.session.has_token(form.get("token"));
@@ -195,6 +195,7 @@ async fn act(visit: &Visit) -> Outcome {
         }
         ["batch", act] => batch::decide(visit, act).await,
         ["access", name, act] => rights::act(visit, name, act).await,
+        ["p", id, act @ ("like" | "rule")] => like::act(visit, id, act).await,
         ["p", id, act] => decide::decide(visit, id, act).await,
         ["servers", name, act] => servers::act(visit, name, act).await,
         ["topic", act] => people::act(visit, act).await,

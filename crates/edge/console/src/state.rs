@@ -60,6 +60,10 @@ pub(crate) enum At {
         all: bool,
         edit: bool,
     },
+    /// The form for a rule that approves the like of a proposal.
+    Like {
+        id: String,
+    },
     Overview,
     People {
         topic: String,
@@ -108,6 +112,7 @@ impl At {
             | Self::Server { .. }
             | Self::Access => Some(4 * FEED_LOOK_MS),
             Self::Past
+            | Self::Like { .. }
             | Self::Tools { .. }
             | Self::Tool { .. }
             | Self::Rules { .. }
@@ -125,6 +130,7 @@ impl At {
             [] => Self::Inbox { all: named("all") },
             ["login" | "logout" | "keys" | "entered"] | ["batch", _] => Self::inbox(),
             ["past"] => Self::Past,
+            ["p", id, "like" | "rule"] => Self::Like { id: decoded(id) },
             ["p", id] | ["p", id, _] => Self::Proposal {
                 id: decoded(id),
                 all: query.some("all").is_some(),
@@ -176,6 +182,7 @@ impl At {
                 };
                 format!("/p/{}{query}", encoded(id))
             }
+            Self::Like { id } => format!("/p/{}/like", encoded(id)),
             Self::Overview => "/overview".to_owned(),
             Self::People { topic } => with("/topic", "topic", topic),
             Self::Servers => "/servers".to_owned(),
@@ -266,6 +273,8 @@ mod tests {
             ("/p/7", "/p/7"),
             ("/p/7?all=1&edit=1", "/p/7?all=1&edit=1"),
             ("/p/7/approve", "/p/7"),
+            ("/p/7/like", "/p/7/like"),
+            ("/p/7/rule", "/p/7/like"),
             ("/overview", "/overview"),
             ("/topic?topic=a%2Fb", "/topic?topic=a%2Fb"),
             ("/topic/say", "/topic"),

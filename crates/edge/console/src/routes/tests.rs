@@ -784,3 +784,63 @@ async fn a_form_beyond_the_bound_is_refused() {
     let reply = stage.post("/console/login", "", &[("code", &long)]).await;
     assert_eq!(reply.status, StatusCode::PAYLOAD_TOO_LARGE);
 }
+
+#[tokio::test]
+async fn the_like_of_a_call_is_approved_by_a_rule_that_was_read() {
+    let long = json!({ "name": "write_file", "arguments": { "path": "/a".repeat(2_000) } });
+    let stage = Stage::new(vec![proposal("7", &json!({ "params": long }))]);
+    let (cookie, token) = stage.ann().await;
+    stage.answers("POST /api/v1/topics/main/rules", json!({}));
+    let send = async |act: &str, more: &[(&str, &str)]| {
+        let form = [&[("token", &*token), ("digest", "d-7")], more].concat();
+        let path = format!("/console/p/7/{act}");
+        stage.post(&path, &cookie, &form).await
+    };
+    let wish = [
+        ("seconds", "900"),
+        ("uses", "3"),
+        ("when", "\"/path\" = { under = \"/srv/a\" }"),
+    ];
+    let unseen = send("like", &wish).await;
+    assert!(
+        unseen.body.contains("Not every value was shown"),
+        "{}",
+        unseen.body
+    );
+    let page = stage.get("/console/p/7/like", &cookie).await.body;
+    assert!(page.contains("data-testid=\"draft\""), "{page}");
+    // The tool says nothing of what it destroys.
+    assert!(page.contains("data-testid=\"typed\""), "{page}");
+    let none = send(
+        "like",
+        &[("seconds", "900"), ("uses", "21"), ("when", "kept")],
+    )
+    .await
+    .body;
+    assert!(
+        none.contains("1 to 20") && none.contains(">kept<"),
+        "{none}"
+    );
+    // As browsers send the ends of lines.
+    let rule = ("rule", "id = \"like-7\"\r\nversion = 1\r\n");
+    let unread = send("rule", &[rule, ("topic", "main")]).await.body;
+    assert!(unread.contains("You were not shown this rule"), "{unread}");
+    assert_eq!(stage.acts.lock().len(), 0);
+    let shown = send("like", &wish).await.body;
+    assert!(shown.contains("scout may &lt;b&gt;call"), "{shown}");
+    let other = send("rule", &[("rule", "id = \"other\""), ("topic", "main")])
+        .await
+        .body;
+    assert!(other.contains("You were not shown this rule"), "{other}");
+    let added = send("rule", &[rule, ("topic", "main"), ("typed", "write_file")]).await;
+    assert_eq!(added.header("location"), "/console/p/7");
+    let bodies = stage.acts.lock().clone().into_iter().map(|act| act.2);
+    let asked: Vec<serde_json::Value> = bodies
+        .map(|body| serde_json::from_str(&body).unwrap())
+        .collect();
+    let expected = [
+        json!({ "for_seconds": 900, "uses": 3, "when": "\"/path\" = { under = \"/srv/a\" }", "tool": null }),
+        json!({ "rule": "id = \"like-7\"\nversion = 1\n", "tool": "write_file" }),
+    ];
+    assert_eq!(asked, expected);
+}

@@ -92,6 +92,14 @@ pub(crate) fn proposal(id: &str, more: &Value) -> Value {
     all
 }
 
+/// The rule that the API makes of the like of a proposal.
+fn drafted_like(id: &str) -> Value {
+    json!({
+        "rule": format!("like-{id}.1"), "topic": "main", "sentence": "scout may <b>call</b>",
+        "text": format!("id = \"like-{id}\"\nversion = 1\n"), "expires": null,
+    })
+}
+
 /// An act that the API was asked for: path, `Authorization`, body.
 pub(crate) type Act = (String, String, String);
 
@@ -304,6 +312,9 @@ fn fake_api(
                     let authorization = headers["authorization"].to_str().unwrap().to_owned();
                     acts.lock()
                         .push((format!("{id}/{act}"), authorization, body));
+                    if act == "like" {
+                        return axum::Json(drafted_like(&id)).into_response();
+                    }
                     one(&id).map_or_else(unknown, |one| axum::Json(one).into_response())
                 },
             ),

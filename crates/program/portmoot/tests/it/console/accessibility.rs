@@ -117,6 +117,7 @@ fn no_page_breaks_a_rule_of_axe() {
         "",
         &format!("/p/{ended}"),
         &format!("/p/{risky}"),
+        &format!("/p/{risky}/like"),
         &format!("/p/{plan}"),
         &format!("/p/{one}?edit=1"),
         "/past",

@@ -97,6 +97,42 @@ fn the_coverage_follows_capabilities_and_rules() {
 }
 
 #[test]
+fn the_like_of_a_call_is_approved_for_an_hour() {
+    let stage = Stage::new();
+    let write = |path: &str| stage.propose("write_file", &json!({ "path": path }));
+    let one = write("/srv/docs/a");
+    let browser = stage.browser("ann");
+    browser.sees(&card(&one));
+    browser.click(&format!("{} [data-like]", card(&one)));
+    browser.reads("h1", "Approve the like of this call");
+    let wrong = r#""/path" = { under = "docs" }"#;
+    browser.fill("[data-testid=when]", wrong);
+    browser.click("[data-testid=draft]");
+    browser.reads("main", "does not fit the condition on /path");
+    browser.reads("[data-testid=when]", wrong);
+    browser.run("document.querySelector('[data-testid=when]').value = ''");
+    let within = r#""/path" = { under = "/srv/docs" }"#;
+    browser.fill("[data-testid=when]", within);
+    browser.click("[data-testid=draft]");
+    browser.reads(".sentence", "path is a path under \"/srv/docs\"");
+    browser.reads(".sentence", "at most 5 times");
+    until("the rule decides", || {
+        browser.click_if_there("[data-testid=put-in-force]");
+        (stage.proposal(&one)["state"] == "completed").then_some(())
+    });
+    browser.reads("[data-testid=verdict]", "decided by rules");
+    let next = write("/srv/docs/b");
+    stage.becomes(&next, "completed");
+    assert_eq!(stage.proposal(&next)["decided_by"], "rules");
+    let other = write("/srv/other");
+    assert_eq!(stage.proposal(&other)["state"], "pending");
+    // The browser notes the status of the refused conditions.
+    let complaints = browser.complaints();
+    let is_refusal = |one: &String| one.contains("status of 400");
+    assert!(complaints.iter().all(is_refusal), "{complaints:?}");
+}
+
+#[test]
 fn chosen_proposals_are_decided_together() {
     let stage = Stage::new();
     let write = |path: &str| stage.propose("write_file", &json!({ "path": path }));

@@ -76,7 +76,12 @@ async fn the_sdk_approves_the_like_of_a_call() {
     let bank = Bank::new();
     let call = bank.propose(40);
     let (boss, _) = join(&bank.gateway, "boss").await;
-    let proposal = boss.waiting(false).await.unwrap().pop().unwrap();
+    // It waits once its call has arrived.
+    let proposal = loop {
+        if let Some(waiting) = boss.waiting(false).await.unwrap().pop() {
+            break waiting;
+        }
+    };
     let terms = LikeTerms {
         uses: 3,
         when: WHEN.to_owned(),

@@ -1,0 +1,273 @@
+//! The like of a proposed call, approved for some hours: a rule that the gateway makes of the call, read
+//! as a sentence before it is put in force.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use data_encoding::HEXLOWER;
+use html::Hostile;
+use html::parts::hidden;
+use maud::{Markup, html};
+use review::{ProposalDetails, ToolEffects};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::api_client::{Problem, encoded};
+use crate::arguments::text;
+use crate::card::{Showing, address, card};
+use crate::outcome::Outcome;
+use crate::page::{Content, Tab};
+use crate::proposal;
+use crate::state::{At, Visit, decoded};
+
+/// The durations that the page offers, in seconds: the API takes 10 minutes to 8 hours.
+const DURATIONS: [(&str, &str); 4] = [
+    ("900", "15 minutes"),
+    ("3600", "1 hour"),
+    ("14400", "4 hours"),
+    ("28800", "8 hours"),
+];
+/// The duration that is chosen at first.
+const DURATION: &str = "3600";
+/// The number of calls that stands there at first.
+const USES: &str = "5";
+/// The most calls of such a rule.
+const USES_MAX: u32 = 20;
+/// The longest conditions that the page takes, in characters.
+const CONDITIONS_CHARS_MAX: usize = 4_000;
+
+/// The wish of a person, as the form has it.
+struct Wish {
+    seconds: String,
+    uses: String,
+    /// Conditions in place of values.
+    when: String,
+    /// The tool's name, typed by hand.
+    typed: String,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            seconds: DURATION.to_owned(),
+            uses: USES.to_owned(),
+            when: String::new(),
+            typed: String::new(),
+        }
+    }
+}
+
+impl Wish {
+    fn of(visit: &Visit) -> Self {
+        let form = visit.asked.form();
+        let field = |name: &str| form.get(name).to_owned();
+        Self {
+            seconds: field("seconds"),
+            uses: field("uses"),
+            when: field("when"),
+            typed: field("typed"),
+        }
+    }
+
+    /// The wish as the API takes it.
+    ///
+    /// # Errors
+    /// It has no such duration or number.
+    fn body(&self) -> Result<String, Problem> {
+        let wrong = |why: &str| Problem::new(StatusCode::BAD_REQUEST, why);
+        let known = DURATIONS.iter().any(|(value, _)| *value == self.seconds);
+        let seconds = self.seconds.parse::<u64>().ok().filter(|_| known);
+        let seconds = seconds.ok_or_else(|| wrong("Choose for how long."))?;
+        let uses = self.uses.trim().parse::<u32>().ok();
+        let uses = uses
+            .filter(|uses| (1..=USES_MAX).contains(uses))
+            .ok_or_else(|| wrong("Write for how many calls: 1 to 20."))?;
+        let said = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+        let (when, tool) = (said(&self.when), said(&self.typed));
+        Ok(json!({ "for_seconds": seconds, "uses": uses, "when": when, "tool": tool }).to_string())
+    }
+}
+
+/// A rule that is not in force.
+#[derive(Deserialize)]
+struct DraftedRule {
+    topic: String,
+    sentence: String,
+    text: String,
+}
+
+/// Whether a rule can be made of a proposal.
+pub(crate) fn is_offered(visit: &Visit, proposal: &ProposalDetails) -> bool {
+    proposal.is_pending()
+        && proposal.by != visit.session.participant
+        && proposal.steps.is_empty()
+        && proposal.arguments().is_some()
+}
+
+/// `GET /console/p/ID/like`.
+pub(crate) async fn content(visit: &Arc<Visit>, id: &str) -> Result<Content, Problem> {
+    let found = proposal::found(visit, id).await?;
+    let writing = Arc::clone(visit);
+    let write = move || Ok(page_of(&writing, &found, &Wish::default()));
+    let content = visit.console.write(write).await?;
+    proposal::note_shown(visit).await;
+    Ok(content)
+}
+
+/// The page with the call in full, and the form.
+fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
+    let showing = Showing {
+        all: true,
+        alone: true,
+        acts: false,
+    };
+    content_of(
+        proposal,
+        html! {
+            h1 { "Approve the like of this call" }
+            div class="cards" {
+                @if is_offered(visit, proposal) { (wish_form(visit, proposal, wish)) }
+                @else { p class="said wrong" { "No rule can be made of it: only of another participant's single call that waits." } }
+                (card(visit, proposal, showing))
+            }
+        },
+    )
+}
+
+fn content_of(proposal: &ProposalDetails, body: Markup) -> Content {
+    Content {
+        tab: Tab::Inbox,
+        title: "Approve the like".to_owned(),
+        body,
+        command: format!("portmoot rules like {}", proposal.id),
+    }
+}
+
+/// The form for duration, number, and conditions.
+fn wish_form(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Markup {
+    let is_typed = matches!(
+        ToolEffects::of(proposal),
+        ToolEffects::Destructive | ToolEffects::Unsaid
+    );
+    let fields = html! {
+        p { "The gateway makes a rule of this call: the same participant may make the same call of the same tool, for some time and some calls, on your authority. You read it before it is in force." }
+        div class="row" {
+            label { "For " select name="seconds" data-testid="seconds" {
+                @for (value, words) in DURATIONS { option value=(value) selected[wish.seconds == value] { (words) } }
+            } }
+            label { "Calls, with this one " input type="number" name="uses" min="1" max=(USES_MAX) required value=(wish.uses) data-testid="uses"; }
+        }
+        label for="when" { "Conditions in place of its values, one a line; without any, its values stay as they are" }
+        textarea id="when" name="when" rows="4" maxlength=(CONDITIONS_CHARS_MAX) spellcheck="false" autocapitalize="off"
+            aria-describedby="when-help" data-testid="when" { (wish.when) }
+        p id="when-help" class="soft" { "Such as " code { "\"/amount\" = { integer = [1, 100] }" } " or " code { "\"/path\" = { under = \"/srv/docs\" }" } "." }
+        @if is_typed {
+            label for="typed" class="warning" { "It may destroy something. Type " (text(proposal.what())) }
+            input type="text" id="typed" name="typed" autocomplete="off" autocapitalize="off" spellcheck="false" value=(wish.typed) data-testid="typed";
+        }
+        div class="row" {
+            button type="submit" class="main" data-testid="draft" { "Show the rule" }
+            a class="button" href=(address(visit, &proposal.id)) { "Only this call" }
+        }
+    };
+    html! { section class="card" { (form(visit, proposal, "like", &fields)) } }
+}
+
+fn form(visit: &Visit, proposal: &ProposalDetails, act: &str, content: &Markup) -> Markup {
+    let action = format!("{}/{act}", address(visit, &proposal.id));
+    html! {
+        form method="post" action=(action) {
+            (visit.token())
+            (hidden("digest", &proposal.digest))
+            (content)
+        }
+    }
+}
+
+/// `POST /console/p/ID/like` and `/rule`.
+pub(crate) async fn act(visit: &Arc<Visit>, id: &str, act: &str) -> Outcome {
+    let id = decoded(id);
+    let found = match proposal::found(visit, &id).await {
+        Ok(found) => found,
+        Err(refused) => return Outcome::fail(At::inbox(), refused),
+    };
+    let done = match check_shown(visit, &found) {
+        Err(refused) => Err(refused),
+        Ok(()) if act == "like" => draft(visit, &found).await,
+        Ok(()) => put_in_force(visit, &found).await,
+    };
+    done.unwrap_or_else(|wrong| {
+        let content = page_of(visit, &found, &Wish::of(visit));
+        let wrong = Some(wrong);
+        Outcome::Page { content, wrong }
+    })
+}
+
+/// Checks that the session was shown the call as it waits now, with every value.
+fn check_shown(visit: &Visit, found: &ProposalDetails) -> Result<(), Problem> {
+    let digest = visit.asked.form().get("digest");
+    let refuse = |why: &str| Err(Problem::new(StatusCode::CONFLICT, why));
+    if digest != found.digest {
+        return refuse("The proposal has changed since you looked at it. Look again.");
+    }
+    if !visit.session.was_shown(&found.id, digest) {
+        return refuse("Not every value was shown in full. Look again.");
+    }
+    Ok(())
+}
+
+/// A mark of the text of a rule, as the session was shown it.
+fn mark_of(rule: &str) -> String {
+    let hash = Sha256::digest(rule.as_bytes());
+    format!("rule {}", HEXLOWER.encode(&hash))
+}
+
+/// The rule that the gateway makes of the call, in words, with the form that puts it in force.
+async fn draft(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Problem> {
+    let wish = Wish::of(visit);
+    let path = format!("/api/v1/proposals/{}/like", encoded(&found.id));
+    let drafted: DraftedRule = visit.api.post(&path, wish.body()?).await?;
+    let rule = drafted.text.trim().to_owned() + "\n";
+    visit.session.note_compared(mark_of(&rule));
+    let fields = html! {
+        (hidden("rule", &rule))
+        (hidden("topic", &drafted.topic))
+        (hidden("typed", &wish.typed))
+        (hidden("seconds", &wish.seconds))
+        (hidden("uses", &wish.uses))
+        (hidden("when", &wish.when))
+        (hidden("confirmed", ""))
+        div class="row" {
+            button type="submit" class="main" data-arm data-testid="put-in-force" { "Put it in force" }
+            a class="button" href={ (address(visit, &found.id)) "/like" } { "Change it" }
+        }
+    };
+    Ok(Outcome::page(content_of(
+        found,
+        html! {
+            section class="card" data-testid="drafted" {
+                h1 { "Put this rule in force?" }
+                p class="sentence" { (Hostile(&drafted.sentence)) }
+                p { "This call is the first one that it approves. It ends by itself, and a rejection that it covers ends it before." }
+                details { summary { "Its text" } pre { (Hostile(&drafted.text)) } }
+                (form(visit, found, "rule", &fields))
+            }
+        },
+    )))
+}
+
+/// Puts a rule in force that the session was shown.
+async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Problem> {
+    let form = visit.asked.form();
+    // Browsers send the ends of lines in their own way.
+    let rule = form.get("rule").replace("\r\n", "\n") + "\n";
+    if !visit.session.was_compared(&mark_of(&rule)) {
+        let why = "You were not shown this rule. Look at it first.";
+        return Err(Problem::new(StatusCode::CONFLICT, why));
+    }
+    let path = format!("/api/v1/topics/{}/rules", encoded(form.get("topic")));
+    let body = json!({ "rule": rule, "tool": form.some("typed") }).to_string();
+    let _added: Value = visit.api.post(&path, body).await?;
+    Ok(Outcome::Led(format!("/p/{}", encoded(&found.id))))
+}
