@@ -43,20 +43,40 @@ pub fn canonical(raw: &[u8]) -> Result<Vec<u8>, JsonError> {
             Token::Comma => out.push(b','),
             Token::Colon => out.push(b':'),
             Token::Text(raw) => {
-                let text = text(raw)
-                    .ok_or_else(|| JsonError::Syntax("half a surrogate pair".to_owned()))?;
                 let start = out.len();
-                put_text(&mut out, &text);
-                if tokens.peek() == Some(&Token::Colon)
+                let is_name = tokens.peek() == Some(&Token::Colon);
+                let name = put_canonical(&mut out, raw, is_name)?;
+                if let Some(name) = name
                     && let Some(members) = open.last_mut()
                 {
-                    members.push((text, start));
+                    members.push((name, start));
                 }
             }
             Token::Plain(raw) => out.extend_from_slice(raw),
         }
     }
     Ok(out)
+}
+
+/// Appends a string in its canonical spelling. Returns its text if it is the name of a member.
+fn put_canonical<'r>(
+    out: &mut Vec<u8>,
+    raw: &'r [u8],
+    is_name: bool,
+) -> Result<Option<Cow<'r, str>>, JsonError> {
+    let is_plain = !raw.contains(&b'\\');
+    if is_plain {
+        // Its syntax was checked: without an escape nothing in it needs one.
+        out.extend_from_slice(raw);
+        if !is_name {
+            return Ok(None);
+        }
+    }
+    let text = text(raw).ok_or_else(|| JsonError::Syntax("half a surrogate pair".to_owned()))?;
+    if !is_plain {
+        put_text(out, &text);
+    }
+    Ok(is_name.then_some(text))
 }
 
 /// Sorts the members, which are the end of the output.

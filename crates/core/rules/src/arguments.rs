@@ -213,27 +213,34 @@ fn collect(
 ) -> Result<(), ArgumentsError> {
     for (key, member) in json::members(text, object)?.iter() {
         let inner = Pointer::member(place, key);
-        let is_object = member.raw.first() == Some(&b'{');
-        if is_object && member.raw != b"{}" {
+        let first = member.raw.first();
+        if first == Some(&b'{') && member.raw != b"{}" {
             if depth + 1 == POINTER_DEPTH_MAX {
                 return Err(ArgumentsError::TooDeep);
             }
             collect(text, member.span, &inner, depth + 1, leaves)?;
             continue;
         }
-        if depth + json::nesting(member.raw) > POINTER_DEPTH_MAX {
-            return Err(ArgumentsError::TooDeep);
-        }
-        if let ArgumentValue::Array(elements) = ArgumentValue::of(member.raw)
-            && elements.len() > ARGUMENTS_ELEMENTS_MAX
-        {
-            return Err(ArgumentsError::TooWide);
+        if first == Some(&b'[') {
+            check_array(member.raw, depth)?;
         }
         if leaves.len() == ARGUMENTS_LEAVES_MAX {
             return Err(ArgumentsError::TooMany);
         }
         let pointer = Pointer::parse(&inner).map_err(ArgumentsError::Name)?;
         leaves.push((pointer, member.span));
+    }
+    Ok(())
+}
+
+/// Checks how deep and how wide an array is.
+fn check_array(raw: &[u8], depth: usize) -> Result<(), ArgumentsError> {
+    if depth + json::nesting(raw) > POINTER_DEPTH_MAX {
+        return Err(ArgumentsError::TooDeep);
+    }
+    let elements = ArgumentValue::of(raw).into_elements();
+    if elements.is_some_and(|elements| elements.len() > ARGUMENTS_ELEMENTS_MAX) {
+        return Err(ArgumentsError::TooWide);
     }
     Ok(())
 }

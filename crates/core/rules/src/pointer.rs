@@ -59,7 +59,7 @@ impl Pointer {
         if !escapes.all(|rest| rest.starts_with(['0', '1'])) {
             return Err(PointerError::Escape);
         }
-        if text.chars().any(is_hidden) || !is_nfc(text) {
+        if !spelling::is_plain_ascii(text) && (text.chars().any(is_hidden) || !is_nfc(text)) {
             return Err(PointerError::Character);
         }
         let likeness = likeness_of(names);
@@ -71,7 +71,15 @@ impl Pointer {
 
     /// The pointer to a member of the object at this text of a pointer; `""` is the arguments.
     pub(crate) fn member(object: &str, key: &str) -> String {
-        format!("{object}/{}", key.replace('~', "~0").replace('/', "~1"))
+        let mut pointer = String::with_capacity(object.len() + 1 + key.len());
+        pointer.push_str(object);
+        pointer.push('/');
+        if key.contains(['~', '/']) {
+            pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        } else {
+            pointer.push_str(key);
+        }
+        pointer
     }
 
     /// Whether another pointer is this one, or leads to a member inside of it.

@@ -71,7 +71,7 @@ pub(crate) fn are_like(one: &str, other: &str) -> bool {
 }
 
 /// Whether a text has characters of ASCII alone that are seen, and so one form but for case and blanks.
-fn is_plain_ascii(text: &str) -> bool {
+pub(crate) fn is_plain_ascii(text: &str) -> bool {
     // Without an early end, so that the compiler looks at many bytes at once.
     let plain = text.bytes().map(|byte| (b' '..=b'~').contains(&byte));
     plain.fold(true, |all, is_plain| all & is_plain)
