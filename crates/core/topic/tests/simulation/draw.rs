@@ -6,7 +6,7 @@ mod brakes;
 mod claims;
 mod envelopes;
 mod fulfilments;
-mod held;
+pub(crate) mod held;
 mod journal;
 mod lists;
 mod notices;

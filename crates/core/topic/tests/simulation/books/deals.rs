@@ -11,6 +11,7 @@ use super::{
     limits::LIMITS,
 };
 use crate::{
+    draw::held::FIRST,
     numbers::{CountedDecision, ProposalView, Record},
     turn::{Decided, Turn},
 };
@@ -128,6 +129,13 @@ pub(crate) struct Deal {
     pub(crate) gone: bool,
 }
 
+/// The digest of a proposal whose proposer has put this content in place of the former. Two that wait
+/// for the journal at once have two.
+pub(crate) fn amended_digest(content: u64) -> Digest {
+    let mark = 2 + content % 200;
+    Digest([u8::try_from(mark).unwrap(); 32])
+}
+
 impl Deal {
     /// The length of its content.
     pub(crate) fn bytes(&self) -> usize {
@@ -141,12 +149,10 @@ impl Deal {
 
     /// The digest of the version that it is now.
     pub(crate) fn digest(&self) -> Digest {
-        Digest([1 + u8::try_from(self.amendments).unwrap(); 32])
-    }
-
-    /// The digest of the version after that.
-    pub(crate) fn next_digest(&self) -> Digest {
-        Digest([2 + u8::try_from(self.amendments).unwrap(); 32])
+        if self.amendments == 0 {
+            return FIRST;
+        }
+        amended_digest(self.content)
     }
 
     pub(crate) fn is_known(&self) -> bool {

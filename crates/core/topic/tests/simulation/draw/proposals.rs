@@ -7,7 +7,7 @@ use topic::{Decision, Intent};
 
 use crate::{
     books::{
-        deals::{Deal, Written, bytes_of},
+        deals::{Deal, Written, amended_digest, bytes_of},
         envelopes::{Envelope, Fate},
         limits::LIMITS,
         unpublished::Unpublished,
@@ -422,9 +422,13 @@ impl World {
     /// Another version of a proposal.
     fn amended(&mut self, proposal: OperationId) -> Amended {
         let content = self.number();
-        let deal = self.books.deals.get(&proposal);
+        let is_known = self.books.deals.contains_key(&proposal);
         Amended {
-            digest: deal.map_or(FIRST, Deal::next_digest),
+            digest: if is_known {
+                amended_digest(content)
+            } else {
+                FIRST
+            },
             content,
             bytes: bytes_of(content),
         }
