@@ -53,9 +53,9 @@ impl Dispatch {
             back,
             Ok(Return::None | Return::Server(_) | Return::Anew { .. })
         );
-        let span = if is_first {
+        let traces = &self.context.traces;
+        let span = if is_first && traces.is_on() {
             let in_headers = incoming.trace.take();
-            let traces = &self.context.traces;
             traces.begin(id, &link.participant, &incoming.request, in_headers)
         } else {
             None
