@@ -4,6 +4,7 @@ mod collector;
 mod failures;
 mod headers;
 mod holds;
+mod other_doors;
 mod traces;
 
 use std::collections::BTreeSet;

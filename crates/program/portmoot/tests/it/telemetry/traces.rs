@@ -100,6 +100,7 @@ impl Traced {
             ("ann", &["mcp/*", "portmoot/*"]),
             ("scout", &["mcp/proposal:*"]),
         ]);
+        let config = config.replace("[server]\n", "[server]\nlegacy_sse = true\n");
         let config = config + &table(&peer, is_modern, over_http) + &telemetry;
         let gateway = Gateway::start(&home, &config);
         gateway.ready("tools");
