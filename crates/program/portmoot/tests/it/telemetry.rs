@@ -5,6 +5,7 @@ mod failures;
 mod headers;
 mod holds;
 mod other_doors;
+mod overhead;
 mod traces;
 
 use std::collections::BTreeSet;

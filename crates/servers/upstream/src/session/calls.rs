@@ -40,7 +40,7 @@ impl Session {
         if self.is_demo() {
             let end = Ok(demo::respond(request, call.own));
             let began = Began::new(request.method.as_str(), now);
-            self.setup.measured.enter(began, error_type(&end));
+            events.measured(self.setup.measured.enter(began, error_type(&end)));
             events.done(end);
             return Ok(());
         }
@@ -305,7 +305,7 @@ impl Session {
             drop(place);
             let end = end.map_err(|fault| self.refusal(&fault));
             if let Some(began) = began {
-                self.setup.measured.enter(began, error_type(&end));
+                events.measured(self.setup.measured.enter(began, error_type(&end)));
             }
             events.done(end);
             self.close_if_done();
