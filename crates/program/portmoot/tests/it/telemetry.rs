@@ -1,14 +1,14 @@
 //! Telemetry: what a collector receives by OTLP.
 
 mod collector;
+mod conventions;
 mod failures;
+mod foreign;
 mod headers;
 mod holds;
 mod other_doors;
 mod overhead;
 mod traces;
-
-use std::collections::BTreeSet;
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::approver_outside::pdp::Received;
 use crate::home::Home;
 use crate::support::{Client, Gateway, fixture, until};
 use crate::ws::{people, token};
-use collector::{Collector, Values, attributes_of, metrics_of, text, values_of, values_on};
+use collector::{Collector, Values, metrics_of, text, values_of, values_on};
 
 const OFTEN: &str = "interval = \"100ms\"\n";
 const RELOADED: &str = "the configuration has changed: reloaded";
@@ -112,33 +112,6 @@ fn metrics_arrive_by_otlp_and_equal_the_page() {
     });
     assert!(stage.exports("sent") > 0.0);
     stage.gateway.stop().expect(0);
-}
-
-#[test]
-fn names_are_those_of_the_conventions_or_the_gateways_own() {
-    let collector = Collector::new();
-    let stage = Stage::new(&collector.table(OFTEN));
-    stage.call();
-    let metrics = until("a message with the call", || {
-        Some(collector.latest()).filter(|all| calls_in(&values_of(all)).is_some())
-    });
-    let (mut metric_names, mut attributes) = (BTreeSet::new(), BTreeSet::new());
-    for metric in &metrics {
-        metric_names.insert(metric.name.clone());
-        attributes.extend(attributes_of(metric).into_iter().map(|one| one.key));
-        assert!(!metric.description.is_empty(), "{metric:?}");
-    }
-    metric_names.retain(|name| !name.starts_with("portmoot."));
-    assert_eq!(
-        metric_names,
-        BTreeSet::from(["mcp.client.operation.duration".to_owned()])
-    );
-    attributes.retain(|name| !name.starts_with("portmoot."));
-    assert_eq!(attributes, BTreeSet::from(["mcp.method.name".to_owned()]));
-    let durations = metrics
-        .iter()
-        .find(|one| one.name == "mcp.client.operation.duration");
-    assert_eq!(durations.unwrap().unit, "s");
 }
 
 #[test]
