@@ -7,7 +7,7 @@
 
 With `--times N` after these, `--call` makes its call so many times on one connection. `--typed TOOL JSON` in place of `--call` makes
 it with the tool's own message, `--plain TOOL JSON` with any arguments in a Struct. `--metadata JSON` gives the call metadata.
-`--read URI -` in place of `--call` reads a resource.
+`--read URI -` in place of `--call` reads a resource. What else is given with `--ws`, such as `--traceparent VALUE`, is a header of the upgrade.
 """
 
 import json

@@ -2,7 +2,7 @@
 """The tour of `proto_client.py` over gRPC, and what is particular to it. Prints one JSON report.
 
     proto_grpc.py ADDRESS PREFIX [--ca FILE] [--cert FILE --key FILE] [--token TOKEN] [--call-token TOKEN] [--timeout SECONDS]
-        [--tour] [--call TOOL TEXT [--times N]] [--cancel TOOL]
+        [--traceparent VALUE] [--tracestate VALUE] [--tour] [--call TOOL TEXT [--times N]] [--cancel TOOL]
 
 `--call` makes nothing but these calls, and `--cancel` one, which it cancels once a line comes in.
 """
@@ -113,7 +113,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("address")
     parser.add_argument("prefix")
-    for name in ("--ca", "--cert", "--key", "--token"):
+    for name in ("--ca", "--cert", "--key", "--token", "--traceparent", "--tracestate"):
         parser.add_argument(name)
     parser.add_argument("--call-token")
     parser.add_argument("--timeout", type=float, default=30)
@@ -129,6 +129,7 @@ def main():
     else:
         channel = grpc.insecure_channel(given.address)
     metadata = [("authorization", f"Bearer {given.token}")] if given.token else []
+    metadata += [(name, value) for name in ("traceparent", "tracestate") if (value := getattr(given, name))]
     calls = Calls(channel, metadata)
     report = {"prefix": given.prefix}
     try:

@@ -85,13 +85,13 @@ class Socket:
 class WebSocket:
     """A WebSocket, whose binary messages are frames."""
 
-    def __init__(self, url, ca="", cert="", key="", token=""):
+    def __init__(self, url, ca="", cert="", key="", token="", **headers):
         context = None
         if url.startswith("wss:"):
             context = ssl.create_default_context(cafile=ca)
             if cert:
                 context.load_cert_chain(cert, key)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         self.socket = connect(
             url, ssl=context, subprotocols=["proto-mcp.v1"], additional_headers=headers, max_size=None, proxy=None
         )

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gateway::{Dispatch, Incoming, Link, Parks, Requester, Tag, handshake, listen};
 use model::Form;
+use telemetry::trace::CallerTrace;
 use topic::Interest;
 use upstream::ClientProfile;
 use wire::mcp::task::{self, TaskWish};
@@ -171,15 +172,17 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     }
 }
 
-/// Receives one message of an initialized client; answers go to `out`.
+/// Receives one message of an initialized client, for which the headers around it name this trace;
+/// answers go to `out`.
 pub(crate) fn receive(
     dispatch: &Arc<Dispatch>,
     by: Requester<'_>,
     message: &Message,
+    trace: Option<&CallerTrace>,
     out: &Arc<Stream>,
 ) {
     match Params::read(message) {
-        Ok(params) => receive_params(dispatch, by, &params, out),
+        Ok(params) => receive_params(dispatch, by, &params, trace, out),
         Err(malformed) if message.shape() == MessageKind::Request => out.answer(malformed.answer()),
         // A client waits for no answer to the rest.
         Err(_) => {}
@@ -191,13 +194,15 @@ pub(crate) fn receive_params(
     dispatch: &Arc<Dispatch>,
     by: Requester<'_>,
     params: &Params<'_>,
+    trace: Option<&CallerTrace>,
     out: &Arc<Stream>,
 ) {
     if params.message().shape() != MessageKind::Request {
         return take(dispatch, by.link, params);
     }
     match request(params) {
-        Ok(incoming) => {
+        Ok(mut incoming) => {
+            incoming.trace = trace.cloned().map(Box::new);
             dispatch.request(by, incoming, Arc::new(SinkReply(Owed::by(out))));
         }
         Err(answer) => out.answer(answer),

@@ -118,7 +118,7 @@ impl Client<'_> {
                     match message {
                         Ok(message) => {
                             let by = link.opener();
-                            legacy::receive(&self.visitor.dispatch, by, &message, &self.out)
+                            legacy::receive(&self.visitor.dispatch, by, &message, None, &self.out)
                         }
                         Err(malformed) => self.out.answer(malformed.answer()),
                     }
@@ -146,7 +146,7 @@ impl Client<'_> {
         match (&self.legacy, message.id()) {
             (Some(link), _) => {
                 let by = link.opener();
-                legacy::receive_params(&self.visitor.dispatch, by, &params, &self.out)
+                legacy::receive_params(&self.visitor.dispatch, by, &params, None, &self.out)
             }
             (None, Some(id)) if is_request => self.begin(id, &message).await,
             // A client waits for no answer to the rest.

@@ -61,6 +61,10 @@ impl Exporter {
         }
         let traces = config.and_then(|config| config.traces);
         self.registry.context.traces.put_in_force(traces);
+        self.registry
+            .context
+            .overhead
+            .put_in_force(config.is_some());
         let former = std::mem::replace(&mut *running, config.map(|config| self.start(config)));
         drop(running);
         if let Some(former) = former {

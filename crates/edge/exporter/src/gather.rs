@@ -19,6 +19,7 @@ pub fn gather(registry: &Registry, viewer: MetricsViewer<'_>) -> Vec<MeasuredFam
     let mut families = servers::families(registry, viewer);
     families.extend(topics::families(registry, viewer));
     families.push(holds(registry));
+    families.push(overhead(registry));
     families.extend(issuers(registry, viewer));
     families.extend(process(registry));
     families.extend(audit(registry));
@@ -90,6 +91,16 @@ fn holds(registry: &Registry) -> MeasuredFamily {
         holds.add(labels, MeasuredValue::Durations(durations));
     }
     holds
+}
+
+/// The gateway's own share of the durations of calls; without values while it is not measured.
+fn overhead(registry: &Registry) -> MeasuredFamily {
+    let help = "The gateway's own share of the duration of a call at a server";
+    let mut overhead = MeasuredFamily::new("portmoot.overhead", help).in_seconds();
+    if let Some(durations) = registry.context.overhead.read() {
+        overhead.add(MetricLabels::new(), MeasuredValue::Durations(durations));
+    }
+    overhead
 }
 
 /// Issuers of access tokens, and what is known of their tokens; nothing if none is configured.

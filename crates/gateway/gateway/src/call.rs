@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use auth::Bearer;
 use model::{
@@ -17,6 +18,7 @@ use wire::mcp::{relay, task::TaskWish};
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Requester, Respell, Undelivered};
 use crate::mailbox::Mailbox;
+use crate::overhead::CallTime;
 use schema::ToolSchema;
 use transcode::shown::JsonView;
 
@@ -233,6 +235,8 @@ pub struct Call {
     // Where it went.
     /// Its span, if it is traced.
     pub(crate) span: OnceLock<Box<CallSpan>>,
+    /// Its time, if that is measured.
+    pub(crate) time: OnceLock<Box<CallTime>>,
     /// Where the topic delivered it, once it has.
     pub(crate) delivered: OnceLock<Delivered>,
     /// The sessions that it was sent to.
@@ -304,6 +308,7 @@ impl Call {
             declined,
             round,
             span: OnceLock::new(),
+            time: OnceLock::new(),
             delivered: OnceLock::new(),
             sessions: Sessions::default(),
             wish,
@@ -347,6 +352,22 @@ impl Call {
     /// The schema by which its arguments were checked when it came, if it is written in protobuf.
     pub(crate) fn checked_by(&self) -> Option<&ToolSchema> {
         self.shown.as_ref()?.schema()
+    }
+
+    /// Notes, if its time is measured, that it waits for more than the answer of its server.
+    pub(crate) fn note_wait(&self) {
+        if let Some(time) = self.time.get() {
+            time.note_wait();
+        }
+    }
+
+    /// What the gateway has added to it until now, if that is measured and nothing but its server was
+    /// waited for.
+    pub(crate) fn overhead(&self) -> Option<Duration> {
+        let time = self.time.get()?;
+        // What was proposed has waited for its decision.
+        let is_proposed = self.delivered.get()?.proposal.is_some();
+        time.overhead().filter(|_| !is_proposed)
     }
 
     /// The topic at its server, and where it has delivered the call.
@@ -529,6 +550,7 @@ impl CallEvents for Call {
     }
 
     fn question(&self, question: Question) {
+        self.note_wait();
         if let Some((topic, delivered)) = self.delivery() {
             topic.asked(self, delivered, question);
         }
@@ -537,6 +559,12 @@ impl CallEvents for Call {
     fn deferred(&self) {
         if let Some((topic, _)) = self.delivery() {
             topic.deferred(self);
+        }
+    }
+
+    fn measured(&self, at_server: Duration) {
+        if let Some(time) = self.time.get() {
+            time.note_server(at_server);
         }
     }
 

@@ -12,6 +12,7 @@ use upstream::{FieldNumbers, RequestNumbers};
 
 use crate::hold_times::HoldTimes;
 use crate::notifications::routes::NotificationRoutes;
+use crate::overhead::OverheadTimes;
 use crate::span::Traces;
 
 /// Clock, ids and seal of one gateway, and its accounts at servers.
@@ -27,6 +28,8 @@ pub struct Context {
     pub notifications: Arc<NotificationRoutes>,
     /// Durations for which the proposals of all topics waited.
     pub holds: HoldTimes,
+    /// The gateway's own share of the durations of calls.
+    pub overhead: OverheadTimes,
     /// The traces of calls and proposals.
     pub traces: Traces,
     /// The numbers of fields that tools' messages had.
@@ -55,6 +58,7 @@ impl Context {
             accounts,
             notifications: Arc::default(),
             holds: HoldTimes::default(),
+            overhead: OverheadTimes::default(),
             traces: Traces::default(),
             fields,
             links,
@@ -64,11 +68,11 @@ impl Context {
         }
     }
 
-    /// The time of a step of a topic with this deadline on the wall clock. Without one that clock
-    /// is not read.
-    pub(crate) fn now(&self, wall_deadline_ms: Option<u64>) -> Now {
+    /// The time of a step, at this moment, of a topic with this deadline on the wall clock. Without
+    /// one that clock is not read.
+    pub(crate) fn time_of_step(&self, at: Instant, wall_deadline_ms: Option<u64>) -> Now {
         Now {
-            steady_ms: self.now_ms(),
+            steady_ms: millis(at.saturating_duration_since(self.began)),
             wall_ms: wall_deadline_ms.map_or(0, |_| unix_ms()),
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, Refusal, TopicName};
 use platform::{Mutex, MutexGuard, RwLock, millis};
@@ -235,7 +235,8 @@ impl Dispatch {
         event: Event<'_>,
         refused: Refused,
     ) -> Step<'_> {
-        let now = self.context.now(topic.next_wall_deadline_ms());
+        let at = Instant::now();
+        let now = self.context.time_of_step(at, topic.next_wall_deadline_ms());
         let mut effects = topic.step(now, event);
         let refusal = match refused {
             Refused::ByEffect => effects.refusal.take(),
@@ -258,6 +259,7 @@ impl Dispatch {
         }
         Step {
             dispatch: self,
+            at,
             verdict: effects.verdict,
             refusal,
             requests: effects.requests,
@@ -275,7 +277,7 @@ impl Dispatch {
         self.armed_ms
             .store(steady_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
         drop(topic);
-        let now = self.context.now(wall_ms);
+        let now = self.context.time_of_step(Instant::now(), wall_ms);
         let mut wait = TIMER_MAX;
         if let Some(at_ms) = steady_ms {
             wait = wait.min(until(at_ms, now.steady_ms));
@@ -470,6 +472,8 @@ pub(crate) enum Refused {
 #[must_use = "its mailboxes are busy until its effects are carried out"]
 pub(crate) struct Step<'d> {
     dispatch: &'d Arc<Dispatch>,
+    /// When it was taken.
+    pub(crate) at: Instant,
     /// The verdict about the event.
     pub(crate) verdict: Option<Verdict>,
     /// The refusal of an envelope or of a link that may not join.
@@ -526,12 +530,14 @@ impl Drop for Step<'_> {
             return;
         }
         let dispatch = Arc::clone(self.dispatch);
+        let at = self.at;
         let busy = std::mem::take(&mut self.busy);
         let rest = std::mem::replace(&mut self.rest, Effects::new().into_iter());
         self.dispatch.runtime.spawn(async move {
             let step = Step {
                 requests: RequestsFate::default(),
                 dispatch: &dispatch,
+                at,
                 verdict: None,
                 refusal: None,
                 rest,

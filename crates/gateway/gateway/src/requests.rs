@@ -53,9 +53,9 @@ impl Dispatch {
             back,
             Ok(Return::None | Return::Server(_) | Return::Anew { .. })
         );
-        let span = if is_first {
+        let traces = &self.context.traces;
+        let span = if is_first && traces.is_on() {
             let in_headers = incoming.trace.take();
-            let traces = &self.context.traces;
             traces.begin(id, &link.participant, &incoming.request, in_headers)
         } else {
             None
@@ -144,6 +144,11 @@ impl Dispatch {
         if let Some(verdict) = &step.verdict {
             self.count(verdict);
             traces::note_verdict(call, verdict);
+            if target.is_some()
+                && let Some(time) = self.context.overhead.begin(step.at)
+            {
+                let _ = call.time.set(time);
+            }
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
                 Record(self).request(permit, call, verdict, rule.as_ref());
             }
@@ -184,7 +189,10 @@ impl Dispatch {
         rest: impl FnOnce(&Arc<Self>, &Arc<Call>) + Send + 'static,
     ) {
         let dispatch = Arc::clone(self);
-        let work = Work::new(move |call| rest(&dispatch, call));
+        let work = Work::new(move |call| {
+            call.note_wait();
+            rest(&dispatch, call);
+        });
         // The topic drops the work of a call that is over. What it owns is dropped with this clone
         // then, and not under the topic's lock.
         let _outlives_the_step = work.clone();

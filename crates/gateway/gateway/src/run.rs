@@ -100,6 +100,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
                 None => delivery::settle(dispatch, &call, answer),
             }
+            if let Some(overhead) = call.overhead() {
+                dispatch.context.overhead.enter(overhead);
+            }
         }
         Effect::Refuse {
             call,

@@ -177,22 +177,15 @@ impl Traces {
         self.is_on.store(settings.is_some(), Ordering::Relaxed);
     }
 
-    /// The span of a request that names a tool, a prompt or a resource; `None` if it is not traced.
+    /// Whether anything is traced.
     #[inline]
-    pub(crate) fn begin(
-        &self,
-        id: OperationId,
-        by: &Participant,
-        request: &Request,
-        in_headers: Option<Box<CallerTrace>>,
-    ) -> Option<Box<CallSpan>> {
-        if !self.is_on.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.begin_traced(id, by, request, in_headers)
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
     }
 
-    fn begin_traced(
+    /// The span of a request that names a tool, a prompt or a resource, while traces are on; `None`
+    /// if it is not traced.
+    pub(crate) fn begin(
         &self,
         id: OperationId,
         by: &Participant,
@@ -234,7 +227,7 @@ impl Traces {
 
     /// The context of a proposal that no call is behind; `None` if it is not traced.
     pub(crate) fn root_of(&self, proposal: OperationId) -> Option<TraceContext> {
-        if !self.is_on.load(Ordering::Relaxed) {
+        if !self.is_on() {
             return None;
         }
         let settings = (*self.settings.lock())?;

@@ -114,17 +114,23 @@ pub struct CallDurations {
 }
 
 impl Measured {
-    /// Enters a call that has ended.
-    pub(crate) fn enter(&self, began: Began, error_type: Option<&'static str>) {
+    /// Enters a call that has ended, and returns its duration.
+    pub(crate) fn enter(&self, began: Began, error_type: Option<&'static str>) -> Duration {
         let duration = began.at.elapsed();
-        let Some(error_type) = error_type else {
-            if let Some(of_method) = self.answered.get(began.method) {
-                of_method
-                    .get_or_init(|| Histogram::new(&DURATION_BOUNDS))
-                    .enter(duration);
+        match error_type {
+            Some(error_type) => self.enter_failed(began, error_type, duration),
+            None => {
+                if let Some(of_method) = self.answered.get(began.method) {
+                    of_method
+                        .get_or_init(|| Histogram::new(&DURATION_BOUNDS))
+                        .enter(duration);
+                }
             }
-            return;
-        };
+        }
+        duration
+    }
+
+    fn enter_failed(&self, began: Began, error_type: &'static str, duration: Duration) {
         let mut failed = self.failed.lock();
         let known = failed
             .iter()

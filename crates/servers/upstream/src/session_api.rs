@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::AccountHolder;
@@ -305,6 +306,9 @@ pub trait CallEvents: Send + Sync {
     /// the one before it, which may take as long as a person needs. Another session may send it
     /// ([`Session::take_unsent`](crate::Session::take_unsent)); if none does, it goes on waiting.
     fn deferred(&self) {}
+    /// The call was at its server for so long: from when it was sent until its answer. Called before
+    /// the end, if the call was not cancelled and the server, not the caller, was waited for.
+    fn measured(&self, _at_server: Duration) {}
     /// The call ended. Called exactly once, as the last event; never after a cancellation.
     fn done(&self, end: Result<Answer, Refusal>);
 }

@@ -12,7 +12,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Refusal, Target};
-use telemetry::trace::CallerTrace;
 use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
 use wire::rpc::{self, Id, Message, MessageKind, code};
@@ -39,7 +38,6 @@ const UNKNOWN_SESSION: i64 = -32001;
 /// A value that agrees with nothing, in place of a header that has no one value that is a text.
 const NO_VALUE: &str = "\u{fffd}";
 static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Serves one request to the endpoint of a topic.
@@ -163,18 +161,6 @@ impl Exchange<'_> {
         Some(first.to_str().unwrap_or(NO_VALUE))
     }
 
-    /// The trace that its headers name, if they name one.
-    fn trace(&self) -> Option<Box<CallerTrace>> {
-        let HeaderField::Text(parent) = self.head.traceparent else {
-            return None;
-        };
-        // Several of these are one list.
-        let states = self.headers.get_all(&TRACESTATE).into_iter();
-        let states: Result<Vec<_>, _> = states.map(HeaderValue::to_str).collect();
-        let state = states.ok().map(|states| states.join(","));
-        CallerTrace::parse(parent, state.as_deref()).map(Box::new)
-    }
-
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
@@ -186,7 +172,7 @@ impl Exchange<'_> {
         }
         let mut incoming =
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
-        incoming.trace = self.trace();
+        incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller());
         // Before its headers are checked: which arguments they mirror stands in the tool's listing.
         dispatch.wait_for_target(by, &incoming.request).await;
@@ -260,7 +246,7 @@ impl Exchange<'_> {
         let incoming = legacy::request(params);
         let mut incoming =
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
-        incoming.trace = self.trace();
+        incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller());
         dispatch.wait_for_target(by, &incoming.request).await;
         // The session was seen just now, with this request: that is the time of the stream.
@@ -318,13 +304,14 @@ impl Exchange<'_> {
             return Err(Box::new(refused(&no_stream())));
         };
         let by = link.requester(self.caller());
+        let trace = self.head.trace(self.headers);
         for message in messages {
             match message {
                 Ok(message) if message.method() == "initialize" => {
                     let why = "initialize must not be part of a batch";
                     out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
                 }
-                Ok(message) => legacy::receive(dispatch, by, &message, &out),
+                Ok(message) => legacy::receive(dispatch, by, &message, trace.as_deref(), &out),
                 Err(malformed) => out.answer(malformed.answer()),
             }
         }

@@ -148,18 +148,17 @@ async fn answered(
         Ok(asked) => asked,
         Err(status) => return status.into_http(),
     };
-    let timeout = rpc::timeout(request.headers());
-    let references = host.is_some()
-        && request
-            .headers()
-            .get(REFERENCES)
-            .is_some_and(|value| value == "true");
+    let headers = request.headers();
+    let timeout = rpc::timeout(headers);
+    let trace = Head::read(headers).trace(headers);
+    let references = host.is_some() && headers.get(REFERENCES).is_some_and(|value| value == "true");
     let rpc = Arc::new(Rpc {
         links,
         visit,
         host,
         references,
         kind,
+        trace,
         timeout,
         bytes_max,
     });

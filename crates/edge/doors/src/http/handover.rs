@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::events::Events;
 use super::opening::Opening;
-use super::progress::Progress;
+use super::progress::Progressing;
 use crate::unread::until_written;
 
 /// The chunk that ends a body.
@@ -79,26 +79,24 @@ pub(crate) trait Watch: Send + Sync {
 /// only then, and of what is read. It notes what the connection begins with, and fails once its
 /// client reads nothing for too long.
 pub(crate) struct Watched<T> {
-    inner: T,
+    inner: Progressing<T>,
     watch: Arc<dyn Watch>,
     opening: Opening,
-    progress: Progress,
 }
 
 impl<T> Watched<T> {
     /// A socket that notifies this.
     pub(crate) fn new(inner: T, watch: Arc<dyn Watch>) -> Self {
         Self {
-            inner,
+            inner: Progressing::new(inner),
             watch,
             opening: Opening::Unread,
-            progress: Progress::default(),
         }
     }
 
     /// The socket itself.
     pub(crate) fn into_inner(self) -> T {
-        self.inner
+        self.inner.into_inner()
     }
 
     /// The socket itself, and what was read of it if that is no HTTP but frames of proto-mcp.
@@ -108,7 +106,7 @@ impl<T> Watched<T> {
         } else {
             None
         };
-        (self.inner, frames)
+        (self.inner.into_inner(), frames)
     }
 }
 
@@ -120,7 +118,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = into.filled().len();
-        ready!(this.opening.poll_read(Pin::new(&mut this.inner), cx, into))?;
+        let inner = Pin::new(this.inner.get_mut());
+        ready!(this.opening.poll_read(inner, cx, into))?;
         if this.watch.read(into.filled().len() - before) {
             return Poll::Ready(Ok(()));
         }
@@ -134,13 +133,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
-        self.progress.of(cx, written)
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.inner).poll_flush(cx);
-        ready!(self.progress.of(cx, flushed))?;
+        ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
         self.watch.written();
         Poll::Ready(Ok(()))
     }
@@ -150,8 +147,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
             // Only HTTP has ended.
             return Poll::Ready(Ok(()));
         }
-        let closed = Pin::new(&mut self.inner).poll_shutdown(cx);
-        self.progress.of(cx, closed)
+        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 
     fn poll_write_vectored(
@@ -159,8 +155,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, parts);
-        self.progress.of(cx, written)
+        Pin::new(&mut self.inner).poll_write_vectored(cx, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -171,11 +166,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
 /// Events that are written as chunks until they end or the client leaves; then the socket is
 /// closed. `kept` lives as long.
 pub(crate) struct HeldEvents<T, P> {
-    socket: T,
+    socket: Progressing<T>,
     events: Events,
     /// On the account of the stream's participant.
     unsent: Bytes,
-    progress: Progress,
     _kept: P,
 }
 
@@ -183,10 +177,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
     /// Goes on with events whose beginning is written.
     pub(crate) fn new(socket: T, events: Events, kept: P) -> Self {
         Self {
-            socket,
+            socket: Progressing::new(socket),
             events,
             unsent: Bytes::new(),
-            progress: Progress::default(),
             _kept: kept,
         }
     }
@@ -199,8 +192,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         loop {
             if self.unsent.is_empty() {
                 // TLS may keep the end of what it took; a plain socket keeps nothing.
-                let flushed = Pin::new(&mut self.socket).poll_flush(cx);
-                if ready!(self.progress.of(cx, flushed)).is_err() {
+                if ready!(Pin::new(&mut self.socket).poll_flush(cx)).is_err() {
                     return Poll::Ready(false);
                 }
                 if self.events.is_over() {
@@ -210,8 +202,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
                 let chunks = chunks(event.as_deref(), self.events.is_over());
                 self.unsent = until_written(chunks, self.events.account());
             }
-            let written = Pin::new(&mut self.socket).poll_write(cx, &self.unsent);
-            match ready!(self.progress.of(cx, written)) {
+            match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent)) {
                 Ok(0) | Err(_) => return Poll::Ready(false),
                 Ok(wrote) => self.unsent.advance(wrote),
             }
@@ -228,7 +219,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         let mut lost = [0; LOST_BYTES];
         loop {
             let mut lost = ReadBuf::new(&mut lost);
-            match Pin::new(&mut self.socket).poll_read(cx, &mut lost) {
+            match Pin::new(self.socket.get_mut()).poll_read(cx, &mut lost) {
                 Poll::Ready(Ok(())) if !lost.filled().is_empty() => {}
                 Poll::Ready(_) => return true,
                 Poll::Pending => return false,
@@ -242,9 +233,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P: Unpin> Future for HeldEvents<T, P> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if ready!(self.poll_write(cx)) {
-            let closed = Pin::new(&mut self.socket).poll_shutdown(cx);
             // Nothing can be done about a socket that does not close.
-            let _ = ready!(self.progress.of(cx, closed));
+            let _ = ready!(Pin::new(&mut self.socket).poll_shutdown(cx));
         }
         Poll::Ready(())
     }

@@ -1,7 +1,10 @@
 //! Head of an HTTP request, read once: the headers that every request needs, and the length of all.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use identity::identities::bearer_token;
+use telemetry::trace::CallerTrace;
+
+static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The value of one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,6 +106,18 @@ impl<'h> Head<'h> {
             HeaderField::Text(id) => Some(id),
             HeaderField::Missing | HeaderField::Unclear => None,
         }
+    }
+
+    /// The trace that these headers, of which this is the head, name, if they name one.
+    pub(crate) fn trace(&self, headers: &HeaderMap) -> Option<Box<CallerTrace>> {
+        let HeaderField::Text(parent) = self.traceparent else {
+            return None;
+        };
+        // Several of these are one list.
+        let states = headers.get_all(&TRACESTATE).into_iter();
+        let states: Result<Vec<_>, _> = states.map(HeaderValue::to_str).collect();
+        let state = states.ok().map(|states| states.join(","));
+        CallerTrace::parse(parent, state.as_deref()).map(Box::new)
     }
 
     /// Whether the body is JSON.

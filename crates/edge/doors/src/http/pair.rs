@@ -203,7 +203,8 @@ async fn message(
     match pair.link.get() {
         Some(link) => {
             let by = link.requester(&participant);
-            legacy::receive(&pair.dispatch, by, &message, &pair.out);
+            let trace = head.trace(&parts.headers);
+            legacy::receive(&pair.dispatch, by, &message, trace.as_deref(), &pair.out);
         }
         None => begin(links, (pairs, id), &pair, &participant, &message).await,
     }

@@ -13,15 +13,11 @@ pub(crate) const WRITE_STALLED_MAX: Duration = Duration::from_secs(60);
 
 /// Watch of one output. It has a timer only while the output takes nothing.
 #[derive(Default)]
-pub(super) struct Progress(Option<Pin<Box<Sleep>>>);
+struct Progress(Option<Pin<Box<Sleep>>>);
 
 impl Progress {
     /// The result of a write; an error once the output has taken nothing for too long.
-    pub(super) fn of<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+    fn of<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.0 = None;
             return written;
@@ -51,6 +47,16 @@ impl<W> Progressing<W> {
             inner,
             progress: Progress::default(),
         }
+    }
+
+    /// The output, to be read from if it is a socket.
+    pub(super) fn get_mut(&mut self) -> &mut W {
+        &mut self.inner
+    }
+
+    /// The output alone.
+    pub(super) fn into_inner(self) -> W {
+        self.inner
     }
 }
 

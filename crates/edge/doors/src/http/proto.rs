@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use room::Close;
+use telemetry::trace::CallerTrace;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -30,7 +31,7 @@ use wire::proto::{MESSAGE_BYTES_HEADER, SUBPROTOCOL};
 use super::authorization::token_end;
 use super::body::Body;
 use super::connection::Connection;
-use super::head::bearer;
+use super::head::Head;
 use super::request::not_allowed;
 use super::response::{self, Answered};
 use super::ws::{accept, refused};
@@ -47,6 +48,15 @@ const READ_BYTES: usize = 8 * 1024;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
+/// A client whose WebSocket is accepted, before it joins.
+struct Arrival {
+    visitor: Visitor,
+    /// The gateway as the client names it.
+    host: Option<Arc<str>>,
+    /// The trace that the headers of the upgrade name, if they name one.
+    trace: Option<Box<CallerTrace>>,
+}
+
 /// Accepts a WebSocket to this topic.
 pub(crate) fn serve(
     connection: Arc<Connection>,
@@ -60,7 +70,8 @@ pub(crate) fn serve(
     if let Err(refusal) = check_proto_listen(config.doors.listen, config.doors.tls.is_some()) {
         return refused(&refusal);
     }
-    let presented = connection.presented(bearer(request.headers()));
+    let head = Head::read(request.headers());
+    let presented = connection.presented(head.bearer());
     let registry = &connection.links.registry;
     let entered = registry.visitor(
         presented,
@@ -85,13 +96,19 @@ pub(crate) fn serve(
         Ok(accepted) => accepted,
         Err(refused) => return *refused,
     };
+    let trace = head.trace(request.headers());
     let host = request
         .headers()
         .get(HOST)
         .and_then(|host| Some(host.to_str().ok()?.into()));
     let upgrade = hyper::upgrade::on(&mut request);
     let bytes_max = connection.links.registry.limits().body_bytes_max;
-    tokio::spawn(begin(upgrade, connection, (visitor, host)));
+    let arrival = Arrival {
+        visitor,
+        host,
+        trace,
+    };
+    tokio::spawn(begin(upgrade, connection, arrival));
     let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -120,11 +137,12 @@ fn subprotocol(headers: &HeaderMap) -> Answered<Option<HeaderValue>> {
     Err(Box::new(response::plain(StatusCode::BAD_REQUEST, &why)))
 }
 
-async fn begin(
-    upgrade: OnUpgrade,
-    connection: Arc<Connection>,
-    (visitor, host): (Visitor, Option<Arc<str>>),
-) {
+async fn begin(upgrade: OnUpgrade, connection: Arc<Connection>, arrival: Arrival) {
+    let Arrival {
+        visitor,
+        host,
+        trace,
+    } = arrival;
     let upgraded = match upgrade.await {
         Ok(upgraded) => TokioIo::new(upgraded),
         Err(error) => return tracing::debug!(%error, "an upgrade failed"),
@@ -151,7 +169,8 @@ async fn begin(
     let mut written = None;
     let bearer = Arc::clone(&visitor.participant);
     let close = match Session::begin(links, (visitor, host), &out).await {
-        Some(mut session) => {
+        Some(session) => {
+            let mut session = session.in_trace(trace);
             let close = tokio::select! {
                 close = read(&mut stream, &mut session, &out, &limits) => close,
                 () = connection.stopping() => close(CloseCode::Away, "the gateway stops"),

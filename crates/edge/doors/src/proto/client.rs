@@ -7,6 +7,7 @@ use control::{Registry, modules};
 use gateway::{Incoming, Joining, Link, Outlet, Requester, Tag, manifests};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
+use telemetry::trace::CallerTrace;
 use transcode::client::{
     Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params,
 };
@@ -35,6 +36,8 @@ pub(crate) struct Client {
     /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing
     /// is pushed to it.
     pub(crate) sessionless: bool,
+    /// The trace that the headers of its connection or call name, if they name one.
+    pub(crate) trace: Option<Box<CallerTrace>>,
 }
 
 /// Way in which a request goes on.
@@ -75,6 +78,7 @@ impl Client {
             host,
             declared: Declared::default(),
             sessionless: false,
+            trace: None,
         })
     }
 
@@ -135,14 +139,14 @@ impl Client {
                     progress: None,
                     payload: Payload::body(Form::Legacy, params),
                 };
-                let incoming = Incoming::plain(request, tag);
+                let incoming = self.incoming(request, tag);
                 Ok(Disposition::Request(Box::new(incoming), wanted))
             }
             PayloadKind::CallToolRequest | PayloadKind::ReadResourceRequest => {
                 let (request, schema) = self.named(kind, &field).await?;
                 let incoming = Incoming {
                     schema: schema.map(Box::new),
-                    ..Incoming::plain(request, tag)
+                    ..self.incoming(request, tag)
                 };
                 Ok(Disposition::Request(Box::new(incoming), Wanted::default()))
             }
@@ -155,6 +159,14 @@ impl Client {
                 RefusalCode::Unsupported,
                 "the gateway asks its clients nothing",
             )),
+        }
+    }
+
+    /// A request of this client.
+    fn incoming(&self, request: Request, tag: Option<Tag>) -> Incoming {
+        Incoming {
+            trace: self.trace.clone(),
+            ..Incoming::plain(request, tag)
         }
     }
 

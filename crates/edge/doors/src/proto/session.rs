@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use gateway::Link;
 use model::{Refusal, RefusalCode};
+use telemetry::trace::CallerTrace;
 use wire::proto::{Content, PayloadKind, ProtoEnvelope, frame};
 
 use super::client::{Client, Disposition};
@@ -46,6 +47,12 @@ impl Session {
                 None
             }
         }
+    }
+
+    /// The session, on a connection whose headers name this trace.
+    pub(crate) fn in_trace(mut self, trace: Option<Box<CallerTrace>>) -> Self {
+        self.client.trace = trace;
+        self
     }
 
     /// Takes a message.

@@ -160,7 +160,10 @@ fn metrics_and_their_documentation_agree() {
     // The demo server is there without a configuration; issuers, accounts at servers over HTTP, and
     // notifications with one.
     let gateway = Gateway::start_with(&home, &[]);
-    let (with, config) = people(&[("boss", &["portmoot/*"]), ("agent", &["mcp/proposal:*"])]);
+    let (with, config) = people(&[
+        ("boss", &["mcp/*", "portmoot/*"]),
+        ("agent", &["mcp/proposal:*"]),
+    ]);
     let config = config
         + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
            [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n[notifications.n]\nexec = [\"true\"]\n\
@@ -169,12 +172,21 @@ fn metrics_and_their_documentation_agree() {
     let other = Gateway::start(&with, &config);
     other.ready("tools");
     Client::open(&gateway, None, "/mcp", json!({})).call("demo_echo", json!({ "text": "x" }));
+    let boss = Client::of(&other, &token("boss"));
+    for _ in 0..2 {
+        // The first one waits until its session at the server is open.
+        boss.call("tools_echo", json!({ "text": "x" }));
+    }
     propose_and_withdraw(&other);
-    let exports = "portmoot_telemetry_exports_total{";
-    until("a message to the collector", || {
-        let page = other.get("/metrics", Some(&token("boss"))).body;
-        page.contains(exports).then_some(())
-    });
+    for later in [
+        "portmoot_telemetry_exports_total{",
+        "portmoot_overhead_seconds",
+    ] {
+        until(later, || {
+            let page = other.get("/metrics", Some(&token("boss"))).body;
+            page.contains(later).then_some(())
+        });
+    }
     let metrics =
         gateway.get("/metrics", None).body + &other.get("/metrics", Some(&token("boss"))).body;
     let page = std::fs::read_to_string(openapi().with_file_name("metrics.md")).unwrap();

@@ -117,7 +117,7 @@ impl Session {
     fn answer_by_demo(&self, call: &Outgoing<'_>, events: &dyn CallEvents, now: Instant) {
         let end = Ok(demo::respond(call.request, call.own));
         let began = Began::new(call.request.method.as_str(), now);
-        self.setup.measured.enter(began, error_type(&end));
+        events.measured(self.setup.measured.enter(began, error_type(&end)));
         events.done(end);
     }
 
@@ -326,7 +326,7 @@ impl Session {
             drop(place);
             let end = end.map_err(|fault| self.refusal(&fault));
             if let Some(began) = began {
-                self.setup.measured.enter(began, error_type(&end));
+                events.measured(self.setup.measured.enter(began, error_type(&end)));
             }
             events.done(end);
             self.close_if_done();

@@ -4,8 +4,8 @@
 //!
 //! The caller sees one call that a legacy server would have asked about: questions, then one end.
 
-use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -41,6 +41,8 @@ pub(super) struct Rounds {
     name: Option<Arc<str>>,
     /// The latest end of all rounds.
     until: Instant,
+    /// The time at the server of the first round.
+    at_server: OnceLock<Duration>,
     round: Mutex<Round>,
 }
 
@@ -87,6 +89,7 @@ impl Rounds {
             account: call.account.into(),
             name: session.named(call.from),
             until,
+            at_server: OnceLock::new(),
             round: Mutex::default(),
         })
     }
@@ -225,6 +228,11 @@ impl CallEvents for Rounds {
         self.events.question(question);
     }
 
+    fn measured(&self, at_server: Duration) {
+        // Passed on if there is no later round, for which its caller is waited for too.
+        let _ = self.at_server.set(at_server);
+    }
+
     fn done(&self, end: Result<Answer, Refusal>) {
         let end = match end {
             Ok(answer) => match self.ask_what_is_required(&answer) {
@@ -234,8 +242,10 @@ impl CallEvents for Rounds {
             },
             Err(refusal) => Err(refusal),
         };
-        if let Some(session) = self.session.upgrade() {
-            session.pending.lock().retried.remove(&self.first);
+        let session = self.session.upgrade();
+        let later = session.and_then(|session| session.pending.lock().retried.remove(&self.first));
+        if let (Some(at_server), None) = (self.at_server.get(), later) {
+            self.events.measured(*at_server);
         }
         self.events.done(end);
     }

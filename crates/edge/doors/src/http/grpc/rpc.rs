@@ -8,6 +8,7 @@ use gateway::{AwaitedCall, Call, Reply, Respell};
 use http::HeaderMap;
 use model::{Answer, Refusal, RefusalCode};
 use platform::{Mutex, Share};
+use telemetry::trace::CallerTrace;
 use tokio::sync::oneshot;
 use tonic::{Response, Status};
 use transcode::client::Wanted;
@@ -35,6 +36,8 @@ pub(super) struct Rpc {
     pub(super) references: bool,
     /// Kind of the call's message.
     pub(super) kind: PayloadKind,
+    /// The trace that its metadata names, if it names one.
+    pub(super) trace: Option<Box<CallerTrace>>,
     /// Time that its caller waits.
     pub(super) timeout: Result<Option<Duration>, Status>,
     /// The longest message, in bytes.
@@ -109,6 +112,7 @@ impl Rpc {
             host,
             declared,
             sessionless: true,
+            trace: self.trace.clone(),
         };
         let field = match client
             .take(None, self.kind, self.kind.field(&message))

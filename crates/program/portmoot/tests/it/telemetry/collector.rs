@@ -161,16 +161,22 @@ fn durations(name: &str, point: &HistogramDataPoint, values: &mut Values) {
     values.insert(sum, point.sum.unwrap());
     let total = key(&format!("{name}_count"), labels.clone());
     values.insert(total, count(point.count));
-    let bounds = point
-        .explicit_bounds
-        .iter()
-        .map(|bound| format!("{bound:?}"));
+    let bounds = point.explicit_bounds.iter().map(|bound| number(*bound));
     let mut below = 0;
     for (bound, number) in bounds.chain(["+Inf".to_owned()]).zip(&point.bucket_counts) {
         below += number;
         let mut labels = labels.clone();
         labels.insert(0, format!("le=\"{bound}\""));
         values.insert(key(&format!("{name}_bucket"), labels), count(below));
+    }
+}
+
+/// A number as OpenMetrics writes it.
+fn number(number: f64) -> String {
+    let written = number.to_string();
+    match written.contains('.') {
+        true => written,
+        false => written + ".0",
     }
 }
 

@@ -9,7 +9,7 @@ use crate::http::{Connection, Reply};
 use crate::support::{Client, modern_request};
 use crate::ws::token;
 
-const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-01";
+pub(super) const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-01";
 
 /// The params of a call with these members of `_meta`.
 fn params(meta: &Value) -> Value {
@@ -36,14 +36,14 @@ fn call(traced: &Traced, is_modern: bool, meta: &Value, headers: &[(&str, &str)]
 }
 
 /// The call that the server received: `_meta`, and the headers over HTTP.
-struct Sent {
-    meta: Value,
+pub(super) struct Sent {
+    pub(super) meta: Value,
     head: String,
 }
 
 impl Sent {
     #[track_caller]
-    fn of(traced: &Traced) -> Sent {
+    pub(super) fn of(traced: &Traced) -> Sent {
         let all = traced.peer.received();
         let call = all
             .iter()
@@ -58,7 +58,7 @@ impl Sent {
     }
 
     /// The value of a header; empty if there is none.
-    fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value)
