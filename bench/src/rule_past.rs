@@ -237,6 +237,7 @@ fn act(at: usize) -> AuditEntry<'static> {
         },
         why: Some("mcp/*"),
         operation: Some(OperationId(at as u128 + 1)),
+        trace: None,
         digest: None,
         payload: Some(br#"{"name":"pay","arguments":{"amount":12}}"#),
     }

@@ -37,6 +37,7 @@ fn entry(at_ms: u64) -> AuditEntry<'static> {
         verdict: RecordedVerdict::Admitted,
         why: Some("mcp/request:tools/call:*"),
         operation: Some(model::OperationId(u128::from(at_ms) << 64 | 0x9e37_79b9)),
+        trace: None,
         digest: None,
         payload: Some(PAYLOAD),
     }

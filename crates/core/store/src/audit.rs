@@ -9,6 +9,8 @@ mod config;
 mod entry;
 mod files;
 mod key;
+mod link;
+mod look;
 mod query;
 mod redact;
 mod verify;
@@ -31,7 +33,9 @@ use key::{AuditKey, AuditRecord};
 use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 use writer::{Bodies, LogWriter};
 
-pub use query::{EntryFilter, KindPattern};
+pub use link::CallLink;
+pub use look::{LOOK_BYTES_MAX, LogPlace, LookEnd, ParsePlaceError, SeenEntry, look_back, look_on};
+pub use query::{EntryFilter, EntryQuery, EntryQueryError, FILTER_BYTES_MAX, KindPattern};
 pub use redact::{REDACTED, Redaction};
 pub use verify::{FINDINGS_MAX, Finding, Report};
 pub use writer::SEGMENT_BYTES_MAX;
@@ -238,6 +242,16 @@ pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>,
         None => [0; 32],
     };
     verify::verify(&files, &Chain::new(&key), true, expected).map(Some)
+}
+
+/// The bytes of all segments of the log of a data directory.
+///
+/// # Errors
+/// [`StoreError::Io`] when the log cannot be read.
+pub fn log_bytes(dir: &Path) -> Result<u64, StoreError> {
+    let files = at(dir);
+    let firsts = files.firsts()?;
+    firsts.into_iter().map(|first| files.bytes(first)).sum()
 }
 
 /// Calls `each` with every entry that matches the filter and with its line, oldest first, until it

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -22,6 +22,12 @@ pub(crate) trait Disk: Debug + Send + Sync {
 
     /// All bytes of a file; `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// The length of a file in bytes; 0 if it does not exist.
+    fn length(&self, name: &str) -> io::Result<u64>;
+
+    /// The bytes of a file from this one on, at most so many; fewer at its end.
+    fn part(&self, name: &str, from: u64, bytes: u64) -> io::Result<Vec<u8>>;
 
     /// Opens a file for writing. A file that this call creates survives a crash, perhaps empty.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
@@ -118,6 +124,23 @@ impl Disk for Folder {
         };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map(|_| Some(bytes))
+    }
+
+    fn length(&self, name: &str) -> io::Result<u64> {
+        match readable(&self.path.join(name)) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(0),
+            file => Ok(file?.metadata()?.len()),
+        }
+    }
+
+    fn part(&self, name: &str, from: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let mut file = match readable(&self.path.join(name)) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file?,
+        };
+        file.seek(SeekFrom::Start(from))?;
+        let mut part = Vec::new();
+        file.take(bytes).read_to_end(&mut part).map(|_| part)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {

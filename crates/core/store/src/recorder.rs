@@ -3,6 +3,7 @@
 mod flood;
 mod permit;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{sync::Arc, time::Duration};
 
@@ -28,6 +29,8 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     log: Option<AuditLog>,
+    /// The data directory of the log.
+    dir: Option<Arc<Path>>,
     floods: Floods,
     redaction: Arc<Redaction>,
     /// Acts that were refused because they could not be recorded.
@@ -62,6 +65,7 @@ impl Recorder {
         let log = AuditLog::open(journal, &random(), unix_ms(), policy)?;
         Ok(Self {
             log: Some(log),
+            dir: journal.path().map(Arc::from),
             ..Self::default()
         })
     }
@@ -80,6 +84,13 @@ impl Recorder {
     #[must_use]
     pub fn redaction(&self) -> &Redaction {
         &self.redaction
+    }
+
+    /// The data directory of the log, if there is a log: for [`crate::audit::look_back`] and
+    /// [`crate::audit::verify`], which read what is on disk, and wait for no writer.
+    #[must_use]
+    pub fn dir(&self) -> Option<&Arc<Path>> {
+        self.dir.as_ref()
     }
 
     /// Reserves room for one entry. Never waits.

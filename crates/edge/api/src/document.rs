@@ -7,9 +7,9 @@ use utoipa::openapi::{Components, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 use crate::{
-    accounts, brakes, calls, configured, console_codes, health, logins, messages, metrics,
-    participants, pins, plans, proposal_list, proposals, rights, rule_adding, rule_offers, rules,
-    servers, switches, tokens, tools,
+    accounts, audit, audit_calls, brakes, calls, configured, console_codes, health, logins,
+    messages, metrics, participants, pins, plans, proposal_list, proposals, rights, rule_adding,
+    rule_offers, rules, servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
@@ -32,6 +32,10 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         health::healthz,
         health::readyz,
         metrics::metrics,
+        audit::entries,
+        audit::check,
+        audit_calls::calls,
+        audit_calls::timeline,
         servers::servers,
         servers::server,
         servers::logs,

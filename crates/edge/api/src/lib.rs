@@ -8,9 +8,12 @@
 //!
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its
 //! own capabilities:
-//! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`, `portmoot/pause`.
+//! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`, `portmoot/pause`, `portmoot/audit`.
 
 mod accounts;
+mod audit;
+mod audit_calls;
+mod audit_places;
 mod brakes;
 mod calls;
 mod config_file;
@@ -40,6 +43,8 @@ mod switches;
 mod tokens;
 mod tools;
 
+pub use audit::{AUDIT_ANSWER_BYTES_MAX, AUDIT_PAGE_MAX, AUDIT_VERIFIED_BYTES_MAX};
+pub use audit_places::AUDIT_LOOKS_MAX;
 pub use config_file::{ConfigFile, Reload};
 pub use console_codes::{
     CONSOLE_CODE_MS, CONSOLE_CODES_MAX, ConsoleCodes, TooManyConsoleCodes, is_console_host,

@@ -11,10 +11,10 @@ use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 
 use crate::{
-    accounts, brakes, calls, config_file::ConfigFile, configured, console_codes,
-    console_codes::ConsoleCodes, document, error::ApiError, health, logins, messages, metrics,
-    participants, pins, plans, proposal_list, proposals, rights, rule_adding, rule_offers, rules,
-    schemas, servers, state::Api, switches, tokens, tools,
+    accounts, audit, audit_calls, brakes, calls, config_file::ConfigFile, configured,
+    console_codes, console_codes::ConsoleCodes, document, error::ApiError, health, logins,
+    messages, metrics, participants, pins, plans, proposal_list, proposals, rights, rule_adding,
+    rule_offers, rules, schemas, servers, state::Api, switches, tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -35,6 +35,10 @@ pub fn router(
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))
         .route("/api/v1/openapi.json", get(openapi))
+        .route("/api/v1/audit", get(audit::entries))
+        .route("/api/v1/audit/verify", get(audit::check))
+        .route("/api/v1/audit/calls", get(audit_calls::calls))
+        .route("/api/v1/audit/calls/{id}", get(audit_calls::timeline))
         .route("/api/v1/servers", get(servers::servers))
         .route(
             "/api/v1/servers/{name}",

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use signin::{Connect, SignIn};
 use tokio::task::spawn_blocking;
 
+use crate::audit_places::AuditPlaces;
 use crate::config_file::ConfigFile;
 use crate::error::{ApiError, ApiResult};
 
@@ -37,6 +38,8 @@ pub(crate) struct Api {
     pub(crate) file: Option<Arc<ConfigFile>>,
     /// Files of rules that are tried on the past now.
     pub(crate) trials: Arc<Shares>,
+    /// Places for looks at the audit log.
+    pub(crate) audit: AuditPlaces,
 }
 
 impl Api {
@@ -61,6 +64,7 @@ impl Api {
             access,
             file,
             trials: trials(),
+            audit: AuditPlaces::default(),
         }
     }
 

@@ -191,6 +191,15 @@ pub(crate) fn text(text: &str) -> Markup {
     html! { code { (Hostile(text)) } }
 }
 
+/// A text in a row of a table: the beginning and the end of a long one.
+pub(crate) fn shortened(words: &str) -> Markup {
+    if words.chars().count() > PLACE_CHARS {
+        ends(words, PLACE_ENDS_CHARS)
+    } else {
+        text(words)
+    }
+}
+
 /// The beginning and the end of a long text, with its length and digest.
 fn ends(long: &str, shown: usize) -> Markup {
     let chars = long.chars().count();

@@ -29,17 +29,21 @@ pub(crate) enum Tab {
     Servers,
     Tools,
     Rules,
+    Calls,
+    Audit,
     Access,
 }
 
 impl Tab {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Inbox,
         Self::Overview,
         Self::People,
         Self::Servers,
         Self::Tools,
         Self::Rules,
+        Self::Calls,
+        Self::Audit,
         Self::Access,
     ];
 
@@ -51,6 +55,8 @@ impl Tab {
             Self::Servers => "Servers",
             Self::Tools => "Tools",
             Self::Rules => "Rules",
+            Self::Calls => "Calls",
+            Self::Audit => "Audit",
             Self::Access => "Access",
         }
     }
@@ -64,6 +70,8 @@ impl Tab {
             Self::Servers => "/servers",
             Self::Tools => "/tools",
             Self::Rules => "/rules",
+            Self::Calls => "/calls",
+            Self::Audit => "/audit",
             Self::Access => "/access",
         }
     }

@@ -9,7 +9,8 @@ use crate::outcome::no_page;
 use crate::page::Content;
 use crate::state::{At, Visit};
 use crate::{
-    access, coverage, inbox, like, overview, people, proposal, rights, rules, servers, tools,
+    access, audit, calls, coverage, inbox, like, overview, people, proposal, rights, rules, servers,
+    tools,
 };
 
 /// The answer of the API, in its pages, that a page was last written of.
@@ -66,6 +67,9 @@ pub(crate) async fn news(
         At::Tool { name, all } => tools::one(visit, name, *all, None).await,
         At::Rules { topic } => rules::content(visit, topic).await,
         At::Coverage { topic } => coverage::content(visit, topic).await,
+        At::Audit { filters } => audit::content(visit, filters).await,
+        At::Calls { filters } => calls::content(visit, filters).await,
+        At::Call { id, place } => calls::one(visit, id, place).await,
         At::Access => access::content(visit).await,
         At::Rights { name, topic } => rights::content(visit, name, topic).await,
         At::Unknown => Err(no_page()),

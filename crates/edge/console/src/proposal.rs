@@ -9,6 +9,7 @@ use review::ProposalDetails;
 use crate::api_client::{Problem, encoded};
 use crate::card::{Showing, card};
 use crate::editing;
+use crate::log_rows::call_address;
 use crate::page::{Content, Tab};
 use crate::state::Visit;
 
@@ -70,7 +71,7 @@ fn page_of(visit: &Visit, proposal: &ProposalDetails, all: bool, edit: bool) -> 
             @if is_edited { (editing::form(visit, proposal)) }
             (card(visit, proposal, showing))
         }
-        p class="soft" { "Id " code { (proposal.id) } " · digest " code { (proposal.digest) } }
+        p class="soft" { "Id " code { (proposal.id) } " · digest " code { (proposal.digest) } " · " a href=(call_address(visit, &proposal.id, "")) { "all that happened" } }
     };
     Content {
         tab: Tab::Inbox,

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::api_client::{ApiClient, Problem, encoded};
 use crate::asked::{Asked, Form};
+use crate::filters::{Filters, OF_AUDIT, OF_CALLS};
 use crate::home::ConsoleHome;
 use crate::places::Places;
 use crate::samples::Samples;
@@ -86,6 +87,19 @@ pub(crate) enum At {
     Coverage {
         topic: String,
     },
+    /// Entries of the audit log.
+    Audit {
+        filters: Filters,
+    },
+    /// Calls, as the audit log has them.
+    Calls {
+        filters: Filters,
+    },
+    /// What happened to one call, from the place of its first entry in the log on.
+    Call {
+        id: String,
+        place: String,
+    },
     Access,
     /// What one participant may do, of all topics or of one.
     Rights {
@@ -106,6 +120,10 @@ impl At {
     pub(crate) fn look_ms(&self) -> Option<u64> {
         match self {
             Self::Inbox { .. } | Self::Proposal { .. } => Some(FEED_LOOK_MS),
+            // An older page does not change, and a check of the whole log costs too much.
+            Self::Audit { filters } | Self::Calls { filters } => (filters.get("after").is_empty()
+                && filters.get("verify").is_empty())
+            .then_some(4 * FEED_LOOK_MS),
             Self::People { .. }
             | Self::Overview
             | Self::Servers
@@ -117,6 +135,7 @@ impl At {
             | Self::Tool { .. }
             | Self::Rules { .. }
             | Self::Coverage { .. }
+            | Self::Call { .. }
             | Self::Rights { .. }
             | Self::Unknown => None,
         }
@@ -151,6 +170,16 @@ impl At {
             },
             ["rules", "coverage"] => Self::Coverage {
                 topic: named("topic"),
+            },
+            ["audit"] => Self::Audit {
+                filters: Filters::read(&OF_AUDIT, query),
+            },
+            ["calls"] => Self::Calls {
+                filters: Filters::read(&OF_CALLS, query),
+            },
+            ["calls", id] => Self::Call {
+                id: decoded(id),
+                place: named("place"),
             },
             ["access"] => Self::Access,
             ["access", name] | ["access", name, _] => Self::Rights {
@@ -194,6 +223,9 @@ impl At {
             }
             Self::Rules { topic } => with("/rules", "topic", topic),
             Self::Coverage { topic } => with("/rules/coverage", "topic", topic),
+            Self::Audit { filters } => format!("/audit{}", filters.query(&[], &[])),
+            Self::Calls { filters } => format!("/calls{}", filters.query(&[], &[])),
+            Self::Call { id, place } => with(&format!("/calls/{}", encoded(id)), "place", place),
             Self::Access => "/access".to_owned(),
             Self::Rights { name, topic } => {
                 with(&format!("/access/{}", encoded(name)), "topic", topic)
@@ -285,6 +317,15 @@ mod tests {
             ("/rules/coverage?topic=a", "/rules/coverage?topic=a"),
             ("/access", "/access"),
             ("/access/a%2Fb/grant", "/access/a%2Fb"),
+            (
+                "/audit?kinds=chat&x=1&verify=1",
+                "/audit?kinds=chat&verify=1",
+            ),
+            (
+                "/calls?outcome=held&after=1-2",
+                "/calls?outcome=held&after=1-2",
+            ),
+            ("/calls/a%2Fb?place=1-2", "/calls/a%2Fb?place=1-2"),
             ("/batch/approve", ""),
             ("/logout", ""),
             ("/nowhere", "/-"),

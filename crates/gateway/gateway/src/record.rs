@@ -1,7 +1,7 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
-use store::audit::{AuditEntry, EntryKind, RecordedVerdict as Word};
+use store::audit::{AuditEntry, CallLink, EntryKind, RecordedVerdict as Word};
 use topic::{Cause, CountedDecision, HeldFor, PlanPlace, RequestWay, Verdict};
 use wire::mcpx::Envelope;
 
@@ -17,6 +17,7 @@ use crate::{
     live::{Live, ProposalView},
     proposals::content::{Proposed, Ruling},
     results::asked::recorded,
+    traces::context_of,
 };
 use store::recorder::{RecordPermit, entry};
 use wire::time::rfc3339;
@@ -84,11 +85,14 @@ impl<'d> Record<'d> {
         let body = shown
             .map(|request| request.payload.body_bytes())
             .filter(|body| !body.is_empty());
+        let span = call.span.get().and_then(|span| span.sampled());
+        let trace = span.map(|context| context.trace.to_string());
         let entry = AuditEntry {
             own,
             to: to.as_slice(),
             why,
             operation: Some(call.id),
+            trace: trace.as_deref(),
             payload: body,
             ..self.entry(
                 call.link.participant.id.as_str(),
@@ -296,7 +300,8 @@ impl<'d> Record<'d> {
         };
         let opened = &proposal.content.opened;
         let of_plan = proposal.plan.as_ref().map(step_words);
-        let why = call.map(|call| format!("for the call {call}")).or(of_plan);
+        let why = call.map(|call| CallLink::For(call).to_string()).or(of_plan);
+        let trace = context_of(self.0, proposal).map(|context| context.trace.to_string());
         let payload = opened.params.as_deref().map(str::as_bytes);
         let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
         self.proposal(
@@ -305,6 +310,7 @@ impl<'d> Record<'d> {
             opened,
             AuditEntry {
                 why: why.as_deref(),
+                trace: trace.as_deref(),
                 payload,
                 ..entry
             },
@@ -317,7 +323,7 @@ impl<'d> Record<'d> {
             return;
         };
         let opened = &proposal.content.opened;
-        let why = format!("repeated by the call {call}");
+        let why = CallLink::Repeated(call).to_string();
         let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
         let why = Some(why.as_str());
         self.proposal(permit, proposal.id, opened, AuditEntry { why, ..entry });

@@ -24,6 +24,9 @@ pub const RESTART: &str = "portmoot/restart";
 /// The capability to see and approve what servers have changed, and the kind under which that is
 /// recorded.
 pub const PINS: &str = "portmoot/pins";
+/// The capability to read the audit log over the API: in a topic what happened there, outside of
+/// topics all of it.
+pub const AUDIT: &str = "portmoot/audit";
 /// The capability to sign in and out at servers, for all callers or for others.
 pub const ACCOUNTS: &str = "portmoot/accounts";
 /// The kind under which changes of the servers of the configuration file are recorded. No

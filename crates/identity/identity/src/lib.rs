@@ -31,8 +31,8 @@ mod state;
 pub mod tokens;
 
 pub use authority::{
-    ACCOUNTS, Authority, CONFIGURE, GRANTS, PINS, RESTART, SERVERS, STANDING_APPROVAL_MS_MAX,
-    TOKENS,
+    ACCOUNTS, AUDIT, Authority, CONFIGURE, GRANTS, PINS, RESTART, SERVERS,
+    STANDING_APPROVAL_MS_MAX, TOKENS,
 };
 pub use guests::{Guests, TOPIC_GUESTS_MAX, is_gateways_name};
 pub use journal::{AccessJournal, Standing};

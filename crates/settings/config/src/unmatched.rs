@@ -2,7 +2,7 @@
 //! addressee, and what is meant instead.
 
 use crate::checked::Config;
-use identity::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
+use identity::{ACCOUNTS, AUDIT, GRANTS, PINS, SERVERS, TOKENS};
 use model::{
     APPROVE, Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, ParticipantId, REJECT, REQUEST,
 };
@@ -15,7 +15,9 @@ use crate::problem::suggestion;
 use crate::sets;
 
 /// Acts of the gateway itself.
-const ACTS: [&str; 7] = [GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS, REJECT, PAUSE];
+const ACTS: [&str; 8] = [
+    GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS, AUDIT, REJECT, PAUSE,
+];
 const ACTS_BEGIN: &str = "portmoot/";
 const HEADS: [&str; 4] = [REQUEST, PROPOSAL, APPROVE, "mcp/response"];
 

@@ -125,6 +125,8 @@ pub struct AuditEntry<'a> {
     pub why: Option<&'a str>,
     /// Operation.
     pub operation: Option<OperationId>,
+    /// Trace to which it belongs, 32 hexadecimal digits, if it is traced.
+    pub trace: Option<&'a str>,
     /// Digest to which a decision is bound, 64 hexadecimal digits.
     pub digest: Option<&'a str>,
     /// Payload as received. The [`Policy`] selects what the log holds of it.
@@ -215,6 +217,7 @@ impl AuditEntry<'_> {
             if let Some(operation) = self.operation {
                 entry.raw("operation", &quoted_hex::<34>(&operation.0.to_be_bytes()));
             }
+            entry.optional_text("trace", self.trace.map(cut).as_deref());
             match payload {
                 LoggedPayload::None => {}
                 LoggedPayload::Full(text) => {
@@ -257,6 +260,8 @@ pub struct RecordedEntry<'a> {
     pub digest: Option<Cow<'a, str>>,
     /// Operation, 32 hexadecimal digits.
     pub operation: Option<Cow<'a, str>>,
+    /// Trace, 32 hexadecimal digits.
+    pub trace: Option<Cow<'a, str>>,
     /// Payload after redaction.
     #[serde(borrow, default)]
     pub payload: Option<&'a RawValue>,

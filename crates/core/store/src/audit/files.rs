@@ -42,6 +42,20 @@ impl Files {
         Ok(bytes.unwrap_or_default())
     }
 
+    /// The length of the segment that begins with this entry, in bytes; 0 if there is none.
+    pub(super) fn bytes(&self, first: u64) -> Result<u64, StoreError> {
+        let name = name(first);
+        let length = self.segments.length(&name);
+        length.map_err(on(&*self.segments, "read", &name))
+    }
+
+    /// The bytes of a segment from this one on, at most so many; fewer at its end.
+    pub(super) fn part(&self, first: u64, from: u64, bytes: u64) -> Result<Vec<u8>, StoreError> {
+        let name = name(first);
+        let part = self.segments.part(&name, from, bytes);
+        part.map_err(on(&*self.segments, "read", &name))
+    }
+
     /// The newest intact head. `None` for a log that was not `begun`, also when a crash during its
     /// creation left a file.
     pub(super) fn head(

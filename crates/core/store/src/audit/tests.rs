@@ -47,6 +47,7 @@ fn entry(at_ms: u64, kind: &str) -> AuditEntry<'_> {
         verdict: RecordedVerdict::Admitted,
         why: Some("mcp/*"),
         operation: Some(model::OperationId(at_ms.into())),
+        trace: None,
         digest: None,
         payload: Some(br#"{"a":1}"#),
     }

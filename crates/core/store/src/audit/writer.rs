@@ -342,6 +342,7 @@ fn broken(why: &str, at_ms: u64) -> Vec<u8> {
         verdict: RecordedVerdict::Broken,
         why: Some(why),
         operation: None,
+        trace: None,
         digest: None,
         payload: None,
     };

@@ -77,6 +77,7 @@ pub fn entry<'e>(
         verdict,
         why: None,
         operation: None,
+        trace: None,
         digest: None,
         payload: None,
     }

@@ -149,6 +149,16 @@ impl Disk for SimDisk {
             .map(|content| content.current.clone()))
     }
 
+    fn length(&self, name: &str) -> io::Result<u64> {
+        Ok(self.read(name)?.map_or(0, |bytes| bytes.len() as u64))
+    }
+
+    fn part(&self, name: &str, from: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let all = self.read(name)?.unwrap_or_default();
+        let rest = all.into_iter().skip(from as usize);
+        Ok(rest.take(bytes as usize).collect())
+    }
+
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         {
             let mut files = self.0.lock();

@@ -1,6 +1,7 @@
 //! Tests of the console's handlers: signing in, forms, decisions.
 
 mod access;
+mod audit;
 mod batch;
 
 use axum::body::Body;

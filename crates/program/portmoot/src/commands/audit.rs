@@ -5,9 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use store::audit::{
-    ChainHead, EntryFilter, KindPattern, RecordedEntry, RecordedVerdict, Report, query, verify,
-};
+use store::audit::{ChainHead, EntryFilter, EntryQuery, RecordedEntry, Report, query, verify};
 use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
@@ -42,28 +40,16 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             config,
             ..
         } => {
-            if let Some(verdict) = verdict.as_deref() {
-                check_verdict(verdict)?;
-            }
-            let operation = operation.map(|text| beginning(&text)).transpose()?;
-            let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
-            let since_ms = since
-                .as_deref()
-                .map(|text| time_of("--since", text))
-                .transpose()?;
-            let until_ms = until
-                .as_deref()
-                .map(|text| time_of("--until", text))
-                .transpose()?;
-            let filter = EntryFilter {
-                kinds,
-                participant,
-                topic,
-                verdict,
-                operation,
-                since_ms,
-                until_ms,
-            };
+            let filter = EntryFilter::read(&EntryQuery {
+                kinds: kinds.as_deref(),
+                participant: participant.as_deref(),
+                topic: topic.as_deref(),
+                verdict: verdict.as_deref(),
+                operation: operation.as_deref(),
+                since_ms: moment_of("--since", since.as_deref())?,
+                until_ms: moment_of("--until", until.as_deref())?,
+            })
+            .map_err(|error| Failure::bad_argument(error.to_string()).hint(error.hint()))?;
             let dir = directory(&config, output)?;
             if jsonl {
                 lines(&dir, &filter, last, output)
@@ -90,6 +76,10 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             })
         }
     }
+}
+
+fn moment_of(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
+    text.map(|text| time_of(option, text)).transpose()
 }
 
 /// The data directory, also of a configuration that is not valid.
@@ -214,33 +204,6 @@ fn print_report(report: &Report, output: Output) {
             "the log ends with {bytes} bytes of an unfinished entry; its operation was never confirmed to the caller"
         ));
     }
-}
-
-fn parse_kinds(text: &str) -> Result<KindPattern, Failure> {
-    KindPattern::parse(text).map_err(|error| {
-        let failure = Failure::bad_argument(format!("\"{text}\" is not a list of kinds: {error}"));
-        failure.hint("for example chat, mcp/request:tools/call:read_* or system/*")
-    })
-}
-
-fn check_verdict(text: &str) -> Result<(), Failure> {
-    if RecordedVerdict::names().contains(&text) {
-        return Ok(());
-    }
-    let failure = Failure::bad_argument(format!("there is no verdict `{}`", text.escape_debug()));
-    Err(failure.hint(format!("one of: {}", RecordedVerdict::names().join(", "))))
-}
-
-/// The beginning of an operation's id, as the log has it.
-fn beginning(text: &str) -> Result<String, Failure> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        let failure = Failure::bad_argument(format!(
-            "--operation: `{}` is not the beginning of an id",
-            text.escape_debug()
-        ));
-        return Err(failure.hint("an id has hexadecimal digits: portmoot proposals ls --all"));
-    }
-    Ok(text.to_lowercase())
 }
 
 fn parse_head(text: &str) -> Result<ChainHead, Failure> {

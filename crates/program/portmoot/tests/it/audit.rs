@@ -30,6 +30,7 @@ fn home() -> (Home, std::path::PathBuf) {
         verdict: RecordedVerdict::Refused,
         why: Some("capability_violation"),
         operation: Some(model::OperationId(7)),
+        trace: None,
         digest: None,
         payload: None,
     };

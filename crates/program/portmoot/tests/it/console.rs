@@ -3,6 +3,7 @@
 mod accessibility;
 mod browser;
 mod hostile;
+mod log;
 mod pages;
 
 use harness::repository;
@@ -437,6 +438,9 @@ fn hostile_texts_stay_texts_on_every_page_and_no_policy_is_broken() {
         "/rules/coverage",
         "/access",
         "/access/scout",
+        "/audit",
+        "/calls",
+        &format!("/calls/{}", ids[0]),
         &format!("/p/{}?edit=1", ids[0]),
     ] {
         browser.go(&stage.page(path));
@@ -553,6 +557,9 @@ fn narrow_dark_and_wide_pages_fit() {
         "/rules/coverage",
         "/access",
         "/access/scout",
+        "/audit?verify=1&verdict=held",
+        "/calls",
+        &format!("/calls/{id}"),
         &format!("/p/{id}?edit=1"),
     ];
     let browser = Browser::open();

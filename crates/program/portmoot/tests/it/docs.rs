@@ -81,6 +81,7 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
             "/api/v1/tools/{name}/call" => "/api/v1/tools/demo_now/call",
             "/api/v1/tokens/{name}" => "/api/v1/tokens/absent",
+            "/api/v1/audit/calls/{id}" => "/api/v1/audit/calls/00",
             // There are no proposals: every one is unknown.
             "/api/v1/proposals/{id}" => "/api/v1/proposals/00",
             "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",

@@ -14,6 +14,7 @@ mod approver_outside;
 mod approvers;
 mod attacks;
 mod audit;
+mod audit_api;
 mod audit_log;
 mod authorization;
 mod bad_clients;

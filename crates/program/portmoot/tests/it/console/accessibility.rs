@@ -132,6 +132,10 @@ fn no_page_breaks_a_rule_of_axe() {
         "/access",
         "/access/cy",
         "/access/scout",
+        "/audit",
+        "/audit?participant=eve&verify=1",
+        "/calls",
+        &format!("/calls/{ended}"),
         "/nowhere",
     ];
     let base = stage.page("");

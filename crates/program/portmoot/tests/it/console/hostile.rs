@@ -174,8 +174,12 @@ fn texts_of_servers_stay_texts_on_every_page() {
     let reject = format!("/api/v1/proposals/{id}/reject");
     let reason = json!({ "reason": evil });
     assert_eq!(stage.ask("ann", "POST", &reject, &reason).status, 200);
+    // A name that no tool has, which the log has as it was asked for.
+    let rpc = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": evil, "arguments": {} } });
+    stage.ask("ann", "POST", "/mcp", &rpc);
     let browser = stage.browser("ann");
     let proposal = format!("/p/{id}");
+    let timeline = format!("/calls/{id}");
     let pages = [
         "",
         "/past",
@@ -186,6 +190,9 @@ fn texts_of_servers_stay_texts_on_every_page() {
         "/topic",
         "/rules",
         "/overview",
+        "/audit",
+        "/calls",
+        &timeline,
     ];
     for path in pages {
         browser.go(&stage.page(path));
@@ -199,8 +206,10 @@ fn texts_of_servers_stay_texts_on_every_page() {
             "{path}"
         );
     }
-    browser.go(&stage.page("/tools/files_write_file"));
-    browser.reads("main", "\\u{202e}");
+    for path in ["/audit", &timeline, "/tools/files_write_file"] {
+        browser.go(&stage.page(path));
+        browser.reads("main", "\\u{202e}");
+    }
     browser.reads("main", "4 blanks");
     browser.go(&stage.page(&proposal));
     browser.reads("[data-testid=verdict]", "\\u{202e}");
