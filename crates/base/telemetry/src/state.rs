@@ -72,6 +72,24 @@ impl CallerTrace {
     }
 }
 
+impl CallerTrace {
+    /// Reads them of headers: the only `traceparent`, and the values of `tracestate`, which are one
+    /// list. `None` without a parent.
+    pub fn of_headers<'h>(
+        parents: impl IntoIterator<Item = &'h [u8]>,
+        states: impl IntoIterator<Item = &'h [u8]>,
+    ) -> Option<Self> {
+        let mut parents = parents.into_iter();
+        let (Some(parent), None) = (parents.next(), parents.next()) else {
+            return None;
+        };
+        let parent = std::str::from_utf8(parent).ok()?;
+        let states: Result<Vec<_>, _> = states.into_iter().map(std::str::from_utf8).collect();
+        let state = states.ok().map(|states| states.join(","));
+        Self::parse(parent, state.as_deref())
+    }
+}
+
 /// The length of members with the commas between them. All are ASCII.
 fn chars_of(members: &[&str]) -> usize {
     let chars: usize = members.iter().map(|member| member.len()).sum();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use auth::Wire;
 use axum::extract::{FromRequestParts, Path, Query};
-use axum::http::{StatusCode, header, request::Parts};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use model::{Answer, Form, OperationId, Outcome, Refusal, RefusalCode};
 use platform::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use telemetry::trace::CallerTrace;
 use tokio::sync::oneshot;
 use topic::Logs;
 use upstream::ClientProfile;
@@ -52,6 +53,7 @@ const METHOD: &str = "tools/call";
 pub(crate) async fn call(
     site: CallSite,
     Path(name): Path<String>,
+    headers: HeaderMap,
     body: ApiResult<Body<ToolCall>>,
 ) -> ApiResult<Response> {
     let Body(ToolCall { arguments }) = body?;
@@ -59,11 +61,12 @@ pub(crate) async fn call(
     if !json::is_object(arguments.as_bytes()) {
         return Err(Refusal::new(RefusalCode::Malformed, "`arguments` must be an object").into());
     }
-    let incoming = incoming(METHOD, |params| {
+    let mut incoming = incoming(METHOD, |params| {
         params
             .text("name", &name)
             .raw("arguments", arguments.as_bytes());
     })?;
+    incoming.trace = trace(&headers);
     let result = site.answer_to(incoming).await?;
     if let Some(proposal) = site.waits(&result) {
         let place = format!("/api/v1/proposals/{proposal}");
@@ -196,6 +199,15 @@ impl CallSite {
         let proposed = dispatch.with(|topic| topic.proposal(id))?;
         (kind == "task" && proposed.content.opened.by == participant.id.as_str()).then_some(id)
     }
+}
+
+/// The trace that the headers of a call name, if they name one.
+fn trace(headers: &HeaderMap) -> Option<Box<CallerTrace>> {
+    let all = |name: &str| {
+        let values = headers.get_all(name).into_iter();
+        values.map(HeaderValue::as_bytes)
+    };
+    CallerTrace::of_headers(all("traceparent"), all("tracestate")).map(Box::new)
 }
 
 /// A request as a modern client sends it that declares nothing, but gets a task if a call waits for

@@ -113,11 +113,9 @@ impl<'h> Head<'h> {
         let HeaderField::Text(parent) = self.traceparent else {
             return None;
         };
-        // Several of these are one list.
         let states = headers.get_all(&TRACESTATE).into_iter();
-        let states: Result<Vec<_>, _> = states.map(HeaderValue::to_str).collect();
-        let state = states.ok().map(|states| states.join(","));
-        CallerTrace::parse(parent, state.as_deref()).map(Box::new)
+        let states = states.map(HeaderValue::as_bytes);
+        CallerTrace::of_headers([parent.as_bytes()], states).map(Box::new)
     }
 
     /// Whether the body is JSON.

@@ -1,5 +1,5 @@
 //! Trace contexts in the headers of what is more than a POST of one message: batches, HTTP+SSE,
-//! WebSockets and gRPC.
+//! WebSockets, gRPC, and calls over the REST API.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -149,4 +149,23 @@ fn the_metadata_of_a_call_over_grpc_is_its_context() {
     let sent = Sent::of(&traced);
     is_child_of_headers(&only(&traced.spans(), SERVER));
     assert_eq!(sent.header("tracestate"), "a=1", "{report}");
+}
+
+#[test]
+fn headers_of_a_call_over_the_api_are_its_context() {
+    let traced = Traced::with("", false, true);
+    let bearer = format!("Bearer {}", token("ann"));
+    let headers = [
+        ("authorization", &*bearer),
+        ("content-type", "application/json"),
+        ("traceparent", PARENT),
+        ("tracestate", "a=1"),
+    ];
+    let path = "/api/v1/tools/tools_echo/call";
+    let mut connection = Connection::open(traced.gateway.address());
+    let reply = connection.exchange("POST", path, &headers, "{}");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let sent = Sent::of(&traced);
+    is_child_of_headers(&only(&traced.spans(), SERVER));
+    assert_eq!(sent.header("tracestate"), "a=1");
 }
