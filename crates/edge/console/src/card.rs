@@ -330,7 +330,7 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
                     a class="button" data-edit href={ (address(visit, &proposal.id)) "?edit=1" } { "Edit" }
                 }
                 @if like::is_offered(visit, proposal) {
-                    a class="button" data-like href={ (address(visit, &proposal.id)) "/like" } { "Approve its like" }
+                    a class="button" data-like href={ (address(visit, &proposal.id)) "/like" } { "Approve calls like it" }
                 }
                 (act(visit, proposal, "claim", "", &claim))
                 @if proposal.extensions < EXTENSIONS_MAX { (act(visit, proposal, "extend", "", &more)) }

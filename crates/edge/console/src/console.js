@@ -119,7 +119,8 @@ const change = (card, fresh) => {
 	const { state, hash } = fresh.dataset;
 	if ([card.dataset.hash, card.dataset.next].includes(hash)) return;
 	card.dataset.next = hash;
-	if (!held(card)) return take(card, fresh);
+	// What waits for no decision is exchanged at once: nothing of it can be pressed by mistake.
+	if (!held(card) || card.dataset.state !== 'pending') return take(card, fresh);
 	const show = note('Show it', 'button');
 	show.onclick = () => take(card, fresh);
 	lock(card, state === 'pending' ? 'It has changed. Look again.' : `It is ${state} meanwhile.`, show);
@@ -137,6 +138,8 @@ const count = waiting => {
 	badge.hidden = !waiting;
 	doc.title = (waiting ? `(${waiting}) ` : '') + doc.title.replace(/^\(\d+\) /, '');
 };
+// What is decided here stands below what waits.
+const decided = () => all('#cards > [data-card]').find(card => card.dataset.state !== 'pending');
 const seen = new Map(all('[data-live]').map(part => [part.id, part.cloneNode(true)]));
 const patch = next => {
 	for (const card of all('#cards > [data-card]')) if (!next.getElementById(card.id)) {
@@ -154,7 +157,7 @@ const patch = next => {
 	for (const fresh of all('[data-card]', next)) {
 		const card = doc.getElementById(fresh.id);
 		if (card) change(card, fresh);
-		else one('#cards')?.append((come(fresh), fresh));
+		else one('#cards')?.insertBefore((come(fresh), fresh), decided() ?? null);
 	}
 	tick();
 };

@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER;
 use html::Hostile;
 use html::parts::hidden;
 use maud::{Markup, html};
-use review::{ProposalDetails, ToolEffects};
+use review::{LeafKind, ProposalDetails, ToolEffects, leaves};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -36,6 +36,34 @@ const USES: &str = "5";
 const USES_MAX: u32 = 20;
 /// The longest conditions that the page takes, in characters.
 const CONDITIONS_CHARS_MAX: usize = 4_000;
+/// Arguments for which the page writes an example.
+const EXAMPLES_MAX: usize = 12;
+/// The longest value that an example repeats, in characters.
+const EXAMPLE_CHARS_MAX: usize = 80;
+/// Conditions with their meaning.
+const CONDITIONS: [(&str, &str); 9] = [
+    (r#"{ one_of = ["bot", "report"] }"#, "one of these values"),
+    ("{ integer = [1, 100] }", "a whole number from 1 to 100"),
+    ("{ decimal = [0.5, 99.95] }", "a number with a fraction"),
+    (r#"{ under = "/srv/docs" }"#, "a path below a directory"),
+    (
+        r#"{ url = { origin = "https://api.example.com", under = "/v1" } }"#,
+        "a URL of a host, below a path",
+    ),
+    (
+        r#"{ chars = "A-Z0-9", length = [6, 8] }"#,
+        "so many of these characters",
+    ),
+    (
+        r#"{ shape = ["A-9"], length = [3, 12] }"#,
+        "capitals, a dash, digits",
+    ),
+    (
+        r#"{ count = [0, 3], each = { one_of = ["bot"] } }"#,
+        "a list of so many elements",
+    ),
+    ("{ absent = true }", "the argument is not there"),
+];
 
 /// The wish of a person, as the form has it.
 struct Wish {
@@ -47,18 +75,17 @@ struct Wish {
     typed: String,
 }
 
-impl Default for Wish {
-    fn default() -> Self {
+impl Wish {
+    /// The wish that stands there at first: the values of the call as remarks, to be made conditions.
+    fn about(proposal: &ProposalDetails) -> Self {
         Self {
             seconds: DURATION.to_owned(),
             uses: USES.to_owned(),
-            when: String::new(),
+            when: examples(proposal),
             typed: String::new(),
         }
     }
-}
 
-impl Wish {
     fn of(visit: &Visit) -> Self {
         let form = visit.asked.form();
         let field = |name: &str| form.get(name).to_owned();
@@ -97,6 +124,41 @@ struct DraftedRule {
     text: String,
 }
 
+/// Lines with the arguments of a call as conditions that fit them, each a remark as long as nothing is
+/// changed. Values that are long, or not plain, have none.
+fn examples(proposal: &ProposalDetails) -> String {
+    let Some(arguments) = proposal.arguments() else {
+        return String::new();
+    };
+    let is_plain = |text: &str| {
+        text.len() <= EXAMPLE_CHARS_MAX
+            && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+            && !text.contains(['"', '\\'])
+    };
+    let mut lines = Vec::new();
+    for leaf in leaves(arguments.get()).take(EXAMPLES_MAX) {
+        let place = leaf.place.to_string();
+        // A condition is about a list as a whole.
+        let is_element = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        let is_of_list = place.split('/').skip(1).any(is_element);
+        if is_of_list || !is_plain(&place) || !is_plain(&leaf.text) {
+            continue;
+        }
+        let value = &leaf.text;
+        let test = match leaf.kind {
+            LeafKind::Text => format!("one_of = [\"{value}\"]"),
+            LeafKind::Number if value.parse::<i64>().is_ok() => {
+                format!("integer = [{value}, {value}]")
+            }
+            LeafKind::Number => format!("decimal = [{value}, {value}]"),
+            LeafKind::Flag => format!("one_of = [{value}]"),
+            LeafKind::Null | LeafKind::Whole => continue,
+        };
+        lines.push(format!("# \"{place}\" = {{ {test} }}"));
+    }
+    lines.join("\n")
+}
+
 /// Whether a rule can be made of a proposal.
 pub(crate) fn is_offered(visit: &Visit, proposal: &ProposalDetails) -> bool {
     proposal.is_pending()
@@ -109,7 +171,7 @@ pub(crate) fn is_offered(visit: &Visit, proposal: &ProposalDetails) -> bool {
 pub(crate) async fn content(visit: &Arc<Visit>, id: &str) -> Result<Content, Problem> {
     let found = proposal::found(visit, id).await?;
     let writing = Arc::clone(visit);
-    let write = move || Ok(page_of(&writing, &found, &Wish::default()));
+    let write = move || Ok(page_of(&writing, &found, &Wish::about(&found)));
     let content = visit.console.write(write).await?;
     proposal::note_shown(visit).await;
     Ok(content)
@@ -125,10 +187,10 @@ fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
     content_of(
         proposal,
         html! {
-            h1 { "Approve the like of this call" }
+            h1 { "Approve calls like this one" }
             div class="cards" {
                 @if is_offered(visit, proposal) { (wish_form(visit, proposal, wish)) }
-                @else { p class="said wrong" { "No rule can be made of it: only of another participant's single call that waits." } }
+                @else { p class="said wrong" data-testid="no-rule" { "No rule can be made of it: only of another participant's single call that waits." } }
                 (card(visit, proposal, showing))
             }
         },
@@ -138,7 +200,7 @@ fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
 fn content_of(proposal: &ProposalDetails, body: Markup) -> Content {
     Content {
         tab: Tab::Inbox,
-        title: "Approve the like".to_owned(),
+        title: "Approve calls like this one".to_owned(),
         body,
         command: format!("portmoot rules like {}", proposal.id),
     }
@@ -152,16 +214,20 @@ fn wish_form(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Markup {
     );
     let fields = html! {
         p { "The gateway makes a rule of this call: the same participant may make the same call of the same tool, for some time and some calls, on your authority. You read it before it is in force." }
-        div class="row" {
-            label { "For " select name="seconds" data-testid="seconds" {
-                @for (value, words) in DURATIONS { option value=(value) selected[wish.seconds == value] { (words) } }
-            } }
-            label { "Calls, with this one " input type="number" name="uses" min="1" max=(USES_MAX) required value=(wish.uses) data-testid="uses"; }
+        label for="seconds" { "For" }
+        select id="seconds" name="seconds" data-testid="seconds" {
+            @for (value, words) in DURATIONS { option value=(value) selected[wish.seconds == value] { (words) } }
         }
-        label for="when" { "Conditions in place of its values, one a line; without any, its values stay as they are" }
-        textarea id="when" name="when" rows="4" maxlength=(CONDITIONS_CHARS_MAX) spellcheck="false" autocapitalize="off"
+        label for="uses" { "Calls, this one included: 1 to " (USES_MAX) }
+        input type="number" id="uses" name="uses" min="1" max=(USES_MAX) required value=(wish.uses) data-testid="uses";
+        label for="when" { "Allow other values (optional)" }
+        p id="when-help" class="soft" { "Arguments stay as they are, but for those with a condition: take the " code { "#" } " from a line, and change what stands behind it." }
+        textarea id="when" name="when" rows=(wish.when.lines().count().clamp(4, 14)) maxlength=(CONDITIONS_CHARS_MAX) spellcheck="false" autocapitalize="off"
             aria-describedby="when-help" data-testid="when" { (wish.when) }
-        p id="when-help" class="soft" { "Such as " code { "\"/amount\" = { integer = [1, 100] }" } " or " code { "\"/path\" = { under = \"/srv/docs\" }" } "." }
+        details {
+            summary { "Conditions that there are" }
+            dl { @for (condition, meaning) in CONDITIONS { dt { code { (condition) } } dd { (meaning) } } }
+        }
         @if is_typed {
             label for="typed" class="warning" { "It may destroy something. Type " (text(proposal.what())) }
             input type="text" id="typed" name="typed" autocomplete="off" autocapitalize="off" spellcheck="false" value=(wish.typed) data-testid="typed";
@@ -192,7 +258,10 @@ pub(crate) async fn act(visit: &Arc<Visit>, id: &str, act: &str) -> Outcome {
         Ok(found) => found,
         Err(refused) => return Outcome::fail(At::inbox(), refused),
     };
-    let done = match check_shown(visit, &found) {
+    if visit.asked.form().get("again") == "1" {
+        return Outcome::page(page_of(visit, &found, &Wish::of(visit)));
+    }
+    let done = match check_waits(visit, &found) {
         Err(refused) => Err(refused),
         Ok(()) if act == "like" => draft(visit, &found).await,
         Ok(()) => put_in_force(visit, &found).await,
@@ -204,10 +273,14 @@ pub(crate) async fn act(visit: &Arc<Visit>, id: &str, act: &str) -> Outcome {
     })
 }
 
-/// Checks that the session was shown the call as it waits now, with every value.
-fn check_shown(visit: &Visit, found: &ProposalDetails) -> Result<(), Problem> {
+/// Checks that the call waits, and that the session was shown it as it is now, with every value.
+fn check_waits(visit: &Visit, found: &ProposalDetails) -> Result<(), Problem> {
     let digest = visit.asked.form().get("digest");
     let refuse = |why: &str| Err(Problem::new(StatusCode::CONFLICT, why));
+    if !found.is_pending() {
+        let why = format!("It is {} meanwhile: no rule was made of it.", found.state);
+        return refuse(&why);
+    }
     if digest != found.digest {
         return refuse("The proposal has changed since you looked at it. Look again.");
     }
@@ -240,7 +313,7 @@ async fn draft(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Proble
         (hidden("confirmed", ""))
         div class="row" {
             button type="submit" class="main" data-arm data-testid="put-in-force" { "Put it in force" }
-            a class="button" href={ (address(visit, &found.id)) "/like" } { "Change it" }
+            button type="submit" name="again" value="1" formaction={ (address(visit, &found.id)) "/like" } data-testid="again" { "Change it" }
         }
     };
     Ok(Outcome::page(content_of(
@@ -250,7 +323,7 @@ async fn draft(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Proble
                 h1 { "Put this rule in force?" }
                 p class="sentence" { (Hostile(&drafted.sentence)) }
                 p { "This call is the first one that it approves. It ends by itself, and a rejection that it covers ends it before." }
-                details { summary { "Its text" } pre { (Hostile(&drafted.text)) } }
+                details { summary { "Its text" } pre tabindex="0" { @for line in drafted.text.lines() { (Hostile(line)) "\n" } } }
                 (form(visit, found, "rule", &fields))
             }
         },

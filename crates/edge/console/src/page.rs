@@ -202,7 +202,7 @@ const KEYS: [(&str, &str); 8] = [
     ),
     ("r", "reject, with a reason for the agent"),
     ("e", "edit the arguments"),
-    ("h", "approve its like for some hours"),
+    ("h", "approve calls like it for some hours"),
     ("c", "say that you look at it"),
     ("t", "ten minutes more"),
     ("?", "this list"),

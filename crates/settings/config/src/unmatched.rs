@@ -2,7 +2,7 @@
 //! addressee, and what is meant instead.
 
 use crate::checked::Config;
-use identity::{ACCOUNTS, AUDIT, GRANTS, PINS, SERVERS, TOKENS};
+use identity::{ACCOUNTS, AUDIT, GRANTS, PINS, RESTART, SERVERS, TOKENS};
 use model::{
     APPROVE, Capability, GATEWAY, KindRef, PAUSE, PROPOSAL, ParticipantId, REJECT, REQUEST,
 };
@@ -15,8 +15,8 @@ use crate::problem::suggestion;
 use crate::sets;
 
 /// Acts of the gateway itself.
-const ACTS: [&str; 8] = [
-    GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS, AUDIT, REJECT, PAUSE,
+const ACTS: [&str; 9] = [
+    GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS, AUDIT, REJECT, PAUSE, RESTART,
 ];
 const ACTS_BEGIN: &str = "portmoot/";
 const HEADS: [&str; 4] = [REQUEST, PROPOSAL, APPROVE, "mcp/response"];

@@ -264,6 +264,9 @@ impl World {
     fn disowns(&mut self, participant: &ParticipantId) {
         let next = self.books.room.published.len();
         self.books.room.disowned.insert(participant.clone(), next);
+        for deal in self.books.deals.values_mut() {
+            deal.counted.retain(|one| one.by != *participant);
+        }
         let tasks = TaskTurn {
             revoked: [participant.clone()].into(),
             ..TaskTurn::default()

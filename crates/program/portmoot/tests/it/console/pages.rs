@@ -104,8 +104,11 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
     let browser = stage.browser("ann");
     browser.sees(&card(&one));
     browser.click(&format!("{} [data-like]", card(&one)));
-    browser.reads("h1", "Approve the like of this call");
+    browser.reads("h1", "Approve calls like this one");
+    let remark = r##"# "/path" = { one_of = ["/srv/docs/a"] }"##;
+    browser.reads("[data-testid=when]", remark);
     let wrong = r#""/path" = { under = "docs" }"#;
+    browser.run("document.querySelector('[data-testid=when]').value = ''");
     browser.fill("[data-testid=when]", wrong);
     browser.click("[data-testid=draft]");
     browser.reads("main", "does not fit the condition on /path");
@@ -115,6 +118,11 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
     browser.fill("[data-testid=when]", within);
     browser.click("[data-testid=draft]");
     browser.reads(".sentence", "path is a path under \"/srv/docs\"");
+    browser.reads(".sentence", "at most 5 times");
+    // What was written is still there.
+    browser.click("[data-testid=again]");
+    browser.reads("[data-testid=when]", within);
+    browser.click("[data-testid=draft]");
     browser.reads(".sentence", "at most 5 times");
     until("the rule decides", || {
         browser.click_if_there("[data-testid=put-in-force]");
@@ -126,9 +134,21 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
     assert_eq!(stage.proposal(&next)["decided_by"], "rules");
     let other = write("/srv/other");
     assert_eq!(stage.proposal(&other)["state"], "pending");
+    // No rule is made of a call that does not wait any more.
+    browser.go(&stage.page(&format!("/p/{other}/like")));
+    browser.click("[data-testid=draft]");
+    browser.reads(".sentence", "path is \"/srv/other\"");
+    let reject = format!("/api/v1/proposals/{other}/reject");
+    assert_eq!(stage.ask("bo", "POST", &reject, &json!({})).status, 200);
+    press_twice(
+        &browser,
+        "[data-testid=put-in-force]",
+        "no rule was made of it",
+    );
+    browser.reads("[data-testid=no-rule]", "single call that waits");
     // The browser notes the status of the refused conditions.
     let complaints = browser.complaints();
-    let is_refusal = |one: &String| one.contains("status of 400");
+    let is_refusal = |one: &String| one.contains("status of 400") || one.contains("status of 409");
     assert!(complaints.iter().all(is_refusal), "{complaints:?}");
 }
 
