@@ -8,7 +8,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::arguments::{Missing, Room, table, text};
 use crate::call::{ProposedCall, calls, name_to_type};
-use crate::like;
 use crate::state::Visit;
 use crate::times;
 
@@ -307,6 +306,14 @@ pub(crate) fn act(
     }
 }
 
+/// Whether a rule can be made of a proposal.
+pub(crate) fn may_have_rule(visit: &Visit, proposal: &ProposalDetails) -> bool {
+    proposal.is_pending()
+        && proposal.by != visit.session.participant
+        && proposal.steps.is_empty()
+        && proposal.arguments().is_some()
+}
+
 /// Forms of a reviewer's acts.
 fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
     if proposal.by == visit.session.participant {
@@ -329,7 +336,7 @@ fn actions(visit: &Visit, proposal: &ProposalDetails, is_full: bool) -> Markup {
                 @if proposal.steps.is_empty() && proposal.arguments().is_some() {
                     a class="button" data-edit href={ (address(visit, &proposal.id)) "?edit=1" } { "Edit" }
                 }
-                @if like::is_offered(visit, proposal) {
+                @if may_have_rule(visit, proposal) {
                     a class="button" data-like href={ (address(visit, &proposal.id)) "/like" } { "Approve calls like it" }
                 }
                 (act(visit, proposal, "claim", "", &claim))

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
-use crate::card::{Showing, address, card};
+use crate::card::{Showing, address, card, may_have_rule};
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
 use crate::proposal;
@@ -159,14 +159,6 @@ fn examples(proposal: &ProposalDetails) -> String {
     lines.join("\n")
 }
 
-/// Whether a rule can be made of a proposal.
-pub(crate) fn is_offered(visit: &Visit, proposal: &ProposalDetails) -> bool {
-    proposal.is_pending()
-        && proposal.by != visit.session.participant
-        && proposal.steps.is_empty()
-        && proposal.arguments().is_some()
-}
-
 /// `GET /console/p/ID/like`.
 pub(crate) async fn content(visit: &Arc<Visit>, id: &str) -> Result<Content, Problem> {
     let found = proposal::found(visit, id).await?;
@@ -189,7 +181,7 @@ fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
         html! {
             h1 { "Approve calls like this one" }
             div class="cards" {
-                @if is_offered(visit, proposal) { (wish_form(visit, proposal, wish)) }
+                @if may_have_rule(visit, proposal) { (wish_form(visit, proposal, wish)) }
                 @else { p class="said wrong" data-testid="no-rule" { "No rule can be made of it: only of another participant's single call that waits." } }
                 (card(visit, proposal, showing))
             }

@@ -12,6 +12,7 @@ mod lost;
 mod noise;
 mod pending;
 mod questions;
+mod relisted;
 pub(crate) mod requests;
 mod resend;
 mod rounds;
