@@ -6,7 +6,7 @@ mod brakes;
 mod claims;
 mod envelopes;
 mod fulfilments;
-pub(crate) mod held;
+mod held;
 mod journal;
 mod lists;
 mod notices;

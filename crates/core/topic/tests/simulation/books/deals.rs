@@ -11,7 +11,6 @@ use super::{
     limits::LIMITS,
 };
 use crate::{
-    draw::held::FIRST,
     numbers::{CountedDecision, ProposalView, Record},
     turn::{Decided, Turn},
 };
@@ -97,6 +96,8 @@ pub(crate) struct Deal {
     /// The number of times that its proposer replaced its content, and the last decision that did.
     pub(crate) amendments: usize,
     pub(crate) amended: Option<u64>,
+    /// The digest of that content.
+    pub(crate) version: Digest,
     /// When it is to be warned that it expires.
     pub(crate) warn_ms: Option<u64>,
     pub(crate) proposed: bool,
@@ -149,10 +150,7 @@ impl Deal {
 
     /// The digest of the version that it is now.
     pub(crate) fn digest(&self) -> Digest {
-        if self.amendments == 0 {
-            return FIRST;
-        }
-        amended_digest(self.content)
+        self.version
     }
 
     pub(crate) fn is_known(&self) -> bool {

@@ -6,7 +6,7 @@ use topic::EXTENSION_MS;
 use super::{
     Books,
     calls::Place,
-    deals::{Deal, Written, warning},
+    deals::{Deal, Written, amended_digest, warning},
 };
 use crate::{numbers::ProposalView, turn::Turn};
 
@@ -155,6 +155,7 @@ impl Books {
             if stored {
                 deal.content = content;
                 deal.amendments += 1;
+                deal.version = amended_digest(content);
                 deal.amended = Some(ruling);
                 deal.counted.clear();
             }

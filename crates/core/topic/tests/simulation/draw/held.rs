@@ -242,6 +242,7 @@ pub(crate) fn blank(
         extended,
         amendments,
         amended,
+        version: FIRST,
         warn_ms,
         proposed,
         approved,
