@@ -389,6 +389,7 @@ impl<H: Handles> Topic<H> {
         match proposal.phase.clone() {
             Phase::Opening if stored => self.opened(id),
             Phase::Opening => self.not_opened(id),
+            Phase::Deciding(ruling) if stored && ruling.is_void => self.drop_void(id, *ruling),
             Phase::Deciding(ruling) if stored && ruling.is_partial => {
                 self.count_approval(id, *ruling);
             }

@@ -482,6 +482,7 @@ impl<H: Handles> Proposals<H> {
             if proposal.terms.by == *by {
                 proposal.is_disowned = true;
             }
+            proposal.void_of(by);
         }
         for id in self.approved().collect::<Vec<_>>() {
             if let Some(proposal) = self.get_mut(id) {

@@ -161,6 +161,16 @@ impl<H: Handles> Topic<H> {
         self.go_on_undecided(id);
     }
 
+    /// Refuses an approval that was written while the name of its author got another bearer.
+    pub(crate) fn drop_void(&mut self, id: OperationId, approval: Ruling<H>) {
+        self.proposals.turn(id, Phase::Pending);
+        if approval.amended.is_some() {
+            self.proposals.book(id, approval.older_bytes);
+        }
+        self.refuse_ruling(id, approval, Cause::NotAdmitted);
+        self.go_on_undecided(id);
+    }
+
     /// Goes on with a proposal that is open again: its proposer may have left, and another decision
     /// may have come.
     pub(crate) fn go_on_undecided(&mut self, id: OperationId) {
@@ -172,8 +182,10 @@ impl<H: Handles> Topic<H> {
         if let Some(reason) = recalled {
             self.recall(id, reason);
         }
-        if let Some(queued) = queued {
-            self.decide(id, *queued);
+        match queued {
+            Some(queued) if queued.is_void => self.refuse_ruling(id, *queued, Cause::NotAdmitted),
+            Some(queued) => self.decide(id, *queued),
+            None => {}
         }
     }
 

@@ -99,6 +99,8 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) older_bytes: usize,
     /// Whether other approvals must follow, of an approval that is being written.
     pub(crate) is_partial: bool,
+    /// Whether the name of `by` has another bearer by now: nothing of it counts for that one.
+    pub(crate) is_void: bool,
     /// The participants whose approvals count beside it, of the last approval that is needed.
     pub(crate) beside: Box<[ParticipantId]>,
     /// The envelope that rejects: participants get it once that counts.
@@ -127,6 +129,7 @@ impl<H: Handles> Ruling<H> {
             amended: None,
             older_bytes: 0,
             is_partial: false,
+            is_void: false,
             beside: Box::default(),
             unpublished: None,
         };
@@ -340,6 +343,22 @@ impl<H: Handles> Proposal<H> {
             Phase::Opening | Phase::Waiting | Phase::Due | Phase::Ending(_) => false,
         };
         may_run && self.recalled.is_none() && self.over.is_none()
+    }
+
+    /// Notes that a name has another bearer from now on: what the former one has decided and what is not on
+    /// disk yet is void, unless it ends the proposal.
+    pub(crate) fn void_of(&mut self, by: &ParticipantId) {
+        if let Phase::Deciding(ruling) = &mut self.phase
+            && ruling.is_partial
+            && ruling.by == *by
+        {
+            ruling.is_void = true;
+        }
+        if let Some(queued) = &mut self.queued
+            && queued.by == *by
+        {
+            queued.is_void = true;
+        }
     }
 
     /// Whether it is of the present bearer of this name.

@@ -348,3 +348,37 @@ fn approvals_come_back_after_a_restart_and_are_judged_anew() {
     assert_eq!(by(&stage), ["zoe", "xia"]);
     assert_eq!(approves(&mut stage, "eve")[1], "approved p1 at one");
 }
+
+/// The name of an approver gets another bearer while its approval is being written, or waits behind
+/// another decision: it counts for no next bearer.
+#[test]
+fn an_approval_of_a_former_bearer_that_is_not_on_disk_counts_for_none() {
+    let mut stage = needs(2);
+    let next_bearer = |stage: &mut Stage, link: u64| {
+        stage.step(Event::Revoke {
+            participant: &id("ann"),
+        });
+        stage.step(Event::Disown {
+            participant: &id("ann"),
+        });
+        stage.caller(
+            model::LinkId(link),
+            "ann",
+            &["mcp/request:tools/call:one_a"],
+        );
+    };
+    stage.decide(1, "ann", APPROVE);
+    next_bearer(&mut stage, 51);
+    let refused = ["refuse decision 9 of ann on p1: not_admitted"];
+    assert_eq!(shown(&stage.stored(1)), refused);
+    assert!(by(&stage).is_empty());
+    // The second one waits for the first to be written.
+    stage.decide(1, "dee", APPROVE);
+    stage.decide(1, "ann", APPROVE);
+    next_bearer(&mut stage, 52);
+    let counted = "counted p1 by dee, of dee: 1 of 2";
+    assert_eq!(shown(&stage.stored(1)), [counted, "ruled 9", refused[0]]);
+    assert_eq!(by(&stage), ["dee"]);
+    let runs = approves(&mut stage, "ann");
+    assert_eq!(runs[0], "store p1 decided running by ann");
+}

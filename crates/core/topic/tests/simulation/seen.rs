@@ -157,6 +157,7 @@ pub(crate) const SEEN: &[&str] = &[
     "decision refused: decided",
     "decision refused: limit",
     "displaced",
+    "refused for a former bearer",
     "decision refused: counted",
     "decision refused: moot",
     "decision refused: not admitted",

@@ -1,5 +1,6 @@
 //! Proposals: the record on disk, the number of runs, and the waiting envelopes of each.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, OperationId, ParticipantId, ProposalState};
@@ -90,6 +91,8 @@ pub(crate) struct Deal {
     /// before the decision.
     pub(crate) approvals: usize,
     pub(crate) counted: Vec<Counted>,
+    /// Decisions of former bearers of names that were not on disk when these got others.
+    pub(crate) void: BTreeSet<u64>,
     /// The number of times that its expiry was moved, and the last decision that did.
     pub(crate) extensions: usize,
     pub(crate) extended: Option<u64>,
@@ -138,6 +141,18 @@ pub(crate) fn amended_digest(content: u64) -> Digest {
 }
 
 impl Deal {
+    /// Notes that a name has another bearer from now on.
+    pub(crate) fn disown(&mut self, by: &ParticipantId) {
+        self.counted.retain(|one| one.by != *by);
+        if let Some(Written::Counted(one)) = &self.writing
+            && one.by == *by
+        {
+            self.void.insert(one.ruling);
+        }
+        let queued = self.queued.as_ref().filter(|queued| queued.by == *by);
+        self.void.extend(queued.map(|queued| queued.ruling));
+    }
+
     /// The length of its content.
     pub(crate) fn bytes(&self) -> usize {
         let own = bytes_of(self.content);
@@ -430,6 +445,7 @@ impl Books {
         let deal = self.written(view.id, turn).clone();
         let last = deal.counted.last().map(|one| (&one.by, one.ruling));
         assert_eq!(last, Some((by, *ruling)));
+        assert!(!deal.void.contains(ruling), "it is of a former bearer");
         assert!(!is_amended, "no participant changes arguments here");
         assert_eq!(deal.approved, 0, "{} runs already", view.id);
         let counts = deal

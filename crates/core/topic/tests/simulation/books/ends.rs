@@ -130,7 +130,8 @@ impl Books {
             if counted.requested {
                 self.forget_fulfilment(id);
             }
-            if stored {
+            let is_void = self.deals[&id].void.contains(&counted.ruling);
+            if stored && !is_void {
                 let inside = self.is_here(&counted.by).then(|| self.granted(&counted.by));
                 if let Some(Some(granted)) = inside {
                     counted.outside = Some(granted.clone());

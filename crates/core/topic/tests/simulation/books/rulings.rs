@@ -125,6 +125,11 @@ impl Books {
             self.deals.get_mut(&id).unwrap().queued = None;
             return self.count("displaced");
         }
+        if cause == Cause::NotAdmitted && self.deals[&id].void.contains(ruling) {
+            let deal = self.deals.get_mut(&id).unwrap();
+            deal.queued.take_if(|one| one.ruling == *ruling);
+            return self.count("refused for a former bearer");
+        }
         let calls = turn.calls.keys().any(|call| self.returned.contains(call));
         assert!(
             !answered || calls || turn.journal.is_some(),

@@ -1,5 +1,7 @@
 //! Held calls and their proposals.
 
+use std::collections::BTreeSet;
+
 use model::{Digest, Method, OperationId, Outcome, ParticipantId, Refusal, RefusalCode};
 use topic::{Cause, EXPIRY_WARNING_MS, End, Terms};
 
@@ -243,6 +245,7 @@ pub(crate) fn blank(
         amendments,
         amended,
         version: FIRST,
+        void: BTreeSet::new(),
         warn_ms,
         proposed,
         approved,

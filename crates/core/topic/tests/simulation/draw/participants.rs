@@ -265,7 +265,7 @@ impl World {
         let next = self.books.room.published.len();
         self.books.room.disowned.insert(participant.clone(), next);
         for deal in self.books.deals.values_mut() {
-            deal.counted.retain(|one| one.by != *participant);
+            deal.disown(participant);
         }
         let tasks = TaskTurn {
             revoked: [participant.clone()].into(),
