@@ -473,6 +473,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "the oldest of the same session ends; its tests have them",
     ),
     (
+        "Looks at the audit log over the API and in the console",
+        "a look is over in milliseconds unless the log is large; its unit test has them",
+    ),
+    (
         "Notifications of a route",
         "it takes a receiver outside; its tests have one",
     ),
