@@ -92,8 +92,9 @@ impl Books {
         self.keep_claims(with_proposal, |_, _, deal| {
             deal.is_known() && deal.over.is_none() && deal.approved == 0
         });
-        let links = &self.links;
-        let here: Vec<ParticipantId> = links.values().map(|one| one.participant.clone()).collect();
+        // Also those that are here to serve alone.
+        let holders = self.claims.held.values().flat_map(BTreeMap::keys);
+        let here: Vec<ParticipantId> = holders.filter(|one| self.is_here(one)).cloned().collect();
         let braked = self.braked.clone();
         let granted: BTreeMap<ParticipantId, Arc<Capabilities>> = here
             .iter()
