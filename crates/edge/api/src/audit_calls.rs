@@ -32,7 +32,7 @@ const OUTCOMES: [&str; 6] = [
     "completed",
     "failed",
 ];
-/// Those that a participant gave.
+/// Verdicts that are decisions of a participant.
 const DECISIONS: [&str; 3] = ["approved", "rejected", "withdrawn"];
 
 /// Calls of tools, reads of resources, gets of prompts, and proposals, as the audit log has them, the
@@ -149,12 +149,12 @@ pub(crate) struct AuditCall {
     pub own: Option<String>,
     /// The server, or the addressees.
     pub to: Vec<String>,
-    /// What was decided when it was asked for: `admitted`, `refused`, `held`.
+    /// The verdict when it was asked for: `admitted`, `refused` or `held`.
     pub verdict: String,
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What became of it. The log has no answers of servers to calls that were admitted.
+    /// The last that is known of it. The log has no answers of servers to calls that were admitted.
     pub outcome: String,
     /// Who decided.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ pub(crate) struct AuditCall {
     pub place: String,
 }
 
-/// What became of a proposal, as far as it is known.
+/// The end of a proposal, as far as it is known.
 #[derive(Default, Clone)]
 struct Fate {
     outcome: Option<String>,
@@ -256,7 +256,7 @@ struct FoundCalls {
     bytes: usize,
     /// Places of calls and proposals among them, by id.
     at: HashMap<String, Vec<usize>>,
-    /// What became of proposals, by id.
+    /// Ends of proposals, by id.
     fates: HashMap<String, Fate>,
     /// Proposals by the calls that wait for them.
     proposals: HashMap<String, String>,

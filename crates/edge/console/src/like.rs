@@ -109,7 +109,7 @@ impl Wish {
         let uses = self.uses.trim().parse::<u32>().ok();
         let uses = uses
             .filter(|uses| (1..=USES_MAX).contains(uses))
-            .ok_or_else(|| wrong("Write for how many calls: 1 to 20."))?;
+            .ok_or_else(|| wrong(&format!("Write for how many calls: 1 to {USES_MAX}.")))?;
         let said = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
         let (when, tool) = (said(&self.when), said(&self.typed));
         Ok(json!({ "for_seconds": seconds, "uses": uses, "when": when, "tool": tool }).to_string())
@@ -119,7 +119,6 @@ impl Wish {
 /// A rule that is not in force.
 #[derive(Deserialize)]
 struct DraftedRule {
-    topic: String,
     sentence: String,
     text: String,
 }
@@ -162,8 +161,14 @@ fn examples(proposal: &ProposalDetails) -> String {
 /// `GET /console/p/ID/like`.
 pub(crate) async fn content(visit: &Arc<Visit>, id: &str) -> Result<Content, Problem> {
     let found = proposal::found(visit, id).await?;
+    let wish = Wish::about(&found);
+    page(visit, found, wish).await
+}
+
+/// The page with the call in full, and the form, written apart from the tasks of the gateway.
+async fn page(visit: &Arc<Visit>, found: ProposalDetails, wish: Wish) -> Result<Content, Problem> {
     let writing = Arc::clone(visit);
-    let write = move || Ok(page_of(&writing, &found, &Wish::about(&found)));
+    let write = move || Ok(page_of(&writing, &found, &wish));
     let content = visit.console.write(write).await?;
     proposal::note_shown(visit).await;
     Ok(content)
@@ -250,19 +255,34 @@ pub(crate) async fn act(visit: &Arc<Visit>, id: &str, act: &str) -> Outcome {
         Ok(found) => found,
         Err(refused) => return Outcome::fail(At::inbox(), refused),
     };
-    if visit.asked.form().get("again") == "1" {
-        return Outcome::page(page_of(visit, &found, &Wish::of(visit)));
-    }
-    let done = match check_waits(visit, &found) {
-        Err(refused) => Err(refused),
-        Ok(()) if act == "like" => draft(visit, &found).await,
-        Ok(()) => put_in_force(visit, &found).await,
+    let wrong = match done(visit, &found, act).await {
+        Ok(Some(outcome)) => return outcome,
+        Ok(None) => None,
+        Err(wrong) => Some(wrong),
     };
-    done.unwrap_or_else(|wrong| {
-        let content = page_of(visit, &found, &Wish::of(visit));
-        let wrong = Some(wrong);
-        Outcome::Page { content, wrong }
-    })
+    let wish = Wish::of(visit);
+    match page(visit, found, wish).await {
+        Ok(content) => Outcome::Page { content, wrong },
+        Err(refused) => Outcome::fail(At::inbox(), refused),
+    }
+}
+
+/// The outcome of an act; `None` if the person wants to change what was written.
+async fn done(
+    visit: &Visit,
+    found: &ProposalDetails,
+    act: &str,
+) -> Result<Option<Outcome>, Problem> {
+    if visit.asked.form().get("again") == "1" {
+        return Ok(None);
+    }
+    check_waits(visit, found)?;
+    let outcome = if act == "like" {
+        draft(visit, found).await?
+    } else {
+        put_in_force(visit, found).await?
+    };
+    Ok(Some(outcome))
 }
 
 /// Checks that the call waits, and that the session was shown it as it is now, with every value.
@@ -297,7 +317,6 @@ async fn draft(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Proble
     visit.session.note_compared(mark_of(&rule));
     let fields = html! {
         (hidden("rule", &rule))
-        (hidden("topic", &drafted.topic))
         (hidden("typed", &wish.typed))
         (hidden("seconds", &wish.seconds))
         (hidden("uses", &wish.uses))
@@ -331,7 +350,7 @@ async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome,
         let why = "You were not shown this rule. Look at it first.";
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
-    let path = format!("/api/v1/topics/{}/rules", encoded(form.get("topic")));
+    let path = format!("/api/v1/topics/{}/rules", encoded(&found.topic));
     let body = json!({ "rule": rule, "tool": form.some("typed") }).to_string();
     let _added: Value = visit.api.post(&path, body).await?;
     Ok(Outcome::Led(format!("/p/{}", encoded(&found.id))))

@@ -109,7 +109,8 @@ impl Session {
         std::mem::take(&mut *self.news.lock())
     }
 
-    /// Notes that arguments with this mark were delivered, compared with the proposed ones.
+    /// Notes that a text with this mark was delivered to be confirmed: arguments, compared with the
+    /// proposed ones, or a rule.
     pub(crate) fn note_compared(&self, mark: String) {
         let mut compared = self.compared.lock();
         if compared.len() >= COMPARED_MAX {
@@ -118,7 +119,7 @@ impl Session {
         compared.push(mark);
     }
 
-    /// Whether arguments with this mark were.
+    /// Whether a text with this mark was.
     pub(crate) fn was_compared(&self, mark: &str) -> bool {
         self.compared.lock().iter().any(|one| one == mark)
     }

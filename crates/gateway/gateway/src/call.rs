@@ -361,13 +361,15 @@ impl Call {
         }
     }
 
-    /// What the gateway has added to it until now, if that is measured and nothing but its server was
-    /// waited for.
+    /// The time that the gateway has added to it until now, if that is measured and it has waited for
+    /// nothing but its server.
     pub(crate) fn overhead(&self) -> Option<Duration> {
         let time = self.time.get()?;
-        // What was proposed has waited for its decision.
-        let is_proposed = self.delivered.get()?.proposal.is_some();
-        time.overhead().filter(|_| !is_proposed)
+        // One that was reviewed has waited for its decision.
+        if self.is_reviewed() {
+            return None;
+        }
+        time.overhead()
     }
 
     /// The topic at its server, and where it has delivered the call.

@@ -50,7 +50,7 @@ pub enum EntryQueryError {
 }
 
 impl EntryQueryError {
-    /// What can be written instead.
+    /// The advice to write something else.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

@@ -345,8 +345,9 @@ impl<H: Handles> Proposal<H> {
         may_run && self.recalled.is_none() && self.over.is_none()
     }
 
-    /// Notes that a name has another bearer from now on: what the former one has decided and what is not on
-    /// disk yet is void, unless it ends the proposal.
+    /// Notes that a name has another bearer from now on. Of the former one an approval among several that
+    /// is being written is void, and so is whatever waits behind another record; a decision that is being
+    /// written stands.
     pub(crate) fn void_of(&mut self, by: &ParticipantId) {
         if let Phase::Deciding(ruling) = &mut self.phase
             && ruling.is_partial

@@ -824,16 +824,14 @@ async fn the_like_of_a_call_is_approved_by_a_rule_that_was_read() {
     );
     // As browsers send the ends of lines.
     let rule = ("rule", "id = \"like-7\"\r\nversion = 1\r\n");
-    let unread = send("rule", &[rule, ("topic", "main")]).await.body;
+    let unread = send("rule", &[rule]).await.body;
     assert!(unread.contains("You were not shown this rule"), "{unread}");
     assert_eq!(stage.acts.lock().len(), 0);
     let shown = send("like", &wish).await.body;
     assert!(shown.contains("scout may &lt;b&gt;call"), "{shown}");
-    let other = send("rule", &[("rule", "id = \"other\""), ("topic", "main")])
-        .await
-        .body;
+    let other = send("rule", &[("rule", "id = \"other\"")]).await.body;
     assert!(other.contains("You were not shown this rule"), "{other}");
-    let added = send("rule", &[rule, ("topic", "main"), ("typed", "write_file")]).await;
+    let added = send("rule", &[rule, ("typed", "write_file")]).await;
     assert_eq!(added.header("location"), "/console/p/7");
     let bodies = stage.acts.lock().clone().into_iter().map(|act| act.2);
     let asked: Vec<serde_json::Value> = bodies

@@ -95,7 +95,7 @@ pub(crate) fn proposal(id: &str, more: &Value) -> Value {
 /// The rule that the API makes of the like of a proposal.
 fn drafted_like(id: &str) -> Value {
     json!({
-        "rule": format!("like-{id}.1"), "topic": "main", "sentence": "scout may <b>call</b>",
+        "rule": format!("like-{id}.1"), "sentence": "scout may <b>call</b>",
         "text": format!("id = \"like-{id}\"\nversion = 1\n"), "expires": null,
     })
 }
