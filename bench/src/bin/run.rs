@@ -1,5 +1,5 @@
-//! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`, `run fanout`,
-//! `run instructions`, `run scopes`; `run training` prepares what is shipped.
+//! Runs everything and prints medians: `run calls`, `run memory`, `run consoles`, `run isolation`,
+//! `run fanout`, `run instructions`, `run scopes`; `run training` prepares what is shipped.
 //!
 //! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so
 //! that only figures of one table may be compared. See the README for flags.
@@ -7,7 +7,8 @@
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
 use portmoot_bench::{
-    calls, fanout, instructions, isolation, memory, proto_calls, resolve, scopes, training,
+    calls, consoles, fanout, instructions, isolation, memory, proto_calls, resolve, scopes,
+    training,
 };
 
 fn main() {
@@ -17,6 +18,13 @@ fn main() {
         "calls" => calls::run(&stage, &flags),
         "proto" => proto_calls::run(&stage, &flags),
         "memory" => memory::run(&stage, &flags),
+        "consoles" => {
+            if !consoles::run(&stage, &flags) {
+                eprintln!("open consoles cost more than the aim allows");
+                drop(stage);
+                std::process::exit(1);
+            }
+        }
         "isolation" => isolation::run(&stage, &flags),
         "fanout" => fanout::run(&stage, &flags),
         "instructions" => instructions::run(&stage, &flags),
@@ -24,7 +32,7 @@ fn main() {
         "scopes" => scopes::run(&stage, &flags),
         "training" => training::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|proto|memory|isolation|fanout|instructions|resolve|scopes|training [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|proto|memory|consoles|isolation|fanout|instructions|resolve|scopes|training [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }

@@ -199,13 +199,40 @@ fn fit_constants(constants: &[Constant], raw: &[u8]) -> Fit {
     if is_one_of(constants, raw) {
         return Fit::Held;
     }
-    let value = ReadValue::of(raw);
-    let is_like = |one: &Constant| ReadValue::of(one.as_str().as_bytes()).reads_like(&value);
+    let is_like = |one: &Constant| {
+        let constant = one.as_str().as_bytes();
+        are_like_words(constant, raw)
+            .unwrap_or_else(|| ReadValue::of(constant).reads_like(&ReadValue::of(raw)))
+    };
     if constants.iter().any(is_like) {
         Fit::Unclear
     } else {
         Fit::Failed
     }
+}
+
+/// Whether some reader takes one text for the other, where both are plain words: the quick way to what
+/// [`ReadValue::reads_like`] says of most texts. `None` if that must be asked.
+fn are_like_words(one: &[u8], other: &[u8]) -> Option<bool> {
+    let (one, other) = (plain_words(one)?, plain_words(other)?);
+    Some(one.eq_ignore_ascii_case(other))
+}
+
+/// The bytes of a text in canonical form, without blanks at its ends, if it is one of characters of ASCII
+/// that are seen, without escapes, and no reader takes it for a number.
+fn plain_words(raw: &[u8]) -> Option<&[u8]> {
+    let text = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    // Without branches, so that the compiler looks at many bytes at once.
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) & (byte != b'\\');
+    let are_plain = text.iter().fold(true, |all, byte| all & is_plain(*byte));
+    let first = text.trim_ascii_start().first()?;
+    let may_be_number = first.is_ascii_digit() || b"+-.".contains(first);
+    if !are_plain || may_be_number {
+        return None;
+    }
+    let is_seen = |byte: &u8| !matches!(byte, b' ' | b'.');
+    let end = text.iter().rposition(is_seen)? + 1;
+    text.get(text.iter().position(is_seen)?..end)
 }
 
 /// A value, read once for all that it is compared with.

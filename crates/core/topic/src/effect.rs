@@ -14,7 +14,7 @@ use crate::Handles;
 pub use addressee::Addressee;
 pub use proposal::{Claim, DECIDERS_SHOWN_MAX, NotedApproval, ProposalChange, ProposalView};
 pub use room::{Mirrored, RoomEffect};
-pub use verdict::{Cause, Ended, HeldFor, Ignored, Rule, Verdict};
+pub use verdict::{AdmittedBy, Cause, Ended, HeldFor, Ignored, Verdict};
 
 /// All effects of one step.
 #[derive(Debug)]

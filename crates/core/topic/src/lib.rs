@@ -124,9 +124,9 @@ pub use config::{
 pub use departures::DEPARTURES_MAX;
 pub use direct::RequestDestination;
 pub use effect::{
-    Addressee, Cause, Claim, CountedDecision, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, HeldFor,
-    Ignored, Mirrored, NotedApproval, ProposalChange, ProposalView, Receiver, RefusedDecision,
-    RequestsFate, RoomEffect, Rule, Verdict,
+    Addressee, AdmittedBy, Cause, Claim, CountedDecision, DECIDERS_SHOWN_MAX, Effect, Effects,
+    Ended, HeldFor, Ignored, Mirrored, NotedApproval, ProposalChange, ProposalView, Receiver,
+    RefusedDecision, RequestsFate, RoomEffect, Verdict,
 };
 pub use event::{
     About, Amended, Ask, Brake, Claiming, Configure, CountedApproval, Decision, End, EndedProposal,

@@ -12,7 +12,7 @@ use model::{LinkId, Narrowing, OperationId, Outcome, ParticipantId, ProposalStat
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Rule, Verdict},
+    effect::{AdmittedBy, Cause, Effect, Verdict},
     event::{Parked, Resume},
     members::Member,
     operations::{Handle, Operation, State},
@@ -172,14 +172,14 @@ impl<H: Handles> Topic<H> {
         let Some((proposer, server)) = proposer.zip(self.gateway_seat()) else {
             return self.refuse_request(call, refusals::of_return(Cause::Unknown), Cause::Unknown);
         };
-        let rule = Rule {
+        let by = AdmittedBy {
             capabilities: Arc::clone(&proposer.capabilities),
             at: None,
         };
         self.effects.verdict = Some(Verdict::Admitted {
             to: Some(ParticipantId::gateway()),
             own: None,
-            rule,
+            by,
         });
         let state = State::Delivered { proposal: None };
         let method = requests::OWN_PROPOSAL;

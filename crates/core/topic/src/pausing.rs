@@ -12,7 +12,7 @@ use model::{LinkId, Method, Narrowing, OperationId, Outcome};
 use crate::{
     Handles, Topic,
     admission::judge,
-    effect::{Cause, Effect, Receiver, Rule, Verdict},
+    effect::{AdmittedBy, Cause, Effect, Receiver, Verdict},
     event::End,
     members::Seat,
     operations::{Operation, State},
@@ -265,14 +265,14 @@ impl<H: Handles> Topic<H> {
         if open.link != link && !self.has_room_for_return(link, id) {
             return Err(Cause::Limit.into());
         }
-        let rule = Rule {
+        let by = AdmittedBy {
             capabilities: granted,
             at,
         };
         Ok(Verdict::Admitted {
             to: Some(server.id.clone()),
             own: open.own_name.clone(),
-            rule,
+            by,
         })
     }
 

@@ -16,7 +16,7 @@ use crate::{
     BuiltinTool, Handles, Topic,
     admission::{Looker, judge, proposes},
     catalog::{Route, UpstreamIndex},
-    effect::{Cause, Effect, HeldFor, Mirrored, RoomEffect, Rule, Verdict},
+    effect::{AdmittedBy, Cause, Effect, HeldFor, Mirrored, RoomEffect, Verdict},
     event::{End, Interest, OperationRef, PublicTarget, RequestEvent, Tightening},
     members::{Link, Seat},
     names::APP_SCHEME,
@@ -59,8 +59,8 @@ struct NotOpened {
 
 /// The judgement about a request that is not refused.
 enum Judgement {
-    /// It runs, by this rule.
-    Admitted(Rule),
+    /// It runs, by this capability.
+    Admitted(AdmittedBy),
     /// It is held as a proposal.
     Held { why: HeldFor },
 }
@@ -89,10 +89,10 @@ impl Judgement {
     /// The judgement with what a pause of its caller takes of it: all that needs a capability.
     fn braked(self, can_be_held: bool) -> Result<Self, Cause> {
         match self {
-            Self::Admitted(rule) if rule.at.is_some() && can_be_held => Ok(Self::Held {
+            Self::Admitted(by) if by.at.is_some() && can_be_held => Ok(Self::Held {
                 why: HeldFor::Pause,
             }),
-            Self::Admitted(rule) if rule.at.is_some() => Err(Cause::Paused),
+            Self::Admitted(by) if by.at.is_some() => Err(Cause::Paused),
             judgement => Ok(judgement),
         }
     }
@@ -100,10 +100,10 @@ impl Judgement {
     /// The verdict for records, about a request to this server under its own name there.
     fn verdict(self, to: ParticipantId, own: Option<Arc<str>>) -> Verdict {
         match self {
-            Self::Admitted(rule) => Verdict::Admitted {
+            Self::Admitted(by) => Verdict::Admitted {
                 to: Some(to),
                 own,
-                rule,
+                by,
             },
             Self::Held { why } => Verdict::Held { to, own, why },
         }
@@ -320,7 +320,7 @@ impl<H: Handles> Topic<H> {
         let granted = link.granted(member, request.narrowing);
         let server = route.upstream.as_str();
         let judgement = match judge(&granted, method, context, server) {
-            Ok(at) => Judgement::Admitted(Rule {
+            Ok(at) => Judgement::Admitted(AdmittedBy {
                 capabilities: granted,
                 at,
             }),

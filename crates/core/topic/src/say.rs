@@ -12,7 +12,7 @@ use crate::{
     admission::judge_kind,
     audience::{Audience, Reach},
     brakes::{is_braked_envelope, proposed_request},
-    effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
+    effect::{AdmittedBy, Cause, Effect, Ignored, RoomEffect, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say, Terms},
     proposals::{DEFERRED_MAX, Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
     refusals::{self, Refused},
@@ -49,8 +49,8 @@ impl<H: Handles> Topic<H> {
             _ => None,
         };
         let to = aimed.as_ref().map_or(say.to, |aimed| &aimed[..]);
-        let rule = match self.admit_envelope(link, say.narrowing, kind, to) {
-            Ok(rule) => rule,
+        let by = match self.admit_envelope(link, say.narrowing, kind, to) {
+            Ok(by) => by,
             Err(refused) => {
                 let cause = refused.cause;
                 let refusal = refused.or_else(|cause| refusals::of_envelope(cause, kind));
@@ -65,11 +65,11 @@ impl<H: Handles> Topic<H> {
         }
         // Without a capability for its kind the envelope is for the gateway alone, and so is one that
         // pauses or resumes: the gateway announces that it is done.
-        let is_for_gateway = rule.at.is_none() || kind == PAUSE || kind == RESUME;
+        let is_for_gateway = by.at.is_none() || kind == PAUSE || kind == RESUME;
         self.effects.verdict = Some(Verdict::Admitted {
             to: None,
             own: None,
-            rule,
+            by,
         });
         let Some(from) = self.participant(link).cloned() else {
             return;
@@ -195,14 +195,14 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The rule that admits an envelope; takes a token.
+    /// The capability that admits an envelope; takes a token.
     fn admit_envelope(
         &mut self,
         link: LinkId,
         narrowing: Option<&Narrowing>,
         kind: &str,
         to: &[&str],
-    ) -> Result<Rule, Refused> {
+    ) -> Result<AdmittedBy, Refused> {
         self.members.narrow(link, narrowing);
         self.take_token_of(link)?;
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
@@ -237,7 +237,7 @@ impl<H: Handles> Topic<H> {
         if is_braked && is_braked_envelope(parsed, to) {
             return Err(Cause::Paused.into());
         }
-        Ok(Rule {
+        Ok(AdmittedBy {
             capabilities: granted,
             at,
         })

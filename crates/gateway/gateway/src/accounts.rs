@@ -2,7 +2,6 @@
 //! of accounts.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use model::{ListKind, ParticipantId, Refusal};
 use topic::{AUTHORIZE, Cause, PublicTarget, public_name};
@@ -153,7 +152,7 @@ impl Dispatch {
             return;
         };
         server.upstream.unsettle();
-        self.settled.store(false, Ordering::Release);
+        self.starts.begin();
     }
 
     /// Takes that the account of a participant at a server has changed: its clients' lists there

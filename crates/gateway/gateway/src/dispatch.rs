@@ -5,7 +5,7 @@
 //! effects are carried out afterwards by the one interpreter, `run`.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::outside::desk::OutsideDesk;
 use crate::proposals::showings::Showings;
 use crate::results::store::Results;
 use crate::shadow_sets::ShadowSets;
+use crate::starts::Starts;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
@@ -129,7 +130,7 @@ pub struct Dispatch {
     pub(crate) pages: PageCache,
     pub(crate) indexes: IndexCache,
     /// Whether the first start of every server has ended.
-    pub(crate) settled: AtomicBool,
+    pub(crate) starts: Starts,
     /// Whether the gateway is about to stop.
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
@@ -191,7 +192,7 @@ impl Dispatch {
             results: Arc::default(),
             pages: PageCache::default(),
             indexes: IndexCache::default(),
-            settled: AtomicBool::new(false),
+            starts: Starts::default(),
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),

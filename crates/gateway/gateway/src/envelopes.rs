@@ -124,7 +124,7 @@ impl Dispatch {
         let by_rule = step.verdict.as_ref();
         let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_ref()));
         let (admitted, why) = match &step.verdict {
-            Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
+            Some(Verdict::Admitted { by, .. }) => (true, by.as_str()),
             Some(Verdict::Held { .. }) | None => (true, None),
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };

@@ -5,7 +5,7 @@
 //! list starts a server or waits for one: lists are what servers listed last. Only a caller with an
 //! account of its own at a server waits for its session there.
 
-use std::{sync::Arc, sync::atomic::Ordering};
+use std::sync::Arc;
 
 use lists::{AcceptedNames, Manifests, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
@@ -84,7 +84,7 @@ impl Listed {
 /// comes.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
     let is_gateway = || gateways::read(call.request.payload.body_bytes()).is_some();
-    if (dispatch.settled.load(Ordering::Acquire) || is_gateway())
+    if (dispatch.starts.have_ended() || is_gateway())
         && let Ok(listed) = Listed::of(dispatch, call)
         && let Some(manifests) = listed.known(call)
     {
@@ -111,7 +111,7 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
 pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, Refusal> {
     let listed = Listed::of(dispatch, call)?;
     let (listed, manifests) = match listed.known(call) {
-        Some(manifests) if dispatch.settled.load(Ordering::Acquire) => (listed, manifests),
+        Some(manifests) if dispatch.starts.have_ended() => (listed, manifests),
         _ => after_wait(dispatch, call).await?,
     };
     let tasks = task::shown(call.client().version);

@@ -1,16 +1,11 @@
-//! Membership: links that join and leave, configured servers, and the wait for servers that are
-//! starting.
+//! Membership: links that join and leave, and configured servers.
 
 use std::iter;
-use std::sync::{Arc, atomic::Ordering};
-use std::time::Duration;
+use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
-use tokio::time::{Instant, timeout_at};
+use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal};
 use topic::{Configure, Ended, Join, Joining, Seating, SharedLists, UpstreamNames};
-use upstream::{
-    ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, dial_in::DialIn,
-};
+use upstream::{Compiled, Environment, Manifest, Upstream, UpstreamSpec, dial_in::DialIn};
 
 use crate::callers::Callers;
 use crate::live::{ConfiguredServer, Event, Live, Server};
@@ -20,8 +15,7 @@ use crate::{
     builtin, dial_in,
     dial_in::RoomOutbox,
     dispatch::{Dispatch, Step},
-    incoming::named,
-    link::{Link, Requester, Written},
+    link::{Link, Written},
     listen,
 };
 use lists::topic_manifest;
@@ -148,7 +142,7 @@ impl Dispatch {
         self.note_available();
         self.meet(&all, &old);
         // Some may be new: a request for what none has listed yet waits for them.
-        self.settled.store(false, Ordering::Release);
+        self.starts.begin();
     }
 
     /// The step by which the topic has these servers, with what they and the gateway's own
@@ -369,73 +363,6 @@ impl Dispatch {
         })
     }
 
-    /// While the gateway itself starts: waits until its servers have started, at most for the
-    /// topic's bound. A server that is not ready by then, or that is added later, is listed later,
-    /// with a notification.
-    pub async fn wait_for_servers(&self) {
-        if self.settled.load(Ordering::Acquire) {
-            return;
-        }
-        // That clock began with the gateway, and so did its first servers.
-        let age = Duration::from_millis(self.context.now_ms());
-        self.wait_for_starts(|_| age).await;
-    }
-
-    /// Waits as [`Self::wait_for_servers`] does, before a handshake of this client, unless it is a
-    /// gateway, as its name shows: two that are servers of each other would wait for one another. It
-    /// is notified of what is listed later.
-    pub async fn wait_for_servers_before(&self, client: &ClientProfile) {
-        let identity = lists::handshake::identity();
-        let info = client.client_info.as_deref();
-        let name = info.and_then(|info| json::at(info, &["name"]));
-        let is_gateway = name.is_some() && name == json::at(&identity, &["name"]);
-        if !is_gateway {
-            self.wait_for_servers().await;
-        }
-    }
-
-    /// Waits until every server has started, at most until it has this age.
-    async fn wait_for_starts(&self, age: impl Fn(&ConfiguredServer) -> Duration) {
-        let servers = self.servers();
-        let list_wait = self.settings().topic.list_wait;
-        let now = Instant::now();
-        let starts = servers.iter().map(|server| AwaitedStart {
-            settled: server.upstream.settled(),
-            until: now + list_wait.saturating_sub(age(server)),
-        });
-        await_each(starts.collect()).await;
-        if !self.all_have_settled() {
-            return;
-        }
-        self.settled.store(true, Ordering::Release);
-        // Another configuration stores `false` once its servers are there: if that came before the
-        // line above, they are seen now.
-        if !self.all_have_settled() {
-            self.settled.store(false, Ordering::Release);
-        }
-    }
-
-    fn all_have_settled(&self) -> bool {
-        let servers = self.servers();
-        servers.iter().all(|server| server.upstream.has_settled())
-    }
-
-    /// Waits for the servers that have just been started, before a request for something that none
-    /// has listed yet. A request that will be refused waits as long, so that its caller cannot tell
-    /// what exists by the time.
-    pub async fn wait_for_target(&self, by: Requester<'_>, request: &Request) {
-        if self.settled.load(Ordering::Acquire) {
-            return;
-        }
-        let Some(target) = named(request) else { return };
-        let method = request.method.as_str();
-        let link = by.link.id;
-        let narrowing = by.narrowing();
-        if !self.with(|topic| topic.admits(link, narrowing, method, Some(target))) {
-            self.wait_for_starts(|server| server.upstream.age()).await;
-        }
-    }
-
     /// Opens in the background what a client that has joined is likely to use: the servers that its
     /// participant used in the last days.
     fn warm(self: &Arc<Self>, link: &Arc<Link>) {
@@ -471,19 +398,6 @@ struct Seated {
     link: LinkId,
 }
 
-/// The start of a server, which is awaited until then.
-struct AwaitedStart<F> {
-    settled: F,
-    until: Instant,
-}
-
-/// Waits for starts, each until its own time: several that never end are awaited no longer than one.
-async fn await_each<F: Future>(starts: Vec<AwaitedStart<F>>) {
-    for AwaitedStart { settled, until } in starts {
-        let _ = timeout_at(until, settled).await;
-    }
-}
-
 /// Names of a configured server, with what an offer has of its tools.
 fn names_of(upstream: &Upstream, offer: Offer<'_>) -> UpstreamNames {
     let config = &upstream.spec().config;
@@ -509,11 +423,13 @@ pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) 
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
 
-    use model::{Answer, Form, Method, Payload};
+    use model::{Answer, Form, Method, Payload, Request};
     use serde_json::Value;
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::time::Instant;
     use upstream::config::{SecretText, StdioConfig, Transport};
 
     use super::*;
@@ -742,17 +658,5 @@ pub(crate) mod tests {
         for server in mute {
             server.close().await;
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn starts_that_do_not_end_are_awaited_together() {
-        let longest = Duration::from_millis(600);
-        let began = Instant::now();
-        let never = |wait: Duration| AwaitedStart {
-            settled: std::future::pending::<()>(),
-            until: began + wait,
-        };
-        await_each(vec![never(longest), never(longest / 2), never(longest)]).await;
-        assert_eq!(began.elapsed(), longest);
     }
 }

@@ -70,8 +70,8 @@ impl<'d> Record<'d> {
         }
         let by_rule = why_of(verdict, rule);
         let (word, to, own, why) = match verdict {
-            Verdict::Admitted { to, own, rule } => {
-                (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str())
+            Verdict::Admitted { to, own, by } => {
+                (Word::Admitted, to.as_ref(), own.as_deref(), by.as_str())
             }
             Verdict::Held { to, own, why } => {
                 let why = (*why == HeldFor::Pause).then_some(Cause::Paused.as_str());
@@ -623,11 +623,11 @@ pub(crate) fn why_of(verdict: &Verdict, rule: Option<&RuleWords>) -> Option<Stri
     let rule = match rule? {
         RuleWords::Takes(rule) => rule,
         RuleWords::Would(words) => {
-            let Verdict::Admitted { rule, .. } = verdict else {
+            let Verdict::Admitted { by, .. } = verdict else {
                 return None;
             };
-            let admitted_by = rule.as_str().map(|rule| format!("{rule}; "));
-            return Some(format!("{}{words}", admitted_by.unwrap_or_default()));
+            let capability = by.as_str().map(|capability| format!("{capability}; "));
+            return Some(format!("{}{words}", capability.unwrap_or_default()));
         }
     };
     match verdict {

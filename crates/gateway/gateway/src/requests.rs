@@ -21,7 +21,7 @@ use crate::work::Work;
 use store::recorder::RecordPermit;
 
 use crate::dispatch::{Dispatch, Refused};
-use crate::{called_tool, record::Record, results, sending, shadow_acts, skills, tasks, traces};
+use crate::{called_tool, moving, record::Record, results, shadow_acts, skills, tasks, traces};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -327,7 +327,7 @@ impl CallTopic for Dispatch {
     }
 
     fn deferred(self: Arc<Self>, call: &Call) {
-        sending::send_elsewhere(&self, call);
+        moving::to_next_session(&self, call);
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {

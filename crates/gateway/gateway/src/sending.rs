@@ -34,9 +34,9 @@ struct Sending {
     /// The own name of its target, as the topic knows it.
     own_name: Option<Arc<str>>,
     /// The request in place of the caller's: as it was reviewed.
-    reviewed: Option<Request>,
+    reviewed_request: Option<Request>,
     /// The owner of the sessions that it uses.
-    by: By,
+    owner: SessionOwner,
     /// Whether a session that ended had it before, and did not take it.
     is_second: bool,
     /// Whether its session may have listed its tool since it was approved.
@@ -45,7 +45,7 @@ struct Sending {
 
 /// The owner of the sessions that a call uses at a server.
 #[derive(Clone, Copy)]
-enum By {
+enum SessionOwner {
     /// Its caller.
     Caller,
     /// The gateway: the caller may have gone, and is asked nothing.
@@ -104,8 +104,8 @@ pub(crate) fn to_server(
     }
     let sending = Sending {
         own_name: about.map(|task| Arc::clone(&task.origin.own)).or(own_name),
-        reviewed: proposal.and_then(|proposal| reviewed(call, proposal)),
-        by: By::of(call, &server, proposal),
+        reviewed_request: proposal.and_then(|proposal| reviewed_request(call, proposal)),
+        owner: SessionOwner::of(call, &server, proposal),
         is_second: false,
         is_listed_anew: false,
         server,
@@ -121,7 +121,7 @@ pub(crate) fn to_server(
         }
         Some(_) | None => {
             let server = &sending.server;
-            let caller = sending.by.caller(dispatch, call, server);
+            let caller = sending.owner.caller(dispatch, call, server);
             server.upstream.open_session(&caller)
         }
     };
@@ -133,7 +133,7 @@ pub(crate) fn to_server(
 
 /// The request in place of the caller's that carries out a proposal. What was reviewed was shown in
 /// JSON, and runs as it was shown.
-fn reviewed(call: &Call, proposal: &ProposalView) -> Option<Request> {
+fn reviewed_request(call: &Call, proposal: &ProposalView) -> Option<Request> {
     let edited = proposal
         .ruling
         .as_ref()
@@ -155,7 +155,7 @@ fn reviewed(call: &Call, proposal: &ProposalView) -> Option<Request> {
     written
 }
 
-impl By {
+impl SessionOwner {
     /// Read while the call is delivered, and not later: its caller may be answered for now while a
     /// session opens, and then it is still the one that called.
     fn of(call: &Call, server: &ConfiguredServer, proposal: Option<&ProposalView>) -> Self {
@@ -210,7 +210,7 @@ fn send_once_open(dispatch: &Arc<Dispatch>, call: &Arc<Call>, sending: Sending) 
     };
     tokio::spawn(async move {
         let server = &sending.server;
-        let caller = sending.by.caller(&dispatch, &call, server);
+        let caller = sending.owner.caller(&dispatch, &call, server);
         match server.upstream.session(&caller).await {
             Ok(session) => dispatch.proceed(call.id, move |dispatch, call| {
                 send(dispatch, call, &session, sending);
@@ -294,7 +294,7 @@ fn plan(
         call,
         session,
         own_name.as_deref(),
-        sending.reviewed.as_ref(),
+        sending.reviewed_request.as_ref(),
     )?;
     let mut declares = false;
     if is_tool {
@@ -515,7 +515,7 @@ fn send_again(dispatch: &Arc<Dispatch>, call: &Arc<Call>, ended: &Arc<Session>, 
     let ended = Arc::clone(ended);
     tokio::spawn(async move {
         let server = &sending.server;
-        let caller = sending.by.caller(&dispatch, &call, server);
+        let caller = sending.owner.caller(&dispatch, &call, server);
         match server.upstream.successor(&ended, &caller).await {
             Ok(session) => dispatch.proceed(call.id, move |dispatch, call| {
                 send(dispatch, call, &session, sending);
@@ -527,42 +527,4 @@ fn send_again(dispatch: &Arc<Dispatch>, call: &Arc<Call>, ended: &Arc<Session>, 
 
 fn removed() -> Refusal {
     Refusal::new(RefusalCode::UpstreamDown, "the server was removed")
-}
-
-/// Sends a call that waits in its session behind one whose server asks the caller by the caller's
-/// next session. A call that runs with its proposer's account, or with another caller's, never waits
-/// so: no server may ask about it.
-pub(crate) fn send_elsewhere(dispatch: &Arc<Dispatch>, call: &Call) {
-    let Some(from) = call.sessions.last().cloned() else {
-        return;
-    };
-    let Some(server) = dispatch.server_named(from.upstream()) else {
-        return;
-    };
-    let dispatch = Arc::clone(dispatch);
-    let link = Arc::clone(&call.link);
-    let id = call.id;
-    let client = call.client().clone();
-    let token = call.token();
-    tokio::spawn(async move {
-        let caller = link.caller_with(&client, token);
-        // Without another session it goes on waiting where it is.
-        if let Ok(next) = server.upstream.session(&caller).await {
-            dispatch.proceed(id, move |_, call| move_unsent(call, &from, &next));
-        }
-    });
-}
-
-/// Lets the next session send a call, unless it was sent by now or depends on its first session.
-fn move_unsent(call: &Call, from: &Session, next: &Arc<Session>) {
-    if !call.may_move() {
-        return;
-    }
-    let Some(unsent) = from.take_unsent(CallNumber::of(call.id)) else {
-        return;
-    };
-    call.sessions.enter(next);
-    next.adopt(unsent);
-    // By now it may wait behind another such call.
-    next.offer_deferred();
 }

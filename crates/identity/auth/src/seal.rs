@@ -53,6 +53,16 @@ impl Incarnations {
         known.get(name).cloned()
     }
 
+    /// Whether a name has this incarnation; `None` is for none.
+    #[must_use]
+    pub fn is(&self, name: &str, incarnation: Option<&str>) -> bool {
+        if !self.has_some.load(Ordering::Acquire) {
+            return incarnation.is_none();
+        }
+        let known = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).map(String::as_str) == incarnation
+    }
+
     /// When the present bearer of a name got its first token, in Unix milliseconds, if its
     /// incarnation says so.
     #[must_use]

@@ -173,3 +173,53 @@ fn tests_of_what_a_value_is_like_are_not_for_approval() {
     check(&ValueTest::Type(ValueType::Number), "\"5\"", Fit::Unclear);
     check(&ValueTest::Type(ValueType::Number), "true", Fit::Failed);
 }
+
+#[test]
+fn the_quick_look_at_two_texts_says_what_the_thorough_one_does() {
+    let texts = [
+        "",
+        " ",
+        ".",
+        "a",
+        "A",
+        "a.",
+        " a ",
+        "a b",
+        "A  b",
+        "b",
+        "stop 1",
+        "Stop 1.",
+        "1",
+        "+1",
+        "-a",
+        ".a",
+        "1 a",
+        " 1",
+        "true",
+        "no",
+        "a_b",
+        "~",
+        "a\\\"b",
+        "a\\\\",
+        "é",
+        "а",
+        "null",
+        "a\u{200b}",
+    ];
+    let mut quick = 0;
+    for one in texts {
+        for other in texts {
+            let (one, other) = (format!("\"{one}\""), format!("\"{other}\""));
+            let (one, other) = (one.as_bytes(), other.as_bytes());
+            let Some(is_like) = are_like_words(one, other) else {
+                continue;
+            };
+            quick += 1;
+            let thorough = ReadValue::of(one).reads_like(&ReadValue::of(other));
+            assert_eq!(is_like, thorough, "{one:?} {other:?}");
+        }
+    }
+    assert!(quick > 100, "{quick} pairs");
+    assert_eq!(are_like_words(b"\"1\"", b"\"a\""), None, "a number");
+    assert_eq!(are_like_words(b"1", b"\"a\""), None, "no text");
+}

@@ -6,14 +6,14 @@ use model::{Capabilities, ParticipantId};
 
 /// The capability that admitted a request or envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct AdmittedBy {
     /// The participant's capabilities.
     pub capabilities: Arc<Capabilities>,
     /// The place in them; `None` if none is needed.
     pub at: Option<usize>,
 }
 
-impl Rule {
+impl AdmittedBy {
     /// The text of the capability.
     pub fn as_str(&self) -> Option<&str> {
         self.capabilities
@@ -33,7 +33,7 @@ pub enum Verdict {
         /// The server's own name or URI, if it differs from the requested one.
         own: Option<Arc<str>>,
         /// The capability that admitted it.
-        rule: Rule,
+        by: AdmittedBy,
     },
     /// The request is held as a proposal.
     Held {

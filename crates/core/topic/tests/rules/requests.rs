@@ -139,11 +139,11 @@ fn the_verdict_names_server_and_rule() {
         Some(Verdict::Admitted {
             to: Some(to),
             own: Some(own),
-            rule,
+            by,
         }) => {
             assert_eq!((to, &*own), (id("one"), "a"));
             assert_eq!(
-                (rule.as_str(), rule.at),
+                (by.as_str(), by.at),
                 (Some("mcp/request:tools/call:one_a"), Some(1))
             );
         }

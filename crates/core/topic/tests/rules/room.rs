@@ -37,10 +37,10 @@ fn an_envelope_is_judged_by_kind_and_addressees() {
                 Some(Verdict::Admitted {
                     to: None,
                     own: None,
-                    rule,
+                    by,
                 }),
             ) => {
-                assert_eq!(rule.at, Some(at), "{kind} {to:?}");
+                assert_eq!(by.at, Some(at), "{kind} {to:?}");
                 assert_eq!(shown(&effects), ["publish m"], "{kind} {to:?}");
             }
             (Err(cause), Some(Verdict::Refused(why))) => {

@@ -546,10 +546,13 @@ impl DeskState {
         incarnations: &Incarnations,
     ) -> Option<Box<str>> {
         let before = &self.book.life(&rule.name.id)?.bearers;
-        let now = bearers_of(rule, incarnations);
-        let mut names = before.keys().chain(now.keys());
-        let name = names.find(|name| before.get(*name) != now.get(*name))?;
-        Some(name.as_str().into())
+        let has_other_bearer = |name: &&str| {
+            let bearer = before.get(*name).map(String::as_str);
+            let is_of_rule = names_in(rule).any(|own| own == *name);
+            !is_of_rule || !incarnations.is(name, bearer)
+        };
+        let mut names = before.keys().map(String::as_str).chain(names_in(rule));
+        names.find(has_other_bearer).map(Into::into)
     }
 
     /// All rules of the file and all learned ones, each with its standing.
@@ -642,10 +645,14 @@ fn fitting(
 
 /// Incarnations of the names of a rule's author and its proposers, of those that have one.
 fn bearers_of(rule: &CallRule, incarnations: &Incarnations) -> BTreeMap<String, String> {
-    let proposers = rule.scope.proposers.iter().map(|one| one.as_str());
-    let names = iter::once(rule.author.as_str()).chain(proposers);
     let of = |name: &str| Some((name.to_owned(), incarnations.of(name)?));
-    names.filter_map(of).collect()
+    names_in(rule).filter_map(of).collect()
+}
+
+/// The names of a rule's author and its proposers.
+fn names_in(rule: &CallRule) -> impl Iterator<Item = &str> {
+    let proposers = rule.scope.proposers.iter().map(|one| one.as_str());
+    iter::once(rule.author.as_str()).chain(proposers)
 }
 
 #[cfg(test)]

@@ -175,10 +175,24 @@ impl LockedCase<'_> {
 
     /// The approving rules that this call suspends, with the causes.
     pub(crate) fn suspensions(&self, state: &DeskState) -> Vec<(RuleName, SuspendCause)> {
+        // Many rules have one author, which is looked at once.
+        let authors = self.authors.read.iter().map(|author| &author.id);
+        let able: Vec<&ParticipantId> = authors.filter(|id| self.could_decide(id)).collect();
         let rules = state.set.of_kind(self.call.kind);
         rules
-            .filter_map(|rule| Some((rule.name.clone(), self.cause(state, rule)?)))
+            .filter_map(|rule| {
+                let cause = self.cause(state, rule, able.contains(&&rule.author))?;
+                Some((rule.name.clone(), cause))
+            })
             .collect()
+    }
+
+    /// Whether an author of rules could decide the call under its public name. One that is not known
+    /// now may be known again: its rules only do not decide.
+    fn could_decide(&self, author: &ParticipantId) -> bool {
+        let operation = self.call.operation;
+        let may = self.authors.granted_to(author);
+        may.is_none_or(|may| self.authors.topic.could_decide(operation, author, may))
     }
 
     /// The choice of the rules about the call. The first one that matches is the only one that may decide it:
@@ -235,7 +249,10 @@ impl LockedCase<'_> {
         if is_approval && topic.is_braked(&self.facts.proposer) {
             return Some(Hindrance::ProposerPaused);
         }
-        let suspended = || self.cause(state, rule).map(Hindrance::Suspended);
+        let suspended = || {
+            let cause = self.cause(state, rule, self.could_decide(&rule.author));
+            cause.map(Hindrance::Suspended)
+        };
         let standing = Hindrance::of_standing(state, rule).or_else(suspended);
         standing.or_else(|| {
             self.authors.hindrance(state, rule, |may| {
@@ -244,8 +261,18 @@ impl LockedCase<'_> {
         })
     }
 
-    /// The cause by which this call suspends a rule of its kind, if there is one.
-    fn cause(&self, state: &DeskState, rule: &CallRule) -> Option<SuspendCause> {
+    /// The cause by which this call suspends a rule of its kind, if there is one, whose author could
+    /// decide the call or not.
+    fn cause(
+        &self,
+        state: &DeskState,
+        rule: &CallRule,
+        author_could_decide: bool,
+    ) -> Option<SuspendCause> {
+        // Without it another one would approve what it is there to keep back.
+        if rule.decision.tightens() {
+            return None;
+        }
         let facts = self.facts;
         // What is said here of tool and author is said of this call alone, and a participant that
         // the rule is not about has no say in it.
@@ -254,19 +281,14 @@ impl LockedCase<'_> {
         if is_other || rule.author == facts.proposer {
             return None;
         }
-        let operation = self.call.operation;
         let may = self.authors.granted_to(&rule.author);
         let around = Surrounding {
             now_ms: self.call.at_ms,
             since_ms: state.since_ms(rule),
             definition: facts.definition,
             server: facts.server,
-            // By what the rule says, or under the public name. An author that is not known now may
-            // be known again: its rule only does not decide.
-            author_may: may.is_none_or(|may| {
-                let topic = self.authors.topic;
-                rule.is_within(may) || topic.could_decide(operation, &rule.author, may)
-            }),
+            // Under the public name, or by what the rule says, which takes longer to find out.
+            author_may: author_could_decide || may.is_some_and(|may| rule.is_within(may)),
             replaced: self.authors.replaced(state, rule),
             traits: facts.traits,
         };

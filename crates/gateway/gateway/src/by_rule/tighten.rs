@@ -313,6 +313,10 @@ fn look(
         Ok(destinations) => destinations,
         Err(judged) => return Look::Judged(judged),
     };
+    // What may only be proposed is for the rules that decide proposals.
+    if !destinations.is_empty() && !asked.needs_no_approval(topic) {
+        return Look::Judged(Judged::Left(CountedRequest::default()));
+    }
     let case = DirectCase {
         asked,
         state: &state,

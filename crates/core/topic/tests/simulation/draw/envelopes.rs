@@ -220,15 +220,15 @@ impl World {
                 }
                 self.books.count("private");
             }
-            (Fate::Own, Some(Verdict::Admitted { rule, .. })) => {
-                assert!(rule.as_str().is_none());
+            (Fate::Own, Some(Verdict::Admitted { by, .. })) => {
+                assert!(by.as_str().is_none());
                 self.books.count("about own proposals");
             }
-            (Fate::Published, Some(Verdict::Admitted { rule, .. })) => {
-                assert!(rule.as_str().is_some());
-                let by = self.books.owner(link);
+            (Fate::Published, Some(Verdict::Admitted { by, .. })) => {
+                assert!(by.as_str().is_some());
+                let sender = self.books.owner(link);
                 let about = kind.starts_with("mcp/request:notifications/")
-                    && by.is_some_and(|by| self.books.serves(&by));
+                    && sender.is_some_and(|sender| self.books.serves(&sender));
                 let passed = all
                     .iter()
                     .filter(|effect| matches!(effect, Effect::Receive { .. }))

@@ -58,6 +58,20 @@ impl Asked<'_> {
         }
     }
 
+    /// Whether its sender may make it without an approval, as far as its capabilities say.
+    pub(super) fn needs_no_approval(&self, topic: &Topic) -> bool {
+        match self {
+            Self::Call {
+                call,
+                link,
+                method,
+                target,
+            } => topic.admits(*link, call.narrowing(), method.as_str(), *target),
+            // In a room nothing is held: what needs an approval is refused.
+            Self::Envelope(_) => true,
+        }
+    }
+
     /// Its destinations, as far as rules of these sets can be about them.
     pub(super) fn destinations(&self, topic: &Topic, sets: &[&RuleSet]) -> Vec<RequestDestination> {
         match self {
