@@ -5,6 +5,7 @@ mod browser;
 mod hostile;
 mod log;
 mod pages;
+mod proof;
 
 use harness::repository;
 use serde_json::{Value, json};
