@@ -10,8 +10,8 @@ use wire::time::rfc3339;
 
 use crate::api_client::{Problem, encoded};
 use crate::inbox::LINES_MAX;
-use crate::page::{Content, Tab};
 use crate::own_sessions;
+use crate::page::{Content, Tab};
 use crate::people::{self, Grant, Participant};
 use crate::state::Visit;
 use crate::times;
@@ -75,12 +75,8 @@ pub(crate) fn refused(why: &Problem) -> Markup {
 
 /// Changes of capabilities, of all participants.
 fn changes(visit: &Visit, all: &[Participant]) -> Markup {
-    let every = |one| {
-        let Participant { id, grants, .. } = one;
-        grants.iter().map(move |grant| (&**id, grant))
-    };
     let mut seen = HashSet::new();
-    let mut changes: Vec<(&str, &Grant)> = all.iter().flat_map(every).collect();
+    let mut changes: Vec<(&str, &Grant)> = all.iter().flat_map(grants_of).collect();
     // One for all topics is in the entry of each.
     changes.retain(|change| seen.insert(*change));
     html! {
@@ -96,6 +92,11 @@ fn changes(visit: &Visit, all: &[Participant]) -> Markup {
             (left_out(changes.len()))
         }
     }
+}
+
+/// The changes of one participant, each with its name.
+fn grants_of(one: &Participant) -> impl Iterator<Item = (&str, &Grant)> {
+    one.grants.iter().map(|grant| (&*one.id, grant))
 }
 
 fn change(visit: &Visit, who: &str, grant: &Grant) -> Markup {

@@ -163,7 +163,10 @@ fn plain(json: &str) -> String {
 fn pieces(before: &str, after: &str) -> (Vec<Piece>, Vec<Piece>) {
     let is_long = |text: &str| text.split_whitespace().nth(MARKED_WORDS_MAX).is_some();
     if is_long(before) || is_long(after) {
-        return (vec![(true, before.to_owned())], vec![(true, after.to_owned())]);
+        return (
+            vec![(true, before.to_owned())],
+            vec![(true, after.to_owned())],
+        );
     }
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for change in TextDiff::from_words(before, after).iter_all_changes() {
@@ -257,7 +260,10 @@ mod tests {
         assert!(inserted.contains("and sends"), "{new}");
         assert!(!inserted.contains("file"), "{new}");
         let (old, new) = shown("one two", "one three");
-        assert!(old.contains("<del>") && new.contains("<ins>"), "{old} {new}");
+        assert!(
+            old.contains("<del>") && new.contains("<ins>"),
+            "{old} {new}"
+        );
     }
 
     #[test]
@@ -265,8 +271,14 @@ mod tests {
         let evil = "</ins><img src=x onerror=alert(1)>\u{202e} \"'";
         let (old, new) = shown(&format!("same {evil}"), &format!("other {evil} {evil}"));
         for side in [old, new] {
-            assert!(!side.contains("<img") && !side.contains('\u{202e}'), "{side}");
-            assert_eq!(side.matches("</ins>").count(), side.matches("<ins>").count());
+            assert!(
+                !side.contains("<img") && !side.contains('\u{202e}'),
+                "{side}"
+            );
+            assert_eq!(
+                side.matches("</ins>").count(),
+                side.matches("<ins>").count()
+            );
         }
         // Values that are no strings are shown as they are written.
         assert_eq!(plain("[1,\"a\"]"), "[1,\"a\"]");
@@ -280,6 +292,9 @@ mod tests {
         assert_eq!(old.len(), 2, "{old:?}");
         let long = words(MARKED_WORDS_MAX + 1, "x");
         let (old, new) = pieces(&long, "a");
-        assert_eq!((old, new), (vec![(true, long)], vec![(true, "a".to_owned())]));
+        assert_eq!(
+            (old, new),
+            (vec![(true, long)], vec![(true, "a".to_owned())])
+        );
     }
 }

@@ -9,8 +9,8 @@ use crate::outcome::no_page;
 use crate::page::Content;
 use crate::state::{At, Visit};
 use crate::{
-    access, audit, calls, coverage, definitions, inbox, like, overview, people, proposal, rights, rules,
-    servers, tools,
+    access, audit, calls, coverage, definitions, inbox, like, overview, people, proposal, rights,
+    rules, servers, tools,
 };
 
 /// The answer of the API, in its pages, that a page was last written of.

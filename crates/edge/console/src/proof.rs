@@ -24,7 +24,12 @@ pub(crate) fn wanted(visit: &Visit, tab: Tab) -> Option<Outcome> {
     if needs_none || session.unproved_ms(now_ms) < home.settings().proof_ms {
         return None;
     }
-    match visit.asked.form().some(FIELD).map(|typed| prove(visit, typed, now_ms)) {
+    match visit
+        .asked
+        .form()
+        .some(FIELD)
+        .map(|typed| prove(visit, typed, now_ms))
+    {
         Some(Ok(())) => None,
         Some(Err(wrong)) => Some(ask(visit, tab, Some(wrong))),
         None => Some(ask(visit, tab, None)),

@@ -18,7 +18,6 @@ use crate::page::{Content, Tab, command};
 use crate::people::{self, Grant, Participant};
 use crate::proof;
 use crate::state::{At, Visit, decoded};
-use crate::times;
 
 /// The most entries of servers that a page has of what a participant may do, and of what it may not.
 pub const RIGHTS_SHOWN_MAX: usize = 200;

@@ -25,8 +25,8 @@ use crate::samples::Samples;
 use crate::session::Sessions;
 use crate::state::{At, Console, PAGES_WRITTEN_MAX, Visit};
 use crate::{
-    assets, batch, decide, definitions, feed, inbox, like, own_sessions, pages, people, rights, rules, server_accounts,
-    servers, sign_in, tools,
+    assets, batch, decide, definitions, feed, inbox, like, own_sessions, pages, people, rights,
+    rules, server_accounts, servers, sign_in, tools,
 };
 
 /// The routes of the console, which speaks to these handlers of the API, and takes these codes. A
@@ -200,9 +200,11 @@ async fn act(visit: &Arc<Visit>) -> Outcome {
         ["p", id, act] => decide::decide(visit, id, act).await,
         ["sessions", act] => own_sessions::act(visit, act),
         ["servers", name, "approve"] => definitions::approve(visit, name).await,
-        ["servers", name, act @ ("sign-in" | "complete" | "sign-out" | "key")] => {
-            server_accounts::act(visit, name, act).await
-        }
+        [
+            "servers",
+            name,
+            act @ ("sign-in" | "complete" | "sign-out" | "key"),
+        ] => server_accounts::act(visit, name, act).await,
         ["servers", name, act] => servers::act(visit, name, act).await,
         ["topic", act] => people::act(visit, act).await,
         ["tools", name, "call"] => tools::call(visit, name).await,

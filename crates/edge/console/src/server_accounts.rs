@@ -159,8 +159,10 @@ fn question(visit: &Visit, name: &str, at: &At) -> Outcome {
 
 /// Begins to sign in: the person opens an address, and pastes the one at which the browser has ended.
 async fn begin(visit: &Visit, name: &str, path: &str, at: &At) -> Outcome {
-    let begun: Result<Begun, Problem> =
-        visit.api.post(&format!("{path}/login"), "{}".to_owned()).await;
+    let begun: Result<Begun, Problem> = visit
+        .api
+        .post(&format!("{path}/login"), "{}".to_owned())
+        .await;
     match begun {
         Ok(begun) => Outcome::page(content(name, under_way(visit, name, &begun))),
         Err(refused) => Outcome::fail(at.clone(), refused),
@@ -216,23 +218,40 @@ fn pasting(visit: &Visit, name: &str) -> Markup {
 /// Ends a sign-in. After a wrong address another one can be pasted.
 async fn complete(visit: &Visit, name: &str, path: &str) -> Outcome {
     let body = json!({ "callback": visit.asked.form().get("callback") }).to_string();
-    let ended: Result<Value, Problem> = visit.api.post(&format!("{path}/login/complete"), body).await;
+    let ended: Result<Value, Problem> = visit
+        .api
+        .post(&format!("{path}/login/complete"), body)
+        .await;
     match ended {
-        Ok(_) => Outcome::did(At::Server { name: name.to_owned() }, "Signed in."),
+        Ok(_) => Outcome::did(
+            At::Server {
+                name: name.to_owned(),
+            },
+            "Signed in.",
+        ),
         Err(wrong) => Outcome::Page {
-            content: content(name, html! { section class="card" { h1 { "Sign in at " (text(name)) } (pasting(visit, name)) } }),
+            content: content(
+                name,
+                html! { section class="card" { h1 { "Sign in at " (text(name)) } (pasting(visit, name)) } },
+            ),
             wrong: Some(wrong),
         },
     }
 }
 
 async fn sign_out(visit: &Visit, path: &str) -> Result<Markup, Problem> {
-    let left: LoggedOut = visit.api.post(&format!("{path}/logout"), "{}".to_owned()).await?;
+    let left: LoggedOut = visit
+        .api
+        .post(&format!("{path}/logout"), "{}".to_owned())
+        .await?;
     Ok(match left.not_revoked {
         None => done("Signed out."),
         Some(why) => problem(&Problem {
             hint: Some(why),
-            ..Problem::new(StatusCode::OK, "Signed out, but its tokens were not revoked there.")
+            ..Problem::new(
+                StatusCode::OK,
+                "Signed out, but its tokens were not revoked there.",
+            )
         }),
     })
 }
@@ -261,6 +280,9 @@ mod tests {
             assert_eq!(shown.contains("href="), is_open, "{shown}");
         }
         let quoted = opened("https://idp.example/\"><script>x").into_string();
-        assert!(!quoted.contains("<script") && quoted.contains("noopener"), "{quoted}");
+        assert!(
+            !quoted.contains("<script") && quoted.contains("noopener"),
+            "{quoted}"
+        );
     }
 }

@@ -361,7 +361,12 @@ mod tests {
     fn a_session_that_goes_on_after_a_sign_in_has_another_cookie_and_its_forms() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let first = sessions.open(&home, person("ann".to_owned(), Some("t".to_owned())), None, 0);
+        let first = sessions.open(
+            &home,
+            person("ann".to_owned(), Some("t".to_owned())),
+            None,
+            0,
+        );
         let find = |set: &str, now_ms| sessions.find(&home, &[cookie(set)], now_ms);
         let session = find(&first, 1).unwrap();
         let now_ms = CONSOLE_IDLE_MS - 1;

@@ -3,7 +3,7 @@
 //!
 //! Names, prefixes, and references between tables are checked.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use authzen::config::OutsideApprover;
 use identity::config::{IdentityConfig, ParticipantConfig};

@@ -75,7 +75,10 @@ fn own(program: &str) -> String {
 fn next(loaded: &Loaded, program: &str) -> String {
     match enabled(&loaded.config).as_slice() {
         _ if loaded.demo => format!("{program} tools call demo_echo text=hello"),
-        [] => format!("{}     your own servers, from an MCP client's file", own(program)),
+        [] => format!(
+            "{}     your own servers, from an MCP client's file",
+            own(program)
+        ),
         _ => format!("{program} servers ls"),
     }
 }

@@ -4,10 +4,13 @@ use serde_json::json;
 
 use super::browser::Browser;
 use super::{Stage, card};
+use crate::support::until;
 use crate::ws::token;
 
 /// Every proof is too old at once.
 const ALWAYS: &str = "[console]\nproof = \"1ms\"\n";
+/// The entries of the console in the audit log.
+const LOG: &str = "/api/v1/audit?kinds=portmoot/console";
 /// The field for a code or token.
 const PROOF: &str = "[data-testid=proof]";
 
@@ -27,10 +30,13 @@ fn what_may_destroy_is_approved_after_a_proof_at_its_card() {
     browser.sees(&card(&other));
     browser.fill(&field, &format!("{}\u{e007}", token("ann")));
     stage.becomes(&id, "completed");
-    let recorded = stage.ask("ann", "GET", "/api/v1/audit?kinds=portmoot/console", &json!(null));
-    let recorded = recorded.body;
-    assert!(recorded.contains("a wrong proof of who it is at the console"), "{recorded}");
-    assert!(recorded.contains("proved again who it is at the console"), "{recorded}");
+    // The log is written behind the act.
+    let recorded = until("both proofs are recorded", || {
+        let log = stage.ask("ann", "GET", LOG, &json!(null)).body;
+        let has = |why: &str| log.contains(why);
+        let both = has("a wrong proof of who it is") && has("proved again who it is");
+        both.then_some(log)
+    });
     assert!(!recorded.contains(&token("bo")), "{recorded}");
 }
 
