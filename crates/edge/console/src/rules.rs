@@ -10,10 +10,9 @@ use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
-use crate::page::{Content, Tab, command};
+use crate::page::{Content, Tab, command, state};
 use crate::people::MAIN_TOPIC;
 use crate::proof;
-use crate::servers::state;
 use crate::state::{At, Visit};
 use crate::times;
 

@@ -12,7 +12,7 @@ use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
-use crate::page::{Content, Tab, command, done, problem};
+use crate::page::{self, Content, Tab, command, done, problem};
 use crate::proof;
 use crate::state::{At, Visit, decoded};
 use crate::times;
@@ -82,7 +82,7 @@ fn state(own: Option<&Account>) -> Markup {
     html! {
         dl class="pairs" {
             dt { "Whose" } dd { @if let Some(who) = &own.participant { (Hostile(who)) ", and no other" } @else { "all callers share it" } }
-            dt { "State" } dd { (crate::servers::state(&own.state)) @if let Some(reason) = &own.reason { " " (Hostile(reason)) } }
+            dt { "State" } dd { (page::state(&own.state)) @if let Some(reason) = &own.reason { " " (Hostile(reason)) } }
             @if let Some(issuer) = &own.issuer { dt { "Signed in at" } dd { (text(issuer)) } }
             @if let Some(since) = &own.since { dt { "Since" } dd { (times::day(since)) } }
             @if let Some(end) = &own.expires { dt { "Token until" } dd { (times::day(end)) @if own.renews { ", then renewed by itself" } } }

@@ -10,6 +10,7 @@ use crate::api_client::{Problem, encoded};
 use crate::arguments::{text, thousands};
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
+pub(crate) use crate::page::state;
 use crate::page::{Content, Tab, command};
 use crate::server_accounts;
 use crate::state::{At, Visit, decoded};
@@ -120,17 +121,6 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
         body,
         command: "portmoot servers ls".to_owned(),
     })
-}
-
-/// A state as a word with a mark.
-pub(crate) fn state(state: &str) -> Markup {
-    let class = match state {
-        "ready" => "state good",
-        "down" => "state bad",
-        "degraded" | "needs_login" => "state care",
-        _ => "state",
-    };
-    html! { span class=(class) { (Hostile(&state.replace('_', " "))) } }
 }
 
 /// Bytes in words.

@@ -6,6 +6,7 @@ mod hostile;
 mod log;
 mod pages;
 mod proof;
+mod servers;
 
 use harness::repository;
 use serde_json::{Value, json};

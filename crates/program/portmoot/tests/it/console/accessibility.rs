@@ -13,14 +13,14 @@ const JUDGE: &str = "return axe.run(document, { ...arguments[0], preload: false,
     node.html.slice(0, 120) + ' ' + node.any.map(why => why.message)).join(' | ')))";
 
 /// A browser with axe.
-struct Judge {
-    browser: Browser,
+pub(super) struct Judge {
+    pub(super) browser: Browser,
     axe: String,
-    faults: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 impl Judge {
-    fn new() -> Judge {
+    pub(super) fn new() -> Judge {
         let axe = deps().npm("axe-core/axe.min.js");
         Judge {
             browser: Browser::open(),
@@ -30,7 +30,7 @@ impl Judge {
     }
 
     /// Judges the page that is shown: wide and light, then narrow and dark.
-    fn judge(&mut self, page: &str) {
+    pub(super) fn judge(&mut self, page: &str) {
         self.browser.looks(1280, "light");
         self.browser.run(&self.axe);
         let all = json!({ "rules": { "target-size": { "enabled": true } } });
@@ -126,6 +126,7 @@ fn no_page_breaks_a_rule_of_axe() {
         "/topic",
         "/servers",
         "/servers/files",
+        "/servers/files/definitions",
         "/tools",
         "/tools/files_write_file",
         "/rules",

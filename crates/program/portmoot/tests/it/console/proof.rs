@@ -1,4 +1,4 @@
-//! What matters most at the console asks again who the person is.
+//! Acts at the console that ask again who the person is.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn what_may_destroy_is_approved_after_a_proof_at_its_card() {
     browser.fill(&field, &format!("{}\u{e007}", token("bo")));
     browser.reads("[data-testid=problem]", "wrong");
     assert_eq!(stage.proposal(&id)["state"], "pending");
-    // What others list meanwhile takes the form from nobody.
+    // A card that comes meanwhile leaves the form where it is.
     let other = stage.propose("write_file", &json!({ "path": "/srv/b" }));
     browser.sees(&card(&other));
     browser.fill(&field, &format!("{}\u{e007}", token("ann")));
