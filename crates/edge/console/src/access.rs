@@ -1,4 +1,7 @@
-//! Access: who may come in, who is here, and which tokens were issued.
+//! Access: who may come in, who is here, what was changed, which tokens were issued, and the person's own
+//! sessions.
+
+use std::collections::HashSet;
 
 use html::Hostile;
 use maud::{Markup, html};
@@ -7,8 +10,9 @@ use wire::time::rfc3339;
 
 use crate::api_client::{Problem, encoded};
 use crate::inbox::LINES_MAX;
+use crate::own_sessions;
 use crate::page::{Content, Tab};
-use crate::people::{self, Participant};
+use crate::people::{self, Grant, Participant};
 use crate::state::Visit;
 use crate::times;
 
@@ -43,6 +47,8 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
         h1 { "Access" }
         div id="participants" data-live class="wide" tabindex="0" role="region" aria-label="Participants" { (table(visit, &all)) }
         (left_out(all.len()))
+        section id="changes" data-live { (changes(visit, &all)) }
+        (own_sessions::section(visit))
         section id="tokens" data-live {
             h2 { "Issued tokens" }
             @match &issued {
@@ -64,6 +70,54 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
 pub(crate) fn refused(why: &Problem) -> Markup {
     html! {
         p class="soft" data-testid="refused" { (Hostile(&why.message)) @if let Some(hint) = &why.hint { ": " (Hostile(hint)) } }
+    }
+}
+
+/// Changes of capabilities, of all participants.
+fn changes(visit: &Visit, all: &[Participant]) -> Markup {
+    let mut seen = HashSet::new();
+    let mut changes: Vec<(&str, &Grant)> = all.iter().flat_map(grants_of).collect();
+    // One for all topics is in the entry of each.
+    changes.retain(|change| seen.insert(*change));
+    html! {
+        h2 { "Changes of capabilities" }
+        @if changes.is_empty() { p { "None that you may know of: each has what it is configured or issued with." } }
+        @else {
+            div class="wide" tabindex="0" role="region" aria-label="Changes of capabilities" {
+                table class="rows" {
+                    thead { tr { th { "Of" } th { "Capability" } th { "Was" } th { "In" } th { "By" } th { "Since" } th { "Until" } th { "Why" } } }
+                    tbody { @for (who, grant) in changes.iter().take(LINES_MAX) { (change(visit, who, grant)) } }
+                }
+            }
+            (left_out(changes.len()))
+        }
+    }
+}
+
+/// The changes of one participant, each with its name.
+fn grants_of(one: &Participant) -> impl Iterator<Item = (&str, &Grant)> {
+    one.grants.iter().map(|grant| (&*one.id, grant))
+}
+
+fn change(visit: &Visit, who: &str, grant: &Grant) -> Markup {
+    html! {
+        tr data-testid="grant" {
+            td { (link(visit, who)) }
+            (cells(grant))
+        }
+    }
+}
+
+/// The cells of a change of a capability: what, where, by whom, since when, until when, and why.
+pub(crate) fn cells(grant: &Grant) -> Markup {
+    html! {
+        td { code { (Hostile(&grant.capability)) } }
+        td { (if grant.given { "given" } else { "taken" }) }
+        td { @if let Some(topic) = &grant.topic { (Hostile(topic)) } @else { "all topics" } }
+        td { (Hostile(&grant.by)) }
+        td { (times::day(&grant.at)) }
+        td { @if let Some(end) = &grant.expires { (times::day(end)) } @else { "without an end" } }
+        td { (Hostile(grant.reason.as_deref().unwrap_or_default())) }
     }
 }
 

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
+use crate::proof;
 use crate::state::Visit;
 
 /// A question.
@@ -30,7 +31,7 @@ pub(crate) fn ask(visit: &Visit, question: Question<'_>) -> Outcome {
     let fields = visit.asked.form().pairs();
     let sent = fields
         .iter()
-        .filter(|(name, _)| !matches!(*name, "token" | "confirmed"));
+        .filter(|(name, _)| !matches!(*name, "token" | "confirmed" | proof::FIELD));
     let body = html! {
         section class="card" data-testid="confirmation" {
             h1 { (question.title) }

@@ -10,7 +10,8 @@ use crate::call::name_to_type;
 use crate::card::{Showing, act, card};
 use crate::editing;
 use crate::outcome::Outcome;
-use crate::page::done;
+use crate::page::{Tab, done};
+use crate::proof;
 use crate::proposal;
 use crate::state::{At, Visit, decoded};
 
@@ -97,6 +98,11 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
     if !is_confirmed && form.get("confirmed") != "1" {
         let asked = confirmation(visit, found);
         return question(visit, &found.id, asked);
+    }
+    if name_to_type(found).is_some()
+        && let Some(asked) = proof::wanted(visit, Tab::Inbox)
+    {
+        return asked;
     }
     match approved(visit, found, &approval).await {
         Ok(decided) => sent(visit, &decided, "Approved."),

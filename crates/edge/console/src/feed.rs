@@ -10,7 +10,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use platform::unix_ms;
 use sha2::{Digest as _, Sha256};
 
 use crate::api_client::Problem;
@@ -95,7 +94,7 @@ impl Feed {
                 () = self.visit.console.home.stopped() => return None,
             }
             let session = &self.visit.session;
-            if !session.is_open(unix_ms()) || !self.visit.is_signed_in() {
+            if !session.is_open(self.visit.now_ms()) || !self.visit.is_signed_in() {
                 return Some(self.end("over"));
             }
             if !self.place.is_in(&session.feeds) {

@@ -10,6 +10,8 @@ use auth::{PublicUrl, Sealer};
 pub struct ConsoleSettings {
     /// `[console] enabled`.
     pub enabled: Option<bool>,
+    /// Milliseconds for which a proof of who a person is counts.
+    pub proof_ms: u64,
     /// The address on which the gateway listens.
     pub listen: SocketAddr,
     /// Whether it speaks TLS there.
@@ -42,6 +44,8 @@ pub trait ConsoleHome: Send + Sync + 'static {
     fn sealer(&self) -> &Sealer;
     /// The participant of a token; without one the local user, while callers need none.
     fn participant(&self, bearer: Option<&str>) -> Option<String>;
+    /// Now, in Unix milliseconds.
+    fn now_ms(&self) -> u64;
     /// Ends when the gateway stops.
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Records that a participant has signed in or out, or that a sign-in was refused.

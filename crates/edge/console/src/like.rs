@@ -18,6 +18,7 @@ use crate::arguments::text;
 use crate::card::{Showing, address, card, may_have_rule};
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
+use crate::proof;
 use crate::proposal;
 use crate::state::{At, Visit, decoded};
 
@@ -349,6 +350,9 @@ async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome,
     if !visit.session.was_compared(&mark_of(&rule)) {
         let why = "You were not shown this rule. Look at it first.";
         return Err(Problem::new(StatusCode::CONFLICT, why));
+    }
+    if let Some(asked) = proof::wanted(visit, Tab::Inbox) {
+        return Ok(asked);
     }
     let path = format!("/api/v1/topics/{}/rules", encoded(&found.topic));
     let body = json!({ "rule": rule, "tool": form.some("typed") }).to_string();

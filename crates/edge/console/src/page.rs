@@ -240,6 +240,17 @@ pub(crate) fn bare(status: StatusCode, base: &str, title: &str, body: &Markup) -
     respond(status, document.into_string(), &[])
 }
 
+/// A state as a word with a mark.
+pub(crate) fn state(state: &str) -> Markup {
+    let class = match state {
+        "ready" => "state good",
+        "down" => "state bad",
+        "degraded" | "needs_login" => "state care",
+        _ => "state",
+    };
+    html! { span class=(class) { (Hostile(&state.replace('_', " "))) } }
+}
+
 /// A failure, and the next step.
 pub(crate) fn problem(problem: &Problem) -> Markup {
     html! {

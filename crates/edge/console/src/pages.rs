@@ -9,8 +9,8 @@ use crate::outcome::no_page;
 use crate::page::Content;
 use crate::state::{At, Visit};
 use crate::{
-    access, audit, calls, coverage, inbox, like, overview, people, proposal, rights, rules,
-    servers, tools,
+    access, audit, calls, coverage, definitions, inbox, like, overview, people, proposal, rights,
+    rules, servers, tools,
 };
 
 /// The answer of the API, in its pages, that a page was last written of.
@@ -63,6 +63,7 @@ pub(crate) async fn news(
         At::People { topic } => people::content(visit, topic).await,
         At::Servers => servers::content(visit).await,
         At::Server { name } => servers::one(visit, name).await,
+        At::Definitions { name } => definitions::content(visit, name).await,
         At::Tools { query } => tools::content(visit, query).await,
         At::Tool { name, all } => tools::one(visit, name, *all, None).await,
         At::Rules { topic } => rules::content(visit, topic).await,

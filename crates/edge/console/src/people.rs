@@ -43,7 +43,7 @@ pub(crate) struct Participant {
 }
 
 /// A capability that was given to a participant, or taken from it.
-#[derive(Deserialize, Clone, PartialEq, Eq)]
+#[derive(Deserialize, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Grant {
     pub(crate) capability: String,
     pub(crate) given: bool,

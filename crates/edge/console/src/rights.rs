@@ -9,15 +9,15 @@ use model::{Capability, KindRef};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::access::{IssuedToken, issued, refused, tokens};
+use crate::access::{IssuedToken, cells, issued, refused, tokens};
 use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab, command};
 use crate::people::{self, Grant, Participant};
+use crate::proof;
 use crate::state::{At, Visit, decoded};
-use crate::times;
 
 /// The most entries of servers that a page has of what a participant may do, and of what it may not.
 pub const RIGHTS_SHOWN_MAX: usize = 200;
@@ -276,15 +276,7 @@ fn table(grants: &[&Grant]) -> Markup {
                 thead { tr { th { "Capability" } th { "Was" } th { "In" } th { "By" } th { "Since" } th { "Until" } th { "Why" } } }
                 tbody {
                     @for one in grants {
-                        tr data-testid="grant" {
-                            td { code { (Hostile(&one.capability)) } }
-                            td { (if one.given { "given" } else { "taken" }) }
-                            td { @if let Some(topic) = &one.topic { (Hostile(topic)) } @else { "all topics" } }
-                            td { (Hostile(&one.by)) }
-                            td { (times::day(&one.at)) }
-                            td { @if let Some(end) = &one.expires { (times::day(end)) } @else { "without an end" } }
-                            td { (Hostile(one.reason.as_deref().unwrap_or_default())) }
-                        }
+                        tr data-testid="grant" { (cells(one)) }
                     }
                 }
             }
@@ -379,6 +371,9 @@ pub(crate) async fn act(visit: &Visit, name: &str, act: &str) -> Outcome {
             back: at.address(),
         };
         return confirm::ask(visit, question);
+    }
+    if let Some(asked) = proof::wanted(visit, Tab::Access) {
+        return asked;
     }
     match send(visit, &name, act).await {
         Ok(()) => Outcome::did(at, change.done),

@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::routing::any;
 use maud::{Markup, html};
 use model::ParticipantId;
-use platform::{Limiter, unix_ms};
+use platform::Limiter;
 use tokio::sync::Semaphore;
 use tower::{ServiceExt as _, service_fn};
 
@@ -25,7 +25,8 @@ use crate::samples::Samples;
 use crate::session::Sessions;
 use crate::state::{At, Console, PAGES_WRITTEN_MAX, Visit};
 use crate::{
-    assets, batch, decide, feed, inbox, like, pages, people, rights, rules, servers, sign_in, tools,
+    assets, batch, decide, definitions, feed, inbox, like, own_sessions, pages, people, rights,
+    rules, server_accounts, servers, sign_in, tools,
 };
 
 /// The routes of the console, which speaks to these handlers of the API, and takes these codes. A
@@ -80,7 +81,7 @@ async fn answer(console: &Arc<Console>, request: Request) -> Response {
         Err(response) => return *response,
     };
     if asked.method == Method::POST && asked.below == "/login" {
-        return sign_in::enter(console, &settings, &asked, unix_ms());
+        return sign_in::enter(console, &settings, &asked, console.home.now_ms());
     }
     let visit = match visit(console, &settings, asked) {
         Ok(visit) => Arc::new(visit),
@@ -131,14 +132,14 @@ fn visit(
     settings: &ConsoleSettings,
     asked: Asked,
 ) -> Result<Visit, Box<Response>> {
-    let Some(session) = sign_in::present(console, &asked, unix_ms()) else {
+    let Some(session) = sign_in::present(console, &asked, console.home.now_ms()) else {
         let lost = (asked.below == "/entered").then(sign_in::no_cookie);
         return Err(Box::new(signed_out(settings, &asked, lost.as_ref())));
     };
     let visit = Visit {
         api: ApiClient::new(
             console.api.clone(),
-            session.bearer.clone(),
+            session.bearer(),
             asked.extensions.clone(),
         ),
         console: Arc::clone(console),
@@ -197,6 +198,13 @@ async fn act(visit: &Arc<Visit>) -> Outcome {
         ["access", name, act] => rights::act(visit, name, act).await,
         ["p", id, act @ ("like" | "rule")] => like::act(visit, id, act).await,
         ["p", id, act] => decide::decide(visit, id, act).await,
+        ["sessions", act] => own_sessions::act(visit, act),
+        ["servers", name, "approve"] => definitions::approve(visit, name).await,
+        [
+            "servers",
+            name,
+            act @ ("sign-in" | "complete" | "sign-out" | "key"),
+        ] => server_accounts::act(visit, name, act).await,
         ["servers", name, act] => servers::act(visit, name, act).await,
         ["topic", act] => people::act(visit, act).await,
         ["tools", name, "call"] => tools::call(visit, name).await,

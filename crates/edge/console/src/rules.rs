@@ -10,9 +10,9 @@ use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
-use crate::page::{Content, Tab, command};
+use crate::page::{Content, Tab, command, state};
 use crate::people::MAIN_TOPIC;
-use crate::servers::state;
+use crate::proof;
 use crate::state::{At, Visit};
 use crate::times;
 
@@ -224,6 +224,11 @@ pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
             back: at.address(),
         };
         return confirm::ask(visit, question);
+    }
+    if act == "accept"
+        && let Some(asked) = proof::wanted(visit, Tab::Rules)
+    {
+        return asked;
     }
     let sent: Result<Value, Problem> = visit.api.post(&path, "{}".to_owned()).await;
     match sent {

@@ -10,7 +10,9 @@ use crate::api_client::{Problem, encoded};
 use crate::arguments::{text, thousands};
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
+pub(crate) use crate::page::state;
 use crate::page::{Content, Tab, command};
+use crate::server_accounts;
 use crate::state::{At, Visit, decoded};
 use crate::times;
 
@@ -121,17 +123,6 @@ pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
     })
 }
 
-/// A state as a word with a mark.
-pub(crate) fn state(state: &str) -> Markup {
-    let class = match state {
-        "ready" => "state good",
-        "down" => "state bad",
-        "degraded" | "needs_login" => "state care",
-        _ => "state",
-    };
-    html! { span class=(class) { (Hostile(&state.replace('_', " "))) } }
-}
-
 /// Bytes in words.
 pub(crate) fn memory(bytes: u64) -> String {
     match bytes {
@@ -159,11 +150,13 @@ pub(crate) async fn one(visit: &Visit, name: &str) -> Result<Content, Problem> {
     let last = lines
         .get(lines.len().saturating_sub(LOG_LINES)..)
         .unwrap_or_default();
+    let accounts = server_accounts::section(visit, &server.name).await;
     let body = html! {
         h1 { (Hostile(&server.name)) }
         div id="server" data-live { (about(&server)) }
         (buttons(visit, &server))
-        section id="findings" data-live { (findings(&server)) }
+        (accounts)
+        section id="findings" data-live { (findings(visit, &server)) }
         section id="log" data-live {
             @if !last.is_empty() {
                 h2 { "Last lines of its log" }
@@ -208,12 +201,13 @@ fn about(server: &Server) -> Markup {
 }
 
 /// Changed and flagged definitions, in the words of a stranger.
-fn findings(server: &Server) -> Markup {
+fn findings(visit: &Visit, server: &Server) -> Markup {
     html! {
         @if !server.changed.is_empty() {
             h2 { "Changed since they were pinned" }
             ul { @for one in &server.changed { li { (text(one)) } } }
-            p class="soft" { "Compare and approve: " code { (Hostile(&command("portmoot pins diff", &server.name))) } }
+            p { a href={ (visit.base) "/servers/" (encoded(&server.name)) "/definitions" } data-testid="compare" { "Compare them with what is pinned" } }
+            p class="soft" { "At a terminal: " code { (Hostile(&command("portmoot pins show", &server.name))) } }
         }
         @if !server.findings.is_empty() {
             h2 { "Flagged texts" }

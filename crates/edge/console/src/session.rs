@@ -1,6 +1,8 @@
-//! Sessions of browsers at the console: who has signed in, and what was shown there in full.
+//! Sessions of browsers at the console: who has signed in, when it has last proved that, and what was
+//! shown there in full.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,6 +12,12 @@ use platform::{Mutex, random};
 use subtle::ConstantTimeEq as _;
 
 use crate::home::ConsoleHome;
+
+/// A person that has shown a code or a token.
+pub(crate) struct Person {
+    pub(crate) participant: String,
+    pub(crate) bearer: Option<String>,
+}
 
 /// Time after which a person signs in again, in milliseconds.
 pub const CONSOLE_SESSION_MS: u64 = 12 * 3_600_000;
@@ -32,11 +40,16 @@ pub(crate) struct Session {
     /// The participant, when it signed in.
     pub(crate) participant: String,
     /// Its token; the API judges it anew with every request.
-    pub(crate) bearer: Option<String>,
+    bearer: Mutex<Option<String>>,
     /// Stands in every form.
     pub(crate) form_token: String,
-    since_ms: u64,
+    /// Its name in the list of its participant's sessions; it opens nothing.
+    pub(crate) label: String,
+    /// The address from which the person signed in.
+    from: Mutex<Option<IpAddr>>,
+    since_ms: AtomicU64,
     last_ms: AtomicU64,
+    proved_ms: AtomicU64,
     has_keys: AtomicBool,
     has_ended: AtomicBool,
     /// Ids and digests of proposals that were delivered with every value in full.
@@ -50,13 +63,16 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    fn new(participant: String, bearer: Option<String>, now_ms: u64) -> Self {
+    fn new(person: Person, from: Option<IpAddr>, now_ms: u64) -> Self {
         Self {
-            participant,
-            bearer,
+            participant: person.participant,
+            bearer: Mutex::new(person.bearer),
             form_token: BASE64URL_NOPAD.encode(&random::<24>()),
-            since_ms: now_ms,
+            label: BASE64URL_NOPAD.encode(&random::<12>()),
+            from: Mutex::new(from),
+            since_ms: AtomicU64::new(now_ms),
             last_ms: AtomicU64::new(now_ms),
+            proved_ms: AtomicU64::new(now_ms),
             has_keys: AtomicBool::new(true),
             has_ended: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -68,10 +84,40 @@ impl Session {
 
     /// Whether it goes on at this time.
     pub(crate) fn is_open(&self, now_ms: u64) -> bool {
-        let idle_ms = now_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+        let idle_ms = now_ms.saturating_sub(self.last_ms());
         !self.has_ended.load(Ordering::Relaxed)
             && idle_ms < CONSOLE_IDLE_MS
-            && now_ms.saturating_sub(self.since_ms) < CONSOLE_SESSION_MS
+            && now_ms.saturating_sub(self.since_ms()) < CONSOLE_SESSION_MS
+    }
+
+    /// Its token; none for the local user of a gateway whose callers need none.
+    pub(crate) fn bearer(&self) -> Option<String> {
+        self.bearer.lock().clone()
+    }
+
+    /// When its person has signed in, in Unix milliseconds.
+    pub(crate) fn since_ms(&self) -> u64 {
+        self.since_ms.load(Ordering::Relaxed)
+    }
+
+    /// When its person has last asked for something, in Unix milliseconds.
+    pub(crate) fn last_ms(&self) -> u64 {
+        self.last_ms.load(Ordering::Relaxed)
+    }
+
+    /// The address from which its person has signed in.
+    pub(crate) fn from(&self) -> Option<IpAddr> {
+        *self.from.lock()
+    }
+
+    /// Milliseconds since its person has proved who it is.
+    pub(crate) fn unproved_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.proved_ms.load(Ordering::Relaxed))
+    }
+
+    /// Notes that its person has proved who it is.
+    pub(crate) fn note_proof(&self, now_ms: u64) {
+        self.proved_ms.store(now_ms, Ordering::Relaxed);
     }
 
     /// Whether a form of one of its pages has this token.
@@ -140,20 +186,34 @@ impl Sessions {
     pub(crate) fn open(
         &self,
         home: &dyn ConsoleHome,
-        participant: String,
-        bearer: Option<String>,
+        person: Person,
+        from: Option<IpAddr>,
         now_ms: u64,
     ) -> String {
-        let id: [u8; 32] = random();
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| session.is_open(now_ms));
-        make_room(&mut sessions, &participant);
-        sessions.insert(id, Arc::new(Session::new(participant, bearer, now_ms)));
-        let validity = Validity {
-            now_ms,
-            valid_ms: CONSOLE_SESSION_MS,
-        };
-        Cookies::of_host(home.sealer()).set(COOKIE, PURPOSE, &id, random(), validity)
+        make_room(&mut sessions, &person.participant);
+        let session = Arc::new(Session::new(person, from, now_ms));
+        enter(&mut sessions, home, session, now_ms)
+    }
+
+    /// Goes on with a session whose participant has signed in again, with this token; returns its new
+    /// cookie. Forms that were filled in before stay good, the cookie of before does not.
+    pub(crate) fn renew(
+        &self,
+        home: &dyn ConsoleHome,
+        session: &Arc<Session>,
+        (bearer, from): (Option<String>, Option<IpAddr>),
+        now_ms: u64,
+    ) -> String {
+        *session.bearer.lock() = bearer;
+        *session.from.lock() = from;
+        session.since_ms.store(now_ms, Ordering::Relaxed);
+        session.note_proof(now_ms);
+        Self::touch(session, now_ms);
+        let mut sessions = self.0.lock();
+        sessions.retain(|_, one| !Arc::ptr_eq(one, session));
+        enter(&mut sessions, home, Arc::clone(session), now_ms)
     }
 
     /// The session of a browser that sends these `Cookie` headers.
@@ -171,6 +231,17 @@ impl Sessions {
         }
         sessions.remove(&id);
         None
+    }
+
+    /// The open sessions of a participant, the newest first.
+    pub(crate) fn of(&self, participant: &str, now_ms: u64) -> Vec<Arc<Session>> {
+        let sessions = self.0.lock();
+        let own = sessions
+            .values()
+            .filter(|session| session.participant == participant && session.is_open(now_ms));
+        let mut own: Vec<Arc<Session>> = own.map(Arc::clone).collect();
+        own.sort_by_key(|session| std::cmp::Reverse(session.since_ms()));
+        own
     }
 
     /// Notes a request of the person itself.
@@ -192,6 +263,22 @@ impl Sessions {
     }
 }
 
+/// Enters a session under a new id; returns the cookie with that.
+fn enter(
+    sessions: &mut HashMap<[u8; 32], Arc<Session>>,
+    home: &dyn ConsoleHome,
+    session: Arc<Session>,
+    now_ms: u64,
+) -> String {
+    let id: [u8; 32] = random();
+    sessions.insert(id, session);
+    let validity = Validity {
+        now_ms,
+        valid_ms: CONSOLE_SESSION_MS,
+    };
+    Cookies::of_host(home.sealer()).set(COOKIE, PURPOSE, &id, random(), validity)
+}
+
 fn sealed_id(home: &dyn ConsoleHome, cookies: &[&str], now_ms: u64) -> Option<[u8; 32]> {
     Cookies::of_host(home.sealer())
         .open(cookies, COOKIE, PURPOSE, now_ms)?
@@ -208,11 +295,10 @@ fn make_room(sessions: &mut HashMap<[u8; 32], Arc<Session>>, participant: &str) 
     if count < PARTICIPANT_SESSIONS_MAX && !is_full {
         return;
     }
-    let idle = |session: &Session| session.last_ms.load(Ordering::Relaxed);
     let oldest = sessions
         .iter()
         .filter(|(_, session)| count == 0 || own(session))
-        .min_by_key(|(_, session)| idle(session))
+        .min_by_key(|(_, session)| session.last_ms())
         .map(|(id, _)| *id);
     if let Some(ended) = oldest.and_then(|id| sessions.remove(&id)) {
         ended.has_ended.store(true, Ordering::Relaxed);
@@ -224,6 +310,13 @@ mod tests {
     use super::*;
     use crate::routes::tests_support::TestHome;
 
+    fn person(participant: String, bearer: Option<String>) -> Person {
+        Person {
+            participant,
+            bearer,
+        }
+    }
+
     fn cookie(set: &str) -> &str {
         set.split(';').next().unwrap()
     }
@@ -232,7 +325,7 @@ mod tests {
     fn a_session_ends_by_time_idleness_and_at_once() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let set = sessions.open(&home, "ann".to_owned(), None, 0);
+        let set = sessions.open(&home, person("ann".to_owned(), None), None, 0);
         assert!(set.starts_with("__Host-pm_console="), "{set}");
         assert!(set.contains("HttpOnly; SameSite=Strict; Secure"), "{set}");
         let find = |now_ms| sessions.find(&home, &[cookie(&set)], now_ms);
@@ -241,7 +334,7 @@ mod tests {
         assert!(find(1).is_none(), "and does not come back");
         assert!(session.has_token(&session.form_token));
         assert!(!session.has_token(""));
-        let set = sessions.open(&home, "ann".to_owned(), None, 0);
+        let set = sessions.open(&home, person("ann".to_owned(), None), None, 0);
         let find = |now_ms| sessions.find(&home, &[cookie(&set)], now_ms);
         for at in 1..=12 {
             Sessions::touch(&find(at * 3_500_000).unwrap(), at * 3_500_000);
@@ -252,7 +345,7 @@ mod tests {
             !session.is_open(CONSOLE_SESSION_MS),
             "twelve hours are over"
         );
-        let set = sessions.open(&home, "ann".to_owned(), None, 0);
+        let set = sessions.open(&home, person("ann".to_owned(), None), None, 0);
         let session = sessions.find(&home, &[cookie(&set)], 1).unwrap();
         sessions.end(&session);
         assert!(!session.is_open(1));
@@ -265,16 +358,37 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_goes_on_after_a_sign_in_has_another_cookie_and_its_forms() {
+        let home = TestHome::default();
+        let sessions = Sessions::default();
+        let first = sessions.open(
+            &home,
+            person("ann".to_owned(), Some("t".to_owned())),
+            None,
+            0,
+        );
+        let find = |set: &str, now_ms| sessions.find(&home, &[cookie(set)], now_ms);
+        let session = find(&first, 1).unwrap();
+        let now_ms = CONSOLE_IDLE_MS - 1;
+        let second = sessions.renew(&home, &session, (Some("u".to_owned()), None), now_ms);
+        assert!(find(&first, now_ms).is_none(), "the cookie of before");
+        let after = find(&second, now_ms).unwrap();
+        assert!(Arc::ptr_eq(&session, &after) && after.unproved_ms(now_ms) == 0);
+        assert_eq!(after.bearer().as_deref(), Some("u"));
+        assert!(find(&second, now_ms + CONSOLE_IDLE_MS - 1).is_some());
+    }
+
+    #[test]
     fn a_further_session_of_a_participant_ends_its_oldest() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let bob = sessions.open(&home, "bob".to_owned(), None, 0);
+        let bob = sessions.open(&home, person("bob".to_owned(), None), None, 0);
         let sets: Vec<String> = (0..PARTICIPANT_SESSIONS_MAX as u64)
-            .map(|at| sessions.open(&home, "ann".to_owned(), None, 1 + at))
+            .map(|at| sessions.open(&home, person("ann".to_owned(), None), None, 1 + at))
             .collect();
         let find = |set: &str| sessions.find(&home, &[cookie(set)], 100);
         assert!(find(&sets[0]).is_some());
-        sessions.open(&home, "ann".to_owned(), None, 50);
+        sessions.open(&home, person("ann".to_owned(), None), None, 50);
         assert!(find(&sets[0]).is_none());
         assert!(find(&sets[1]).is_some());
         assert!(find(&bob).is_some());
@@ -284,19 +398,19 @@ mod tests {
     fn a_full_table_ends_the_session_that_was_idle_for_longest() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let first = sessions.open(&home, "0".to_owned(), None, 0);
+        let first = sessions.open(&home, person("0".to_owned(), None), None, 0);
         for at in 1..CONSOLE_SESSIONS_MAX as u64 {
-            sessions.open(&home, at.to_string(), None, at);
+            sessions.open(&home, person(at.to_string(), None), None, at);
         }
         assert!(sessions.find(&home, &[cookie(&first)], 2_000).is_some());
-        sessions.open(&home, "new".to_owned(), None, 2_000);
+        sessions.open(&home, person("new".to_owned(), None), None, 2_000);
         assert!(sessions.find(&home, &[cookie(&first)], 2_000).is_none());
         assert_eq!(sessions.0.lock().len(), CONSOLE_SESSIONS_MAX);
     }
 
     #[test]
     fn what_was_shown_is_bound_to_its_digest() {
-        let session = Session::new("ann".to_owned(), None, 0);
+        let session = Session::new(person("ann".to_owned(), None), None, 0);
         session.note_shown("p", "d");
         session.note_shown("p", "d");
         assert_eq!(session.newly_shown(), ["p"], "once for a digest");

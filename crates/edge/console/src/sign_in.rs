@@ -13,11 +13,14 @@ use crate::api_client::{Problem, encoded};
 use crate::asked::Asked;
 use crate::home::{ConsoleSettings, ConsoleSignIn};
 use crate::page::{bare, mark, problem, respond};
-use crate::session::{Session, Sessions};
+use crate::session::{Person, Session, Sessions};
 use crate::state::{At, Console, Visit};
 
 /// Wrong codes and tokens of one address in a minute.
 pub const CONSOLE_TRIES_PER_MINUTE: u32 = 10;
+
+/// The refusal of a code or a token, in words.
+pub(crate) const WRONG: &str = "that code or token is wrong, was used before, or is too old";
 
 /// The longest address that is gone back to after a sign-in, in bytes.
 const NEXT_BYTES_MAX: usize = 512;
@@ -107,12 +110,6 @@ pub(crate) fn present(console: &Console, asked: &Asked, now_ms: u64) -> Option<A
         .then_some(session)
 }
 
-/// A person that has shown a code or a token.
-struct Person {
-    participant: String,
-    bearer: Option<String>,
-}
-
 /// `POST /console/login`: a code or a token was sent.
 pub(crate) fn enter(
     console: &Arc<Console>,
@@ -140,23 +137,34 @@ pub(crate) fn enter(
     {
         return instead(console, settings, asked, &person, other);
     }
-    if let Some(before) = &before {
-        console.sessions.end(before);
-    }
     console.home.record(&ConsoleSignIn {
         participant: Some(&person.participant),
         from: asked.browser.from,
         is_refused: false,
         why: "signed in at the console",
     });
-    let Person {
-        participant,
-        bearer,
-    } = person;
-    let cookie = console
-        .sessions
-        .open(&*console.home, participant, bearer, now_ms);
+    let cookie = opened(console, asked, person, before.as_ref(), now_ms);
     redirect(&after(settings, asked), &[cookie])
+}
+
+/// The cookie of a person that has signed in. A session of the same participant goes on: forms that it has
+/// filled in stay good. One of another participant, or of a former bearer of the name, ends.
+fn opened(
+    console: &Console,
+    asked: &Asked,
+    person: Person,
+    before: Option<&Arc<Session>>,
+    now_ms: u64,
+) -> String {
+    let (home, sessions) = (&*console.home, &console.sessions);
+    let from = asked.browser.from;
+    if let Some(before) = before {
+        if before.participant == person.participant && console.is_good(before) {
+            return sessions.renew(home, before, (person.bearer, from), now_ms);
+        }
+        sessions.end(before);
+    }
+    sessions.open(home, person, from, now_ms)
 }
 
 /// The address that a browser is led to after a sign-in: it sees whether the cookie was kept.
@@ -200,19 +208,28 @@ fn refused(
     page(settings, asked, status, Some(&problem))
 }
 
-/// A wrong code or token. After so many of one address the log has no more of them for a while.
+/// A wrong code or token.
 fn wrong(console: &Console, settings: &ConsoleSettings, asked: &Asked, now_ms: u64) -> Response {
-    let from = asked.browser.from;
-    if let Some(wait_ms) = from.and_then(|from| console.tries.wait_ms(from, now_ms)) {
+    if let Err(why) = count_wrong(console, asked, now_ms) {
+        return page(settings, asked, why.status, Some(&why));
+    }
+    refused(console, settings, asked, StatusCode::FORBIDDEN, WRONG)
+}
+
+/// Counts a wrong code or token. After so many of one address the log has no more of them for a while.
+///
+/// # Errors
+/// There were so many.
+pub(crate) fn count_wrong(console: &Console, asked: &Asked, now_ms: u64) -> Result<(), Problem> {
+    let Some(from) = asked.browser.from else {
+        return Ok(());
+    };
+    if let Some(wait_ms) = console.tries.wait_ms(from, now_ms) {
         let why = format!("Too many tries. Wait {} seconds.", wait_ms.div_ceil(1_000));
-        let status = StatusCode::TOO_MANY_REQUESTS;
-        return page(settings, asked, status, Some(&Problem::new(status, &why)));
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, &why));
     }
-    if let Some(from) = from {
-        console.tries.count(from, now_ms);
-    }
-    let why = "that code or token is wrong, was used before, or is too old";
-    refused(console, settings, asked, StatusCode::FORBIDDEN, why)
+    console.tries.count(from, now_ms);
+    Ok(())
 }
 
 /// A further code for a person, whose first one is used up.
@@ -267,7 +284,7 @@ fn instead(
     person: &Person,
     other: &Session,
 ) -> Response {
-    let code = match further_code(console, person, platform::unix_ms()) {
+    let code = match further_code(console, person, console.home.now_ms()) {
         Ok(code) => code,
         Err(why) => return page(settings, asked, why.status, Some(&why)),
     };
@@ -286,7 +303,7 @@ fn instead(
     bare(StatusCode::OK, &base, "Sign in", &body)
 }
 
-fn capital(words: &str) -> String {
+pub(crate) fn capital(words: &str) -> String {
     let (first, rest) = words.split_at_checked(1).unwrap_or_default();
     format!("{}{rest}.", first.to_uppercase())
 }
@@ -299,15 +316,24 @@ fn identified(
     now_ms: u64,
 ) -> Option<Person> {
     let form = asked.form();
-    let bearer = if form.some("local").is_some() && has_local_user(settings, asked) {
-        None
-    } else {
-        let typed = form.some("code")?;
-        console
-            .codes
-            .redeem(typed, now_ms)
-            .unwrap_or_else(|| Some(typed.to_owned()))
+    if form.some("local").is_some() && has_local_user(settings, asked) {
+        return person_of(console, None);
+    }
+    shown(console, form.some("code")?, now_ms)
+}
+
+/// The person that has typed a code or a token, or pasted the address with a code.
+pub(crate) fn shown(console: &Console, typed: &str, now_ms: u64) -> Option<Person> {
+    let code = match typed.rsplit_once("/console#") {
+        Some((_, code)) => code,
+        None => typed,
     };
+    let redeemed = console.codes.redeem(code, now_ms);
+    person_of(console, redeemed.unwrap_or_else(|| Some(typed.to_owned())))
+}
+
+/// The person whose token is this.
+fn person_of(console: &Console, bearer: Option<String>) -> Option<Person> {
     let participant = console.home.participant(bearer.as_deref())?;
     Some(Person {
         participant,

@@ -6,7 +6,7 @@ use api::ConsoleCodes;
 use axum::Router;
 use axum::http::StatusCode;
 use maud::Markup;
-use platform::{Limiter, unix_ms};
+use platform::Limiter;
 use tokio::sync::Semaphore;
 
 use crate::api_client::{ApiClient, Problem, encoded};
@@ -73,6 +73,10 @@ pub(crate) enum At {
     Server {
         name: String,
     },
+    /// Definitions of a server that differ from what is pinned.
+    Definitions {
+        name: String,
+    },
     Tools {
         query: String,
     },
@@ -129,7 +133,9 @@ impl At {
             | Self::Servers
             | Self::Server { .. }
             | Self::Access => Some(4 * FEED_LOOK_MS),
-            Self::Past
+            // Nothing changes under the eyes of a person that compares.
+            Self::Definitions { .. }
+            | Self::Past
             | Self::Like { .. }
             | Self::Tools { .. }
             | Self::Tool { .. }
@@ -160,6 +166,9 @@ impl At {
                 topic: named("topic"),
             },
             ["servers"] => Self::Servers,
+            ["servers", name, "definitions" | "approve"] => Self::Definitions {
+                name: decoded(name),
+            },
             ["servers", name] | ["servers", name, _] => Self::Server {
                 name: decoded(name),
             },
@@ -181,7 +190,7 @@ impl At {
                 id: decoded(id),
                 place: named("place"),
             },
-            ["access"] => Self::Access,
+            ["access"] | ["sessions", _] => Self::Access,
             ["access", name] | ["access", name, _] => Self::Rights {
                 name: decoded(name),
                 topic: named("topic"),
@@ -216,6 +225,7 @@ impl At {
             Self::People { topic } => with("/topic", "topic", topic),
             Self::Servers => "/servers".to_owned(),
             Self::Server { name } => format!("/servers/{}", encoded(name)),
+            Self::Definitions { name } => format!("/servers/{}/definitions", encoded(name)),
             Self::Tools { query } => with("/tools", "q", query),
             Self::Tool { name, all } => {
                 let query = if *all { "?all=1" } else { "" };
@@ -250,6 +260,12 @@ impl Console {
         plain.is_none_or(|host| host.eq_ignore_ascii_case(&self.codes.host(participant)))
     }
 
+    /// Whether the token of a session is still its participant's.
+    pub(crate) fn is_good(&self, session: &Session) -> bool {
+        let present = self.home.participant(session.bearer().as_deref());
+        present.as_deref() == Some(&*session.participant)
+    }
+
     /// Does the work of writing a page apart from the tasks of the gateway, which go on meanwhile.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
@@ -269,11 +285,7 @@ impl Console {
 impl Visit {
     /// Whether the session's token is still its participant's.
     pub(crate) fn is_signed_in(&self) -> bool {
-        let present = self
-            .console
-            .home
-            .participant(self.session.bearer.as_deref());
-        present.as_deref() == Some(&*self.session.participant)
+        self.console.is_good(&self.session)
     }
 
     /// The page of the request.
@@ -283,7 +295,7 @@ impl Visit {
 
     /// Now, in Unix milliseconds.
     pub(crate) fn now_ms(&self) -> u64 {
-        unix_ms()
+        self.console.home.now_ms()
     }
 
     /// The field that every form has.
@@ -311,11 +323,15 @@ mod tests {
             ("/topic?topic=a%2Fb", "/topic?topic=a%2Fb"),
             ("/topic/say", "/topic"),
             ("/servers/a%2Fb/restart", "/servers/a%2Fb"),
+            ("/servers/a%2Fb/definitions", "/servers/a%2Fb/definitions"),
+            ("/servers/a%2Fb/approve", "/servers/a%2Fb/definitions"),
+            ("/servers/a%2Fb/sign-in", "/servers/a%2Fb"),
             ("/tools?q=x", "/tools?q=x"),
             ("/tools/a_b/call", "/tools/a_b"),
             ("/rules/accept", "/rules"),
             ("/rules/coverage?topic=a", "/rules/coverage?topic=a"),
             ("/access", "/access"),
+            ("/sessions/end", "/access"),
             ("/access/a%2Fb/grant", "/access/a%2Fb"),
             (
                 "/audit?kinds=chat&x=1&verify=1",

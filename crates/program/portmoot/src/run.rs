@@ -1,5 +1,6 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
+mod banner;
 mod changes;
 mod console;
 mod descriptors;
@@ -27,14 +28,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::consent;
-use crate::process::{env, program_name};
+use crate::process::env;
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 use config::{ConfigSources, Loaded, Secrets};
 use terminal::address::url_of;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::{LOG_TARGET, Output};
-use tls::ServerTls;
 
 /// The time between looks at the memory that the process no longer uses.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
@@ -134,8 +134,12 @@ async fn greet(gateway: &Gateway, loaded: &Loaded, output: Output) -> Result<(),
     let address = gateway.listen().await?;
     consent::show_commands(&loaded.config, output);
     let url = url_of(&address.to_string(), loaded.config.doors.tls.is_some());
-    let banner = banner(loaded, &url, gateway.requires_token(), &gateway.issued());
-    output.banner(&banner, &format!("listening on {url}/mcp"));
+    let callers = banner::Callers {
+        need_token: gateway.requires_token(),
+        issued: gateway.issued(),
+    };
+    let text = banner::text(loaded, &url, &callers);
+    output.banner(&text, &format!("listening on {url}/mcp"));
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
@@ -218,65 +222,6 @@ fn refused(failure: &Failure) -> Refusal {
         format!("the gateway does not take it over: {why}"),
     )
     .hint("nothing was changed")
-}
-
-/// The text printed at start: addresses, servers, next steps.
-fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> String {
-    let program = program_name();
-    let names: Vec<&str> = loaded
-        .config
-        .servers
-        .iter()
-        .filter(|server| server.enabled)
-        .map(|server| server.name.as_str())
-        .collect();
-    let servers = match names.as_slice() {
-        [] => "none".to_owned(),
-        _ if loaded.demo => "demo (nothing is configured)".to_owned(),
-        names => names.join(", "),
-    };
-    let asks_clients = loaded
-        .config
-        .doors
-        .tls
-        .as_ref()
-        .is_some_and(ServerTls::asks_clients);
-    let issued = match issued {
-        [] => String::new(),
-        [one] => format!(" (1 is issued: {one})"),
-        all => format!(" ({} are issued: {})", all.len(), all.join(", ")),
-    };
-    let sign_in = match &loaded.config.identity.login {
-        Some(_) => format!("; or sign in: {program} login code NAME"),
-        None => String::new(),
-    };
-    let callers = if tokens && asks_clients {
-        format!("need a client certificate, or a token{issued}: {program} token new NAME{sign_in}")
-    } else if tokens {
-        format!("need a token{issued}: {program} token new NAME{sign_in}")
-    } else {
-        "need no token: connections from this machine act as the local user".to_owned()
-    };
-    let own = format!(
-        "{program} serve --mcp-config FILE.json     your own servers, from an MCP client's file"
-    );
-    let next = match names.as_slice() {
-        _ if loaded.demo => format!("{program} tools call demo_echo text=hello\n           {own}"),
-        [] => own,
-        _ => format!("{program} servers ls"),
-    };
-    // Without --url, `stdio` finds the gateway of the default data directory.
-    let is_default = ConfigSources::default().data_dir(&env) == loaded.config.data_dir;
-    let found = is_default && loaded.config.data_dir.is_some();
-    let url = if found {
-        String::new()
-    } else {
-        format!(" --url {own_url}")
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    format!(
-        "portmoot {version}\n\n  MCP      {own_url}/mcp     or on a pipe: {program} stdio{url}\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
-    )
 }
 
 /// Serves one client on stdin and stdout with a gateway in this process.

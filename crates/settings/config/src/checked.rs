@@ -3,7 +3,7 @@
 //!
 //! Names, prefixes, and references between tables are checked.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use authzen::config::OutsideApprover;
 use identity::config::{IdentityConfig, ParticipantConfig};
@@ -23,14 +23,34 @@ use crate::limits::GatewayLimits;
 use crate::rule_files::TopicRules;
 use crate::telemetry::TelemetryConfig;
 
+/// Time after which a person at the console proves again who it is, before what matters most.
+pub const CONSOLE_PROOF: Duration = Duration::from_secs(900);
+
+/// The console for browsers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsoleConfig {
+    /// Whether there is one; `None` has one if the gateway listens on loopback.
+    pub enabled: Option<bool>,
+    /// Time for which a proof of who a person is counts.
+    pub proof: Duration,
+}
+
+impl Default for ConsoleConfig {
+    fn default() -> Self {
+        Self {
+            enabled: None,
+            proof: CONSOLE_PROOF,
+        }
+    }
+}
+
 /// The configuration of a gateway. A reload compares it with the one in force.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     /// The way in over HTTP.
     pub doors: DoorsConfig,
-    /// Whether there is a console for browsers: `[console] enabled`; `None` has one if the gateway
-    /// listens on loopback.
-    pub console: Option<bool>,
+    /// The console for browsers: `[console]`.
+    pub console: ConsoleConfig,
     /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot
     /// stdio`).
     pub data_dir: Option<PathBuf>,

@@ -48,7 +48,7 @@ mod tests;
 pub const SCHEMA: &str = include_str!("schema.json");
 
 pub use approvers::TopicApprover;
-pub use checked::{Config, DoorsConfig};
+pub use checked::{CONSOLE_PROOF, Config, ConsoleConfig, DoorsConfig};
 pub use found::FoundFile;
 pub use limits::GatewayLimits;
 pub use moment::{MOMENT, moment};

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::checked::{Config, DoorsConfig};
+use crate::checked::{CONSOLE_PROOF, Config, ConsoleConfig, DoorsConfig};
 use crate::limits::GatewayLimits;
 use ::auth::PublicUrl;
 use identity::config::IdentityConfig;
@@ -101,12 +101,14 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     })
 }
 
-/// `[console] enabled`.
-fn console(root: &Table<'_>) -> Option<bool> {
-    let table = root.table("console")?;
+fn console(root: &Table<'_>) -> ConsoleConfig {
+    let Some(table) = root.table("console") else {
+        return ConsoleConfig::default();
+    };
     let enabled = table.flag("enabled");
+    let proof = time(&table, "proof", CONSOLE_PROOF);
     table.finish();
-    enabled
+    ConsoleConfig { enabled, proof }
 }
 
 fn audit(root: &Table<'_>) -> AuditConfig {

@@ -3,14 +3,17 @@
 mod access;
 mod audit;
 mod batch;
+mod proof;
+mod servers;
+mod sessions;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use platform::unix_ms;
 use serde_json::{Value, json};
 
 use super::tests_support::{Stage, proposal};
 use crate::arguments::LONG_TEXT_CHARS;
+use crate::home::ConsoleHome as _;
 use crate::sign_in::CONSOLE_TRIES_PER_MINUTE;
 
 #[tokio::test]
@@ -19,7 +22,10 @@ async fn a_browser_signs_in_with_a_code_or_a_token_once() {
     let page = stage.get("/console", "").await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.body.contains("portmoot console") && !page.body.contains("Sign out"));
-    let code = stage.codes.issue("ann", Some("t-ann"), unix_ms()).unwrap();
+    let code = stage
+        .codes
+        .issue("ann", Some("t-ann"), stage.home.now_ms())
+        .unwrap();
     let entered = stage.post("/console/login", "", &[("code", &code)]).await;
     assert_eq!(entered.status, StatusCode::SEE_OTHER);
     assert_eq!(entered.header("location"), "/console/entered");
@@ -131,7 +137,10 @@ async fn another_participant_does_not_take_over_a_browser_without_a_word() {
             .await
     };
     let cookie = send("", &[("code", "t-ann")]).await.cookie();
-    let code = stage.codes.issue("bob", Some("t-bob"), unix_ms()).unwrap();
+    let code = stage
+        .codes
+        .issue("bob", Some("t-bob"), stage.home.now_ms())
+        .unwrap();
     let asked = send(&cookie, &[("code", &code)]).await;
     assert_eq!(
         (asked.status, asked.header("set-cookie")),

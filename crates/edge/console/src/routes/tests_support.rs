@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use auth::{Peer, Sealer};
 use axum::Router;
@@ -19,10 +20,14 @@ use tower::ServiceExt as _;
 use super::router;
 use crate::home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
 
+/// Time for which a proof counts, in milliseconds.
+pub(crate) const PROOF_MS: u64 = 900_000;
+
 /// ConsoleSettings of a gateway on loopback whose callers need tokens.
 pub(crate) fn settings() -> ConsoleSettings {
     ConsoleSettings {
         enabled: None,
+        proof_ms: PROOF_MS,
         listen: "127.0.0.1:7070".parse().unwrap(),
         has_tls: false,
         public_url: None,
@@ -36,6 +41,8 @@ pub(crate) struct TestHome {
     pub(crate) settings: Mutex<ConsoleSettings>,
     /// Participants by token; the empty one is no token.
     pub(crate) tokens: Mutex<HashMap<String, String>>,
+    /// Its clock, which stands still until a test moves it.
+    pub(crate) clock_ms: AtomicU64,
     /// Recorded acts: who, whether refused, why.
     pub(crate) records: Mutex<Vec<(Option<String>, bool, String)>>,
 }
@@ -48,6 +55,7 @@ impl Default for TestHome {
             sealer: Sealer::new(&[7; 32], None),
             settings: Mutex::new(settings()),
             tokens: Mutex::new(owned.into()),
+            clock_ms: AtomicU64::new(platform::unix_ms()),
             records: Mutex::default(),
         }
     }
@@ -64,6 +72,10 @@ impl ConsoleHome for TestHome {
 
     fn participant(&self, bearer: Option<&str>) -> Option<String> {
         self.tokens.lock().get(bearer.unwrap_or_default()).cloned()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.clock_ms.load(Ordering::Relaxed)
     }
 
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use api::ConsoleCodes;
 use auth::{Presented, Sealer};
 use axum::Router;
+use config::Config;
 use console::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
 use control::Registry;
 use store::audit::{AuditEntry, RecordedVerdict};
@@ -15,19 +16,24 @@ use store::recorder::{UNKNOWN_PARTICIPANT, entry};
 /// The kind under which sign-ins at the console are recorded.
 const CONSOLE: &str = "portmoot/console";
 
+/// The settings of the console of a gateway with this configuration.
+pub(super) fn settings(config: &Config, needs_token: bool) -> ConsoleSettings {
+    ConsoleSettings {
+        enabled: config.console.enabled,
+        proof_ms: platform::millis(config.console.proof),
+        listen: config.doors.listen,
+        has_tls: config.doors.tls.is_some(),
+        public_url: config.identity.public_url.clone(),
+        needs_token,
+    }
+}
+
 /// A registry as the home of a console.
 struct InRegistry(Arc<Registry>);
 
 impl ConsoleHome for InRegistry {
     fn settings(&self) -> ConsoleSettings {
-        let config = self.0.config();
-        ConsoleSettings {
-            enabled: config.console,
-            listen: config.doors.listen,
-            has_tls: config.doors.tls.is_some(),
-            public_url: config.identity.public_url.clone(),
-            needs_token: self.participant(None).is_none(),
-        }
+        settings(&self.0.config(), self.participant(None).is_none())
     }
 
     fn sealer(&self) -> &Sealer {
@@ -40,6 +46,10 @@ impl ConsoleHome for InRegistry {
             certificate: None,
         };
         Some(self.0.sender(presented)?.id.to_string())
+    }
+
+    fn now_ms(&self) -> u64 {
+        platform::unix_ms()
     }
 
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -5,6 +5,8 @@ mod browser;
 mod hostile;
 mod log;
 mod pages;
+mod proof;
+mod servers;
 
 use harness::repository;
 use serde_json::{Value, json};

@@ -35,9 +35,9 @@ const BOB: &str = "the-token-of-bob-is-secret";
 
 /// A gateway with the participants `ann` and `bob`, and a server `jira` at which each has an
 /// account.
-struct Site {
-    home: Home,
-    gateway: Gateway,
+pub(crate) struct Site {
+    pub(crate) home: Home,
+    pub(crate) gateway: Gateway,
     service: Service,
 }
 
@@ -52,7 +52,7 @@ impl Site {
     }
 
     /// The same with these further variables.
-    fn with_env(auth: &str, more: &str, env: &[(&str, &str)]) -> Site {
+    pub(crate) fn with_env(auth: &str, more: &str, env: &[(&str, &str)]) -> Site {
         let participants = "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\", \"chat\"]\n\
              [participants.bob]\ntoken_env = \"BOB\"\ncapabilities = [\"mcp/*\", \"chat\"]\n";
         Site::in_home(env, "", auth, &format!("{participants}{more}"))
@@ -179,6 +179,12 @@ impl Site {
             &json!({ "callback": back }),
         );
         assert_eq!(done.status, 200, "{done:?}");
+    }
+
+    /// A person signs in as this user of the service; returns the address to which the browser is sent.
+    #[track_caller]
+    pub(crate) fn approve(&self, authorize: &str, user: &str) -> String {
+        self.service.approve(authorize, user)
     }
 
     /// A request of a participant to the API.

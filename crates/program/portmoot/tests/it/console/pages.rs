@@ -27,7 +27,7 @@ fn issue(stage: &Stage, name: &str) -> String {
 }
 
 /// Presses a button until its second press counts, and the page says so.
-fn press_twice(browser: &Browser, button: &str, done: &str) {
+pub(super) fn press_twice(browser: &Browser, button: &str, done: &str) {
     until(done, || {
         browser.click_if_there(button);
         browser.body().contains(done).then_some(())
