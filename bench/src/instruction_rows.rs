@@ -1,6 +1,7 @@
 //! Rows of the table of instructions: what is served, and the two loads whose difference is
 //! measured.
 
+use crate::collector::collect;
 use crate::signers::{Signers, publish};
 use crate::stage::{Stage, stdio_table};
 
@@ -10,6 +11,8 @@ pub const CONFIG_PORT: u16 = 19030;
 pub const UPSTREAM_PORT: u16 = 19031;
 /// Where the keys of its issuer are.
 const ISSUER_PORT: u16 = 19032;
+/// Where its telemetry goes.
+const COLLECTOR_PORT: u16 = 19034;
 
 const NO_AUDIT: &str = "[audit]\nenabled = false\n";
 const DEMO: &str = "[servers.demo]\ntype = \"demo\"\n";
@@ -67,6 +70,7 @@ pub fn rows(stage: &Stage) -> Vec<Row> {
     rows.extend(by_tools());
     rows.extend(by_rules(stage));
     rows.extend(held(stage));
+    rows.extend(traced());
     rows.extend(tokens(stage));
     rows.extend(sessions());
     rows.extend(lists(stage));
@@ -375,6 +379,30 @@ fn held(stage: &Stage) -> Vec<Row> {
         );
         let words = format!("--bearer {} --answer denied-not-executed", token("short"));
         call(label, config, ("legacy", "demo_echo", words.leak()), 16)
+    })
+    .collect()
+}
+
+/// A call without telemetry, one that is measured and not traced, one that is measured and could be
+/// traced, and one that is traced: with what the exporter does of it.
+fn traced() -> Vec<Row> {
+    let collector = collect(COLLECTOR_PORT);
+    let telemetry = |sample: &str| {
+        format!("[telemetry]\notlp = \"{collector}\"\ninterval = \"1d\"\nsample = {sample}\n")
+    };
+    [
+        ("traces: no telemetry", String::new(), 0),
+        ("traces: measured, none traced", telemetry("0"), 600),
+        ("traces: on, not sampled", telemetry("0.000000001"), 600),
+        ("traces: sampled", telemetry("1"), 6_000),
+    ]
+    .into_iter()
+    .map(|(label, telemetry, more)| {
+        let config = format!("{DEMO}{NO_AUDIT}{telemetry}");
+        Row {
+            aim: Some(28_000 + more),
+            ..call(label, config, ("legacy", "demo_echo", ""), 16)
+        }
     })
     .collect()
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use model::OperationId;
 use rules::{EVIDENCE_MAX, TOOL_RULES_MAX};
 use serde_json::{Value, json};
-use store::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict};
+use store::audit::{AuditEntry, AuditLog, EntryOrigin, LogFiles, Policy, RecordedVerdict};
 use store::{Fold, JournalWriter};
 
 use crate::flags::Flags;
@@ -173,7 +173,14 @@ fn tried(stage: &Stage) -> Row {
     fs::write(&other, fewer).expect("another configuration");
     fs::create_dir_all(&data).expect("a folder for the log");
     let journal = JournalWriter::open(&data).expect("a journal");
-    let audit = AuditLog::open(&journal, &[7; 32], 0, Policy::default()).expect("a log");
+    let audit = AuditLog::open(
+        &journal,
+        &[7; 32],
+        0,
+        Policy::default(),
+        LogFiles::default(),
+    )
+    .expect("a log");
     for at in 0..EVIDENCE_MAX {
         let place = loop {
             match audit.reserve() {
@@ -223,6 +230,7 @@ fn act(at: usize) -> AuditEntry<'static> {
         at_ms: now_ms() - 8 * DAY_MS + at as u64 * 60_000,
         topic: Some("main"),
         from: "boss",
+        origin: EntryOrigin::default(),
         kind: if is_call {
             "mcp/request:tools/call:pay".into()
         } else {

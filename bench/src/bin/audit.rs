@@ -18,8 +18,8 @@ use portmoot_bench::flags::Flags;
 use portmoot_bench::table::{Figures, median};
 use store::JournalWriter;
 use store::audit::{
-    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, Payloads, Policy, REDACTED,
-    RecordedVerdict, verify,
+    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, EntryOrigin, LogFiles, Payloads,
+    Policy, REDACTED, RecordedVerdict, verify,
 };
 
 const KIND: &str = "mcp/request:tools/call:create_issue";
@@ -31,6 +31,7 @@ fn entry(at_ms: u64) -> AuditEntry<'static> {
         at_ms,
         topic: Some("main"),
         from: "robot-alpha",
+        origin: EntryOrigin::default(),
         kind: KIND.into(),
         own: None,
         to: &["github"],
@@ -116,7 +117,14 @@ fn floor(dir: &Path, secs: f64, rate: u64, line: &[u8]) -> u64 {
 
 fn audit(dir: &Path, secs: f64, rate: u64, payloads: Payloads) -> u64 {
     let journal = JournalWriter::open(dir).unwrap();
-    let audit = AuditLog::open(&journal, &[7; 32], 0, Policy::new(payloads, &REDACTED)).unwrap();
+    let audit = AuditLog::open(
+        &journal,
+        &[7; 32],
+        0,
+        Policy::new(payloads, &REDACTED),
+        LogFiles::default(),
+    )
+    .unwrap();
     let count = drive(secs, rate, |at| {
         audit.reserve().map(|place| place.write(&entry(at))).is_ok()
     });
@@ -127,7 +135,14 @@ fn audit(dir: &Path, secs: f64, rate: u64, payloads: Payloads) -> u64 {
 /// How long one waits for an entry that must come first, against a line and an fdatasync.
 fn wait(dir: &Path, count: u64) -> [f64; 4] {
     let journal = JournalWriter::open(dir).unwrap();
-    let audit = AuditLog::open(&journal, &[7; 32], 0, Policy::default()).unwrap();
+    let audit = AuditLog::open(
+        &journal,
+        &[7; 32],
+        0,
+        Policy::default(),
+        LogFiles::default(),
+    )
+    .unwrap();
     let mut file = File::create(dir.join("floor")).unwrap();
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
     for at in 0..count {

@@ -9,11 +9,13 @@ pub enum Signal {
     Metrics,
     /// Spans.
     Traces,
+    /// Entries of the audit log.
+    Logs,
 }
 
 impl Signal {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Metrics, Self::Traces];
+    pub const ALL: [Self; 3] = [Self::Metrics, Self::Traces, Self::Logs];
 
     /// Its name, which is also the end of the path to which its messages go.
     #[must_use]
@@ -21,6 +23,7 @@ impl Signal {
         match self {
             Self::Metrics => "metrics",
             Self::Traces => "traces",
+            Self::Logs => "logs",
         }
     }
 }

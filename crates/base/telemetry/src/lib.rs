@@ -8,8 +8,10 @@
 //!
 //! Nothing here reads a clock or sends anything.
 
+mod audit_exports;
 mod context;
 mod exports;
+mod log_record;
 mod measured;
 pub mod otlp;
 mod resource;
@@ -19,6 +21,8 @@ mod span;
 mod state;
 pub mod trace;
 
+pub use audit_exports::{AuditExportCount, AuditExports, AuditTarget};
 pub use exports::{ExportCount, ExportCounts, ExportOutcome, Signal};
+pub use log_record::{LogAttribute, LogRecord, LogValue};
 pub use measured::{MeasuredFamily, MeasuredValue, MetricLabel, MetricLabels};
 pub use resource::{AttributesError, ResourceAttribute, TelemetryResource};

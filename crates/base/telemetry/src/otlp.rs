@@ -1,9 +1,11 @@
 //! Messages of OTLP: what is sent to a collector, and what it answers. The types are those that the
 //! OpenTelemetry project generates.
 
+mod logs;
 mod metrics;
 mod spans;
 
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use opentelemetry_proto::tonic::common::v1::{
@@ -12,6 +14,7 @@ use opentelemetry_proto::tonic::common::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource as ResourceMessage;
 use prost::Message;
 
+pub use logs::logs_message;
 pub use metrics::{MetricTimes, metrics_message};
 pub use spans::spans_message;
 
@@ -44,6 +47,11 @@ pub fn rejected(signal: Signal, answer: &[u8]) -> Option<RejectedPart> {
             let answer = ExportTraceServiceResponse::decode(answer).ok()?;
             let part = answer.partial_success?;
             (part.rejected_spans, part.error_message)
+        }
+        Signal::Logs => {
+            let answer = ExportLogsServiceResponse::decode(answer).ok()?;
+            let part = answer.partial_success?;
+            (part.rejected_log_records, part.error_message)
         }
     };
     (number > 0).then_some(RejectedPart { number, why })

@@ -13,32 +13,38 @@ mod link;
 mod look;
 mod query;
 mod redact;
+mod removed;
+mod retention;
+mod tail;
 mod verify;
 mod writer;
 
 use std::{ops::ControlFlow, path::Path, sync::Arc, time::Duration};
 
-use crate::disk::{Disk, Folder};
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
 use crate::{error::StoreError, file::PeekedJournal, key::SealingKey, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
-pub use config::AuditConfig;
+pub use config::{AuditConfig, LogFiles};
 pub use entry::{
-    AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, Payloads, Policy,
-    RecordedEntry, RecordedVerdict,
+    AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, EntryOrigin, Payloads,
+    Policy, RecordedEntry, RecordedRemoval, RecordedVerdict,
 };
-use files::{FOLDER, Files, SegmentPart, segment_parts};
+pub use files::SEGMENT_BYTES_MAX;
+use files::{Files, SegmentPart, segment_parts};
 use key::{AuditKey, AuditRecord};
 use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
-use writer::{Bodies, LogWriter};
+use retention::{OnSegment, Retention, RetentionThread};
+use writer::{Bodies, LogWriter, Rotation};
 
 pub use link::CallLink;
 pub use look::{LOOK_BYTES_MAX, LogPlace, LookEnd, ParsePlaceError, SeenEntry, look_back, look_on};
 pub use query::{EntryFilter, EntryQuery, EntryQueryError, FILTER_BYTES_MAX, KindPattern};
 pub use redact::{REDACTED, Redaction};
-pub use verify::{FINDINGS_MAX, Finding, Report};
-pub use writer::SEGMENT_BYTES_MAX;
+pub use removed::RemovedPart;
+pub use retention::REMOVED_AT_ONCE;
+pub use tail::{LogTail, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX, TailBatch};
+pub use verify::{FINDINGS_MAX, Finding, Removal, Report};
 
 /// Entries that wait for the disk at most, reserved permits included.
 pub const AUDIT_PERMITS_MAX: usize = 131_072;
@@ -66,6 +72,8 @@ pub const AUDIT_GATHER_BYTES: usize = 1024 * 1024;
 /// entries.
 #[derive(Debug, Clone)]
 pub struct AuditLog {
+    /// Before the queue: it ends first, and the queue writes what it has left.
+    _retention: Option<Arc<RetentionThread>>,
     group: Arc<GroupCommit<Bodies>>,
     policy: Arc<Policy>,
     head: Arc<Mutex<ChainHead>>,
@@ -94,18 +102,16 @@ impl AuditLog {
         random: &[u8; 32],
         now_ms: u64,
         policy: Policy,
+        keep: LogFiles,
     ) -> Result<AuditLog, StoreError> {
         let dir = journal.path().ok_or(StoreError::Stopped)?;
         let ledger = journal.ledger::<AuditKey>()?;
         let known = ledger.state(|audit| audit.key.clone());
         let key = known.as_ref().map_or(Ok(*random), |key| parse(dir, key))?;
-        let log = LogWriter::open(
-            at(dir),
-            Chain::new(&key),
-            known.is_some(),
-            now_ms,
-            SEGMENT_BYTES_MAX,
-        )?;
+        let (begun, signals) = OnSegment::new();
+        let rotation = Rotation::new(&keep, begun.clone());
+        let chain = Chain::new(&key);
+        let log = LogWriter::open(Files::at(dir), chain, known.is_some(), now_ms, rotation)?;
         if known.is_none() {
             // Only now: a key in the journal implies that the file of the head exists.
             let key = SealingKey {
@@ -114,7 +120,29 @@ impl AuditLog {
             };
             ledger.append(&[AuditRecord::AuditKey(key)])?;
         }
-        AuditLog::on(log, policy).map_err(|cause| StoreError::io("start a thread for", dir, cause))
+        let no_thread = |cause| StoreError::io("start a thread for", dir, cause);
+        let mut log = AuditLog::on(log, policy).map_err(no_thread)?;
+        if keep.removes() {
+            let retention = Retention::new(Files::at(dir), Chain::new(&key), keep);
+            let write = log.writer_of_members();
+            let thread = RetentionThread::start(retention, (begun, signals), write);
+            log._retention = Some(Arc::new(thread.map_err(no_thread)?));
+        }
+        Ok(log)
+    }
+
+    /// Writes entries by their members, and waits until they are durable. It does not keep the log
+    /// open.
+    fn writer_of_members(&self) -> retention::WriteMembers {
+        let group = Arc::downgrade(&self.group);
+        Box::new(move |entries| {
+            let group = group.upgrade().ok_or(StoreError::Stopped)?;
+            for members in entries {
+                let permit = group.reserve_beyond_limits();
+                permit.fill(None, |bodies| bodies.add_members(members));
+            }
+            group.flush()
+        })
     }
 
     fn on(log: LogWriter, policy: Policy) -> std::io::Result<AuditLog> {
@@ -129,6 +157,7 @@ impl AuditLog {
         // All together are bounded by the queue itself.
         let accounts = Shares::new(usize::MAX, PARTICIPANT_AUDIT_BYTES_MAX);
         Ok(AuditLog {
+            _retention: None,
             group,
             policy: Arc::new(policy),
             head,
@@ -233,7 +262,7 @@ impl AuditPermit {
 /// [`StoreError::Io`] when the log cannot be read, [`StoreError::Damaged`] when the journal cannot
 /// be read.
 pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>, StoreError> {
-    let files = at(dir);
+    let files = Files::at(dir);
     let known = PeekedJournal::read(dir)?.fold::<AuditKey>()?.key;
     let key = match known {
         Some(key) => parse(dir, &key)?,
@@ -249,7 +278,7 @@ pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>,
 /// # Errors
 /// [`StoreError::Io`] when the log cannot be read.
 pub fn log_bytes(dir: &Path) -> Result<u64, StoreError> {
-    let files = at(dir);
+    let files = Files::at(dir);
     let firsts = files.firsts()?;
     firsts.into_iter().map(|first| files.bytes(first)).sum()
 }
@@ -264,7 +293,7 @@ pub fn query(
     filter: &EntryFilter,
     mut each: impl FnMut(&RecordedEntry<'_>, &str) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    let files = at(dir);
+    let files = Files::at(dir);
     for first in files.firsts()? {
         let text = files.segment(first)?;
         for part in segment_parts(&text) {
@@ -283,14 +312,6 @@ pub fn query(
         }
     }
     Ok(())
-}
-
-fn at(dir: &Path) -> Files {
-    let folder = |path| -> Arc<dyn Disk> { Arc::new(Folder::new(path)) };
-    Files {
-        segments: folder(dir.join(FOLDER)),
-        heads: folder(dir.to_owned()),
-    }
 }
 
 fn parse(dir: &Path, key: &SealingKey) -> Result<[u8; 32], StoreError> {

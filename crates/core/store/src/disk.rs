@@ -38,6 +38,9 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Replaces a file by its prepared version. A crash leaves the old or the new version; after
     /// this returns, the new one.
     fn replace(&self, name: &str) -> io::Result<()>;
+
+    /// Removes a file, if there is one. After this returns, a crash does not bring it back.
+    fn unlink(&self, name: &str) -> io::Result<()>;
 }
 
 /// A file that is open for writing. Each change except [`DiskFile::note`] is synced: it survives a
@@ -171,6 +174,14 @@ impl Disk for Folder {
     fn replace(&self, name: &str) -> io::Result<()> {
         fs::rename(self.path.join(prepared(name)), self.path.join(name))?;
         self.sync()
+    }
+
+    fn unlink(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.path.join(name)) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(()),
+            Err(cause) => Err(cause),
+            Ok(()) => self.sync(),
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use std::{sync::Arc, time::Duration};
 use model::{ParticipantId, Refusal, RefusalCode, account};
 use platform::{Share, random, unix_ms};
 
-use crate::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict, Redaction};
+use crate::audit::{
+    AuditEntry, AuditLog, EntryOrigin, LogFiles, Policy, RecordedVerdict, Redaction,
+};
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
@@ -58,11 +60,12 @@ impl Recorder {
     pub fn open(
         policy: Option<Policy>,
         journal: Option<&JournalWriter>,
+        files: LogFiles,
     ) -> Result<Self, StoreError> {
         let Some((policy, journal)) = policy.zip(journal) else {
             return Ok(Self::default());
         };
-        let log = AuditLog::open(journal, &random(), unix_ms(), policy)?;
+        let log = AuditLog::open(journal, &random(), unix_ms(), policy, files)?;
         Ok(Self {
             log: Some(log),
             dir: journal.path().map(Arc::from),
@@ -176,7 +179,7 @@ impl Recorder {
     pub fn write_connection(
         &self,
         topic: Option<&str>,
-        from: &str,
+        (from, origin): (&str, EntryOrigin<'_>),
         verdict: RecordedVerdict,
         why: &str,
     ) {
@@ -184,6 +187,7 @@ impl Recorder {
         self.write_counted(
             permit,
             &AuditEntry {
+                origin,
                 why: Some(why),
                 ..entry(topic, from, CONNECTION, verdict)
             },
@@ -204,6 +208,12 @@ impl Recorder {
             refused: self.refused.count(),
             lost: self.lost.count(),
         })
+    }
+
+    /// Number of the last durable entry, if there is a log.
+    #[must_use]
+    pub fn durable_seq(&self) -> Option<u64> {
+        Some(self.log.as_ref()?.head().seq)
     }
 
     /// Waits until every entry is durable. Blocks on the disk.

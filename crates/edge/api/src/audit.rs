@@ -19,10 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::StoreError;
 use store::audit::{
-    ChainHead, EntryFilter, EntryQuery, LogPlace, RecordedEntry, Report, SeenEntry, log_bytes,
-    look_back, verify,
+    ChainHead, EntryFilter, EntryQuery, LogPlace, RecordedEntry, Removal, Report, SeenEntry,
+    log_bytes, look_back, verify,
 };
 use utoipa::ToSchema;
+use wire::time::rfc3339;
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, Caller, blocking};
@@ -350,6 +351,40 @@ pub(crate) struct AuditReport {
     pub findings: Vec<String>,
     /// The number of all defects.
     pub findings_count: u64,
+    /// The part before the first entry, which retention has removed.
+    pub removed: Option<RemovedEntries>,
+    /// Whether the given head is of that part, so that the log cannot be compared with it any more.
+    pub head_is_removed: bool,
+}
+
+/// The entries that retention has removed: all from the first one on.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RemovedEntries {
+    /// Their number.
+    pub entries: u64,
+    /// The head of the chain after the last of them.
+    pub head: String,
+    /// The time of the first, RFC 3339.
+    pub from: String,
+    /// The time of the last, RFC 3339.
+    pub until: String,
+    /// When they were removed, RFC 3339.
+    pub at: String,
+    /// The number of the entry that proves it.
+    pub entry: u64,
+}
+
+impl RemovedEntries {
+    fn of(removed: &Removal) -> Self {
+        Self {
+            entries: removed.part.entries,
+            head: removed.part.head.to_string(),
+            from: rfc3339(removed.part.from_ms),
+            until: rfc3339(removed.part.to_ms),
+            at: rfc3339(removed.at_ms),
+            entry: removed.seq,
+        }
+    }
 }
 
 impl AuditReport {
@@ -361,6 +396,8 @@ impl AuditReport {
             unfinished_bytes: report.unfinished_bytes,
             findings: report.findings.iter().map(ToString::to_string).collect(),
             findings_count: report.findings_count,
+            removed: report.removed.as_ref().map(RemovedEntries::of),
+            head_is_removed: report.head_is_removed,
         }
     }
 }

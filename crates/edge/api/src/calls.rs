@@ -3,6 +3,7 @@
 //! recorded.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::Wire;
@@ -12,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use control::{CallerLinks, Visitor};
-use gateway::{AwaitedCall, Call, Incoming, Link, Parks, Reply, Respell};
+use gateway::{AwaitedCall, Call, Incoming, Link, Parks, Reply, Requester, Respell};
 use json::Object;
 use model::{Answer, Form, OperationId, Outcome, Refusal, RefusalCode};
 use platform::Mutex;
@@ -27,7 +28,7 @@ use wire::mcp::{Version, large, relay};
 use wire::rpc::ErrorObject;
 
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::state::{Api, Body, presented};
+use crate::state::{Api, Body, address, presented};
 use crate::tools::DEFAULT_TOPIC;
 
 const METHOD: &str = "tools/call";
@@ -144,6 +145,7 @@ pub(crate) struct HeldCall {
 pub(crate) struct CallSite {
     pub(crate) visitor: Visitor,
     pub(crate) link: Arc<Link>,
+    address: Option<IpAddr>,
 }
 
 impl FromRequestParts<Api> for CallSite {
@@ -166,18 +168,26 @@ impl CallSite {
         let links = links
             .map_err(|_| Refusal::new(RefusalCode::Internal, "no door is in front of the API"))?;
         let link = links.of(&visitor)?;
-        Ok(Self { visitor, link })
+        let address = address(parts);
+        Ok(Self {
+            visitor,
+            link,
+            address,
+        })
     }
 }
 
 impl CallSite {
+    /// The caller of its request.
+    pub(crate) fn requester(&self) -> Requester<'_> {
+        let by = self.link.requester(&self.visitor.1);
+        by.at(self.address)
+    }
+
     /// Makes a request, and waits for its result.
     async fn answer_to(&self, incoming: Incoming) -> Result<Bytes, Refusal> {
-        let Self {
-            visitor: (dispatch, participant),
-            link,
-        } = self;
-        let by = link.requester(participant);
+        let (dispatch, _) = &self.visitor;
+        let by = self.requester();
         dispatch.wait_for_target(by, &incoming.request).await;
         let (answered, answer) = oneshot::channel();
         let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));

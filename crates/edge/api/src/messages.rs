@@ -29,8 +29,8 @@ pub(crate) async fn send(
     body: ApiResult<Body<RoomMessage>>,
 ) -> ApiResult<Json<SentMessage>> {
     let Body(message) = body?;
-    let (dispatch, participant) = &site.visitor;
-    let by = site.link.requester(participant);
+    let (dispatch, _) = &site.visitor;
+    let by = site.requester();
     Ok(Json(dispatch.send_message(by, message).await?))
 }
 

@@ -32,14 +32,11 @@ pub(crate) async fn propose(
 ) -> ApiResult<(StatusCode, Json<Proposal>)> {
     let Body(PlanToPropose { steps }) = body?;
     let calls: Vec<PlannedCall> = steps.into_iter().map(PlannedCall::from).collect();
-    let CallSite {
-        visitor: (dispatch, participant),
-        link,
-    } = site;
-    let by = link.requester(&participant);
+    let (dispatch, participant) = &site.visitor;
+    let by = site.requester();
     let steps = dispatch.propose_plan(by, &calls).await?;
     let first = steps.first().ok_or_else(unknown_proposal)?;
-    let shown = Proposal::seen(&dispatch, &participant, first);
+    let shown = Proposal::seen(dispatch, participant, first);
     Ok((StatusCode::CREATED, Json(shown)))
 }
 

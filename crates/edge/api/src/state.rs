@@ -1,8 +1,9 @@
 //! Shared state of all routes, and the checks that they begin with.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use auth::{ClientCertificate, Participant, Presented};
+use auth::{ClientCertificate, Participant, Peer, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
@@ -179,7 +180,13 @@ pub(crate) fn presented(parts: &Parts) -> Presented<'_> {
     Presented {
         bearer: bearer(&parts.headers),
         certificate,
+        address: address(parts),
     }
+}
+
+/// The address that a request came from, which the door adds.
+pub(crate) fn address(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<Peer>().map(|peer| peer.0)
 }
 
 /// The bearer token of a request, if it has one (RFC 6750, section 2.1). Two `Authorization`

@@ -25,7 +25,7 @@ const OPTIONS: [&str; 6] = [
 ];
 /// Addressees of an entry that a row names.
 const RECEIVERS_MAX: usize = 6;
-const VERDICTS: [&str; 13] = [
+const VERDICTS: [&str; 14] = [
     "admitted",
     "refused",
     "held",
@@ -39,6 +39,7 @@ const VERDICTS: [&str; 13] = [
     "failed",
     "shadow",
     "broken",
+    "removed",
 ];
 #[derive(Deserialize)]
 struct AuditPage {
@@ -57,6 +58,16 @@ struct Report {
     unfinished_bytes: u64,
     findings: Vec<String>,
     findings_count: u64,
+    removed: Option<Removed>,
+}
+
+/// The oldest entries, which retention has removed.
+#[derive(Deserialize)]
+struct Removed {
+    entries: u64,
+    from: String,
+    until: String,
+    at: String,
 }
 
 /// `GET /console/audit`.
@@ -192,6 +203,9 @@ fn result(report: &Report) -> Markup {
                 ul { @for one in &report.findings { li { (text(one)) } } }
                 @if report.findings_count > listed { p { "and " (report.findings_count - listed) " more" } }
             }
+        }
+        @if let Some(removed) = &report.removed {
+            p data-testid="removed" { (removed.entries) " older entries were removed by retention " (times::day(&removed.at)) ": they were of " (times::day(&removed.from)) " to " (times::day(&removed.until)) "." }
         }
         p { "Its head, to be kept in another place: " code { (Hostile(&report.head)) } }
         @if report.unfinished_bytes > 0 {

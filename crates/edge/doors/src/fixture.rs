@@ -57,7 +57,7 @@ pub(crate) fn registry(limits: GatewayLimits) -> Arc<Registry> {
 
 /// A registry with this configuration and these identities.
 pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Registry> {
-    let audit = Recorder::open(config.audit.policy(), None).unwrap();
+    let audit = Recorder::open(config.audit.policy(), None, config.audit.files).unwrap();
     let standing = Standing {
         identities,
         sign_ins: <_>::default(),

@@ -10,8 +10,9 @@ use wire::rpc::{self, code};
 
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
+use crate::proto::{self, ProtoArrival};
+use crate::stdio;
 use crate::stream::{Lifetime, Stream};
-use crate::{proto, stdio};
 
 /// The mark with which some editors begin UTF-8 texts.
 const UTF8_MARK: &[u8] = "\u{FEFF}".as_bytes();
@@ -60,7 +61,13 @@ pub(crate) async fn serve(
         Sniffed::Proto => {
             let bounds = links.registry.bounds(&visitor.participant.id);
             let out = Stream::new(0, Lifetime::Reader, 0, &bounds);
-            proto::serve(links, (visitor, None), &out, read, input, output).await
+            let arrival = ProtoArrival {
+                visitor,
+                host: None,
+                address: None,
+                trace: None,
+            };
+            proto::serve(links, arrival, &out, read, input, output).await
         }
         Sniffed::Json => stdio::serve(links, visitor, read, input, output).await,
         Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => {

@@ -11,4 +11,4 @@ pub(crate) use client::{Client, Disposition};
 pub(crate) use framed::serve;
 pub(crate) use hello::Declared;
 pub(crate) use reply::{Schemas, field_of};
-pub(crate) use session::Session;
+pub(crate) use session::{ProtoArrival, Session};

@@ -24,6 +24,8 @@ pub(crate) struct ExportEnd {
     pub(crate) pause: Option<Duration>,
     /// Why it has not arrived whole, in words; empty if it has.
     pub(crate) why: String,
+    /// The number of values that were not taken of one that arrived in part.
+    pub(crate) rejected: u64,
 }
 
 /// Sends to one collector.
@@ -78,11 +80,13 @@ fn answered(signal: Signal, bytes: usize, fetched: &Fetched) -> ExportEnd {
     let pause = matches!(status, 429 | 502 | 503 | 504)
         .then(|| pause(&fetched.headers))
         .flatten();
+    let mut rejected = 0;
     let (outcome, why) = match status {
         200..=299 => match otlp::rejected(signal, &fetched.body) {
             None => (ExportOutcome::Sent, String::new()),
             Some(part) => {
                 let words = json::visible::line(&part.why);
+                rejected = u64::try_from(part.number).unwrap_or_default();
                 let why = format!("{} values were not taken: {words}", part.number);
                 (ExportOutcome::Partial, why)
             }
@@ -105,6 +109,7 @@ fn answered(signal: Signal, bytes: usize, fetched: &Fetched) -> ExportEnd {
         outcome,
         pause,
         why,
+        rejected,
     }
 }
 
@@ -122,6 +127,7 @@ fn not_answered(error: &DialError) -> ExportEnd {
         outcome,
         pause: None,
         why,
+        rejected: 0,
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::audit::{AuditCommand, AuditPush, AuditWay};
 use crate::client::CollectorClient;
 use crate::push::{ExportReport, MetricsPush, MetricsSource};
 use crate::spans::SpansPush;
@@ -23,6 +24,12 @@ pub struct Exporter {
     /// When the process started, in nanoseconds of Unix time.
     start_ns: u64,
     running: Mutex<Option<RunningExport>>,
+    /// The export of the audit log to the collector.
+    collector: Mutex<Option<RunningTask>>,
+    /// The export of the audit log to a command.
+    command: Mutex<Option<RunningTask>>,
+    /// Held by the export of the audit log to a collector: the next one begins where it ends.
+    log: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// An export to one collector.
@@ -31,11 +38,11 @@ struct RunningExport {
     source: MetricsSource,
     last: oneshot::Sender<Vec<u8>>,
     metrics: JoinHandle<()>,
-    spans: Option<RunningSpans>,
+    spans: Option<RunningTask>,
 }
 
-/// The task that sends spans, and the wish that it ends.
-struct RunningSpans {
+/// A task that sends, and the wish that it ends.
+struct RunningTask {
     ends: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -49,7 +56,17 @@ impl Exporter {
             registry: Arc::clone(registry),
             start_ns: start_ms.saturating_mul(1_000_000),
             running: Mutex::default(),
+            collector: Mutex::default(),
+            command: Mutex::default(),
+            log: Arc::default(),
         }
+    }
+
+    /// Gives the entries of the audit log to a command from now on. Must be called inside a runtime.
+    pub fn give_to(&self, words: Vec<String>) {
+        let command = AuditCommand::new(words, self.registry.guard.clone());
+        let push = AuditPush::new(Arc::downgrade(&self.registry), AuditWay::Command(command));
+        *self.command.lock() = Some(RunningTask::start(|ends| push.run(ends)));
     }
 
     /// Sends as the configuration says from now on. If it differs from before, what was measured
@@ -65,11 +82,23 @@ impl Exporter {
             .context
             .overhead
             .put_in_force(config.is_some());
-        let former = std::mem::replace(&mut *running, config.map(|config| self.start(config)));
+        let next = config.map(|config| self.start(config));
+        let with_log = next.as_ref().filter(|next| next.config.audit);
+        let log = with_log.map(|next| self.start_log(next));
+        let former = std::mem::replace(&mut *running, next);
         drop(running);
+        let former_log = std::mem::replace(&mut *self.collector.lock(), log);
         if let Some(former) = former {
             tokio::spawn(former.end());
         }
+        tokio::spawn(end_of(former_log));
+    }
+
+    /// Sends what the audit log has, and ends its export: that is given two seconds.
+    pub async fn end_of_log(&self) {
+        let collector = self.collector.lock().take();
+        let command = self.command.lock().take();
+        tokio::join!(end_of(collector), end_of(command));
     }
 
     /// Sends what was measured until now, and nothing afterwards. The message is made at once, and
@@ -109,18 +138,28 @@ impl Exporter {
         }
     }
 
-    fn start_spans(&self, config: &TelemetryConfig, source: &MetricsSource) -> RunningSpans {
+    fn start_log(&self, export: &RunningExport) -> RunningTask {
+        let way = AuditWay::Collector {
+            client: Box::new(CollectorClient::new(export.config.clone())),
+            resource: export.source.resource.clone(),
+            report: ExportReport::new(Arc::clone(&self.registry.exports)),
+        };
+        let push = AuditPush::new(Arc::downgrade(&self.registry), way);
+        let log = Arc::clone(&self.log);
+        RunningTask::start(async move |ends| {
+            let _log = log.lock_owned().await;
+            push.run(ends).await;
+        })
+    }
+
+    fn start_spans(&self, config: &TelemetryConfig, source: &MetricsSource) -> RunningTask {
         let push = SpansPush {
             registry: Arc::downgrade(&self.registry),
             resource: source.resource.clone(),
             client: CollectorClient::new(config.clone()),
             report: ExportReport::new(Arc::clone(&self.registry.exports)),
         };
-        let (ends, ended) = oneshot::channel();
-        RunningSpans {
-            ends,
-            task: tokio::spawn(push.run(ended)),
-        }
+        RunningTask::start(|ends| push.run(ends))
     }
 }
 
@@ -131,24 +170,37 @@ impl RunningExport {
             // A task that has ended takes no more.
             let _ = self.last.send(message);
         }
-        let spans = self.spans.map(RunningSpans::end);
+        let spans = self.spans;
         async move {
-            let spans = async move {
-                if let Some(task) = spans {
-                    within_last(task).await;
-                }
-            };
-            tokio::join!(within_last(self.metrics), spans);
+            tokio::join!(within_last(self.metrics), end_of(spans));
         }
     }
 }
 
-impl RunningSpans {
+impl RunningTask {
+    fn start<F>(run: impl FnOnce(oneshot::Receiver<()>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (ends, ended) = oneshot::channel();
+        Self {
+            ends,
+            task: tokio::spawn(run(ended)),
+        }
+    }
+
     /// Has the task send what waits, and end.
     fn end(self) -> JoinHandle<()> {
         // One that has ended wants no wish.
         let _ = self.ends.send(());
         self.task
+    }
+}
+
+/// Ends a task, if there is one, and waits for it no longer than its last messages may take.
+async fn end_of(task: Option<RunningTask>) {
+    if let Some(task) = task {
+        within_last(task.end()).await;
     }
 }
 

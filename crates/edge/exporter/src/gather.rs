@@ -23,6 +23,7 @@ pub fn gather(registry: &Registry, viewer: MetricsViewer<'_>) -> Vec<MeasuredFam
     families.extend(issuers(registry, viewer));
     families.extend(process(registry));
     families.extend(audit(registry));
+    families.extend(audit_exports(registry));
     families.extend(notifications(registry, viewer));
     families.push(exports(registry));
     families.push(spans(registry));
@@ -167,6 +168,31 @@ fn audit(registry: &Registry) -> Vec<MeasuredFamily> {
             MeasuredValue::Counter(load.lost),
         ),
     ]
+}
+
+/// The export of the audit log, by where it goes.
+fn audit_exports(registry: &Registry) -> Vec<MeasuredFamily> {
+    let durable = registry.audit.durable_seq().unwrap_or_default();
+    let mut sent = MeasuredFamily::new(
+        "portmoot.audit_exported",
+        "Entries of the audit log that have arrived where they are exported to",
+    );
+    let mut missing = MeasuredFamily::new(
+        "portmoot.audit_export_missing",
+        "Entries of the audit log that will not arrive where they are exported to",
+    );
+    let mut waiting = MeasuredFamily::new(
+        "portmoot.audit_export_waiting",
+        "Entries of the audit log that have not arrived yet where they are exported to",
+    );
+    for one in registry.audit_exports.read() {
+        let labels = || vec![label("portmoot.to", one.target.as_str())];
+        sent.add(labels(), MeasuredValue::Counter(one.sent));
+        missing.add(labels(), MeasuredValue::Counter(one.missing));
+        let behind = durable.saturating_sub(one.seq);
+        waiting.add(labels(), MeasuredValue::Gauge(behind));
+    }
+    vec![sent, missing, waiting]
 }
 
 /// Notifications by route and outcome. The names of routes are for operators.

@@ -2,8 +2,9 @@
 //!
 //! - [`gather`]: everything that is measured, in no format.
 //! - [`openmetrics`]: the text that `/metrics` answers.
-//! - [`Exporter`]: the same to a collector, by OTLP over HTTP. Nothing waits for it.
+//! - [`Exporter`]: the same to a collector, by OTLP over HTTP, and the audit log. Nothing waits for it.
 
+mod audit;
 mod client;
 mod exporter;
 mod gather;

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::client::{CollectorClient, ExportEnd};
 use crate::gather::{MetricsViewer, gather};
 
-const LOG_TARGET: &str = "portmoot::telemetry";
+pub(crate) const LOG_TARGET: &str = "portmoot::telemetry";
 
 /// What the metrics of a gateway are read from.
 #[derive(Clone)]

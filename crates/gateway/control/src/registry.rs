@@ -19,7 +19,7 @@ use oauth::ServerAccounts;
 use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::{JournalWriter, StoreError};
-use telemetry::ExportCounts;
+use telemetry::{AuditExports, ExportCounts};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use upstream::{KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
@@ -67,7 +67,8 @@ pub struct RegistryParts {
 pub struct Registry {
     /// Clock, ids and seal.
     pub context: Arc<Context>,
-    guard: Option<Guard>,
+    /// The guard of child processes, if there is one.
+    pub guard: Option<Guard>,
     /// The gate of all starts of servers.
     starts: Arc<Starts>,
     /// Lists of servers when they last ran, and the participants that used them.
@@ -109,6 +110,8 @@ pub struct Registry {
     pub http_sessions: AtomicUsize,
     /// Numbers of messages to the collector of telemetry. The exporter writes them, for the metrics.
     pub exports: Arc<ExportCounts>,
+    /// Progress of the export of the audit log.
+    pub audit_exports: Arc<AuditExports>,
     /// The commits of tool schemas that the schema registry or a list has answered with.
     pub shelf: Shelf,
     /// Identities or grants have changed, and with them the next expiry.
@@ -173,6 +176,7 @@ impl Registry {
             newcomers: newcomers::accounts(),
             http_sessions: AtomicUsize::new(0),
             exports: Arc::default(),
+            audit_exports: Arc::default(),
             shelf: Shelf::default(),
             renewed: Arc::default(),
             expired: watch::Sender::new(()),

@@ -1,6 +1,7 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -223,6 +224,8 @@ pub struct Call {
     pub(crate) client: Option<ClientProfile>,
     /// The statements of the access token with which it came.
     pub(crate) bearer: Option<Arc<Bearer>>,
+    /// The address from which it came.
+    pub(crate) address: Option<IpAddr>,
     /// Spelling of names and URIs to its caller.
     pub(crate) names: Names,
     /// Whether it came with a state that is its server's: only a modern server can know it.
@@ -303,6 +306,7 @@ impl Call {
             tag,
             client,
             bearer: by.bearer.cloned(),
+            address: by.address,
             names,
             is_retry: state.is_some(),
             declined,
@@ -329,6 +333,7 @@ impl Call {
         Requester {
             link: &self.link,
             bearer: self.bearer.as_ref(),
+            address: self.address,
         }
     }
 

@@ -23,7 +23,9 @@ use crate::dispatch::{Dispatch, Refused, Step};
 use crate::link::{Link, Requester};
 use crate::live::Event;
 use crate::proposals::kept::closed_digest;
-use crate::{by_rule::tighten, record::Record, record::why_of, shadow_acts, violations::Violation};
+use crate::{
+    by_rule::tighten, record::Record, record::why_of, shadow_acts, traces, violations::Violation,
+};
 
 /// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
@@ -87,17 +89,18 @@ impl Dispatch {
             );
             self.violations.count(Violation::Sender);
             let why = format!("{}: `from` was {}", refusal.code, quote(envelope.from()));
-            Record(self).envelope(permit, envelope, from, false, Some(&why));
+            Record(self).envelope(permit, (envelope, by), false, Some(&why));
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
         let intent = match ask::read(self, by, envelope, &to, brake) {
             Ok(ask) => ask,
             Err(refusal) => {
-                Record(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
+                Record(self).envelope(permit, (envelope, by), false, Some(refusal.code.as_str()));
                 return Err(Box::new(refusal));
             }
         };
+        let traced = ask::traced(&intent);
         // Also of a proposal that the topic knows now: it may keep only the digest by the time of
         // the step.
         let digest = |about: &str| closed_digest(self.name().as_str(), about);
@@ -121,6 +124,9 @@ impl Dispatch {
             intent,
         });
         let (step, rule) = tighten::step_envelope(self, id, envelope, event, refused);
+        if let Some(verdict) = &step.verdict {
+            traces::note_asked(self, &traced, verdict);
+        }
         let by_rule = step.verdict.as_ref();
         let by_rule = by_rule.and_then(|verdict| why_of(verdict, rule.as_ref()));
         let (admitted, why) = match &step.verdict {
@@ -138,7 +144,7 @@ impl Dispatch {
         // What becomes of an admitted pause is recorded when it is known.
         if brake.is_none() || !admitted {
             let why = by_rule.as_deref().or(why);
-            Record(self).envelope(permit, envelope, from, admitted, why);
+            Record(self).envelope(permit, (envelope, by), admitted, why);
         }
         if self.shadow_sets.is_any()
             && let Some(verdict) = &step.verdict

@@ -15,6 +15,7 @@ pub mod by_rule;
 mod call;
 mod called_tool;
 mod callers;
+mod client_words;
 mod connect;
 mod context;
 mod curation;

@@ -1,6 +1,8 @@
 //! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its
 //! requests.
 
+use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +15,7 @@ use topic::Ended;
 use upstream::{Caller, ClientProfile};
 use wire::mcp::method;
 
+use crate::client_words::ClientWords;
 use crate::mailbox::Mailbox;
 
 /// One link of a participant.
@@ -29,6 +32,10 @@ pub struct Link {
     pub client: ClientProfile,
     /// The wire on which its participant came in.
     pub wire: Wire,
+    /// The address from which it was opened, if it is one connection.
+    address: OnceLock<IpAddr>,
+    /// Name and version of its client in words.
+    client_words: OnceLock<ClientWords>,
     /// Its sending side.
     pub outlet: Arc<dyn Outlet>,
     /// The mailbox of effects for it.
@@ -49,12 +56,23 @@ pub struct Requester<'a> {
     pub link: &'a Arc<Link>,
     /// The token's bearer, if the request came with an access token.
     pub(crate) bearer: Option<&'a Arc<Bearer>>,
+    /// The address from which the request came.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl<'a> Requester<'a> {
     /// The narrowing of the participant's capabilities by the token.
     pub fn narrowing(self) -> Option<&'a Narrowing> {
         self.bearer?.narrowing.as_ref()
+    }
+
+    /// The caller of a request that came from this address.
+    #[must_use]
+    pub fn at(self, address: Option<IpAddr>) -> Self {
+        Self {
+            address: address.or(self.address),
+            ..self
+        }
     }
 }
 
@@ -222,6 +240,8 @@ impl Link {
             coding: Coding::Json,
             client,
             wire,
+            address: OnceLock::new(),
+            client_words: OnceLock::new(),
             outlet,
             mailbox,
             latest,
@@ -235,7 +255,33 @@ impl Link {
         Requester {
             link: self,
             bearer: participant.bearer.as_ref(),
+            address: self.address(),
         }
+    }
+
+    /// Notes the address from which its one connection came.
+    pub fn came_from(&self, address: Option<IpAddr>) {
+        if let Some(address) = address {
+            // It has one connection.
+            let _ = self.address.set(address);
+        }
+    }
+
+    /// The address from which its one connection came.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.address.get().copied()
+    }
+
+    /// Name and version of a client that declares this, in words. Those of the first one are kept.
+    pub(crate) fn words_of<'a>(&'a self, client: &ClientProfile) -> Option<Cow<'a, str>> {
+        let info = client.client_info.as_ref()?;
+        let known = self.client_words.get_or_init(|| ClientWords::of(info));
+        if known.info == *info {
+            return known.words.as_deref().map(Cow::Borrowed);
+        }
+        ClientWords::of(info)
+            .words
+            .map(|words| Cow::Owned(words.into()))
     }
 
     /// The caller of a request on a wire whose connections have one access token, with which the

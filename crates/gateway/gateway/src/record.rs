@@ -1,7 +1,7 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, RULES, Request};
-use store::audit::{AuditEntry, CallLink, EntryKind, RecordedVerdict as Word};
+use store::audit::{AuditEntry, CallLink, EntryKind, EntryOrigin, RecordedVerdict as Word};
 use topic::{Cause, CountedDecision, HeldFor, PlanPlace, RequestWay, Verdict};
 use wire::mcpx::Envelope;
 
@@ -13,7 +13,7 @@ use crate::violations::Violation;
 use crate::{
     call::Call,
     dispatch::Dispatch,
-    link::Link,
+    link::{Link, Requester},
     live::{Live, ProposalView},
     proposals::content::{Proposed, Ruling},
     results::asked::recorded,
@@ -87,7 +87,12 @@ impl<'d> Record<'d> {
             .filter(|body| !body.is_empty());
         let span = call.span.get().and_then(|span| span.sampled());
         let trace = span.map(|context| context.trace.to_string());
+        let client = call.link.words_of(call.client());
         let entry = AuditEntry {
+            origin: EntryOrigin {
+                address: call.address,
+                client: client.as_deref(),
+            },
             own,
             to: to.as_slice(),
             why,
@@ -180,7 +185,12 @@ impl<'d> Record<'d> {
     }
 
     fn refused(self, call: &Call, to: Option<&str>, why: &str) {
+        let client = call.link.words_of(call.client());
         let entry = AuditEntry {
+            origin: EntryOrigin {
+                address: call.address,
+                client: client.as_deref(),
+            },
             to: to.as_slice(),
             why: Some(why),
             operation: Some(call.id),
@@ -197,8 +207,7 @@ impl<'d> Record<'d> {
     pub(crate) fn envelope(
         self,
         permit: RecordPermit,
-        envelope: &Envelope,
-        from: &str,
+        (envelope, by): (&Envelope, Requester<'_>),
         admitted: bool,
         why: Option<&str>,
     ) {
@@ -212,9 +221,14 @@ impl<'d> Record<'d> {
             Word::Refused
         };
         let payload = Some(envelope.payload());
+        let from = by.link.participant.id.as_str();
         self.write(
             permit,
             &AuditEntry {
+                origin: EntryOrigin {
+                    address: by.address,
+                    client: None,
+                },
                 to: &to,
                 why,
                 payload,
@@ -577,8 +591,12 @@ impl Dispatch {
     pub fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
         let topic = Some(self.name().as_str());
         let participant = link.participant.id.as_str();
+        let origin = EntryOrigin {
+            address: link.address(),
+            client: None,
+        };
         self.audit
-            .write_connection(topic, participant, verdict, why);
+            .write_connection(topic, (participant, origin), verdict, why);
     }
 }
 

@@ -53,16 +53,10 @@ impl Dispatch {
             back,
             Ok(Return::None | Return::Server(_) | Return::Anew { .. })
         );
-        let traces = &self.context.traces;
-        let span = if is_first && traces.is_on() {
-            let in_headers = incoming.trace.take();
-            traces.begin(id, &link.participant, &incoming.request, in_headers)
-        } else {
-            None
-        };
+        let in_headers = incoming.trace.take();
         let call = Call::new(id, by, incoming, Names::Public, reply);
-        if let Some(span) = span {
-            let _ = call.span.set(span);
+        if is_first {
+            traces::begin(self, &call, in_headers);
         }
         self.open_call(by, &call, back, interest, logs);
         call

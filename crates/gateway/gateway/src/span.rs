@@ -1,10 +1,11 @@
 //! Spans that are open: what a call has of its trace, and the traces of a gateway.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, OnceLock};
 use std::time::Instant;
 
 use auth::Participant;
+use memchr::memmem::Finder;
 use model::{OperationId, REQUEST, Request, Target};
 use platform::{Mutex, unix_ms};
 use telemetry::trace::{
@@ -79,12 +80,8 @@ struct SentTraces {
 impl SentTraces {
     fn of(request: &Request, in_headers: Option<Box<CallerTrace>>) -> Self {
         let body = request.payload.body_bytes();
-        let member = |name: &str| json::at(body, &["_meta", name]);
-        let parent = member("traceparent").and_then(json::text);
-        let in_meta = parent.and_then(|parent| {
-            let state = member("tracestate").and_then(json::text);
-            CallerTrace::parse(&parent, state.as_deref())
-        });
+        let meta = meta_of(body);
+        let in_meta = meta.and_then(named_in);
         let only_in_headers = in_meta.is_none();
         let in_headers = in_headers.map(|trace| *trace);
         let (first, second) = match (in_meta, in_headers) {
@@ -95,9 +92,37 @@ impl SentTraces {
             first,
             second,
             only_in_headers,
-            has_baggage: member("baggage").is_some(),
+            has_baggage: meta.is_some_and(|meta| json::at(meta, &["baggage"]).is_some()),
         }
     }
+}
+
+/// The context that params name in `_meta`.
+pub(crate) fn context_in(params: &[u8]) -> Option<TraceContext> {
+    Some(named_in(meta_of(params)?)?.parent)
+}
+
+/// The `_meta` of params, if it may name a trace or have baggage.
+fn meta_of(params: &[u8]) -> Option<&[u8]> {
+    may_name_trace(params)
+        .then(|| json::at(params, &["_meta"]))
+        .flatten()
+}
+
+/// The trace that a `_meta` names.
+fn named_in(meta: &[u8]) -> Option<CallerTrace> {
+    let member = |name| json::at(meta, &[name]).and_then(json::text);
+    let parent = member("traceparent")?;
+    let state = member("tracestate");
+    CallerTrace::parse(&parent, state.as_deref())
+}
+
+/// Whether params may name a trace or have baggage: most do not, and are not read for it. A key may be
+/// written with escapes.
+fn may_name_trace(body: &[u8]) -> bool {
+    static MARKS: LazyLock<[Finder<'static>; 3]> =
+        LazyLock::new(|| ["traceparent", "baggage", "\\u"].map(Finder::new));
+    MARKS.iter().any(|mark| mark.find(body).is_some())
 }
 
 impl SpanBegin {
@@ -246,5 +271,24 @@ fn trusts(parents: TrustedParents, by: &Participant) -> bool {
         TrustedParents::Always => true,
         TrustedParents::Link => false,
         TrustedParents::Trusted => !by.id.is_guest() && by.capabilities.admits_head(REQUEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_are_read_for_a_trace_also_if_its_key_is_escaped() {
+        let named = [
+            r#"{"name":"x","_meta":{"traceparent":"00-1"}}"#,
+            r#"{"_meta":{"baggage":"a=b"}}"#,
+            r#"{"_meta":{"\u0062aggage":"a=b"}}"#,
+            r#"{"\u005fmeta":{"tracep\u0061rent":"00-1"}}"#,
+        ];
+        assert!(named.iter().all(|body| may_name_trace(body.as_bytes())));
+        assert!(!may_name_trace(
+            br#"{"name":"x","_meta":{"progressToken":1},"arguments":{"text":"y"}}"#
+        ));
     }
 }

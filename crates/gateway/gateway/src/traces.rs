@@ -8,5 +8,5 @@ mod of_call;
 mod of_proposal;
 
 pub(crate) use at_server::{SentTrace, ended_at_server, not_sent, sent};
-pub(crate) use of_call::{SpanEnd, end, note_verdict};
+pub(crate) use of_call::{SpanEnd, begin, end, note_asked, note_verdict};
 pub(crate) use of_proposal::{WaitEnd, context_of, waited};

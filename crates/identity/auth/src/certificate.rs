@@ -1,5 +1,6 @@
 //! Client certificates, and what a client presents to be known.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use model::Digest;
@@ -61,17 +62,20 @@ pub struct Presented<'c> {
     pub bearer: Option<&'c str>,
     /// The certificate of its connection.
     pub certificate: Option<&'c ClientCertificate>,
+    /// The address of the other end, for records.
+    pub address: Option<IpAddr>,
 }
 
 /// The address that a request came from, as an extension of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub std::net::IpAddr);
+pub struct Peer(pub IpAddr);
 
 impl<'c> From<Option<&'c str>> for Presented<'c> {
     fn from(bearer: Option<&'c str>) -> Self {
         Self {
             bearer,
             certificate: None,
+            address: None,
         }
     }
 }

@@ -516,8 +516,8 @@ mod tests {
         ] {
             let found = known.identify(
                 Presented {
-                    bearer,
                     certificate,
+                    ..Presented::from(bearer)
                 },
                 0,
             );

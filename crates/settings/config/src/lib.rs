@@ -2,6 +2,7 @@
 //! [`Config`]. Nothing is opened or started before the check passes.
 
 mod approvers;
+mod audit;
 mod check;
 mod checked;
 mod client_file;

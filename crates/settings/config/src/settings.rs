@@ -1,4 +1,4 @@
-//! Tables `[server]`, `[server.limits]`, `[audit]`, `[console]` and `[registry]`.
+//! Tables `[server]`, `[server.limits]`, `[console]` and `[registry]`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use crate::limits::GatewayLimits;
 use ::auth::PublicUrl;
 use identity::config::IdentityConfig;
 use platform::default_share;
-use store::audit::{AuditConfig, Payloads};
 use topic::section::TopicLimits;
 use upstream::config::ServerLimits;
 use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE, StartLimits};
@@ -19,12 +18,6 @@ use crate::references;
 use crate::servers::auth;
 use crate::tls_files;
 use crate::values::{Env, plain_path_at};
-
-const PAYLOADS: [(&str, Payloads); 3] = [
-    ("full", Payloads::Full),
-    ("digest", Payloads::Digest),
-    ("none", Payloads::None),
-];
 
 /// Reads `[server]`, `[audit]` and `[registry]`, all else by default; `None` if the listen address
 /// is not valid.
@@ -67,7 +60,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
             .unwrap_or_default(),
     );
     table.finish();
-    let audit = audit(root);
+    let audit = crate::audit::read(root);
     let console = console(root);
     let references = references::read(root, env);
     let listen = listen?;
@@ -109,21 +102,6 @@ fn console(root: &Table<'_>) -> ConsoleConfig {
     let proof = time(&table, "proof", CONSOLE_PROOF);
     table.finish();
     ConsoleConfig { enabled, proof }
-}
-
-fn audit(root: &Table<'_>) -> AuditConfig {
-    let Some(table) = root.table("audit") else {
-        return AuditConfig::default();
-    };
-    let enabled = table.flag("enabled").unwrap_or(true);
-    let payloads = table.choice("payloads", &PAYLOADS).unwrap_or_default();
-    let redact = table.plain_texts("redact");
-    table.finish();
-    AuditConfig {
-        enabled,
-        payloads,
-        redact,
-    }
 }
 
 /// Parses the listen address. `localhost:PORT` and `:PORT` mean loopback; no name is looked up.

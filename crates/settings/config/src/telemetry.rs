@@ -78,6 +78,8 @@ pub struct TelemetryConfig {
     pub traces: Option<TraceSettings>,
     /// The attributes of this gateway.
     pub resource: TelemetryResource,
+    /// Whether the collector gets the entries of the audit log.
+    pub audit: bool,
 }
 
 impl TelemetryConfig {
@@ -138,6 +140,7 @@ fn of_table(
     let interval = interval(table);
     let sampled = sampled(table);
     let parents = table.choice("parent", &PARENTS).unwrap_or_default();
+    let audit = table.flag("audit").unwrap_or(false);
     table.finish_by_ref();
     let endpoint = match endpoint {
         Some(written) => written?,
@@ -158,6 +161,7 @@ fn of_table(
         });
     }
     config.allowed = allowed;
+    config.audit = audit;
     config.interval = interval.unwrap_or(config.interval);
     config.traces = traces(
         sampled.or(config.traces.map(|traces| traces.sampled)),
@@ -260,6 +264,7 @@ impl Environment<'_> {
             interval: self.interval().unwrap_or(TELEMETRY_INTERVAL),
             traces: traces(Some(self.sampled()), TrustedParents::default()),
             resource: TelemetryResource::new(attributes, service_name.as_deref()),
+            audit: false,
         }
     }
 

@@ -74,6 +74,12 @@ impl Chain {
         mac.finalize().into_bytes().into()
     }
 
+    /// Whether a line goes on with the chain after this head.
+    pub(super) fn goes_on(&self, before: &ChainHead, line: &ChainLine<'_>) -> bool {
+        before.seq.checked_add(1) == Some(line.seq)
+            && self.next_mac(&before.last, line.covered) == line.mac
+    }
+
     /// Writes a line after this head: number, mark of the last line of a group, body (members
     /// without braces) and MAC. Returns the new head.
     pub(super) fn write(
@@ -144,6 +150,14 @@ impl Chain {
 }
 
 impl<'a> ChainLine<'a> {
+    /// The head of the chain after it.
+    pub(super) fn head(&self) -> ChainHead {
+        ChainHead {
+            seq: self.seq,
+            last: self.mac,
+        }
+    }
+
     /// Parses a line without its line feed; `None` when it does not have the form of a line of the
     /// log. Checks no MAC.
     pub(super) fn read(line: &'a [u8]) -> Option<ChainLine<'a>> {

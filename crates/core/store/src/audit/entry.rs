@@ -1,6 +1,6 @@
 //! Audit entries: members, payload policy, encoding and parsed form.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, net::IpAddr};
 
 use json::Object;
 use model::OperationId;
@@ -16,6 +16,9 @@ pub const ENTRY_TEXT_BYTES_MAX: usize = 4096;
 
 /// The longest payload that the log holds in full, in bytes. Of a longer one it holds the digest.
 pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// The kind of entries about the log itself.
+pub(super) const OF_LOG: &str = "portmoot/audit";
 
 /// Outcome of an envelope or an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantNames)]
@@ -47,6 +50,8 @@ pub enum RecordedVerdict {
     Shadow,
     /// At a start of the gateway the log did not match its stored head.
     Broken,
+    /// Retention removed the oldest entries of the log.
+    Removed,
 }
 
 impl RecordedVerdict {
@@ -112,6 +117,8 @@ pub struct AuditEntry<'a> {
     pub topic: Option<&'a str>,
     /// Participant that acted.
     pub from: &'a str,
+    /// Where its act came from.
+    pub origin: EntryOrigin<'a>,
     /// Kind of the envelope or act.
     pub kind: EntryKind<'a>,
     /// Name of the target at its server, if the request used another name.
@@ -131,6 +138,15 @@ pub struct AuditEntry<'a> {
     pub digest: Option<&'a str>,
     /// Payload as received. The [`Policy`] selects what the log holds of it.
     pub payload: Option<&'a [u8]>,
+}
+
+/// Where an act came from, as far as it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EntryOrigin<'a> {
+    /// Address of the other end of its connection.
+    pub address: Option<IpAddr>,
+    /// Name and version of its client, as the client says.
+    pub client: Option<&'a str>,
 }
 
 /// Form in which the log holds payloads.
@@ -199,7 +215,26 @@ pub(super) enum LoggedPayload<'p> {
     Digest([u8; 32]),
 }
 
-impl AuditEntry<'_> {
+impl<'a> AuditEntry<'a> {
+    /// An entry of the gateway about the log itself.
+    pub(super) fn of_log(at_ms: u64, verdict: RecordedVerdict, why: &'a str) -> Self {
+        Self {
+            at_ms,
+            topic: None,
+            from: model::GATEWAY,
+            origin: EntryOrigin::default(),
+            kind: OF_LOG.into(),
+            own: None,
+            to: &[],
+            verdict,
+            why: Some(why),
+            operation: None,
+            trace: None,
+            digest: None,
+            payload: None,
+        }
+    }
+
     /// Writes the members of the entry without number, MAC, braces and line feeds.
     pub(super) fn write_members(&self, out: &mut Vec<u8>, payload: &LoggedPayload<'_>) {
         Object::write_members(out, |entry| {
@@ -218,6 +253,10 @@ impl AuditEntry<'_> {
                 entry.raw("operation", &quoted_hex::<34>(&operation.0.to_be_bytes()));
             }
             entry.optional_text("trace", self.trace.map(cut).as_deref());
+            if let Some(address) = self.origin.address {
+                entry.text("address", &address.to_canonical().to_string());
+            }
+            entry.optional_text("client", self.origin.client.map(cut).as_deref());
             match payload {
                 LoggedPayload::None => {}
                 LoggedPayload::Full(text) => {
@@ -262,11 +301,35 @@ pub struct RecordedEntry<'a> {
     pub operation: Option<Cow<'a, str>>,
     /// Trace, 32 hexadecimal digits.
     pub trace: Option<Cow<'a, str>>,
+    /// Address from which the act came.
+    pub address: Option<Cow<'a, str>>,
+    /// Name and version of its client.
+    pub client: Option<Cow<'a, str>>,
     /// Payload after redaction.
     #[serde(borrow, default)]
     pub payload: Option<&'a RawValue>,
     /// SHA-256 of the payload after redaction, if the log does not hold the payload.
     pub payload_sha256: Option<Cow<'a, str>>,
+    /// The part of the log that is removed, of an entry that proves it.
+    pub removed: Option<RecordedRemoval>,
+}
+
+impl<'a> RecordedEntry<'a> {
+    /// Reads a line of the log.
+    #[must_use]
+    pub fn read(line: &'a str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+/// The member `removed` of an entry.
+#[derive(Debug, Clone, Deserialize)]
+pub struct RecordedRemoval {
+    pub(super) head: String,
+    pub(super) entries: u64,
+    pub(super) from_ms: u64,
+    pub(super) to_ms: u64,
+    pub(super) findings: u64,
 }
 
 fn cut(text: &str) -> Cow<'_, str> {

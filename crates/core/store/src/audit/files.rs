@@ -1,9 +1,13 @@
 //! Files of the audit log: a folder of segments, and the file of the head outside it.
 
 use super::chain::{Chain, ChainHead, SLOT_BYTES};
-use crate::disk::{Disk, on};
+use crate::disk::{Disk, Folder, on};
 use crate::error::StoreError;
+use std::path::Path;
 use std::sync::Arc;
+
+/// Bytes at which a segment ends unless others are configured: the next entry begins another one.
+pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// The folder of segments in a data directory.
 pub(super) const FOLDER: &str = "audit";
@@ -23,6 +27,15 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// The files of a data directory.
+    pub(super) fn at(dir: &Path) -> Self {
+        let folder = |path| -> Arc<dyn Disk> { Arc::new(Folder::new(path)) };
+        Self {
+            segments: folder(dir.join(FOLDER)),
+            heads: folder(dir.to_owned()),
+        }
+    }
+
     /// Numbers of the first entries of all segments, in order.
     pub(super) fn firsts(&self) -> Result<Vec<u64>, StoreError> {
         let names = self
@@ -32,14 +45,16 @@ impl Files {
         Ok(names.iter().filter_map(|name| first(name)).collect())
     }
 
-    /// All bytes of the segment that begins with this entry.
+    /// All bytes of the segment that begins with this entry; none if it was removed.
     pub(super) fn segment(&self, first: u64) -> Result<Vec<u8>, StoreError> {
+        Ok(self.segment_if_there(first)?.unwrap_or_default())
+    }
+
+    /// All bytes of the segment that begins with this entry, unless it was removed.
+    pub(super) fn segment_if_there(&self, first: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let name = name(first);
-        let bytes = self
-            .segments
-            .read(&name)
-            .map_err(on(&*self.segments, "read", &name))?;
-        Ok(bytes.unwrap_or_default())
+        let read = self.segments.read(&name);
+        read.map_err(on(&*self.segments, "read", &name))
     }
 
     /// The length of the segment that begins with this entry, in bytes; 0 if there is none.

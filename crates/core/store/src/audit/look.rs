@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::at;
 use super::entry::RecordedEntry;
 use super::files::Files;
 use crate::error::StoreError;
@@ -20,8 +19,8 @@ const CHUNK_BYTES: u64 = 256 * 1024;
 /// It stays where it is while the log grows. It prints as `SEGMENT-BYTES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {
-    segment: u64,
-    bytes: u64,
+    pub(super) segment: u64,
+    pub(super) bytes: u64,
 }
 
 /// A text is not a [`LogPlace`].
@@ -64,7 +63,7 @@ pub fn look_back(
     before: Option<LogPlace>,
     mut each: impl FnMut(SeenEntry<'_>) -> ControlFlow<()>,
 ) -> Result<LookEnd, StoreError> {
-    back(&at(dir), before, LOOK_BYTES_MAX, &mut each)
+    back(&Files::at(dir), before, LOOK_BYTES_MAX, &mut each)
 }
 
 /// Looks at the entries after a place, oldest first. Skips lines that are not entries.
@@ -76,7 +75,7 @@ pub fn look_on(
     after: LogPlace,
     mut each: impl FnMut(SeenEntry<'_>) -> ControlFlow<()>,
 ) -> Result<LookEnd, StoreError> {
-    forward(&at(dir), after, LOOK_BYTES_MAX, &mut each)
+    forward(&Files::at(dir), after, LOOK_BYTES_MAX, &mut each)
 }
 
 pub(super) fn back(
@@ -125,6 +124,29 @@ pub(super) fn forward(
         }
     }
     Ok(LookEnd::OF_LOG)
+}
+
+/// The time of the newest entry of a segment; `None` if it has none.
+pub(super) fn newest_ms(files: &Files, segment: u64) -> Result<Option<u64>, StoreError> {
+    let mut newest = None;
+    let bytes = files.bytes(segment)?;
+    let from = LogPlace { segment, bytes };
+    Look::new(files, LOOK_BYTES_MAX).back_in_segment(from, &mut |seen| {
+        newest = Some(seen.entry.at_ms);
+        ControlFlow::Break(())
+    })?;
+    Ok(newest)
+}
+
+/// The time of the oldest entry of a segment; `None` if it has none.
+pub(super) fn oldest_ms(files: &Files, segment: u64) -> Result<Option<u64>, StoreError> {
+    let mut oldest = None;
+    let from = LogPlace { segment, bytes: 0 };
+    Look::new(files, LOOK_BYTES_MAX).on_in_segment(from, &mut |seen| {
+        oldest = Some(seen.entry.at_ms);
+        ControlFlow::Break(())
+    })?;
+    Ok(oldest)
 }
 
 impl LookEnd {

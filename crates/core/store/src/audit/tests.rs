@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::files::{HEAD_FILE, name};
+use super::files::{FOLDER, HEAD_FILE, name};
 use super::*;
 use crate::tests::sim::SimDisk;
+
+mod kept;
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -16,7 +18,12 @@ fn files(disk: &SimDisk) -> Files {
 }
 
 fn open(disk: &SimDisk, begun: bool) -> Result<LogWriter, StoreError> {
-    LogWriter::open(files(disk), Chain::new(&KEY), begun, 0, 2_000)
+    let rotation = Rotation {
+        bytes_max: 2_000,
+        age_max_ms: None,
+        begun: None,
+    };
+    LogWriter::open(files(disk), Chain::new(&KEY), begun, 0, rotation)
 }
 
 fn report(disk: &SimDisk, begun: bool) -> Report {
@@ -41,6 +48,7 @@ fn entry(at_ms: u64, kind: &str) -> AuditEntry<'_> {
         at_ms,
         topic: Some("main"),
         from: "scout",
+        origin: EntryOrigin::default(),
         kind: kind.into(),
         own: None,
         to: &["files"],
@@ -318,7 +326,14 @@ fn many_writers_and_a_restart_on_real_files() {
     let writer = JournalWriter::open(dir.path()).unwrap();
     assert_eq!(verify(dir.path(), None).unwrap(), None);
     for start in 0..2_u64 {
-        let audit = AuditLog::open(&writer, &[start as u8; 32], 1, Policy::default()).unwrap();
+        let audit = AuditLog::open(
+            &writer,
+            &[start as u8; 32],
+            1,
+            Policy::default(),
+            LogFiles::default(),
+        )
+        .unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -475,6 +490,7 @@ fn queries_return_matching_entries_in_order() {
         &KEY,
         1,
         Policy::default(),
+        LogFiles::default(),
     )
     .unwrap();
     for (at, kind) in [

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::chain::{Chain, ChainHead, ChainLine};
+use super::config::LogFiles;
 use super::entry::{AuditEntry, LoggedPayload, RecordedVerdict};
 use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, segment_parts};
+use super::look::oldest_ms;
+use super::retention::OnSegment;
 use crate::disk::{DiskFile, on, opened};
 use crate::error::StoreError;
 use crate::group::{Items, Sink};
-use platform::Mutex;
-
-/// Bytes at which a segment ends: the next entry begins another one.
-pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+use platform::{Mutex, unix_ms};
 
 /// Bytes of memory that the writer keeps for the next group.
 const BODIES_KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -28,7 +28,7 @@ pub(super) struct LogWriter {
     /// Number of times that the head has been written.
     turn: u64,
     segment: Option<Segment>,
-    segment_bytes_max: u64,
+    rotation: Rotation,
     /// Lines that are in the chain and not yet in a segment.
     text: Vec<u8>,
     /// Entries of the group that are in the chain: more than none at its begin if a segment could
@@ -36,11 +36,33 @@ pub(super) struct LogWriter {
     chained: usize,
 }
 
+/// The end of a segment.
+#[derive(Debug)]
+pub(super) struct Rotation {
+    pub(super) bytes_max: u64,
+    pub(super) age_max_ms: Option<u64>,
+    /// The signal that another segment has begun.
+    pub(super) begun: Option<OnSegment>,
+}
+
+impl Rotation {
+    pub(super) fn new(files: &LogFiles, begun: OnSegment) -> Self {
+        let age = files.rotate_age.map(|age| age.as_millis());
+        Self {
+            bytes_max: files.rotate_bytes,
+            age_max_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
+            begun: Some(begun),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Segment {
     name: String,
     file: Box<dyn DiskFile>,
     bytes: u64,
+    /// When it began, in Unix milliseconds.
+    begun_ms: u64,
 }
 
 /// State of the log at a start.
@@ -60,7 +82,7 @@ impl LogWriter {
         chain: Chain,
         begun: bool,
         now_ms: u64,
-        segment_bytes_max: u64,
+        rotation: Rotation,
     ) -> Result<LogWriter, StoreError> {
         let known = files.head(&chain, begun)?;
         let recovered = recover(&files, &chain, known, begun)?;
@@ -83,7 +105,7 @@ impl LogWriter {
             head_file,
             turn,
             segment,
-            segment_bytes_max,
+            rotation,
             text,
             chained,
         };
@@ -115,6 +137,8 @@ impl LogWriter {
         let mut bodies = bodies.skip(self.chained).peekable();
         if self.chained > 0 {
             self.write_text(before)?;
+        } else if bodies.peek().is_some() && self.is_old() {
+            self.segment = None;
         }
         while let Some(body) = bodies.next() {
             self.chained += 1;
@@ -123,7 +147,7 @@ impl LogWriter {
                 .write(&mut self.text, &self.head, body, bodies.peek().is_none());
             let filled =
                 self.segment.as_ref().map_or(0, |segment| segment.bytes) + self.text.len() as u64;
-            if filled >= self.segment_bytes_max {
+            if filled >= self.rotation.bytes_max {
                 // A segment is durable before the next one exists.
                 self.write_text(before)?;
                 self.segment = None;
@@ -136,6 +160,12 @@ impl LogWriter {
         } else {
             self.write_head()
         }
+    }
+
+    /// Whether the segment has reached the age at which it ends.
+    fn is_old(&self) -> bool {
+        let ages = self.segment.as_ref().zip(self.rotation.age_max_ms);
+        ages.is_some_and(|(segment, age)| segment.begun_ms.saturating_add(age) <= unix_ms())
     }
 
     /// Writes the gathered lines to the current segment, or to a new one.
@@ -155,10 +185,14 @@ impl LogWriter {
                 );
                 let name = name(first.map_or(before + 1, |parsed| parsed.seq));
                 let file = opened(segments, &name)?;
+                if let Some(begun) = &self.rotation.begun {
+                    begun.signal();
+                }
                 none.insert(Segment {
                     name,
                     file,
                     bytes: 0,
+                    begun_ms: unix_ms(),
                 })
             }
         };
@@ -189,10 +223,12 @@ impl LogWriter {
         let segments = &*self.files.segments;
         let mut file = segments.open(&name).map_err(on(segments, "open", &name))?;
         file.cut(whole).map_err(on(segments, "repair", &name))?;
+        let begun_ms = oldest_ms(&self.files, first)?.unwrap_or_else(unix_ms);
         self.segment = Some(Segment {
             name,
             file,
             bytes: whole,
+            begun_ms,
         });
         Ok(())
     }
@@ -288,7 +324,7 @@ impl Walk<'_> {
             return true;
         }
         match parsed {
-            Some(parsed) if follows(self.chain, &self.last, &parsed) => {
+            Some(parsed) if self.chain.goes_on(&self.last, &parsed) => {
                 self.last = ChainHead {
                     seq: parsed.seq,
                     last: parsed.mac,
@@ -315,10 +351,6 @@ fn lost(
     })
 }
 
-pub(super) fn follows(chain: &Chain, before: &ChainHead, parsed: &ChainLine<'_>) -> bool {
-    parsed.seq == before.seq + 1 && chain.next_mac(&before.last, parsed.covered) == parsed.mac
-}
-
 /// A head whose next entry begins a new segment.
 fn beyond(files: &Files, head: ChainHead, firsts: &[u64]) -> Result<ChainHead, StoreError> {
     let last = match firsts.last() {
@@ -332,20 +364,7 @@ fn beyond(files: &Files, head: ChainHead, firsts: &[u64]) -> Result<ChainHead, S
 }
 
 fn broken(why: &str, at_ms: u64) -> Vec<u8> {
-    let entry = AuditEntry {
-        at_ms,
-        topic: None,
-        from: model::GATEWAY,
-        kind: "portmoot/audit".into(),
-        own: None,
-        to: &[],
-        verdict: RecordedVerdict::Broken,
-        why: Some(why),
-        operation: None,
-        trace: None,
-        digest: None,
-        payload: None,
-    };
+    let entry = AuditEntry::of_log(at_ms, RecordedVerdict::Broken, why);
     let mut body = Vec::new();
     entry.write_members(&mut body, &LoggedPayload::None);
     body
@@ -362,6 +381,12 @@ impl Bodies {
     /// Adds an entry with its payload in the form for the log.
     pub(super) fn add(&mut self, entry: &AuditEntry<'_>, payload: &LoggedPayload<'_>) {
         entry.write_members(&mut self.text, payload);
+        self.ends.push(self.text.len());
+    }
+
+    /// Adds an entry by its members.
+    pub(super) fn add_members(&mut self, members: &[u8]) {
+        self.text.extend_from_slice(members);
         self.ends.push(self.text.len());
     }
 

@@ -1,6 +1,6 @@
 //! Permit for one entry of the audit log, and an entry of now.
 
-use crate::audit::{AuditEntry, EntryKind, RecordedVerdict};
+use crate::audit::{AuditEntry, EntryKind, EntryOrigin, RecordedVerdict};
 use model::Refusal;
 use platform::unix_ms;
 
@@ -71,6 +71,7 @@ pub fn entry<'e>(
         at_ms: unix_ms(),
         topic,
         from,
+        origin: EntryOrigin::default(),
         kind: kind.into(),
         own: None,
         to: &[],

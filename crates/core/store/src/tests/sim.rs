@@ -192,6 +192,10 @@ impl Disk for SimDisk {
             files.by_name.insert(name.to_owned(), content);
         })
     }
+
+    fn unlink(&self, name: &str) -> io::Result<()> {
+        self.change(|files| _ = files.by_name.remove(name))
+    }
 }
 
 #[derive(Debug)]

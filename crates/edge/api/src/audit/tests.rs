@@ -3,7 +3,7 @@
 use std::fs::{File, read_dir};
 
 use store::JournalWriter;
-use store::audit::{AuditEntry, AuditLog, Payloads, Policy, RecordedVerdict};
+use store::audit::{AuditEntry, AuditLog, LogFiles, Payloads, Policy, RecordedVerdict};
 use tempfile::TempDir;
 
 use super::*;
@@ -21,7 +21,7 @@ impl Written {
         let dir = tempfile::tempdir().unwrap();
         let journal = JournalWriter::open(dir.path()).unwrap();
         let policy = Policy::new(Payloads::Full, &["secret"]);
-        let log = AuditLog::open(&journal, &[3; 32], 1, policy).unwrap();
+        let log = AuditLog::open(&journal, &[3; 32], 1, policy, LogFiles::default()).unwrap();
         Self {
             dir,
             log,

@@ -169,6 +169,7 @@ impl Connection {
         Presented {
             bearer,
             certificate: self.certificate.as_deref(),
+            address: self.peer,
         }
     }
 

@@ -173,7 +173,7 @@ impl Exchange<'_> {
         let mut incoming =
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         incoming.trace = self.head.trace(self.headers);
-        let by = link.requester(self.caller());
+        let by = link.requester(self.caller()).at(self.connection.peer);
         // Before its headers are checked: which arguments they mirror stands in the tool's listing.
         dispatch.wait_for_target(by, &incoming.request).await;
         if params.method() == "tools/call"
@@ -247,7 +247,7 @@ impl Exchange<'_> {
         let mut incoming =
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         incoming.trace = self.head.trace(self.headers);
-        let by = link.requester(self.caller());
+        let by = link.requester(self.caller()).at(self.connection.peer);
         dispatch.wait_for_target(by, &incoming.request).await;
         // The session was seen just now, with this request: that is the time of the stream.
         let opener = Opener::Session(
@@ -303,7 +303,7 @@ impl Exchange<'_> {
         let Some(reader) = out.read(None) else {
             return Err(Box::new(refused(&no_stream())));
         };
-        let by = link.requester(self.caller());
+        let by = link.requester(self.caller()).at(self.connection.peer);
         let trace = self.head.trace(self.headers);
         for message in messages {
             match message {

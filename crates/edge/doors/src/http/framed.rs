@@ -25,7 +25,7 @@ use super::handover::Watch as _;
 use super::places::Standing;
 use super::progress::Progressing;
 use crate::outlet::Visitor;
-use crate::proto;
+use crate::proto::{self, ProtoArrival};
 use crate::stream::{Lifetime, Stream};
 
 /// The key in the metadata of `InitializeRequest` that names a topic other than `main`.
@@ -112,8 +112,14 @@ pub(super) async fn serve(
             out.answer(KEEP_ALIVE);
         }
     };
+    let arrival = ProtoArrival {
+        visitor,
+        host: connection.authority.clone(),
+        address: connection.peer,
+        trace: None,
+    };
     tokio::select! {
-        served = proto::serve(&connection.links, (visitor, connection.authority.clone()), &out, read, input, output) => {
+        served = proto::serve(&connection.links, arrival, &out, read, input, output) => {
             if let Err(error) = served {
                 tracing::trace!(%error, "connection ended");
             }

@@ -11,6 +11,7 @@ mod rpc;
 mod status;
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::Wire;
@@ -110,6 +111,7 @@ pub(super) async fn serve(
         Err(status) => (Bytes::new(), Err(status)),
     };
     let links = Arc::clone(&connection.links);
+    let address = connection.peer;
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
     let host: Option<Arc<str>> = Head::read(&parts.headers)
         .host
@@ -121,7 +123,12 @@ pub(super) async fn serve(
         let links = Arc::clone(&links);
         let host = host.clone();
         let asked = asked.clone();
-        async move { Ok::<_, Infallible>(answered((links, host), asked, bytes_max, request).await) }
+        let place = CallPlace {
+            links,
+            host,
+            address,
+        };
+        async move { Ok::<_, Infallible>(answered(place, asked, bytes_max, request).await) }
     });
     let request = Request::from_parts(parts, Full::new(message));
     match tonic_web::GrpcWebLayer::new()
@@ -137,9 +144,18 @@ pub(super) async fn serve(
     }
 }
 
+/// The two ends of a call.
+struct CallPlace {
+    links: Arc<ClientLinks>,
+    /// The gateway as the caller names it.
+    host: Option<Arc<str>>,
+    /// The caller's address.
+    address: Option<IpAddr>,
+}
+
 /// The response to a request as gRPC has it.
 async fn answered(
-    (links, host): (Arc<ClientLinks>, Option<Arc<str>>),
+    place: CallPlace,
     asked: Result<(PayloadKind, Arc<Visit>), Status>,
     bytes_max: usize,
     request: Request<tonic::body::Body>,
@@ -151,6 +167,11 @@ async fn answered(
     let headers = request.headers();
     let timeout = rpc::timeout(headers);
     let trace = Head::read(headers).trace(headers);
+    let CallPlace {
+        links,
+        host,
+        address,
+    } = place;
     let references = host.is_some() && headers.get(REFERENCES).is_some_and(|value| value == "true");
     let rpc = Arc::new(Rpc {
         links,
@@ -159,6 +180,7 @@ async fn answered(
         references,
         kind,
         trace,
+        address,
         timeout,
         bytes_max,
     });

@@ -202,7 +202,7 @@ async fn message(
         message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
         Some(link) => {
-            let by = link.requester(&participant);
+            let by = link.requester(&participant).at(connection.peer);
             let trace = head.trace(&parts.headers);
             legacy::receive(&pair.dispatch, by, &message, trace.as_deref(), &pair.out);
         }

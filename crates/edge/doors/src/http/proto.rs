@@ -37,7 +37,7 @@ use super::response::{self, Answered};
 use super::ws::{accept, refused};
 use crate::duplex;
 use crate::outlet::Visitor;
-use crate::proto::Session;
+use crate::proto::{ProtoArrival, Session};
 use crate::stream::{Lifetime, Reader, Stream};
 use crate::unread::place_of;
 
@@ -168,9 +168,14 @@ async fn begin(upgrade: OnUpgrade, connection: Arc<Connection>, arrival: Arrival
     let abort = writer.abort_handle();
     let mut written = None;
     let bearer = Arc::clone(&visitor.participant);
-    let close = match Session::begin(links, (visitor, host), &out).await {
-        Some(session) => {
-            let mut session = session.in_trace(trace);
+    let arrival = ProtoArrival {
+        visitor,
+        host,
+        address: connection.peer,
+        trace,
+    };
+    let close = match Session::begin(links, arrival, &out).await {
+        Some(mut session) => {
             let close = tokio::select! {
                 close = read(&mut stream, &mut session, &out, &limits) => close,
                 () = connection.stopping() => close(CloseCode::Away, "the gateway stops"),

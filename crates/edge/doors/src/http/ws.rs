@@ -282,6 +282,7 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
     let outlet = Arc::new(RoomOutlet(Arc::clone(&socket)));
     connection.links.make_room(&participant.id, &dispatch);
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
+    link.came_from(connection.peer);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
         dispatch.record_connection(&link, RecordedVerdict::Refused, refusal.code.as_str());
         // A newer connection of the same participant may have been faster.

@@ -1,5 +1,6 @@
 //! One client of proto-mcp: its link, what it declared, and its requests.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -38,6 +39,8 @@ pub(crate) struct Client {
     pub(crate) sessionless: bool,
     /// The trace that the headers of its connection or call name, if they name one.
     pub(crate) trace: Option<Box<CallerTrace>>,
+    /// The address from which its requests come.
+    pub(crate) address: Option<IpAddr>,
 }
 
 /// Way in which a request goes on.
@@ -79,6 +82,7 @@ impl Client {
             declared: Declared::default(),
             sessionless: false,
             trace: None,
+            address: None,
         })
     }
 
@@ -186,7 +190,8 @@ impl Client {
 
     /// The caller of this client's requests.
     pub(crate) fn requester(&self) -> Requester<'_> {
-        self.link.requester(&self.visitor.participant)
+        let by = self.link.requester(&self.visitor.participant);
+        by.at(self.address)
     }
 
     /// A request that names a tool or a resource: as it is for a server that reads protobuf, with

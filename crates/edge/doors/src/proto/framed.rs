@@ -7,10 +7,9 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::proto::frame::{Frame, Frames};
 
-use super::session::Session;
+use super::session::{ProtoArrival, Session};
 use crate::duplex::{self, Framing};
 use crate::links::ClientLinks;
-use crate::outlet::Visitor;
 use crate::stream::Stream;
 
 /// Serves one client, which reads `out`, until it closes its side. `host` is the gateway as the
@@ -20,7 +19,7 @@ use crate::stream::Stream;
 /// Errors of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
-    (visitor, host): (Visitor, Option<Arc<str>>),
+    arrival: ProtoArrival,
     out: &Arc<Stream>,
     read: BytesMut,
     input: impl AsyncRead + Unpin,
@@ -29,7 +28,7 @@ pub(crate) async fn serve(
     let Some(writer) = duplex::writes(out, output, Framing::Prefixed) else {
         return Ok(());
     };
-    let Some(session) = Session::begin(links, (visitor, host), out).await else {
+    let Some(session) = Session::begin(links, arrival, out).await else {
         return writer.await.unwrap_or(Ok(()));
     };
     let frames = Frames::new(links.registry.limits().body_bytes_max, read);

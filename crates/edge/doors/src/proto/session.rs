@@ -1,5 +1,6 @@
 //! One client of proto-mcp that reads everything on one stream: a pipe, a socket, a WebSocket.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +19,18 @@ use crate::outlet::Visitor;
 use crate::reply::Owed;
 use crate::stream::Stream;
 
+/// A client as its connection begins.
+pub(crate) struct ProtoArrival {
+    /// Its participant and its topic.
+    pub(crate) visitor: Visitor,
+    /// The gateway as the client names it.
+    pub(crate) host: Option<Arc<str>>,
+    /// The address from which it comes.
+    pub(crate) address: Option<IpAddr>,
+    /// The trace that the headers of its connection name, if they name one.
+    pub(crate) trace: Option<Box<CallerTrace>>,
+}
+
 /// A client whose answers go to one stream.
 pub(crate) struct Session {
     client: Client,
@@ -29,15 +42,25 @@ impl Session {
     /// Joins the topic. A client that it rejects is answered on the stream, which then ends.
     pub(crate) async fn begin(
         links: &ClientLinks,
-        (visitor, host): (Visitor, Option<Arc<str>>),
+        arrival: ProtoArrival,
         out: &Arc<Stream>,
     ) -> Option<Self> {
         let outlet = Arc::new(FrameOutlet::new(out));
         // What is listed by then is no change for it.
-        visitor.dispatch.wait_for_servers().await;
+        arrival.visitor.dispatch.wait_for_servers().await;
+        let ProtoArrival {
+            visitor,
+            host,
+            address,
+            trace,
+        } = arrival;
         match Client::join(links, visitor, host, Arc::<FrameOutlet>::clone(&outlet)) {
             Ok(client) => Some(Self {
-                client,
+                client: Client {
+                    address,
+                    trace,
+                    ..client
+                },
                 out: Arc::clone(out),
                 outlet,
             }),
@@ -47,12 +70,6 @@ impl Session {
                 None
             }
         }
-    }
-
-    /// The session, on a connection whose headers name this trace.
-    pub(crate) fn in_trace(mut self, trace: Option<Box<CallerTrace>>) -> Self {
-        self.client.trace = trace;
-        self
     }
 
     /// Takes a message.

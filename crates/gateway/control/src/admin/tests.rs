@@ -52,7 +52,7 @@ pub(crate) fn started(dir: &Path) -> (Arc<AccessJournal>, Arc<Registry>) {
 pub(crate) fn started_with(dir: &Path, config: Config) -> (Arc<AccessJournal>, Arc<Registry>) {
     let journal = JournalWriter::open(dir).unwrap();
     let access = Arc::new(AccessJournal::new(Some(journal.ledger().unwrap()), true));
-    let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
+    let audit = Recorder::open(config.audit.policy(), Some(&journal), config.audit.files).unwrap();
     let registry = Registry::start(RegistryParts {
         standing: access.standing(&config.identity),
         config,

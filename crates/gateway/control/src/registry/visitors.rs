@@ -24,7 +24,7 @@ use model::{
 };
 use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
-use store::audit::RecordedVerdict;
+use store::audit::{EntryOrigin, RecordedVerdict};
 
 use super::Registry;
 use crate::in_force::InForce;
@@ -98,7 +98,7 @@ impl Registry {
         {
             return Ok(guest);
         }
-        Err(self.denied(denied, &for_topic(topic)))
+        Err(self.denied(denied, presented.address, &for_topic(topic)))
     }
 
     /// A visitor that is no guest, where guests may not come; without a wire, for the API.
@@ -111,8 +111,9 @@ impl Registry {
         topic: &str,
         wire: Option<Wire>,
     ) -> Result<Visitor, Refusal> {
-        self.entered(presented.into(), topic, wire)
-            .map_err(|denied| self.denied(denied, &for_topic(topic)))
+        let presented = presented.into();
+        self.entered(presented, topic, wire)
+            .map_err(|denied| self.denied(denied, presented.address, &for_topic(topic)))
     }
 
     /// The participant that asks for something outside of topics; `what` begins with "for".
@@ -124,8 +125,9 @@ impl Registry {
         presented: impl Into<Presented<'c>>,
         what: &str,
     ) -> Result<Arc<Participant>, Refusal> {
-        self.identify(presented.into(), None)
-            .map_err(|refusal| self.denied(Denied::to_stranger(refusal), what))
+        let presented = presented.into();
+        self.identify(presented, None)
+            .map_err(|refusal| self.denied(Denied::to_stranger(refusal), presented.address, what))
     }
 
     /// The sender of a request, if it is known; without a token the local user, while callers need
@@ -193,7 +195,7 @@ impl Registry {
         self.bearers.admit(token, from).await.map_err(|refusal| {
             // Its message names the issuer, and the subject of a token that is good.
             let what = format!("with an access token: {}", refusal.message);
-            self.denied(Denied::to_stranger(refusal), &what)
+            self.denied(Denied::to_stranger(refusal), from, &what)
         })
     }
 
@@ -216,14 +218,18 @@ impl Registry {
     }
 
     /// Records a refusal of access.
-    fn denied(&self, denied: Denied, what: &str) -> Refusal {
+    fn denied(&self, denied: Denied, address: Option<IpAddr>, what: &str) -> Refusal {
         let from = match &denied.to {
             Some(participant) => participant.id.as_str(),
             None => UNKNOWN_PARTICIPANT,
         };
         let why = format!("{}: {what}", denied.refusal.code.as_str());
+        let origin = EntryOrigin {
+            address,
+            client: None,
+        };
         self.audit
-            .write_connection(None, from, RecordedVerdict::Refused, &why);
+            .write_connection(None, (from, origin), RecordedVerdict::Refused, &why);
         denied.refusal
     }
 

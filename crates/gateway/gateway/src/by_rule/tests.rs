@@ -10,7 +10,7 @@ use model::{Capabilities, ParticipantId};
 use platform::{Mutex, unix_ms};
 use rules::{CallRule, Fit, SuspendCause, parse_rules};
 use store::JournalWriter;
-use store::audit::{EntryFilter, Policy, query};
+use store::audit::{EntryFilter, LogFiles, Policy, query};
 use store::recorder::Recorder;
 use tempfile::{TempDir, tempdir};
 use wire::time::rfc3339;
@@ -40,7 +40,8 @@ impl Stage {
     pub(crate) fn restarted(of_proposal: &[ProposalRecord], of_rules: &[RuleRecord]) -> Self {
         let folder = tempdir().unwrap();
         let journal = JournalWriter::open(folder.path()).unwrap();
-        let audit = Recorder::open(Some(Policy::default()), Some(&journal)).unwrap();
+        let audit =
+            Recorder::open(Some(Policy::default()), Some(&journal), LogFiles::default()).unwrap();
         let ledgers = TopicLedgers::open(&journal).unwrap();
         let opened = ProposalRecord::ProposalOpened(OpenedProposal {
             expires_ms: unix_ms() + DAY_MS,

@@ -19,7 +19,7 @@ use crate::link::{Link, Requester};
 use crate::live::{Live, Server};
 use crate::proposals::decide::RoomRejection;
 use crate::proposals::{decide, open};
-use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
+use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply, traces};
 
 /// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not
 /// opened. `brake` is what one that pauses or resumes asks for.
@@ -225,8 +225,22 @@ impl AskedOfServers<'_> {
         };
         let operation = dispatch.context.operation();
         let call = Call::new(operation, self.by, incoming, Names::Own, Arc::new(reply));
+        // A socket has no headers for each message.
+        traces::begin(dispatch, &call, None);
         (operation, call)
     }
+}
+
+/// The calls among what an envelope asks for that are traced.
+pub(super) fn traced(intent: &Intent<Live>) -> Vec<Arc<Call>> {
+    let Intent::Request(requested) = intent else {
+        return Vec::new();
+    };
+    let calls = requested.calls.iter().map(|(_, call)| call);
+    calls
+        .filter(|call| call.span.get().is_some())
+        .cloned()
+        .collect()
 }
 
 /// Whether an envelope names a server that the gateway plays, or a proposal.

@@ -92,6 +92,7 @@ async fn requests_with_several_tokens_on_one_link_are_taken_side_by_side_each_by
         let by = Requester {
             link: &link,
             bearer: tokens.get(at % tokens.len()),
+            address: None,
         };
         let incoming = Incoming::plain(request, None);
         dispatch.request(by, incoming, Arc::<Together>::clone(&reply));

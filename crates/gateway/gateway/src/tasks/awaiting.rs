@@ -82,6 +82,7 @@ pub(crate) fn begin_for_holder(
         let by = Requester {
             link: &link,
             bearer: bearer.as_ref(),
+            address: link.address(),
         };
         begin(dispatch, by, task);
     }

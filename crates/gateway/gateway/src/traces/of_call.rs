@@ -1,8 +1,10 @@
 //! The span of a call towards its client.
 
+use std::sync::Arc;
+
 use model::{Answer, Refusal, Target};
-use telemetry::trace::{SpanKind, SpanRecord};
-use topic::Verdict;
+use telemetry::trace::{CallerTrace, SpanKind, SpanRecord};
+use topic::{Verdict, request_refusal};
 use upstream::answer_error_type;
 use wire::mcp::refusal::encode;
 
@@ -25,6 +27,29 @@ pub(crate) enum SpanEnd<'e> {
     Cancelled,
     /// Its caller was answered for now: it waits for a proposal.
     Parked,
+}
+
+/// Begins the span of a call, if it is traced.
+pub(crate) fn begin(dispatch: &Dispatch, call: &Call, in_headers: Option<Box<CallerTrace>>) {
+    let traces = &dispatch.context.traces;
+    if traces.is_on() {
+        let by = &call.link.participant;
+        if let Some(span) = traces.begin(call.id, by, &call.request, in_headers) {
+            let _ = call.span.set(span);
+        }
+    }
+}
+
+/// Notes what the topic has decided about the traced calls of one envelope. Of those that it has
+/// refused nothing follows: their spans end.
+pub(crate) fn note_asked(dispatch: &Dispatch, calls: &[Arc<Call>], verdict: &Verdict) {
+    for call in calls {
+        note_verdict(call, verdict);
+        if let Verdict::Refused(cause) = verdict {
+            let refusal = request_refusal(*cause, None);
+            end(dispatch, call, SpanEnd::Refused(&refusal));
+        }
+    }
 }
 
 /// Notes what the topic has decided about a call.

@@ -9,6 +9,7 @@ use crate::by_rule::decided_by::rule_of;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::content::HeldCall;
+use crate::span::context_in;
 
 /// The context of a proposal's span, in the trace of the call behind it or in one of its own; `None`
 /// if it is not traced.
@@ -25,6 +26,15 @@ pub(crate) fn context_of(dispatch: &Dispatch, proposal: &ProposalView) -> Option
 /// The context of the call behind a proposal, if it is recorded.
 fn call_of(proposal: &ProposalView) -> Option<TraceContext> {
     proposal.content.call?.trace
+}
+
+/// The context that an envelope names whose proposal no call is behind: of a trace of its own.
+fn named_by(proposal: &ProposalView) -> Option<TraceContext> {
+    let params = proposal.content.opened.params.as_deref();
+    match proposal.content.call {
+        Some(_) => None,
+        None => context_in(params?.as_bytes()),
+    }
 }
 
 /// The end of a wait, in words.
@@ -47,7 +57,7 @@ pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd
     let mut record = SpanRecord {
         context,
         parent: call_of(proposal).map(|call| call.span),
-        link: None,
+        link: named_by(proposal),
         name: format!("proposal {}", cut(target)),
         kind: SpanKind::Internal,
         start_us: opened.at_ms.saturating_mul(1_000),

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use store::audit::{ChainHead, EntryFilter, EntryQuery, RecordedEntry, Report, query, verify};
+use store::audit::{
+    ChainHead, EntryFilter, EntryQuery, RecordedEntry, Removal, Report, query, verify,
+};
 use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
@@ -69,7 +71,7 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
                 failure.hint("choose the data directory: --data-dir DIR, or --config FILE")
             })?;
             print_report(&report, output);
-            Ok(if report.is_whole() {
+            Ok(if report.is_whole() && !report.head_is_removed {
                 Exit::Ok
             } else {
                 Exit::Failed
@@ -181,7 +183,12 @@ fn print_report(report: &Report, output: Output) {
             "unfinished_bytes": report.unfinished_bytes,
             "findings": findings,
             "findings_count": report.findings_count,
+            "removed": report.removed.as_ref().map(removal_json),
+            "head_is_removed": report.head_is_removed,
         }));
+    }
+    if let Some(removed) = &report.removed {
+        output.result(&removal_line(removed));
     }
     let shown = findings.iter().map(|finding| json::visible::line(finding));
     shown.for_each(|finding| output.result(&finding));
@@ -198,12 +205,37 @@ fn print_report(report: &Report, output: Output) {
         "{intact}: {} entries, head {}",
         report.entries, report.head
     ));
+    if report.head_is_removed {
+        output.message("the head that you gave is of an entry that was removed, so the log cannot be compared with it: keep the one above");
+    }
     if report.unfinished_bytes > 0 {
         let bytes = report.unfinished_bytes;
         output.message(&format!(
             "the log ends with {bytes} bytes of an unfinished entry; its operation was never confirmed to the caller"
         ));
     }
+}
+
+fn removal_json(removed: &Removal) -> serde_json::Value {
+    json!({
+        "entries": removed.part.entries,
+        "head": removed.part.head.to_string(),
+        "from": rfc3339(removed.part.from_ms),
+        "until": rfc3339(removed.part.to_ms),
+        "at": rfc3339(removed.at_ms),
+        "entry": removed.seq,
+    })
+}
+
+fn removal_line(removed: &Removal) -> String {
+    let Removal { part, seq, at_ms } = removed;
+    format!(
+        "entries 1 to {} were removed by retention at {}, of {} to {}: entry {seq} proves it",
+        part.head.seq,
+        rfc3339(*at_ms),
+        rfc3339(part.from_ms),
+        rfc3339(part.to_ms),
+    )
 }
 
 fn parse_head(text: &str) -> Result<ChainHead, Failure> {

@@ -11,6 +11,7 @@ use identity::{Authority, TOKENS};
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::JournalWriter;
+use store::audit::LogFiles;
 use store::recorder::Recorder;
 
 use crate::cli::{GatewayArgs, TokenCommand};
@@ -159,7 +160,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
-            let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
+            let audit = Recorder::open(config.audit.policy(), Some(&journal), LogFiles::default())?;
             let permit = audit.reserve()?;
             let name = request.name.clone();
             let made = issue(
@@ -187,7 +188,7 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
-            let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
+            let audit = Recorder::open(config.audit.policy(), Some(&journal), LogFiles::default())?;
             let permit = audit.reserve()?;
             let made = rotate(
                 &journal.ledger()?,
@@ -253,7 +254,7 @@ async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<Value, Fai
         TokenStore::Gateway(remote) => api::delete(&remote, &["tokens", name]).await?.read(),
         TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
-            let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
+            let audit = Recorder::open(config.audit.policy(), Some(&journal), LogFiles::default())?;
             let permit = audit.reserve()?;
             let end = revoke(
                 &journal.ledger()?,

@@ -226,6 +226,7 @@ mod tests {
             interval: Duration::from_secs(interval_s),
             traces: None,
             resource: Default::default(),
+            audit: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use api::ConsoleCodes;
-use auth::{Presented, Sealer};
+use auth::Sealer;
 use axum::Router;
 use config::Config;
 use console::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
@@ -41,11 +41,7 @@ impl ConsoleHome for InRegistry {
     }
 
     fn participant(&self, bearer: Option<&str>) -> Option<String> {
-        let presented = Presented {
-            bearer,
-            certificate: None,
-        };
-        Some(self.0.sender(presented)?.id.to_string())
+        Some(self.0.sender(bearer)?.id.to_string())
     }
 
     fn now_ms(&self) -> u64 {

@@ -157,7 +157,7 @@ impl Gateway {
             sealer,
             requires_token,
         } = OpenedJournal::of(&config)?;
-        let audit = Recorder::open(config.audit.policy(), journal.as_ref())?
+        let audit = Recorder::open(config.audit.policy(), journal.as_ref(), config.audit.files)?
             .redacting(config.audit.redaction());
         let operator = match &config.data_dir {
             Some(dir) => operator_key(&config, dir)?,
@@ -194,6 +194,9 @@ impl Gateway {
         let doors = Doors::new(Arc::clone(&registry), pages)?;
         let exporter = Exporter::new(&registry);
         exporter.put_in_force(registry.config().telemetry.as_ref());
+        if let Some(words) = &registry.config().audit.export {
+            exporter.give_to(words.clone());
+        }
         Ok(Self {
             registry,
             doors,
@@ -347,6 +350,7 @@ impl Gateway {
         let exported = self.exporter.end();
         let closed = self.doors.close();
         tokio::join!(exported, self.registry.stop());
+        self.exporter.end_of_log().await;
         // Clients still receive why their connections end, within the doors' own bound.
         closed.await;
     }

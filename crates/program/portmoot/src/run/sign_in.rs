@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Participant, Presented};
+use auth::Participant;
 use control::{Concerned, Registry};
 use identity::AccessJournal;
 use identity::config::IdentityConfig;
@@ -42,10 +42,7 @@ impl Home for InRegistry {
     }
 
     fn bearer(&self, token: &str) -> Option<Arc<Participant>> {
-        self.registry.sender(Presented {
-            bearer: Some(token),
-            certificate: None,
-        })
+        self.registry.sender(Some(token))
     }
 }
 

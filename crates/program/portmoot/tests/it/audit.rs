@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use store::JournalWriter;
-use store::audit::{AuditEntry, AuditLog, Policy, RecordedVerdict};
+use store::audit::{AuditEntry, AuditLog, EntryOrigin, LogFiles, Policy, RecordedVerdict};
 
 use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
@@ -19,11 +19,19 @@ fn home() -> (Home, std::path::PathBuf) {
     let home = Home::new();
     let dir = home.path().join("data");
     let journal = JournalWriter::open(&dir).unwrap();
-    let audit = AuditLog::open(&journal, &[3; 32], 1_000, Policy::default()).unwrap();
+    let audit = AuditLog::open(
+        &journal,
+        &[3; 32],
+        1_000,
+        Policy::default(),
+        LogFiles::default(),
+    )
+    .unwrap();
     let entry = AuditEntry {
         at_ms: 1_785_241_800_250,
         topic: Some("main"),
         from: "scout",
+        origin: EntryOrigin::default(),
         kind: "mcp/request:tools/call:write_file".into(),
         own: None,
         to: &["files"],

@@ -52,6 +52,27 @@ fn start(provider: &Provider, more: &str) -> (Home, Gateway) {
     (home, gateway)
 }
 
+/// The entries of the audit log about refused tokens, oldest first.
+fn refused_sign_ins(home: &Home) -> Vec<Value> {
+    let query = [
+        "audit",
+        "query",
+        "portmoot/connection",
+        "--json",
+        "--verdict",
+        "refused",
+    ];
+    let ran = home
+        .run(&[&query[..], &["--config", "portmoot.toml"]].concat())
+        .expect(0);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let entries = answer["entries"].as_array().unwrap().iter();
+    entries
+        .filter(|entry| entry["from"] == "system:nobody")
+        .cloned()
+        .collect()
+}
+
 /// `initialize` on a new connection.
 fn initialize(gateway: &Gateway, path: &str, token: Option<&str>) -> Reply {
     post(gateway, path, token, &initialize_message())

@@ -168,7 +168,7 @@ fn metrics_and_their_documentation_agree() {
     let config = config
         + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
            [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n[notifications.n]\nexec = [\"true\"]\n\
-           [telemetry]\notlp = \"http://127.0.0.1:1\"\ninterval = \"100ms\"\n"
+           [telemetry]\notlp = \"http://127.0.0.1:1\"\ninterval = \"100ms\"\naudit = true\n"
         + &fixture("tools", &[]);
     let other = Gateway::start(&with, &config);
     other.ready("tools");
@@ -182,6 +182,7 @@ fn metrics_and_their_documentation_agree() {
     for later in [
         "portmoot_telemetry_exports_total{",
         "portmoot_overhead_seconds",
+        "portmoot_audit_export_waiting",
     ] {
         until(later, || {
             let page = other.get("/metrics", Some(&token("boss"))).body;

@@ -1,5 +1,6 @@
 //! Telemetry: what a collector receives by OTLP.
 
+mod audit;
 mod collector;
 mod conventions;
 mod failures;
@@ -8,6 +9,7 @@ mod headers;
 mod holds;
 mod other_doors;
 mod overhead;
+mod rooms;
 mod traces;
 
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::chain::Chain;
-use super::super::writer::LogWriter;
+use super::super::writer::{LogWriter, Rotation};
 use super::super::{AuditEntry, Policy, RecordedVerdict};
 use super::*;
 use crate::tests::sim::SimDisk;
@@ -18,7 +18,12 @@ fn log(entries: u64, segment_bytes: u64) -> (SimDisk, Files) {
         heads: Arc::new(disk.clone()),
     };
     let chain = Chain::new(&KEY);
-    let mut log = LogWriter::open(files.clone(), chain, false, 0, segment_bytes).unwrap();
+    let rotation = Rotation {
+        bytes_max: segment_bytes,
+        age_max_ms: None,
+        begun: None,
+    };
+    let mut log = LogWriter::open(files.clone(), chain, false, 0, rotation).unwrap();
     for number in 1..=entries {
         log.write(std::iter::once(&*body(number, "chat"))).unwrap();
     }

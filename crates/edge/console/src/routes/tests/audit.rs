@@ -125,6 +125,15 @@ async fn the_chain_is_checked_when_it_is_asked_for() {
         "{whole}"
     );
     assert!(whole.contains("3 bytes of an unfinished entry"));
+    assert!(!whole.contains("data-testid=\"removed\""));
+    let mut kept = report(true, &[], 0);
+    kept["removed"] = json!({ "entries": 77, "head": "77:cd", "from": "2026-08-01T10:00:00Z", "until": "2026-08-02T10:00:00Z", "at": "2026-11-01T10:00:00Z", "entry": 1_200 });
+    stage.answers(verify, kept);
+    let kept = stage.get("/console/audit?verify=1", &cookie).await.body;
+    assert!(
+        kept.contains("77 older entries were removed by retention"),
+        "{kept}"
+    );
     stage.answers(verify, report(false, &[EVIL], 101));
     let broken = stage.get("/console/audit?verify=1", &cookie).await.body;
     assert!(

@@ -1,5 +1,6 @@
 //! One call of proto-mcp's service: its deadline, its request in the topic, its answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(super) struct Rpc {
     pub(super) kind: PayloadKind,
     /// The trace that its metadata names, if it names one.
     pub(super) trace: Option<Box<CallerTrace>>,
+    /// The address from which it came.
+    pub(super) address: Option<IpAddr>,
     /// Time that its caller waits.
     pub(super) timeout: Result<Option<Duration>, Status>,
     /// The longest message, in bytes.
@@ -113,6 +116,7 @@ impl Rpc {
             declared,
             sessionless: true,
             trace: self.trace.clone(),
+            address: self.address,
         };
         let field = match client
             .take(None, self.kind, self.kind.field(&message))

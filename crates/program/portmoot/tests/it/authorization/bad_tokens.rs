@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::provider::{Provider, claims};
-use super::{challenge, initialize, resource, start};
+use super::{challenge, initialize, refused_sign_ins, resource, start};
+use crate::support::until;
 
 #[test]
 fn a_machine_of_the_provider_comes_in_with_its_token() {
@@ -50,9 +51,10 @@ fn a_machine_of_the_provider_comes_in_with_its_token() {
 fn twelve_bad_tokens_are_refused_and_no_foreign_issuer_is_asked() {
     let provider = Provider::start(600);
     let other = Provider::start(600);
-    let (_home, gateway) = start(&provider, "");
+    let (home, gateway) = start(&provider, "");
     let good = provider.forged(json!({}), json!({}), "a");
     assert_eq!(initialize(&gateway, "/mcp", Some(&good)).status, 200);
+    let mut causes = Vec::new();
     let before = provider.asked("/jwks");
     for (what, header, changes, key, code) in [
         (
@@ -161,6 +163,19 @@ fn twelve_bad_tokens_are_refused_and_no_foreign_issuer_is_asked() {
         );
         assert_eq!(reply.json()["error"]["data"]["code"], code, "{what}");
         assert!(!gateway.log().contains(&token), "{what}");
+        causes.push(format!("{code}: "));
+    }
+    // Each is an entry, with its code and from where it came.
+    let entries = until("all refusals are recorded", || {
+        Some(refused_sign_ins(&home)).filter(|entries| entries.len() == causes.len())
+    });
+    for (entry, cause) in entries.iter().zip(&causes) {
+        assert_eq!(entry["address"], "127.0.0.1", "{entry}");
+        let why = entry["why"].as_str().unwrap();
+        assert!(
+            why.starts_with(cause.as_str()) && why.len() > cause.len(),
+            "{cause}: {entry}"
+        );
     }
     assert_eq!(
         other.asked("/.well-known/oauth-authorization-server") + other.asked("/jwks"),

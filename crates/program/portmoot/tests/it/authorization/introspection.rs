@@ -4,10 +4,10 @@
 use serde_json::json;
 
 use super::provider::Provider;
-use super::{challenge, initialize, resource};
+use super::{challenge, initialize, refused_sign_ins, resource};
 use crate::home::Home;
 use crate::http::Reply;
-use crate::support::Gateway;
+use crate::support::{Gateway, until};
 use crate::ws::Socket;
 
 const ABOUT: &str = "/token/introspection";
@@ -48,7 +48,7 @@ fn code(reply: &Reply) -> String {
 #[test]
 fn the_provider_is_asked_once_about_an_opaque_token() {
     let provider = Provider::start(600);
-    let (_home, gateway) = start(&provider, "");
+    let (home, gateway) = start(&provider, "");
     let token = opaque(&provider, "machine", "/mcp");
     let ask = |token: &str| initialize(&gateway, "/mcp", Some(token));
     // Twenty connections at once, then twenty more.
@@ -86,6 +86,10 @@ fn the_provider_is_asked_once_about_an_opaque_token() {
     let jwt = provider.machine("machine", &resource("/mcp"), "");
     assert_eq!(ask(&jwt).status, 401);
     assert_eq!(provider.asked(ABOUT), 3);
+    // The audit log has each refusal, also those of which the provider was not asked again.
+    until("all are recorded", || {
+        (refused_sign_ins(&home).len() == 7).then_some(())
+    });
     assert_eq!(ask(&token).status, 200);
 }
 

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::metrics::v1::{
     HistogramDataPoint, Metric, NumberDataPoint, metric::Data, number_data_point,
 };
@@ -19,6 +21,8 @@ use crate::support::until;
 const METRICS: &str = "/v1/metrics";
 /// The path of spans.
 const TRACES: &str = "/v1/traces";
+/// The path of records of logs.
+const LOGS: &str = "/v1/logs";
 
 /// Measured values by name and labels, as OpenMetrics writes both.
 pub(super) type Values = BTreeMap<String, f64>;
@@ -71,6 +75,18 @@ impl Collector {
             spans.extend(scopes.flat_map(|scope| scope.spans));
         }
         spans
+    }
+
+    /// All records of logs so far.
+    pub(super) fn logs(&self) -> Vec<LogRecord> {
+        let mut records = Vec::new();
+        for one in self.0.received(LOGS) {
+            let message = ExportLogsServiceRequest::decode(&*one.bytes).unwrap();
+            let of_resources = message.resource_logs.into_iter();
+            let scopes = of_resources.flat_map(|one| one.scope_logs);
+            records.extend(scopes.flat_map(|scope| scope.log_records));
+        }
+        records
     }
 
     /// The metrics of its latest message, once there is one.

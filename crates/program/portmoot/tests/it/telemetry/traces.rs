@@ -126,7 +126,7 @@ impl Traced {
     }
 
     /// The params of the calls that the server has received.
-    fn received(&self) -> Vec<Value> {
+    pub(super) fn received(&self) -> Vec<Value> {
         let all = self.peer.received().into_iter();
         let bodies = all.filter_map(|one| {
             let body = one.rsplit("\r\n\r\n").next().unwrap_or_default();
