@@ -233,6 +233,11 @@ pub(crate) fn thousands(number: usize) -> String {
     out
 }
 
+/// A number with its noun.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
 /// The values at one place: as proposed, and as edited. A key that occurs twice has two.
 #[derive(Default)]
 struct Compared<'j> {
@@ -420,5 +425,7 @@ mod tests {
         ] {
             assert_eq!(thousands(number), words);
         }
+        assert_eq!(counted(1, "time", "times"), "1 time");
+        assert_eq!(counted(0, "time", "times"), "0 times");
     }
 }

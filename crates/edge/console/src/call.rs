@@ -3,7 +3,7 @@
 
 use html::Hostile;
 use maud::{Markup, html};
-use review::{ProposalDetails, ToolEffects, marks};
+use review::{ProposalDetails, RestOfParams, ToolEffects, marks};
 use serde::Deserialize;
 
 use crate::arguments::{Missing, Room, Rows, table};
@@ -14,8 +14,7 @@ pub(crate) struct ProposedCall {
     /// The tool, by its name.
     what: Markup,
     arguments: Rows,
-    /// The other members of its params.
-    rest: Rows,
+    beside: Beside,
     /// The tool's description and definition.
     tool: Option<(Markup, Rows)>,
 }
@@ -59,13 +58,59 @@ pub(crate) fn name_to_type(proposal: &ProposalDetails) -> Option<String> {
     found.map(|one| one.what().to_owned())
 }
 
+/// The rows of a JSON text; none without one.
+fn rows(raw: Option<&str>, room: &mut Room) -> Rows {
+    raw.map_or_else(Rows::none, |raw| table(raw, room))
+}
+
+/// Members of the params of a call beside its arguments.
+pub(crate) struct Beside {
+    /// Those that a decision is about.
+    decided: Rows,
+    /// Those of the transport, which no decision is about.
+    of_travel: Rows,
+}
+
+impl Beside {
+    /// Those of the rest of [`ProposalDetails::split_params`].
+    pub(crate) fn new(rest: Option<&str>, room: &mut Room) -> Self {
+        let rest = RestOfParams::of(rest);
+        Self {
+            decided: rows(rest.decided.as_deref(), room),
+            of_travel: rows(rest.of_travel.as_deref(), room),
+        }
+    }
+
+    /// The part that is not there in full.
+    pub(crate) fn missing(&self) -> Option<&Missing> {
+        let missing = self.decided.missing.as_ref();
+        missing.or(self.of_travel.missing.as_ref())
+    }
+
+    /// Rows of all of them; those of the transport are folded.
+    pub(crate) fn markup(&self, follows_arguments: bool) -> Markup {
+        html! {
+            @if self.decided.count > 0 {
+                @if follows_arguments { p class="soft" { "and these params besides the arguments:" } }
+                (self.decided.markup)
+            }
+            @if self.of_travel.count > 0 {
+                details class="stranger" data-testid="of-travel" {
+                    summary { "Sent by the client program, not by the agent" }
+                    p { "Members of the protocol's transport. An approval is not about them: the gateway passes them on, or puts its own in their place." }
+                    (self.of_travel.markup)
+                }
+            }
+        }
+    }
+}
+
 impl ProposedCall {
     fn new(details: ProposalDetails, room: &mut Room) -> Self {
         let (arguments, rest) = details.split_params();
-        let mut rows = |raw: Option<&str>| raw.map_or_else(Rows::none, |raw| table(raw, room));
         Self {
-            arguments: rows(arguments.as_deref().map(|raw| raw.get())),
-            rest: rows(rest.as_deref()),
+            arguments: rows(arguments.as_deref().map(|raw| raw.get()), room),
+            beside: Beside::new(rest.as_deref(), room),
             what: room.words(details.what()),
             tool: None,
             details,
@@ -75,7 +120,7 @@ impl ProposedCall {
     /// Its part that is not there in full.
     pub(crate) fn missing(&self) -> Option<&Missing> {
         let missing = self.arguments.missing.as_ref();
-        missing.or(self.rest.missing.as_ref())
+        missing.or_else(|| self.beside.missing())
     }
 
     /// The part of its tool's definition that is not there in full.
@@ -112,14 +157,11 @@ impl ProposedCall {
 
     /// Rows of what is asked for.
     pub(crate) fn asked(&self) -> Markup {
-        let (arguments, rest) = (&self.arguments, &self.rest);
+        let (arguments, beside) = (&self.arguments, &self.beside);
         html! {
-            @if arguments.count == 0 && rest.count == 0 { p class="soft" { "Without arguments." } }
+            @if arguments.count == 0 && beside.decided.count == 0 { p class="soft" { "Without arguments." } }
             @if arguments.count > 0 { (arguments.markup) }
-            @if rest.count > 0 {
-                @if self.details.method == "tools/call" { p class="soft" { "and these params besides the arguments:" } }
-                (rest.markup)
-            }
+            (beside.markup(self.details.method == "tools/call"))
         }
     }
 

@@ -12,18 +12,6 @@ use crate::page::{Content, Tab, command};
 use crate::state::Visit;
 use crate::times;
 
-const OUTCOMES: [&str; 9] = [
-    "admitted",
-    "refused",
-    "held",
-    "approved",
-    "rejected",
-    "withdrawn",
-    "expired",
-    "completed",
-    "failed",
-];
-
 #[derive(Deserialize)]
 struct Calls {
     calls: Vec<Call>,
@@ -90,7 +78,7 @@ fn form(visit: &Visit, filters: &Filters) -> Markup {
                     (filters.field("participant", "Asked by", "name"))
                     (filters.field("server", "Server", "name"))
                     (filters.field("tool", "Tool", "read_*"))
-                    (filters.choice("outcome", "Outcome", &OUTCOMES))
+                    (filters.choice("outcome", "Outcome", &api::call_outcomes()))
                     (filters.field("topic", "Topic", "main"))
                 }
                 div class="row" {

@@ -39,6 +39,12 @@ pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
 
 /// Other arguments in place of the proposed ones, compared with them.
 fn edit(visit: &Visit, found: &ProposalDetails) -> Outcome {
+    if visit.asked.form().get("again") == "1" {
+        return Outcome::Show {
+            at: edited(&found.id),
+            said: Markup::default(),
+        };
+    }
     let written = match editing::written(visit.asked.form().get("arguments")) {
         Ok(written) => written,
         Err(refused) => return Outcome::fail(edited(&found.id), refused),

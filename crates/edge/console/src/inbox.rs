@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::api_client::{Problem, encoded, too_long};
 use crate::arguments::text;
 use crate::batch::{self, Groups};
-use crate::card::{Showing, address, card_of};
+use crate::card::{Showing, address, card_of, state_words};
 use crate::page::{Content, Tab};
 use crate::proposal;
 use crate::state::Visit;
@@ -52,6 +52,8 @@ impl<'t> ProposalPage<'t> {
 struct Listed {
     id: String,
     state: String,
+    #[serde(default)]
+    failed: bool,
     by: String,
     to: Vec<String>,
     method: String,
@@ -285,7 +287,7 @@ fn line(visit: &Visit, one: &Listed) -> Markup {
                 }
             }
             td { (Hostile(&one.to.join(", "))) }
-            td { (Hostile(&one.state)) }
+            td { (state_words(&one.state, one.failed && one.state == "completed")) }
             td { (Hostile(one.decided_by.as_deref().unwrap_or_default())) }
         }
     }

@@ -10,7 +10,7 @@ use html::parts::hidden;
 use maud::{Markup, html};
 use review::{LeafKind, ProposalDetails, ToolEffects, leaves};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::api_client::{Problem, encoded};
@@ -19,7 +19,9 @@ use crate::card::{Showing, address, card, may_have_rule};
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
 use crate::proposal;
+use crate::rules::said_of_rule;
 use crate::state::{At, Visit, decoded};
+use crate::times;
 
 /// The durations that the page offers, in seconds: the API takes 10 minutes to 8 hours.
 const DURATIONS: [(&str, &str); 4] = [
@@ -341,6 +343,31 @@ async fn draft(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Proble
     )))
 }
 
+/// A rule that is in force.
+#[derive(Deserialize)]
+struct AddedRule {
+    rule: String,
+    sentence: String,
+    expires: Option<String>,
+}
+
+impl AddedRule {
+    /// The confirmation: what it says, its end, and where it can be ended.
+    fn said(&self, visit: &Visit, topic: &str) -> Markup {
+        let rules = At::Rules {
+            topic: topic.to_owned(),
+        };
+        let more = html! {
+            p {
+                (text(&self.rule))
+                @if let Some(end) = &self.expires { " ends by itself: " (times::day(end)) }
+                " · " a href={ (visit.base) (rules.address()) } { "See it, or end it, among the rules" }
+            }
+        };
+        said_of_rule("The rule is in force:", &self.sentence, &more)
+    }
+}
+
 /// Puts a rule in force that the session was shown.
 async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Problem> {
     let form = visit.asked.form();
@@ -352,6 +379,13 @@ async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome,
     }
     let path = format!("/api/v1/topics/{}/rules", encoded(&found.topic));
     let body = json!({ "rule": rule, "tool": form.some("typed") }).to_string();
-    let _added: Value = visit.api.post(&path, body).await?;
-    Ok(Outcome::Led(format!("/p/{}", encoded(&found.id))))
+    let added: AddedRule = visit.api.post(&path, body).await?;
+    Ok(Outcome::Show {
+        at: At::Proposal {
+            id: found.id.clone(),
+            all: false,
+            edit: false,
+        },
+        said: added.said(visit, &found.topic),
+    })
 }
