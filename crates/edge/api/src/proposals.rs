@@ -584,8 +584,7 @@ impl ListedProposal {
             in_full: true,
             bytes: 0,
         };
-        let waited_for =
-            view.held && dispatch.with(|topic| topic.is_waited_for(view.id));
+        let waited_for = view.held && dispatch.with(|topic| topic.is_waited_for(view.id));
         let mut proposal = Proposal {
             would: would.collect(),
             waited_for,

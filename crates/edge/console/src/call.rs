@@ -6,7 +6,9 @@ use maud::{Markup, html};
 use review::{ProposalDetails, RestOfParams, ToolEffects, marks};
 use serde::Deserialize;
 
-use crate::arguments::{Missing, Room, Rows, table};
+use crate::arguments::{Missing, Room, Rows, marked_table, table};
+use crate::nearest::{ApprovedCalls, Nearest};
+use crate::state::Visit;
 
 /// A call that is proposed: alone, or as a step of a plan.
 pub(crate) struct ProposedCall {
@@ -15,19 +17,27 @@ pub(crate) struct ProposedCall {
     what: Markup,
     arguments: Rows,
     beside: Beside,
+    /// The approved call that it is most like.
+    nearest: Option<Nearest>,
     /// The tool's description and definition.
     tool: Option<(Markup, Rows)>,
 }
 
 /// The calls of a proposal: one, or those of the steps of a plan, as far as there is room.
-pub(crate) fn calls(proposal: &ProposalDetails, room: &mut Room) -> Vec<ProposedCall> {
+pub(crate) fn calls(
+    proposal: &ProposalDetails,
+    room: &mut Room,
+    approved: &ApprovedCalls,
+) -> Vec<ProposedCall> {
     let steps = proposal.single_steps();
     let calls = if steps.is_empty() {
         vec![proposal.clone()]
     } else {
         steps
     };
-    let asked = calls.into_iter().map(|one| ProposedCall::new(one, room));
+    let asked = calls
+        .into_iter()
+        .map(|one| ProposedCall::new(one, room, approved));
     let mut calls: Vec<ProposedCall> = asked.collect();
     // What is asked for goes first: the words about it take the room that is left.
     for call in &mut calls {
@@ -106,13 +116,19 @@ impl Beside {
 }
 
 impl ProposedCall {
-    fn new(details: ProposalDetails, room: &mut Room) -> Self {
+    fn new(details: ProposalDetails, room: &mut Room, approved: &ApprovedCalls) -> Self {
         let (arguments, rest) = details.split_params();
+        let nearest = Some(&details).filter(|one| one.is_pending());
+        let nearest = nearest.and_then(|one| approved.nearest(one));
+        let marked = nearest.as_ref().map(Nearest::marked);
         Self {
-            arguments: rows(arguments.as_deref().map(|raw| raw.get()), room),
+            arguments: arguments.map_or_else(Rows::none, |raw| {
+                marked_table(raw.get(), room, marked.as_ref())
+            }),
             beside: Beside::new(rest.as_deref(), room),
             what: room.words(details.what()),
             tool: None,
+            nearest,
             details,
         }
     }
@@ -156,10 +172,11 @@ impl ProposedCall {
     }
 
     /// Rows of what is asked for.
-    pub(crate) fn asked(&self) -> Markup {
+    pub(crate) fn asked(&self, visit: &Visit) -> Markup {
         let (arguments, beside) = (&self.arguments, &self.beside);
         html! {
             @if arguments.count == 0 && beside.decided.count == 0 { p class="soft" { "Without arguments." } }
+            @if let Some(nearest) = &self.nearest { (nearest.words(visit)) }
             @if arguments.count > 0 { (arguments.markup) }
             (beside.markup(self.details.method == "tools/call"))
         }

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::arguments::{Missing, Room, counted, table, text};
 use crate::call::{ProposedCall, calls, name_to_type};
+use crate::nearest::ApprovedCalls;
 use crate::state::Visit;
 use crate::times;
 
@@ -40,8 +41,13 @@ pub(crate) fn page_id(id: &str) -> String {
 }
 
 /// The card of a proposal. What is delivered in full is noted in the session.
-pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
-    card_of(visit, proposal, showing, None)
+pub(crate) fn card(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    showing: Showing,
+    approved: &ApprovedCalls,
+) -> Markup {
+    card_of(visit, proposal, showing, approved, None)
 }
 
 /// The card of a proposal that can be chosen, with others, for this form.
@@ -49,10 +55,11 @@ pub(crate) fn card_of(
     visit: &Visit,
     proposal: &ProposalDetails,
     showing: Showing,
+    approved: &ApprovedCalls,
     chosen_for: Option<&str>,
 ) -> Markup {
     let mut room = Room::new(showing.all);
-    let calls = calls(proposal, &mut room);
+    let calls = calls(proposal, &mut room, approved);
     let missing = calls.iter().find_map(ProposedCall::missing);
     if missing.is_none() {
         visit.session.note_shown(&proposal.id, &proposal.digest);
@@ -64,7 +71,7 @@ pub(crate) fn card_of(
             data-hash=(stamp) data-testid="card" tabindex="-1" aria-labelledby={ "t-" (id) } {
             (heading(proposal, &calls, visit, showing))
             (facts(proposal, &id, visit))
-            @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked()) } }
+            @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked(visit)) } }
             @else { (steps(visit, proposal, &calls)) }
             @if let Some(missing) = missing { (way_to_all(visit, proposal, missing, showing)) }
             (outcome(visit, proposal, showing, &mut room))
@@ -153,7 +160,7 @@ fn steps(visit: &Visit, plan: &ProposalDetails, calls: &[ProposedCall]) -> Marku
                         @if step.id != plan.id && !plan.is_pending() { " · " a href=(address(visit, &step.id)) { "its own page" } }
                     }
                     (call.marks())
-                    (call.asked())
+                    (call.asked(visit))
                     (call.tool())
                 }
             }

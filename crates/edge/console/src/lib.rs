@@ -30,6 +30,7 @@ mod inbox;
 mod latencies;
 mod like;
 mod log_rows;
+mod nearest;
 mod outcome;
 mod overview;
 mod page;

@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
 use crate::card::{Showing, address, card, may_have_rule};
+use crate::nearest::ApprovedCalls;
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
 use crate::proposal;
@@ -169,15 +170,21 @@ pub(crate) async fn content(visit: &Arc<Visit>, id: &str) -> Result<Content, Pro
 
 /// The page with the call in full, and the form, written apart from the tasks of the gateway.
 async fn page(visit: &Arc<Visit>, found: ProposalDetails, wish: Wish) -> Result<Content, Problem> {
+    let approved = ApprovedCalls::if_needed(visit, found.is_pending()).await?;
     let writing = Arc::clone(visit);
-    let write = move || Ok(page_of(&writing, &found, &wish));
+    let write = move || Ok(page_of(&writing, &found, &wish, &approved));
     let content = visit.console.write(write).await?;
     proposal::note_shown(visit).await;
     Ok(content)
 }
 
 /// The page with the call in full, and the form.
-fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
+fn page_of(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    wish: &Wish,
+    approved: &ApprovedCalls,
+) -> Content {
     let showing = Showing {
         all: true,
         alone: true,
@@ -190,7 +197,7 @@ fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
             div class="cards" {
                 @if may_have_rule(visit, proposal) { (wish_form(visit, proposal, wish)) }
                 @else { p class="said wrong" data-testid="no-rule" { "No rule can be made of it: only of another participant's single call that waits." } }
-                (card(visit, proposal, showing))
+                (card(visit, proposal, showing, approved))
             }
         },
     )

@@ -414,15 +414,22 @@ mod tests {
             decided: decided.map(str::to_owned),
             of_travel: of_travel.map(str::to_owned),
         };
-        let params = |meta: serde_json::Value| json!({ "name": "echo", "arguments": {}, "_meta": meta });
-        assert_eq!(rest(json!({ "name": "echo", "arguments": {} })), of(None, None));
+        let params =
+            |meta: serde_json::Value| json!({ "name": "echo", "arguments": {}, "_meta": meta });
+        assert_eq!(
+            rest(json!({ "name": "echo", "arguments": {} })),
+            of(None, None)
+        );
         assert_eq!(
             rest(params(json!({ "progressToken": 1 }))),
             of(None, Some(r#"{"progressToken":1}"#))
         );
         assert_eq!(
             rest(params(json!({ "progressToken": 1, "own/key": "x" }))),
-            of(Some(r#"{"_meta":{"own/key":"x"}}"#), Some(r#"{"progressToken":1}"#))
+            of(
+                Some(r#"{"_meta":{"own/key":"x"}}"#),
+                Some(r#"{"progressToken":1}"#)
+            )
         );
         // Of another type it is shown as it is.
         assert_eq!(rest(params(json!(7))), of(Some(r#"{"_meta":7}"#), None));

@@ -83,7 +83,10 @@ fn a_caller_is_told_what_to_wait_for() {
         ..View::at(&pending, Form::Legacy, 0)
     };
     let words = seen.waiting();
-    assert!(words.contains("cy has seen it and can approve it"), "{words}");
+    assert!(
+        words.contains("cy has seen it and can approve it"),
+        "{words}"
+    );
     pending.deciders = ["ann", "bob"]
         .map(|name| ParticipantId::new(name).unwrap())
         .to_vec();
