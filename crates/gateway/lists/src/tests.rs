@@ -198,7 +198,7 @@ impl Stage {
         let page = self
             .ask(link, Form::Legacy, cursor.map(str::to_owned))
             .unwrap();
-        serde_json::from_slice(&page).unwrap()
+        serde_json::from_slice(&page.body).unwrap()
     }
 
     fn names(&self, link: LinkId) -> Vec<String> {
