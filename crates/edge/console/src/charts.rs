@@ -16,6 +16,8 @@ const MAIN: RGBColor = RGBColor(0x0b, 0x5c, 0xad);
 const SECOND: RGBColor = RGBColor(0x8a, 0x4b, 0x00);
 /// The least seconds that a picture shows.
 const SECONDS_MIN: f64 = 60.0;
+/// Rows of the figures of a picture at most: from the oldest to now, as far apart as they must be.
+const FIGURES_MAX: usize = 12;
 
 /// A line: seconds before now, and values.
 pub(crate) struct Line<'p> {
@@ -69,6 +71,32 @@ pub(crate) fn chart(title: &str, lines: &[Line<'_>]) -> Markup {
                 // Numbers and names of the gateway alone.
                 Some(svg) => { div class="svg" aria-hidden="true" { (PreEscaped(svg)) } }
                 None => { p class="empty" { "The picture begins now: it needs a few seconds." } }
+            }
+            @if has_points { (figures(title, lines)) }
+        }
+    }
+}
+
+/// The picture as a table.
+fn figures(title: &str, lines: &[Line<'_>]) -> Markup {
+    let count = lines.iter().map(|line| line.points.len()).max();
+    let count = count.unwrap_or_default();
+    let every = count.div_ceil(FIGURES_MAX).max(1);
+    // Counted from now, so that the newest figures are always there.
+    let rows: Vec<usize> = (0..count).rev().step_by(every).collect();
+    html! {
+        details class="figures-of" {
+            summary { "Figures" span class="vh" { " of: " (title) } }
+            table class="rows" {
+                thead { tr { th { "When" } @for line in lines { th class="number" { (line.words) } } } }
+                tbody {
+                    @for at in rows.into_iter().rev() {
+                        tr {
+                            td { (lines.iter().find_map(|line| line.points.get(at)).map_or(String::new(), |(at, _)| time_ago(*at))) }
+                            @for line in lines { td class="number" { @if let Some((_, value)) = line.points.get(at) { (format!("{value:.1}")) } } }
+                        }
+                    }
+                }
             }
         }
     }
@@ -168,6 +196,20 @@ mod tests {
             "{page}"
         );
         assert!(chart("Calls", &[]).into_string().contains("begins now"));
+        // The figures are there for readers who see no picture.
+        assert!(
+            page.contains("<td>-2 s</td>") && page.contains(">3.0</td>"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn the_figures_of_a_long_picture_are_few_and_the_newest_is_among_them() {
+        let points: Vec<(f64, f64)> = (0..300).map(|at| (f64::from(at) - 299.0, 1.0)).collect();
+        let page = figures("Calls", &[Line::main("all", &points)]).into_string();
+        let rows = page.matches("<tr>").count() - 1;
+        assert!((FIGURES_MAX - 1..=FIGURES_MAX).contains(&rows), "{rows}");
+        assert!(page.contains("<td>now</td>"), "{page}");
     }
 
     #[test]
