@@ -160,9 +160,11 @@ pub(crate) async fn one(visit: &Visit, id: &str, place: &str) -> Result<Content,
     let found = shown(visit.api.get::<Timeline>(&path).await)?;
     let body = html! {
         h1 { "A call" }
-        @match &found {
-            Ok(found) => { (timeline(visit, found)) }
-            Err(why) => { (refused(why)) }
+        section id="call" data-live {
+            @match &found {
+                Ok(found) => { (timeline(visit, found)) }
+                Err(why) => { (refused(why)) }
+            }
         }
         p { a href={ (visit.base) "/calls" } { "All calls" } }
     };

@@ -26,15 +26,15 @@ const FLOWS_MAX: usize = 20;
 /// The time of which calls are drawn, in milliseconds.
 const RECENT_MS: u64 = 300_000;
 /// Characters of a name in the picture; the table has all of them.
-const NAME_CHARS: usize = 16;
+const NAME_CHARS: usize = 14;
 
 /// Lengths of the picture, in its own units: about as wide as a narrow screen, so that names are legible
 /// there.
-const WIDTH: usize = 420;
-const BOX_WIDTH: usize = 134;
+const WIDTH: usize = 350;
+const BOX_WIDTH: usize = 122;
 const ROW: usize = 46;
 const BOX_HEIGHT: usize = 36;
-const TOPIC_WIDTH: usize = 74;
+const TOPIC_WIDTH: usize = 62;
 
 #[derive(Deserialize)]
 struct CallList {
@@ -205,7 +205,7 @@ impl<'t> TopicMap<'t> {
                 (column(&self.callers, MAP_PARTICIPANTS_MAX, 0, callers, height))
                 (column(&self.servers, MAP_SERVERS_MAX, right, servers, height))
                 rect class="topic" x=(from) y=(middle - BOX_HEIGHT / 2) width=(TOPIC_WIDTH) height=(BOX_HEIGHT) rx="18" {}
-                text class="name" x=(WIDTH / 2) y=(middle + 4) text-anchor="middle" { (short(self.topic, 9)) }
+                text class="name" x=(WIDTH / 2) y=(middle + 4) text-anchor="middle" { (short(self.topic, 8)) }
             }
         }
     }
@@ -378,6 +378,6 @@ mod tests {
             "{page}"
         );
         assert!(!page.contains("<b>") && !page.contains('\u{202e}'));
-        assert_eq!(short("a-rather-long-name", 16), "a-rather-long-n…");
+        assert_eq!(short("a-rather-long-name", 14), "a-rather-long…");
     }
 }

@@ -15,10 +15,8 @@ use crate::samples::{Sample, ServersUse};
 use crate::servers::{self, Server, memory, state};
 use crate::state::Visit;
 use crate::times;
+use crate::tools::BYTES_A_TOKEN;
 use crate::waits;
-
-/// Bytes of a definition that are about one token of a model.
-const BYTES_A_TOKEN: f64 = 4.0;
 
 /// A sample of these metrics, and of the servers if they were looked at.
 fn read(metrics: Metrics<'_>, at_ms: u64, servers: Option<&[Server]>) -> Sample {
@@ -132,6 +130,11 @@ fn levels(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, 
     points.collect()
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a small constant")]
+fn tokens(bytes: f64) -> f64 {
+    bytes / BYTES_A_TOKEN as f64
+}
+
 fn mebibytes(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
@@ -163,7 +166,7 @@ fn figures(visit: &Visit, samples: &[Sample], waiting: usize, servers: &[Server]
             (figure(whole(last.participants), "participants"))
             @if last.failed > 0.0 { (figure(whole(last.failed), "calls failed at servers")) }
             @if last.by_rules > 0.0 { (figure(whole(last.by_rules), "prompts saved by rules")) }
-            @if last.left_out > 0.0 { (figure(html! { "about " (whole(last.left_out / BYTES_A_TOKEN)) }, "tokens saved: definitions that lists left to the search")) }
+            @if last.left_out > 0.0 { (figure(html! { "about " (whole(tokens(last.left_out))) }, "tokens saved: definitions that lists left to the search")) }
             @if last.memory > 0.0 { (figure(html! { (whole(mebibytes(last.memory))) " MiB" }, "memory of the gateway")) }
             @if let Some(used) = last.servers.filter(|used| used.processes > 0.0) { (figure(html! { (whole(mebibytes(used.memory))) " MiB" }, &format!("memory of {:.0} processes of servers", used.processes))) }
             @if !servers.is_empty() { (figure(html! { (ready) " / " (servers.len()) }, "servers ready or idle")) }

@@ -126,6 +126,7 @@ impl At {
             .then_some(4 * FEED_LOOK_MS),
             Self::People { .. }
             | Self::Overview
+            | Self::Call { .. }
             | Self::Servers
             | Self::Server { .. }
             | Self::Access => Some(4 * FEED_LOOK_MS),
@@ -135,7 +136,6 @@ impl At {
             | Self::Tool { .. }
             | Self::Rules { .. }
             | Self::Coverage { .. }
-            | Self::Call { .. }
             | Self::Rights { .. }
             | Self::Unknown => None,
         }
