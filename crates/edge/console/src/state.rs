@@ -124,9 +124,10 @@ impl At {
             Self::Audit { filters } | Self::Calls { filters } => (filters.get("after").is_empty()
                 && filters.get("verify").is_empty())
             .then_some(4 * FEED_LOOK_MS),
+            // Without its place much of the log is looked through.
+            Self::Call { place, .. } => (!place.is_empty()).then_some(4 * FEED_LOOK_MS),
             Self::People { .. }
             | Self::Overview
-            | Self::Call { .. }
             | Self::Servers
             | Self::Server { .. }
             | Self::Access => Some(4 * FEED_LOOK_MS),

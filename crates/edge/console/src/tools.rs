@@ -394,8 +394,10 @@ mod tests {
 
     fn tool(name: &str, server: &str, description: &str) -> Tool {
         let schema = json!({ "type": "object" });
-        serde_json::from_value(json!({ "name": name, "server": server, "description": description,
-            "inputSchema": schema, "held": false }))
+        serde_json::from_value(
+            json!({ "name": name, "server": server, "description": description,
+            "inputSchema": schema, "held": false }),
+        )
         .unwrap()
     }
 

@@ -597,14 +597,15 @@ fn narrow_dark_and_wide_pages_fit() {
 
 /// The faults of a page at its width: it is wider than the screen, a table has no room and does not scroll
 /// inside itself, a cell is squeezed.
-const FITS: &str = "const root = document.documentElement, out = []; \
+const FITS: &str = "const root = document.documentElement, out = [], folds = document.querySelectorAll('.figures-of'); \
+    folds.forEach(fold => { fold.open = true; }); \
     if (root.scrollWidth > root.clientWidth) out.push('the page'); \
     for (const table of document.querySelectorAll('main table')) { \
         const room = table.parentElement; \
         if (!table.closest('.wide') && table.scrollWidth > room.clientWidth) out.push('a table: ' + table.innerText.slice(0, 80)); \
         for (const cell of table.querySelectorAll('td, tbody th')) \
             if (cell.offsetParent && cell.clientWidth < 56 && cell.innerText.trim().length > 12) out.push('a cell: ' + cell.innerText.slice(0, 80)); \
-    } return out;";
+    } folds.forEach(fold => { fold.open = false; }); return out;";
 
 /// Looks at a page on a small, a less small and a usual screen, in both schemes; returns the last picture.
 #[track_caller]

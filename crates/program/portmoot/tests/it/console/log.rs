@@ -49,7 +49,8 @@ fn the_audit_log_is_read_filtered_paged_and_checked() {
         "footer code",
         "portmoot audit query 'mcp/proposal:*' --participant scout --last 50",
     );
-    assert_eq!(browser.count("[data-testid=entry]"), 1);
+    // One that waits, and one that was made and has ended.
+    assert_eq!(browser.count("[data-testid=entry]"), 3);
     browser.click("[data-testid=verify]");
     browser.reads("[data-testid=report]", "The chain is intact");
     let log = stage

@@ -69,7 +69,9 @@ impl Visitor<'_> {
 #[track_caller]
 pub(crate) fn field(page: &str, name: &str) -> String {
     let mark = format!("name=\"{name}\" value=\"");
-    let rest = page.split_once(&mark).unwrap_or_else(|| panic!("no {name}: {page}"));
+    let rest = page
+        .split_once(&mark)
+        .unwrap_or_else(|| panic!("no {name}: {page}"));
     rest.1.split('"').next().unwrap().to_owned()
 }
 
@@ -77,7 +79,9 @@ pub(crate) fn field(page: &str, name: &str) -> String {
 #[track_caller]
 pub(crate) fn at(page: &str, testid: &str) -> String {
     let mark = format!("data-testid=\"{testid}\"");
-    let rest = page.split_once(&mark).unwrap_or_else(|| panic!("no {testid}: {page}"));
+    let rest = page
+        .split_once(&mark)
+        .unwrap_or_else(|| panic!("no {testid}: {page}"));
     text(rest.1.split_once('>').unwrap().1)
 }
 
@@ -90,7 +94,13 @@ pub(crate) fn text(markup: &str) -> String {
         rest = tag.split_once('>').map_or("", |(_, behind)| behind);
     }
     text += rest;
-    let plain = [("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&#39;", "'"), ("&amp;", "&")];
+    let plain = [
+        ("&quot;", "\""),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&#39;", "'"),
+        ("&amp;", "&"),
+    ];
     plain
         .iter()
         .fold(text, |text, (written, read)| text.replace(written, read))
