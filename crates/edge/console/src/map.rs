@@ -11,7 +11,7 @@ use wire::time::read_rfc3339;
 
 use crate::api_client::{Problem, encoded};
 use crate::arguments::counted;
-use crate::people::Participant;
+use crate::people::{GATEWAY, Participant};
 use crate::servers::Server;
 use crate::state::Visit;
 
@@ -139,7 +139,8 @@ impl<'t> TopicMap<'t> {
         let is_known = |known: &[Node], id: &str| known.iter().any(|one| one.name == id);
         for one in here().filter(|one| one.role == "server") {
             if !is_known(&serving, &one.id) {
-                serving.push(node(&one.id, String::new(), flows.to(&one.id)));
+                let about = if one.id == GATEWAY { "the gateway" } else { "" };
+                serving.push(node(&one.id, about.to_owned(), flows.to(&one.id)));
             }
         }
         // Some have called and are gone.

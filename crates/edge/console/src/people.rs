@@ -16,7 +16,7 @@ use crate::times;
 /// The topic that is shown if the address names none.
 pub(crate) const MAIN_TOPIC: &str = "main";
 /// The gateway itself as a participant, which is not paused.
-const GATEWAY: &str = "portmoot";
+pub(crate) const GATEWAY: &str = "portmoot";
 /// The longest message and reason, in characters.
 const WORDS_CHARS_MAX: usize = 1_000;
 

@@ -51,7 +51,7 @@ pub(crate) fn section(metrics: Metrics<'_>) -> Markup {
                 }
             }
             @if by_rules > 0.0 {
-                p class="soft" data-testid="saved-prompts" { "Rules decided " (whole(by_rules)) " of " (whole(by_rules + by_people)) ": as many prompts that nobody had to answer." }
+                p class="soft" data-testid="saved-prompts" { "Rules decided " (whole(by_rules)) " of " (whole(by_rules + by_people)) ": as many prompts that no person had to answer." }
             }
         }
     }

@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use lists::{AcceptedNames, ListPage, Manifests, PageRequest, Reader, Seen};
+use lists::{AcceptedNames, Manifests, MergedPage, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::section::ToolsList;
@@ -189,7 +189,7 @@ fn page(
         gateways: gateways::read(call.request.payload.body_bytes())
             .map(|_| handshake::gateways(dispatch)),
     };
-    let ListPage {
+    let MergedPage {
         body,
         left_out_bytes,
     } = asked.page(

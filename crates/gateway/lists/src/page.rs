@@ -40,7 +40,7 @@ pub struct PageRequest<'a> {
 }
 
 /// A page of a list.
-pub struct ListPage {
+pub struct MergedPage {
     /// The result's body.
     pub body: Vec<u8>,
     /// Bytes of definitions of tools, as models read them, that a topic with `tools_list = "search"`
@@ -59,7 +59,7 @@ impl PageRequest<'_> {
         pages: &PageCache,
         snapshot: ListSnapshot,
         manifests: &Manifests,
-    ) -> Result<ListPage, Refusal> {
+    ) -> Result<MergedPage, Refusal> {
         let start = match &self.cursor {
             Some(cursor) => self
                 .start(sealer, unix_ms(), cursor)
@@ -121,7 +121,7 @@ impl PageRequest<'_> {
     }
 
     /// The page that begins at this item of a rendered list.
-    fn cut(&self, rendered: &Rendered, start: usize, next: Option<String>) -> ListPage {
+    fn cut(&self, rendered: &Rendered, start: usize, next: Option<String>) -> MergedPage {
         let hints = match self.form {
             Form::Legacy => Hints::Legacy,
             Form::Modern => Hints::Modern {
@@ -142,7 +142,7 @@ impl PageRequest<'_> {
         }
         let items = &rendered.items;
         let is_first = self.cursor.is_none();
-        ListPage {
+        MergedPage {
             body: items.page(self.list, places, next.as_deref(), &extras, hints),
             left_out_bytes: if is_first { rendered.left_out_bytes } else { 0 },
         }

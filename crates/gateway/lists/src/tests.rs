@@ -15,7 +15,7 @@ use wire::mcp::task::TaskListing;
 
 use crate::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
 use crate::merged::{Manifests, Reader};
-use crate::page::{CURSOR_MS, ListPage, PAGE_ITEMS_MAX, PageRequest};
+use crate::page::{CURSOR_MS, MergedPage, PAGE_ITEMS_MAX, PageRequest};
 
 /// Handles of a topic of which only the lists matter.
 #[derive(Debug, Clone)]
@@ -177,7 +177,7 @@ impl Stage {
         link: LinkId,
         form: Form,
         cursor: Option<String>,
-    ) -> Result<ListPage, Refusal> {
+    ) -> Result<MergedPage, Refusal> {
         let participant = self.topic.participant(link).unwrap();
         let list = ListKind::Tools;
         let tasks = if form == Form::Legacy {

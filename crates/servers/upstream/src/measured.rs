@@ -1,5 +1,6 @@
 //! Durations of the calls at one server.
 
+mod bounds;
 mod tools;
 
 use std::sync::{LazyLock, OnceLock};
@@ -11,34 +12,10 @@ use model::{Answer, Coding, Outcome, Refusal};
 use platform::{Histogram, HistogramCounts, Mutex};
 use wire::mcp::result::says_error;
 
+pub use bounds::DURATION_BOUNDS;
+use bounds::OTHER;
 use tools::{MeasuredTool, Tools};
 pub use tools::{TOOLS_MEASURED_MAX, ToolDurations};
-
-const fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-/// The bounds of the buckets of durations: those of OpenTelemetry's conventions for MCP
-/// (`mcp.client.operation.duration`), and three below them.
-pub const DURATION_BOUNDS: [Duration; 17] = [
-    ms(1),
-    ms(2),
-    ms(5),
-    ms(10),
-    ms(20),
-    ms(50),
-    ms(100),
-    ms(200),
-    ms(500),
-    ms(1_000),
-    ms(2_000),
-    ms(5_000),
-    ms(10_000),
-    ms(30_000),
-    ms(60_000),
-    ms(120_000),
-    ms(300_000),
-];
 
 /// The methods whose durations are kept apart. All others count as [`OTHER`].
 const METHODS: [&str; 5] = [
@@ -48,9 +25,6 @@ const METHODS: [&str; 5] = [
     COMPLETE.name,
     GET_SKILL.name,
 ];
-/// The name of all other methods, and of the types of errors that have no name here
-/// (OpenTelemetry's conventions).
-const OTHER: &str = "_OTHER";
 /// The type of the error of a tool that ran and says that it failed.
 const TOOL_ERROR: &str = "tool_error";
 /// The type of the error of a call that was cancelled before its answer.

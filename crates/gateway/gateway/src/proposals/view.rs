@@ -108,7 +108,9 @@ impl<'v> View<'v> {
     /// The approvals so far, and the participants that can approve.
     fn who_can_approve(&self) -> String {
         let deciders = match (self.proposal.deciders.as_slice(), self.shown_to.as_slice()) {
-            ([], []) => "nobody who could approve it is here now, or has looked at it".to_owned(),
+            ([], []) => {
+                "no participant that could approve it is here now, or has looked at it".to_owned()
+            }
             ([], [one]) => format!("{one} has seen it and can approve it"),
             ([], seen) => format!("{} have seen it and can approve it", names(seen)),
             ([one], _) => format!("{one} can approve it"),

@@ -5,8 +5,8 @@ mod browser;
 mod hostile;
 mod log;
 mod pages;
-mod told;
 mod visitor;
+mod words;
 
 use harness::repository;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use platform::{Histogram, HistogramCounts, RwLock};
 
-use super::{DURATION_BOUNDS, OTHER};
+use super::bounds::{DURATION_BOUNDS, OTHER};
 
 /// The tools of one server whose calls are measured by name: the first ones that succeed. Those of all
 /// others count as `_OTHER`.

@@ -72,7 +72,7 @@ fn a_caller_is_told_what_to_wait_for() {
     for needed in [
         "needs approval",
         "`echo` of a",
-        "nobody who could approve it",
+        "no participant that could approve it",
         "wait_for_proposal",
         &pending.id.to_string(),
     ] {

@@ -1,4 +1,4 @@
-//! What the console tells a person, as its pages are sent.
+//! Words of the console for a person, in its pages as they are sent.
 
 use serde_json::json;
 
