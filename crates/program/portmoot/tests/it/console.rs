@@ -605,6 +605,8 @@ const FITS: &str = "const root = document.documentElement, out = [], folds = doc
         if (!table.closest('.wide') && table.scrollWidth > room.clientWidth) out.push('a table: ' + table.innerText.slice(0, 80)); \
         for (const cell of table.querySelectorAll('td, tbody th')) \
             if (cell.offsetParent && cell.clientWidth < 56 && cell.innerText.trim().length > 12) out.push('a cell: ' + cell.innerText.slice(0, 80)); \
+        for (const name of table.querySelectorAll('td code')) \
+            if (/^\\S{1,16}$/.test(name.innerText) && name.getClientRects().length > 1) out.push('a short name is broken: ' + name.innerText); \
     } folds.forEach(fold => { fold.open = false; }); return out;";
 
 /// Looks at a page on a small, a less small and a usual screen, in both schemes; returns the last picture.
