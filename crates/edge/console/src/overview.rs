@@ -4,6 +4,7 @@ use html::Hostile;
 use maud::{Markup, html};
 
 use crate::api_client::Problem;
+use crate::arguments::counted;
 use crate::charts::{Line, chart};
 use crate::inbox;
 use crate::latencies;
@@ -168,7 +169,7 @@ fn figures(visit: &Visit, samples: &[Sample], waiting: usize, servers: &[Server]
             @if last.by_rules > 0.0 { (figure(whole(last.by_rules), "prompts saved by rules")) }
             @if last.left_out > 0.0 { (figure(html! { "about " (whole(tokens(last.left_out))) }, "tokens saved: definitions that lists left to the search")) }
             @if last.memory > 0.0 { (figure(html! { (whole(mebibytes(last.memory))) " MiB" }, "memory of the gateway")) }
-            @if let Some(used) = Some(used(servers)).filter(|used| used.processes > 0.0) { (figure(html! { (whole(mebibytes(used.memory))) " MiB" }, &format!("memory of {:.0} processes of servers", used.processes))) }
+            @if let Some(used) = Some(used(servers)).filter(|used| used.processes > 0.0) { (figure(html! { (whole(mebibytes(used.memory))) " MiB" }, &format!("memory of {} of servers", counted(servers.iter().map(|one| one.processes).sum(), "process", "processes")))) }
             @if !servers.is_empty() { (figure(html! { (ready) " / " (servers.len()) }, "servers ready or idle")) }
             (figure(html! { (times::span(whole_ms(last.uptime_s))) }, "since the start"))
         }
