@@ -51,6 +51,13 @@ impl<'p> Line<'p> {
         }
     }
 
+    /// Its value at this time, if it has one.
+    fn at(&self, at: f64) -> Option<f64> {
+        let mut points = self.points.iter();
+        let found = points.find(|(known, _)| known.total_cmp(&at).is_eq());
+        found.map(|(_, value)| *value)
+    }
+
     fn last(&self) -> Option<f64> {
         self.points.last().map(|(_, value)| *value)
     }
@@ -79,21 +86,27 @@ pub(crate) fn chart(title: &str, lines: &[Line<'_>]) -> Markup {
 
 /// The picture as a table.
 fn figures(title: &str, lines: &[Line<'_>]) -> Markup {
-    let count = lines.iter().map(|line| line.points.len()).max();
-    let count = count.unwrap_or_default();
-    let every = count.div_ceil(FIGURES_MAX).max(1);
+    // A line may have fewer points than another one.
+    let longest = lines.iter().max_by_key(|line| line.points.len());
+    let points = longest.map_or(&[][..], |line| line.points);
+    let every = points.len().div_ceil(FIGURES_MAX).max(1);
     // Counted from now, so that the newest figures are always there.
-    let rows: Vec<usize> = (0..count).rev().step_by(every).collect();
+    let times: Vec<f64> = points
+        .iter()
+        .rev()
+        .step_by(every)
+        .map(|(at, _)| *at)
+        .collect();
     html! {
         details class="figures-of" {
             summary { "Figures" span class="vh" { " of: " (title) } }
             table class="rows" {
                 thead { tr { th { "When" } @for line in lines { th class="number" { (line.words) } } } }
                 tbody {
-                    @for at in rows.into_iter().rev() {
+                    @for at in times.into_iter().rev() {
                         tr {
-                            td { (lines.iter().find_map(|line| line.points.get(at)).map_or(String::new(), |(at, _)| time_ago(*at))) }
-                            @for line in lines { td class="number" { @if let Some((_, value)) = line.points.get(at) { (format!("{value:.1}")) } } }
+                            td { (time_ago(at)) }
+                            @for line in lines { td class="number" { @if let Some(value) = line.at(at) { (format!("{value:.1}")) } } }
                         }
                     }
                 }
@@ -210,6 +223,11 @@ mod tests {
         let rows = page.matches("<tr>").count() - 1;
         assert!((FIGURES_MAX - 1..=FIGURES_MAX).contains(&rows), "{rows}");
         assert!(page.contains("<td>now</td>"), "{page}");
+        let late = [(0.0, 7.0)];
+        let lines = [Line::main("all", &points), Line::second("late", &late)];
+        let page = figures("Calls", &lines).into_string();
+        let (before, now) = page.split_once("<td>now</td>").unwrap();
+        assert!(now.contains(">7.0<") && !before.contains(">7.0<"), "{page}");
     }
 
     #[test]
