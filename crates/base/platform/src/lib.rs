@@ -14,7 +14,7 @@
 //!   are whole or absent.
 //! - [`random`]: bytes of the operating system.
 //! - [`hide_memory`]: no core file, no other process that reads secrets. [`UnusedMemory`]: given
-//!   back to the system.
+//!   back to the system. [`resident_bytes`]: what is resident.
 
 mod clock;
 #[cfg(feature = "count_locks")]
@@ -32,7 +32,7 @@ pub use counted::{Mutex, RwLock, locks};
 pub use files::{open_regular, replace_file};
 pub use histogram::{Histogram, HistogramCounts};
 pub use limiter::{ADDRESSES_MAX, Limiter};
-pub use memory::{UnusedMemory, hide_memory};
+pub use memory::{UnusedMemory, hide_memory, resident_bytes};
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};

@@ -96,7 +96,7 @@ fn conditions(rule: &CallRule) -> String {
     } else if tests.is_empty() {
         " without arguments".to_owned()
     } else {
-        format!(" when {tests}, by spelling, and nothing else is given")
+        format!(" when {tests}, as written, and nothing else is given")
     }
 }
 
@@ -121,7 +121,10 @@ fn guards(rule: &CallRule) -> String {
 }
 
 fn limits(rule: &CallRule) -> String {
-    let uses = rule.uses.map(|uses| format!("at most {uses} times"));
+    let uses = rule.uses.map(|uses| match uses {
+        1 => "once at most".to_owned(),
+        uses => format!("at most {uses} times"),
+    });
     let hours = rule.during.map(hours_words);
     let until = rule
         .expires_ms

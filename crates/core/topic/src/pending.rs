@@ -172,6 +172,12 @@ impl<H: Handles> Topic<H> {
         self.proposal(id)
     }
 
+    /// Whether the caller of the held call behind a proposal waits for the decision now.
+    pub fn is_waited_for(&self, id: OperationId) -> bool {
+        let proposal = self.proposals.get(id);
+        proposal.is_some_and(|proposal| self.has_waiting_caller(proposal))
+    }
+
     /// Whether the caller of the held call behind a proposal waits for its own answer: it was not
     /// answered for now with the proposal. One that was asked questions comes back with the answers.
     /// No caller waits for a request in the room, nor for a call of before a restart.

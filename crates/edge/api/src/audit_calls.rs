@@ -9,7 +9,9 @@ use axum::extract::{Path, State};
 use model::{NamePattern, OperationId, PROPOSAL, REQUEST, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::audit::{CallLink, LogPlace, LookEnd, RecordedEntry, SeenEntry, look_back, look_on};
+use store::audit::{
+    CallLink, LogPlace, LookEnd, RecordedEntry, RecordedVerdict, SeenEntry, look_back, look_on,
+};
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
@@ -24,16 +26,45 @@ use crate::state::{Api, Caller, blocking};
 const JOINED_MAX: usize = 64;
 
 /// Verdicts of entries that say what became of a proposal.
-const OUTCOMES: [&str; 6] = [
-    "approved",
-    "rejected",
-    "withdrawn",
-    "expired",
-    "completed",
-    "failed",
+const OUTCOMES: [RecordedVerdict; 6] = [
+    RecordedVerdict::Approved,
+    RecordedVerdict::Rejected,
+    RecordedVerdict::Withdrawn,
+    RecordedVerdict::Expired,
+    RecordedVerdict::Completed,
+    RecordedVerdict::Failed,
 ];
+/// Verdicts of the entry with which a call begins.
+const BEGINNINGS: [RecordedVerdict; 3] = [
+    RecordedVerdict::Admitted,
+    RecordedVerdict::Refused,
+    RecordedVerdict::Held,
+];
+
+/// Whether the verdict of an entry is one of these.
+fn is_among(verdicts: &[RecordedVerdict], text: &str) -> bool {
+    verdicts.iter().any(|one| one.as_str() == text)
+}
+
+/// The outcomes of calls in the audit log, by which they can be listed.
+#[must_use]
+pub fn call_outcomes() -> Vec<&'static str> {
+    let all = BEGINNINGS.iter().chain(&OUTCOMES);
+    all.map(|verdict| verdict.as_str()).collect()
+}
+
+/// The verdicts of entries of the audit log, by which they can be listed.
+#[must_use]
+pub fn audit_verdicts() -> &'static [&'static str] {
+    RecordedVerdict::names()
+}
+
 /// Verdicts that are decisions of a participant.
-const DECISIONS: [&str; 3] = ["approved", "rejected", "withdrawn"];
+const DECISIONS: [RecordedVerdict; 3] = [
+    RecordedVerdict::Approved,
+    RecordedVerdict::Rejected,
+    RecordedVerdict::Withdrawn,
+];
 
 /// Calls of tools, reads of resources, gets of prompts, and proposals, as the audit log has them, the
 /// newest first. Needs `portmoot/audit`, as `/api/v1/audit`.
@@ -184,15 +215,10 @@ struct WantedCalls {
 impl WantedCalls {
     fn read(query: CallQuery) -> Result<Self, Refusal> {
         let tool = query.tool.as_deref().map(NamePattern::parse).transpose();
-        let verdicts = ["admitted", "refused", "held"];
-        let is_outcome = |text: &String| {
-            verdicts
-                .iter()
-                .chain(&OUTCOMES)
-                .any(|one| *one == text.as_str())
-        };
+        let known = call_outcomes();
+        let is_outcome = |text: &String| known.contains(&text.as_str());
         if !query.outcome.as_ref().is_none_or(is_outcome) {
-            let words = [&verdicts[..], &OUTCOMES[..]].concat().join(", ");
+            let words = known.join(", ");
             return Err(malformed("there is no such outcome").hint(format!("one of: {words}")));
         }
         Ok(Self {
@@ -368,12 +394,12 @@ impl FoundCalls {
             return;
         }
         let is_refused = is_of(entry, REQUEST) && entry.verdict == "refused";
-        let is_outcome = is_of(entry, PROPOSAL) && OUTCOMES.contains(&&*entry.verdict);
+        let is_outcome = is_of(entry, PROPOSAL) && is_among(&OUTCOMES, &entry.verdict);
         for at in self.at.get(id).into_iter().flatten() {
             let call = self.calls.get_mut(*at).filter(|_| is_refused || is_outcome);
             if let Some(call) = call {
                 call.outcome = entry.verdict.to_string();
-                if is_outcome && DECISIONS.contains(&&*entry.verdict) {
+                if is_outcome && is_among(&DECISIONS, &entry.verdict) {
                     call.decided_by = Some(entry.from.to_string());
                 }
             }
@@ -384,10 +410,10 @@ impl FoundCalls {
 impl Fate {
     /// Takes an entry that is older than those that were taken.
     fn take_older(&mut self, entry: &RecordedEntry<'_>) {
-        if OUTCOMES.contains(&&*entry.verdict) && self.outcome.is_none() {
+        if is_among(&OUTCOMES, &entry.verdict) && self.outcome.is_none() {
             self.outcome = Some(entry.verdict.to_string());
         }
-        if DECISIONS.contains(&&*entry.verdict) && self.decided_by.is_none() {
+        if is_among(&DECISIONS, &entry.verdict) && self.decided_by.is_none() {
             self.decided_by = Some(entry.from.to_string());
         }
     }

@@ -44,6 +44,7 @@ mod tokens;
 mod tools;
 
 pub use audit::{AUDIT_ANSWER_BYTES_MAX, AUDIT_PAGE_MAX, AUDIT_VERIFIED_BYTES_MAX};
+pub use audit_calls::{audit_verdicts, call_outcomes};
 pub use audit_places::AUDIT_LOOKS_MAX;
 pub use config_file::{ConfigFile, Reload};
 pub use console_codes::{

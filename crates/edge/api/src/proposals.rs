@@ -239,6 +239,9 @@ pub(crate) struct Proposal {
     digest: String,
     /// Whether it is a call that the gateway holds until the decision.
     held: bool,
+    /// Whether the caller of that call waits for it now. One that was answered for now, or has gone,
+    /// does not.
+    waited_for: bool,
     /// When it was made, RFC 3339.
     at: String,
     /// When it expires without a decision, RFC 3339.
@@ -276,6 +279,9 @@ pub(crate) struct Proposal {
     /// The JSON-RPC answer to the request that ran.
     #[schema(value_type = Option<Object>)]
     answer: Option<Box<RawValue>>,
+    /// Whether it ran without success: also one that is `completed`, with an error that the tool
+    /// returned.
+    failed: bool,
     /// Its place in a plan, if it is a step of one. A later step is pending until its turn comes, and
     /// is not decided about.
     plan: Option<PlanPosition>,
@@ -347,11 +353,11 @@ impl PlannedStep {
     }
 }
 
-/// Whether a step of a plan ran, and the plan does not go on after it.
-fn has_failed(step: &ProposalView) -> bool {
-    match step.state {
+/// Whether a proposal ran without success: a plan does not go on after such a step.
+fn has_failed(ran: &ProposalView) -> bool {
+    match ran.state {
         ProposalState::Failed => true,
-        ProposalState::Completed => !step.answer.as_ref().is_some_and(gateway::is_plain_result),
+        ProposalState::Completed => !ran.answer.as_ref().is_some_and(gateway::is_plain_result),
         ProposalState::Pending
         | ProposalState::Running
         | ProposalState::Rejected
@@ -526,6 +532,7 @@ impl Proposal {
             in_full: parts.in_full,
             digest: opened.digest.clone(),
             held: opened.held,
+            waited_for: false,
             at: rfc3339(opened.at_ms),
             expires: rfc3339(view.expires_wall_ms),
             extensions: view.extensions,
@@ -543,6 +550,9 @@ impl Proposal {
             reason: view.reason.as_deref().map(str::to_owned),
             notes: ReviewerNote::all(view),
             answer,
+            // One that a participant has carried out in the room may have no answer.
+            failed: view.answer.is_some() && has_failed(view)
+                || view.state == ProposalState::Failed,
             plan: view.plan.as_ref().map(|place| PlanPosition {
                 id: place.plan.to_string(),
                 step: place.number(),
@@ -574,8 +584,10 @@ impl ListedProposal {
             in_full: true,
             bytes: 0,
         };
+        let waited_for = view.held && dispatch.with(|topic| topic.is_waited_for(view.id));
         let mut proposal = Proposal {
             would: would.collect(),
+            waited_for,
             ..Proposal::of(view, &mut parts)
         };
         for step in &mut proposal.steps {

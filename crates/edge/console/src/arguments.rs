@@ -1,7 +1,7 @@
 //! Arguments in a page: one row for each value, with where it lies, its type and its length. A page has
 //! room for so many, and says what it leaves out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use data_encoding::HEXLOWER;
 use html::Hostile;
@@ -62,7 +62,7 @@ impl Room {
     }
 
     /// The row of a value; `None` if there is no room for it.
-    fn row(&mut self, leaf: &Leaf<'_>) -> Option<Row> {
+    fn row(&mut self, leaf: &Leaf<'_>, marked: Option<&Marked<'_>>) -> Option<Row> {
         self.rows = self.rows.checked_sub(1)?;
         let is_long_place = !self.all && leaf.place.len() > PLACE_CHARS;
         let is_cut = !self.all && leaf.chars() > LONG_TEXT_CHARS;
@@ -82,8 +82,9 @@ impl Room {
         } else {
             place.chars().count()
         };
+        let mark = marked.filter(|marked| marked.places.contains(&place));
         Some(Row {
-            markup: row(leaf, &place, is_long_place, is_cut),
+            markup: row(leaf, &place, is_long_place, is_cut, mark),
             cut: (is_cut || is_long_place).then_some(cut_chars),
         })
     }
@@ -125,15 +126,28 @@ impl Rows {
     }
 }
 
+/// Rows that have a mark, with its word.
+pub(crate) struct Marked<'m> {
+    pub(crate) places: &'m HashSet<String>,
+    pub(crate) word: &'static str,
+}
+
 /// The table of the values of a JSON text, as far as there is room.
 pub(crate) fn table(json: &str, room: &mut Room) -> Rows {
+    marked_table(json, room, None)
+}
+
+/// The table of the values of a JSON text, some of them marked.
+pub(crate) fn marked_table(json: &str, room: &mut Room, marked: Option<&Marked<'_>>) -> Rows {
     let most = if room.all { ROWS_MAX } else { ROWS_SHOWN_MAX };
     let mut rows = Vec::new();
     let mut all = leaves(json);
     let mut count = 0;
     for leaf in all.by_ref() {
         count += 1;
-        let row = (rows.len() < most).then(|| room.row(&leaf)).flatten();
+        let row = (rows.len() < most)
+            .then(|| room.row(&leaf, marked))
+            .flatten();
         let Some(row) = row else { break };
         rows.push(row);
     }
@@ -165,13 +179,20 @@ fn missing(rows: &[Row], count: usize, is_too_large: bool) -> Option<Missing> {
 }
 
 /// One value.
-fn row(leaf: &Leaf<'_>, place: &str, is_long_place: bool, is_cut: bool) -> Markup {
+fn row(
+    leaf: &Leaf<'_>,
+    place: &str,
+    is_long_place: bool,
+    is_cut: bool,
+    mark: Option<&Marked<'_>>,
+) -> Markup {
     html! {
-        tr {
+        tr class=[mark.map(|mark| mark.word)] {
             th scope="row" {
                 @if place.is_empty() { span class="soft" { "(all)" } }
                 @else if is_long_place { (ends(place, PLACE_ENDS_CHARS)) }
                 @else { (text(place)) }
+                @if let Some(mark) = mark { " " span class="mark care" { (mark.word) } }
             }
             td class="kind" {
                 (leaf.kind.word())
@@ -231,6 +252,15 @@ pub(crate) fn thousands(number: usize) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A number with its noun.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        thousands(number),
+        if number == 1 { one } else { many }
+    )
 }
 
 /// The values at one place: as proposed, and as edited. A key that occurs twice has two.
@@ -420,5 +450,7 @@ mod tests {
         ] {
             assert_eq!(thousands(number), words);
         }
+        assert_eq!(counted(1, "time", "times"), "1 time");
+        assert_eq!(counted(0, "time", "times"), "0 times");
     }
 }

@@ -25,22 +25,7 @@ const OPTIONS: [&str; 6] = [
 ];
 /// Addressees of an entry that a row names.
 const RECEIVERS_MAX: usize = 6;
-const VERDICTS: [&str; 14] = [
-    "admitted",
-    "refused",
-    "held",
-    "approved",
-    "amended",
-    "extended",
-    "rejected",
-    "withdrawn",
-    "expired",
-    "completed",
-    "failed",
-    "shadow",
-    "broken",
-    "removed",
-];
+
 #[derive(Deserialize)]
 struct AuditPage {
     entries: Vec<AuditRow>,
@@ -116,7 +101,7 @@ fn form(visit: &Visit, filters: &Filters) -> Markup {
                     (filters.field("kinds", "Kind", "mcp/request:tools/call:*"))
                     (filters.field("participant", "From or to", "name"))
                     (filters.field("topic", "Topic", "main"))
-                    (filters.choice("verdict", "Verdict", &VERDICTS))
+                    (filters.choice("verdict", "Verdict", api::audit_verdicts()))
                     (filters.field("operation", "Operation", "id, or its beginning"))
                     (filters.field("since", "Since", "2h, or 2026-07-28"))
                     (filters.field("until", "Until", "1h, or 2026-07-28"))

@@ -15,6 +15,7 @@ use crate::call::{ProposedCall, calls};
 use crate::card::{CHOSEN, address, rejection};
 use crate::confirm::{self, Question};
 use crate::decide::{Approval, approved, rejected};
+use crate::nearest::ApprovedCalls;
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
 use crate::proposal;
@@ -88,7 +89,11 @@ pub(crate) fn forms(visit: &Visit, groups: &Groups<'_>) -> Markup {
 fn form(visit: &Visit, group: &Group<'_>) -> Markup {
     let mut room = Room::new(false);
     let first = group.members.first();
-    let first = first.and_then(|one| calls(one, &mut room).into_iter().next());
+    let first = first.and_then(|one| {
+        calls(one, &mut room, &ApprovedCalls::default())
+            .into_iter()
+            .next()
+    });
     let by = group.members.first().map_or("", |one| &one.by);
     let title = format!("t-{}", group.form);
     html! {
@@ -193,14 +198,15 @@ async fn decided(
 fn question(visit: &Visit, chosen: &[Chosen<'_>]) -> Outcome {
     let mut room = Room::new(false);
     let found = chosen.iter().filter_map(|one| one.found.as_ref().ok());
-    let asked: Vec<(&str, Vec<ProposedCall>)> =
-        found.map(|one| (&*one.id, calls(one, &mut room))).collect();
+    let asked: Vec<(&str, Vec<ProposedCall>)> = found
+        .map(|one| (&*one.id, calls(one, &mut room, &ApprovedCalls::default())))
+        .collect();
     let about = html! {
         p { "Each runs once, on your authority." }
         ol class="steps" {
             @for (id, calls) in &asked {
                 li data-testid="asked" {
-                    @for call in calls { h2 { (call.target()) } (call.marks()) (call.asked()) }
+                    @for call in calls { h2 { (call.target()) } (call.marks()) (call.asked(visit)) }
                     p { a href=(address(visit, id)) { "Its page" } }
                 }
             }

@@ -3,10 +3,12 @@
 
 use html::Hostile;
 use maud::{Markup, html};
-use review::{ProposalDetails, ToolEffects, marks};
+use review::{ProposalDetails, RestOfParams, ToolEffects, marks};
 use serde::Deserialize;
 
-use crate::arguments::{Missing, Room, Rows, table};
+use crate::arguments::{Missing, Room, Rows, marked_table, table};
+use crate::nearest::{ApprovedCalls, Nearest};
+use crate::state::Visit;
 
 /// A call that is proposed: alone, or as a step of a plan.
 pub(crate) struct ProposedCall {
@@ -14,21 +16,28 @@ pub(crate) struct ProposedCall {
     /// The tool, by its name.
     what: Markup,
     arguments: Rows,
-    /// The other members of its params.
-    rest: Rows,
+    beside: Beside,
+    /// The approved call that it is most like.
+    nearest: Option<Nearest>,
     /// The tool's description and definition.
     tool: Option<(Markup, Rows)>,
 }
 
 /// The calls of a proposal: one, or those of the steps of a plan, as far as there is room.
-pub(crate) fn calls(proposal: &ProposalDetails, room: &mut Room) -> Vec<ProposedCall> {
+pub(crate) fn calls(
+    proposal: &ProposalDetails,
+    room: &mut Room,
+    approved: &ApprovedCalls,
+) -> Vec<ProposedCall> {
     let steps = proposal.single_steps();
     let calls = if steps.is_empty() {
         vec![proposal.clone()]
     } else {
         steps
     };
-    let asked = calls.into_iter().map(|one| ProposedCall::new(one, room));
+    let asked = calls
+        .into_iter()
+        .map(|one| ProposedCall::new(one, room, approved));
     let mut calls: Vec<ProposedCall> = asked.collect();
     // What is asked for goes first: the words about it take the room that is left.
     for call in &mut calls {
@@ -59,15 +68,67 @@ pub(crate) fn name_to_type(proposal: &ProposalDetails) -> Option<String> {
     found.map(|one| one.what().to_owned())
 }
 
-impl ProposedCall {
-    fn new(details: ProposalDetails, room: &mut Room) -> Self {
-        let (arguments, rest) = details.split_params();
-        let mut rows = |raw: Option<&str>| raw.map_or_else(Rows::none, |raw| table(raw, room));
+/// The rows of a JSON text; none without one.
+fn rows(raw: Option<&str>, room: &mut Room) -> Rows {
+    raw.map_or_else(Rows::none, |raw| table(raw, room))
+}
+
+/// Members of the params of a call beside its arguments.
+pub(crate) struct Beside {
+    /// Those that a decision is about.
+    decided: Rows,
+    /// Those of the transport, which no decision is about.
+    of_travel: Rows,
+}
+
+impl Beside {
+    /// Those of the rest of [`ProposalDetails::split_params`].
+    pub(crate) fn new(rest: Option<&str>, room: &mut Room) -> Self {
+        let rest = RestOfParams::of(rest);
         Self {
-            arguments: rows(arguments.as_deref().map(|raw| raw.get())),
-            rest: rows(rest.as_deref()),
+            decided: rows(rest.decided.as_deref(), room),
+            of_travel: rows(rest.of_travel.as_deref(), room),
+        }
+    }
+
+    /// The part that is not there in full.
+    pub(crate) fn missing(&self) -> Option<&Missing> {
+        let missing = self.decided.missing.as_ref();
+        missing.or(self.of_travel.missing.as_ref())
+    }
+
+    /// Rows of all of them; those of the transport are folded.
+    pub(crate) fn markup(&self, follows_arguments: bool) -> Markup {
+        html! {
+            @if self.decided.count > 0 {
+                @if follows_arguments { p class="soft" { "and these params besides the arguments:" } }
+                (self.decided.markup)
+            }
+            @if self.of_travel.count > 0 {
+                details class="stranger" data-testid="of-travel" {
+                    summary { "Sent by the client program, not by the agent" }
+                    p { "Members of the protocol's transport. An approval is not about them: the gateway passes them on, or puts its own in their place." }
+                    (self.of_travel.markup)
+                }
+            }
+        }
+    }
+}
+
+impl ProposedCall {
+    fn new(details: ProposalDetails, room: &mut Room, approved: &ApprovedCalls) -> Self {
+        let (arguments, rest) = details.split_params();
+        let nearest = Some(&details).filter(|one| one.is_pending());
+        let nearest = nearest.and_then(|one| approved.nearest(one));
+        let marked = nearest.as_ref().map(Nearest::marked);
+        Self {
+            arguments: arguments.map_or_else(Rows::none, |raw| {
+                marked_table(raw.get(), room, marked.as_ref())
+            }),
+            beside: Beside::new(rest.as_deref(), room),
             what: room.words(details.what()),
             tool: None,
+            nearest,
             details,
         }
     }
@@ -75,7 +136,7 @@ impl ProposedCall {
     /// Its part that is not there in full.
     pub(crate) fn missing(&self) -> Option<&Missing> {
         let missing = self.arguments.missing.as_ref();
-        missing.or(self.rest.missing.as_ref())
+        missing.or_else(|| self.beside.missing())
     }
 
     /// The part of its tool's definition that is not there in full.
@@ -111,15 +172,13 @@ impl ProposedCall {
     }
 
     /// Rows of what is asked for.
-    pub(crate) fn asked(&self) -> Markup {
-        let (arguments, rest) = (&self.arguments, &self.rest);
+    pub(crate) fn asked(&self, visit: &Visit) -> Markup {
+        let (arguments, beside) = (&self.arguments, &self.beside);
         html! {
-            @if arguments.count == 0 && rest.count == 0 { p class="soft" { "Without arguments." } }
+            @if arguments.count == 0 && beside.decided.count == 0 { p class="soft" { "Without arguments." } }
+            @if let Some(nearest) = &self.nearest { (nearest.words(visit)) }
             @if arguments.count > 0 { (arguments.markup) }
-            @if rest.count > 0 {
-                @if self.details.method == "tools/call" { p class="soft" { "and these params besides the arguments:" } }
-                (rest.markup)
-            }
+            (beside.markup(self.details.method == "tools/call"))
         }
     }
 

@@ -12,18 +12,6 @@ use crate::page::{Content, Tab, command};
 use crate::state::Visit;
 use crate::times;
 
-const OUTCOMES: [&str; 9] = [
-    "admitted",
-    "refused",
-    "held",
-    "approved",
-    "rejected",
-    "withdrawn",
-    "expired",
-    "completed",
-    "failed",
-];
-
 #[derive(Deserialize)]
 struct Calls {
     calls: Vec<Call>,
@@ -90,7 +78,7 @@ fn form(visit: &Visit, filters: &Filters) -> Markup {
                     (filters.field("participant", "Asked by", "name"))
                     (filters.field("server", "Server", "name"))
                     (filters.field("tool", "Tool", "read_*"))
-                    (filters.choice("outcome", "Outcome", &OUTCOMES))
+                    (filters.choice("outcome", "Outcome", &api::call_outcomes()))
                     (filters.field("topic", "Topic", "main"))
                 }
                 div class="row" {
@@ -172,9 +160,11 @@ pub(crate) async fn one(visit: &Visit, id: &str, place: &str) -> Result<Content,
     let found = shown(visit.api.get::<Timeline>(&path).await)?;
     let body = html! {
         h1 { "A call" }
-        @match &found {
-            Ok(found) => { (timeline(visit, found)) }
-            Err(why) => { (refused(why)) }
+        section id="call" data-live {
+            @match &found {
+                Ok(found) => { (timeline(visit, found)) }
+                Err(why) => { (refused(why)) }
+            }
         }
         p { a href={ (visit.base) "/calls" } { "All calls" } }
     };

@@ -6,8 +6,9 @@ use maud::{Markup, html};
 use review::ProposalDetails;
 use sha2::{Digest as _, Sha256};
 
-use crate::arguments::{Missing, Room, table, text};
+use crate::arguments::{Missing, Room, counted, table, text};
 use crate::call::{ProposedCall, calls, name_to_type};
+use crate::nearest::ApprovedCalls;
 use crate::state::Visit;
 use crate::times;
 
@@ -40,8 +41,13 @@ pub(crate) fn page_id(id: &str) -> String {
 }
 
 /// The card of a proposal. What is delivered in full is noted in the session.
-pub(crate) fn card(visit: &Visit, proposal: &ProposalDetails, showing: Showing) -> Markup {
-    card_of(visit, proposal, showing, None)
+pub(crate) fn card(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    showing: Showing,
+    approved: &ApprovedCalls,
+) -> Markup {
+    card_of(visit, proposal, showing, approved, None)
 }
 
 /// The card of a proposal that can be chosen, with others, for this form.
@@ -49,10 +55,11 @@ pub(crate) fn card_of(
     visit: &Visit,
     proposal: &ProposalDetails,
     showing: Showing,
+    approved: &ApprovedCalls,
     chosen_for: Option<&str>,
 ) -> Markup {
     let mut room = Room::new(showing.all);
-    let calls = calls(proposal, &mut room);
+    let calls = calls(proposal, &mut room, approved);
     let missing = calls.iter().find_map(ProposedCall::missing);
     if missing.is_none() {
         visit.session.note_shown(&proposal.id, &proposal.digest);
@@ -64,7 +71,7 @@ pub(crate) fn card_of(
             data-hash=(stamp) data-testid="card" tabindex="-1" aria-labelledby={ "t-" (id) } {
             (heading(proposal, &calls, visit, showing))
             (facts(proposal, &id, visit))
-            @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked()) } }
+            @if proposal.steps.is_empty() { @for call in &calls { (call.marks()) (call.asked(visit)) } }
             @else { (steps(visit, proposal, &calls)) }
             @if let Some(missing) = missing { (way_to_all(visit, proposal, missing, showing)) }
             (outcome(visit, proposal, showing, &mut room))
@@ -149,11 +156,11 @@ fn steps(visit: &Visit, plan: &ProposalDetails, calls: &[ProposedCall]) -> Marku
                 li data-testid="step" {
                     h3 {
                         (call.target())
-                        @if let Some(state) = step.state.as_deref().filter(|_| !plan.is_pending()) { " · " (Hostile(state)) }
+                        @if let Some(state) = step.state.as_deref().filter(|_| !plan.is_pending()) { " · " (state_words(state, step.failed && state == "completed")) }
                         @if step.id != plan.id && !plan.is_pending() { " · " a href=(address(visit, &step.id)) { "its own page" } }
                     }
                     (call.marks())
-                    (call.asked())
+                    (call.asked(visit))
                     (call.tool())
                 }
             }
@@ -180,14 +187,14 @@ fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
             p {
                 @if proposal.is_pending() {
                     span class="left" data-until=(times::ms(&proposal.expires)) { "expires " (times::clock(&proposal.expires)) }
-                } @else { strong data-testid="state" { (Hostile(&proposal.state)) } }
+                } @else { strong data-testid="state" { (state(proposal)) } }
                 " · asked " (times::clock(&proposal.at))
-                @if proposal.is_pending() && proposal.held { " · the caller waits" }
+                @if proposal.is_pending() && proposal.held { " · " (if proposal.waited_for { "the caller waits" } else { "the caller does not wait" }) }
                 " · topic " (Hostile(&proposal.topic))
             }
             @if let Some(words) = plan(visit, proposal) { (words) }
             @if let Some(words) = approvals(proposal) { p data-testid="approvals" { (words) } }
-            @if proposal.amendments > 0 { p { "Its proposer has replaced the arguments " (proposal.amendments) " times." } }
+            @if proposal.amendments > 0 { p { "Its proposer has replaced the arguments " (counted(proposal.amendments, "time", "times")) "." } }
             @if proposal.amended { p { "A reviewer has changed the arguments." } }
             @let others: Vec<_> = proposal.claims.iter().filter(|one| one.by != visit.session.participant).collect();
             @if !others.is_empty() {
@@ -199,6 +206,19 @@ fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
             @if proposal.claims.iter().any(|one| one.by == visit.session.participant) { p { "Others see that you look at it." } }
             @for would in &proposal.would { p { "A rule in shadow: " (Hostile(&would.words)) } }
         }
+    }
+}
+
+/// The state of a proposal in words.
+fn state(proposal: &ProposalDetails) -> Markup {
+    state_words(proposal.shown_state(), proposal.is_tool_error())
+}
+
+/// A state in words: a call may have run to its end and failed at its tool all the same.
+pub(crate) fn state_words(state: &str, is_tool_error: bool) -> Markup {
+    html! {
+        (Hostile(&state.replace('_', " ")))
+        @if is_tool_error { ": " span class="bad" { "the tool reported an error" } }
     }
 }
 
@@ -261,15 +281,20 @@ fn left_out(
 
 /// The end of a proposal: decision, notes, answer.
 fn outcome(visit: &Visit, proposal: &ProposalDetails, showing: Showing, room: &mut Room) -> Markup {
+    let answer = if proposal.is_tool_error() {
+        "Its answer: an error that the tool reports"
+    } else {
+        "Its answer"
+    };
     let texts = [
         ("As it ran, edited by the reviewer", &proposal.edited),
-        ("Its answer", &proposal.answer),
+        (answer, &proposal.answer),
     ];
     let shown = texts.map(|(title, raw)| raw.as_ref().map(|raw| (title, table(raw.get(), room))));
     html! {
         @if let Some(by) = &proposal.decided_by {
             p class="verdict" data-testid="verdict" {
-                strong { (Hostile(&proposal.state)) } ", decided by " span class="who" { (Hostile(by)) }
+                strong { (state(proposal)) } ", decided by " span class="who" { (Hostile(by)) }
                 @if let Some(rule) = &proposal.rule {
                     " with rule " (Hostile(rule))
                     @if let Some(author) = &proposal.rule_author { " of " (Hostile(author)) }
@@ -277,7 +302,7 @@ fn outcome(visit: &Visit, proposal: &ProposalDetails, showing: Showing, room: &m
                 @if let Some(reason) = &proposal.reason { ": " (Hostile(reason)) }
             }
         } @else if let Some(reason) = &proposal.reason {
-            p class="verdict" { strong { (Hostile(&proposal.state)) } ": " (Hostile(reason)) }
+            p class="verdict" { strong { (state(proposal)) } ": " (Hostile(reason)) }
         }
         @for note in &proposal.notes { p class="verdict" { "Note of " span class="who" { (Hostile(&note.by)) } ": " (Hostile(&note.note)) } }
         @for (title, rows) in shown.iter().flatten() {

@@ -16,6 +16,8 @@ const MAIN: RGBColor = RGBColor(0x0b, 0x5c, 0xad);
 const SECOND: RGBColor = RGBColor(0x8a, 0x4b, 0x00);
 /// The least seconds that a picture shows.
 const SECONDS_MIN: f64 = 60.0;
+/// Rows of the figures of a picture at most: from the oldest to now, as far apart as they must be.
+const FIGURES_MAX: usize = 12;
 
 /// A line: seconds before now, and values.
 pub(crate) struct Line<'p> {
@@ -49,8 +51,15 @@ impl<'p> Line<'p> {
         }
     }
 
-    fn last(&self) -> f64 {
-        self.points.last().map_or(0.0, |(_, value)| *value)
+    /// Its value at this time, if it has one.
+    fn at(&self, at: f64) -> Option<f64> {
+        let mut points = self.points.iter();
+        let found = points.find(|(known, _)| known.total_cmp(&at).is_eq());
+        found.map(|(_, value)| *value)
+    }
+
+    fn last(&self) -> Option<f64> {
+        self.points.last().map(|(_, value)| *value)
     }
 }
 
@@ -62,13 +71,45 @@ pub(crate) fn chart(title: &str, lines: &[Line<'_>]) -> Markup {
             figcaption {
                 strong { (title) } " "
                 @for line in lines {
-                    span class={ "key " (line.class) } { (line.words) " " (format!("{:.1}", line.last())) } " "
+                    span class={ "key " (line.class) } { (line.words) @if let Some(last) = line.last() { " " (format!("{last:.1}")) } } " "
                 }
             }
             @match has_points.then(|| draw(lines)).flatten() {
                 // Numbers and names of the gateway alone.
                 Some(svg) => { div class="svg" aria-hidden="true" { (PreEscaped(svg)) } }
                 None => { p class="empty" { "The picture begins now: it needs a few seconds." } }
+            }
+            @if has_points { (figures(title, lines)) }
+        }
+    }
+}
+
+/// The picture as a table.
+fn figures(title: &str, lines: &[Line<'_>]) -> Markup {
+    // A line may have fewer points than another one.
+    let longest = lines.iter().max_by_key(|line| line.points.len());
+    let points = longest.map_or(&[][..], |line| line.points);
+    let every = points.len().div_ceil(FIGURES_MAX).max(1);
+    // Counted from now, so that the newest figures are always there.
+    let times: Vec<f64> = points
+        .iter()
+        .rev()
+        .step_by(every)
+        .map(|(at, _)| *at)
+        .collect();
+    html! {
+        details class="figures-of" {
+            summary { "Figures" span class="vh" { " of: " (title) } }
+            table class="rows" {
+                thead { tr { th { "When" } @for line in lines { th class="number" { (line.words) } } } }
+                tbody {
+                    @for at in times.into_iter().rev() {
+                        tr {
+                            td { (time_ago(at)) }
+                            @for line in lines { td class="number" { @if let Some(value) = line.at(at) { (format!("{value:.1}")) } } }
+                        }
+                    }
+                }
             }
         }
     }
@@ -161,13 +202,32 @@ mod tests {
         );
         let page = page.into_string();
         assert!(page.contains("<svg") && page.contains("#0B5CAD"), "{page}");
-        assert!(page.contains("all 2.0") && page.contains("refused 0.0"));
+        assert!(page.contains(">all 2.0<") && page.contains(">refused<"));
         // The policy of the page allows neither.
         assert!(
             !page.contains("style=") && !page.contains("<style"),
             "{page}"
         );
         assert!(chart("Calls", &[]).into_string().contains("begins now"));
+        // The figures are there for readers who see no picture.
+        assert!(
+            page.contains("<td>-2 s</td>") && page.contains(">3.0</td>"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn the_figures_of_a_long_picture_are_few_and_the_newest_is_among_them() {
+        let points: Vec<(f64, f64)> = (0..300).map(|at| (f64::from(at) - 299.0, 1.0)).collect();
+        let page = figures("Calls", &[Line::main("all", &points)]).into_string();
+        let rows = page.matches("<tr>").count() - 1;
+        assert!((FIGURES_MAX - 1..=FIGURES_MAX).contains(&rows), "{rows}");
+        assert!(page.contains("<td>now</td>"), "{page}");
+        let late = [(0.0, 7.0)];
+        let lines = [Line::main("all", &points), Line::second("late", &late)];
+        let page = figures("Calls", &lines).into_string();
+        let (before, now) = page.split_once("<td>now</td>").unwrap();
+        assert!(now.contains(">7.0<") && !before.contains(">7.0<"), "{page}");
     }
 
     #[test]

@@ -151,6 +151,9 @@ const patch = next => {
 		if (!part || seen.get(fresh.id)?.isEqualNode(fresh) || part.matches(':focus-within, :hover:has(details[open])')) continue;
 		const copy = fresh.cloneNode(true);
 		seen.set(fresh.id, fresh);
+		// What was opened stays open.
+		const folds = all('details', copy), before = all('details', part);
+		if (folds.length === before.length) before.forEach((fold, place) => { folds[place].open = fold.open; });
 		part.replaceWith(copy);
 		localize(copy);
 	}

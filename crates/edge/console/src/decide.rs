@@ -9,6 +9,7 @@ use crate::api_client::{Problem, encoded};
 use crate::call::name_to_type;
 use crate::card::{Showing, act, card};
 use crate::editing;
+use crate::nearest::ApprovedCalls;
 use crate::outcome::Outcome;
 use crate::page::{Tab, done};
 use crate::proof;
@@ -26,7 +27,7 @@ pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
         },
         "reject" => {
             let words = "Rejected: the call does not run.";
-            answered(visit, &id, rejected(visit, &id).await, words)
+            answered(visit, &id, rejected(visit, &id).await, words).await
         }
         "withdraw" => send(visit, &id, act, "{}".to_owned(), "Withdrawn.").await,
         "claim" => {
@@ -40,6 +41,12 @@ pub(crate) async fn decide(visit: &Visit, id: &str, act: &str) -> Outcome {
 
 /// Other arguments in place of the proposed ones, compared with them.
 fn edit(visit: &Visit, found: &ProposalDetails) -> Outcome {
+    if visit.asked.form().get("again") == "1" {
+        return Outcome::Show {
+            at: edited(&found.id),
+            said: Markup::default(),
+        };
+    }
     let written = match editing::written(visit.asked.form().get("arguments")) {
         Ok(written) => written,
         Err(refused) => return Outcome::fail(edited(&found.id), refused),
@@ -105,7 +112,7 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
         return asked;
     }
     match approved(visit, found, &approval).await {
-        Ok(decided) => sent(visit, &decided, "Approved."),
+        Ok(decided) => sent(visit, &decided, "Approved.").await,
         Err(refused) => refusal(visit, found, arguments, refused),
     }
 }
@@ -210,31 +217,34 @@ fn question(visit: &Visit, id: &str, said: Markup) -> Outcome {
 /// Sends an act to the API. The script gets the card as it is then, any other browser the page.
 async fn send(visit: &Visit, id: &str, verb: &str, body: String, words: &str) -> Outcome {
     let path = format!("/api/v1/proposals/{}/{verb}", encoded(id));
-    answered(visit, id, visit.api.post(&path, body).await, words)
+    answered(visit, id, visit.api.post(&path, body).await, words).await
 }
 
 /// The end of an act that was sent to the API.
-fn answered(
+async fn answered(
     visit: &Visit,
     id: &str,
     answer: Result<ProposalDetails, Problem>,
     words: &str,
 ) -> Outcome {
     match answer {
-        Ok(decided) => sent(visit, &decided, words),
+        Ok(decided) => sent(visit, &decided, words).await,
         Err(refused) => Outcome::fail(shown(id), refused),
     }
 }
 
 /// An act that the API has carried out.
-fn sent(visit: &Visit, decided: &ProposalDetails, words: &str) -> Outcome {
+async fn sent(visit: &Visit, decided: &ProposalDetails, words: &str) -> Outcome {
     if visit.asked.is_part {
         let in_inbox = Showing {
             all: false,
             alone: false,
             acts: true,
         };
-        return Outcome::Part(html! { (done(words)) (card(visit, decided, in_inbox)) });
+        let approved = ApprovedCalls::if_needed(visit, decided.is_pending()).await;
+        // Without the calls of before nothing is compared.
+        let approved = approved.unwrap_or_default();
+        return Outcome::Part(html! { (done(words)) (card(visit, decided, in_inbox, &approved)) });
     }
     Outcome::Led(format!("/p/{}", encoded(&decided.id)))
 }

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api_client::Problem;
 use crate::arguments::{Room, difference, table};
+use crate::call::Beside;
 use crate::card::{act, address, approval, warning};
 use crate::page::{Content, Tab};
 use crate::state::Visit;
@@ -32,7 +33,12 @@ pub(crate) fn form(visit: &Visit, proposal: &ProposalDetails) -> Markup {
             p class="said wrong" { "These arguments are too long to edit here. Use: " code { "portmoot proposals approve " (proposal.id) " --edit" } }
         };
     }
-    let text = visible::escaped(&visible::pretty(arguments.get()));
+    // What was written before is not lost.
+    let text = match visit.asked.form().some("arguments") {
+        Some(written) if json::check(written.as_bytes()).is_ok() => visible::escaped(written),
+        Some(written) => written.to_owned(),
+        None => visible::escaped(&visible::pretty(arguments.get())),
+    };
     let rows = text.lines().count().clamp(4, 24);
     let content = html! {
         label for="arguments" { "Arguments in place of the proposed ones, as JSON" }
@@ -91,8 +97,9 @@ pub(crate) fn comparison(
     }
     let mut room = Room::new(true);
     let rest = proposal.split_params().1;
-    let tables = [Some(arguments), rest.as_deref()].map(|raw| raw.map(|raw| table(raw, &mut room)));
-    let is_full = tables.iter().flatten().all(|rows| rows.missing.is_none());
+    let edited = table(arguments, &mut room);
+    let beside = Beside::new(rest.as_deref(), &mut room);
+    let is_full = edited.missing.is_none() && beside.missing().is_none();
     let differs = difference(proposed.get(), arguments);
     let (Some(differs), true) = (differs, is_full) else {
         return refuse("These arguments have too many values to compare here.");
@@ -101,15 +108,23 @@ pub(crate) fn comparison(
         .session
         .note_compared(mark_of(&proposal.digest, arguments));
     let content = html! { (hidden("arguments", arguments)) (approval(proposal, true)) };
-    let again = format!("{}?edit=1", address(visit, &proposal.id));
+    let again = html! {
+        (hidden("arguments", arguments))
+        (hidden("again", "1"))
+        button type="submit" data-testid="edit-again" { "Edit again" }
+    };
     let body = html! {
         section class="card" data-testid="comparison" {
             h1 { "Approve with these changes?" }
             (differs)
             h2 { "All that it runs with" }
-            @for rows in tables.iter().flatten() { (rows.markup) }
+            (edited.markup)
+            (beside.markup(true))
             div class="actions" { (warning(proposal)) (act(visit, proposal, "approve", "approve", &content)) }
-            p { a href=(again) { "Edit again" } " · " a href=(address(visit, &proposal.id)) { "Leave as proposed" } }
+            div class="row" {
+                (act(visit, proposal, "edit", "", &again))
+                a class="button" href=(address(visit, &proposal.id)) { "Leave as proposed" }
+            }
         }
     };
     Ok(Content {

@@ -119,8 +119,11 @@ impl Feed {
 
     /// Changes since the last look, as events.
     async fn look(&mut self) -> Option<String> {
-        // For the pictures of the overview; without the right to see metrics there are none.
-        let _ = overview::sample(&self.visit).await;
+        // For the pictures of the overview, which takes its own; without the right to see metrics there
+        // are none.
+        if self.is_hidden || self.at != At::Overview {
+            let _ = overview::sample(&self.visit).await;
+        }
         let (mut events, trouble) = match self.changes().await {
             Ok(events) => (events, String::new()),
             Err(refused) if refused.ends_session() => return Some(self.end("over")),

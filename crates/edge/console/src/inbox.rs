@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use crate::api_client::{Problem, encoded, too_long};
 use crate::arguments::text;
 use crate::batch::{self, Groups};
-use crate::card::{Showing, address, card_of};
+use crate::card::{Showing, address, card_of, state_words};
+use crate::nearest::ApprovedCalls;
 use crate::page::{Content, Tab};
 use crate::proposal;
 use crate::state::Visit;
@@ -52,6 +53,8 @@ impl<'t> ProposalPage<'t> {
 struct Listed {
     id: String,
     state: String,
+    #[serde(default)]
+    failed: bool,
     by: String,
     to: Vec<String>,
     method: String,
@@ -190,10 +193,11 @@ pub(crate) async fn content(
             *card = proposal::found(visit, &card.id).await?;
         }
     }
+    let approved = ApprovedCalls::if_needed(visit, !shown.cards.is_empty()).await?;
     let (writing, wanted) = (Arc::clone(visit), in_full.to_owned());
     let body = visit
         .console
-        .write(move || Ok(written(&writing, &shown, &wanted)))
+        .write(move || Ok(written(&writing, &shown, &wanted, &approved)))
         .await?;
     proposal::note_shown(visit).await;
     Ok(Content {
@@ -204,7 +208,12 @@ pub(crate) async fn content(
     })
 }
 
-fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {
+fn written(visit: &Visit, shown: &Shown, in_full: &str, approved: &ApprovedCalls) -> Markup {
+    let showing = |proposal: &ProposalDetails| Showing {
+        all: proposal.id == in_full,
+        alone: false,
+        acts: true,
+    };
     let groups = Groups::of(&shown.cards);
     html! {
         h1 { "Inbox" }
@@ -218,7 +227,7 @@ fn written(visit: &Visit, shown: &Shown, in_full: &str) -> Markup {
         }
         div id="cards" class="cards" data-list {
             @for proposal in &shown.cards {
-                (card_of(visit, proposal, Showing { all: proposal.id == in_full, alone: false, acts: true }, groups.form_of(proposal)))
+                (card_of(visit, proposal, showing(proposal), approved, groups.form_of(proposal)))
             }
         }
         section id="batch" class="cards" data-live { (batch::forms(visit, &groups)) }
@@ -285,7 +294,7 @@ fn line(visit: &Visit, one: &Listed) -> Markup {
                 }
             }
             td { (Hostile(&one.to.join(", "))) }
-            td { (Hostile(&one.state)) }
+            td { (state_words(&one.state, one.failed && one.state == "completed")) }
             td { (Hostile(one.decided_by.as_deref().unwrap_or_default())) }
         }
     }

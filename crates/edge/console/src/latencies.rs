@@ -1,4 +1,4 @@
-//! Durations of the calls at each server, from the histograms of the metrics.
+//! Durations of the calls at each server and of each tool, from the histograms of the metrics.
 
 use std::collections::BTreeMap;
 
@@ -6,108 +6,87 @@ use html::Hostile;
 use maud::{Markup, html};
 
 use crate::api_client::encoded;
+use crate::metrics::{Durations, Metrics, whole};
 use crate::state::Visit;
 
-/// The buckets of the histogram in the metrics.
-const BUCKETS: &str = "mcp_client_operation_duration_seconds_bucket{";
+/// The metric of the calls at servers, and that of the calls of tools.
+const CALLS: &str = "mcp_client_operation_duration";
+const TOOLS: &str = "portmoot_tool_duration";
 /// Parts of the calls whose longest duration is shown.
 const PARTS: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
 /// The scale of the pictures, in seconds, and their width: each ten times as long takes as much room.
 const SCALE_S: (f64, f64) = (0.005, 300.0);
 const WIDTH: f64 = 200.0;
+/// The most tools with a row of their own: those that are called most. The others have one together.
+pub const TOOL_ROWS_MAX: usize = 20;
 
-/// Durations of the calls at one server.
-pub(crate) struct ServerDurations {
+/// A row of durations.
+pub(crate) struct Timed {
     server: String,
-    /// Bounds in seconds, the shortest first, with the number of calls that took no longer.
-    buckets: Vec<(f64, u64)>,
+    /// The server's own name of a tool; of a whole server, or of the rest of all, `None`.
+    tool: Option<String>,
+    durations: Durations,
+    failed: f64,
 }
 
-impl ServerDurations {
-    /// Those of all servers, by name. Methods and failures of a server are added up.
-    pub(crate) fn all(metrics: &str) -> Vec<Self> {
-        let mut servers: BTreeMap<&str, Vec<(f64, u64)>> = BTreeMap::new();
-        let lines = metrics.lines();
-        for (labels, count) in lines.filter_map(|line| line.strip_prefix(BUCKETS)?.rsplit_once(' '))
-        {
-            let read = (label(labels, "server"), bound(labels), count.parse().ok());
-            if let (Some(server), Some(bound), Some(count)) = read {
-                enter(servers.entry(server).or_default(), bound, count);
-            }
+impl Timed {
+    fn new(server: &str, tool: Option<&str>) -> Self {
+        Self {
+            server: server.to_owned(),
+            tool: tool.map(str::to_owned),
+            durations: Durations::default(),
+            failed: 0.0,
         }
-        let all = servers.into_iter().map(|(server, mut buckets)| {
-            buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-            let server = server.to_owned();
-            Self { server, buckets }
-        });
-        all.collect()
     }
 
-    fn calls(&self) -> u64 {
-        self.buckets.last().map_or(0, |(_, count)| *count)
-    }
-
-    /// The bound at or below which this part of the calls lies, in seconds; infinity for those beyond
-    /// the longest one.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a part of a count needs no more precision"
-    )]
-    fn quantile(&self, part: f64) -> f64 {
-        let wanted = part * self.calls() as f64;
-        let found = self
-            .buckets
-            .iter()
-            .find(|(_, count)| *count as f64 >= wanted);
-        found.map_or(f64::INFINITY, |(bound, _)| *bound)
-    }
-
-    /// A duration in words: a bucket says no more than its bound.
-    fn words(&self, seconds: f64) -> String {
-        if seconds.is_finite() {
-            return format!("≤ {}", span(seconds));
+    fn enter(&mut self, durations: &Durations, has_failed: bool) {
+        self.durations.add(durations);
+        if has_failed {
+            self.failed += durations.count();
         }
-        let mut finite = self.buckets.iter().filter(|(bound, _)| bound.is_finite());
-        format!(
-            "> {}",
-            span(finite.next_back().map_or(0.0, |(bound, _)| *bound))
-        )
     }
 }
 
-/// Adds a count to that of its bound.
-fn enter(buckets: &mut Vec<(f64, u64)>, bound: f64, count: u64) {
-    match buckets
-        .iter_mut()
-        .find(|(known, _)| known.total_cmp(&bound).is_eq())
-    {
-        Some((_, known)) => *known += count,
-        None => buckets.push((bound, count)),
+/// The calls at each server, by its name. Methods and failures are added up.
+fn by_server(metrics: Metrics<'_>) -> Vec<Timed> {
+    let mut all: BTreeMap<String, Timed> = BTreeMap::new();
+    for (key, durations) in metrics.durations(CALLS, &["server", "error_type"]) {
+        let [server, error_type] = &key[..] else {
+            continue;
+        };
+        let timed = all.entry(server.clone());
+        let timed = timed.or_insert_with(|| Timed::new(server, None));
+        timed.enter(&durations, !error_type.is_empty());
     }
+    all.into_values().collect()
 }
 
-/// The value of a label of a line.
-fn label<'l>(labels: &'l str, name: &str) -> Option<&'l str> {
-    let (_, rest) = labels.split_once(&format!("{name}=\""))?;
-    Some(rest.split_once('"')?.0)
+/// The calls of each tool, the most called first; those beyond [`TOOL_ROWS_MAX`] and their number, if
+/// there are any.
+fn by_tool(metrics: Metrics<'_>) -> (Vec<Timed>, Option<(Timed, usize)>) {
+    let mut all: BTreeMap<(String, String), Timed> = BTreeMap::new();
+    for (key, durations) in metrics.durations(TOOLS, &["server", "tool", "outcome"]) {
+        let [server, tool, outcome] = &key[..] else {
+            continue;
+        };
+        let timed = all.entry((server.clone(), tool.clone()));
+        let timed = timed.or_insert_with(|| Timed::new(server, Some(tool)));
+        timed.enter(&durations, outcome == "failed");
+    }
+    let mut all: Vec<Timed> = all.into_values().collect();
+    all.sort_by(|one, other| other.durations.count().total_cmp(&one.durations.count()));
+    let rest = all.split_off(TOOL_ROWS_MAX.min(all.len()));
+    let mut others = Timed::new("", None);
+    for one in &rest {
+        others.durations.add(&one.durations);
+        others.failed += one.failed;
+    }
+    (all, (!rest.is_empty()).then_some((others, rest.len())))
 }
 
-fn bound(labels: &str) -> Option<f64> {
-    match label(labels, "le")? {
-        "+Inf" => Some(f64::INFINITY),
-        bound => bound.parse().ok(),
-    }
-}
-
-/// Seconds in words.
-fn span(seconds: f64) -> String {
-    if seconds < 1.0 {
-        format!("{:.0} ms", seconds * 1_000.0)
-    } else if seconds < 60.0 {
-        format!("{seconds:.0} s")
-    } else {
-        format!("{:.0} min", seconds / 60.0)
-    }
+/// The number of calls that have failed at servers since the gateway started.
+pub(crate) fn failed(metrics: Metrics<'_>) -> f64 {
+    by_server(metrics).iter().map(|one| one.failed).sum()
 }
 
 /// The place of a duration on the scale.
@@ -117,35 +96,68 @@ fn place(seconds: f64) -> String {
     format!("{:.1}", 4.0 + part * (WIDTH - 8.0))
 }
 
-/// The calls at each server since the gateway started.
-pub(crate) fn section(visit: &Visit, all: &[ServerDurations]) -> Markup {
+/// The calls at each server, and of each tool, since the gateway started.
+pub(crate) fn section(visit: &Visit, metrics: Metrics<'_>) -> Markup {
+    let (tools, others) = by_tool(metrics);
+    let servers = by_server(metrics);
     html! {
-        @if !all.is_empty() {
-            h2 { "How long calls take" }
-            div class="wide" tabindex="0" role="region" aria-label="How long calls take" {
-                table class="rows" data-testid="latencies" {
-                    thead { tr {
-                        th { "Server" }
-                        @for (name, _) in PARTS { th class="number" { (name) } }
-                        th { span class="vh" { "Picture" } }
-                        th class="number" { "Calls since the start" }
-                    } }
-                    tbody { @for one in all { (row(visit, one)) } }
+        @if !servers.is_empty() {
+            h2 { "How long calls take, by server" }
+            (table("By server", "latencies", &html! { th { "Server" } }, &html! {
+                @for one in &servers { tr { td { (server(visit, &one.server)) } (durations(one)) } }
+            }))
+        }
+        @if !tools.is_empty() {
+            h2 { "How long calls take, by tool" }
+            (table("By tool", "tool-latencies", &html! { th { "Tool" } th { "Server" } }, &html! {
+                @for one in &tools {
+                    tr { td { (tool(one)) } td { (server(visit, &one.server)) } (durations(one)) }
                 }
+                @if let Some((others, count)) = &others {
+                    tr data-testid="other-tools" { td { (count) " more tools" } td {} (durations(others)) }
+                }
+            }))
+        }
+    }
+}
+
+fn table(label: &str, testid: &str, first: &Markup, rows: &Markup) -> Markup {
+    html! {
+        div class="wide" tabindex="0" role="region" aria-label=(label) {
+            table class="rows" data-testid=(testid) {
+                thead { tr {
+                    (first)
+                    @for (name, _) in PARTS { th class="number" { (name) } }
+                    th { span class="vh" { "Picture" } }
+                    th class="number" { "Calls" }
+                    th class="number" { "Failed" }
+                } }
+                tbody { (rows) }
             }
         }
     }
 }
 
-fn row(visit: &Visit, one: &ServerDurations) -> Markup {
-    let parts = PARTS.map(|(_, part)| one.quantile(part));
+fn server(visit: &Visit, name: &str) -> Markup {
+    html! { a href={ (visit.base) "/servers/" (encoded(name)) } { (Hostile(name)) } }
+}
+
+/// A tool by its server's own name; `_OTHER` are those that the gateway counts together.
+fn tool(one: &Timed) -> Markup {
+    match one.tool.as_deref() {
+        Some("_OTHER") => html! { "others" },
+        Some(name) => html! { code { (Hostile(name)) } },
+        None => Markup::default(),
+    }
+}
+
+fn durations(one: &Timed) -> Markup {
+    let parts = PARTS.map(|(_, part)| one.durations.quantile(part));
     html! {
-        tr {
-            td { a href={ (visit.base) "/servers/" (encoded(&one.server)) } { (Hostile(&one.server)) } }
-            @for part in parts { td class="number" { (one.words(part)) } }
-            td class="span" { (picture(parts)) }
-            td class="number" { (one.calls()) }
-        }
+        @for part in parts { td class="number" { (one.durations.words(part)) } }
+        td class="span" { (picture(parts)) }
+        td class="number" { (whole(one.durations.count())) }
+        td class="number" { @if one.failed > 0.0 { span class="bad" { (whole(one.failed)) } } @else { "0" } }
     }
 }
 
@@ -167,28 +179,49 @@ fn picture([half, most, nearly_all]: [f64; 3]) -> Markup {
 mod tests {
     use super::*;
 
-    const METRICS: &str = "portmoot_sessions 3\n\
-        mcp_client_operation_duration_seconds_count{server=\"files\",mcp_method_name=\"tools/call\"} 100\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"0.01\",server=\"files\",mcp_method_name=\"tools/call\"} 60\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"1.0\",server=\"files\",mcp_method_name=\"tools/call\"} 90\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"300.0\",server=\"files\",mcp_method_name=\"tools/call\"} 90\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"+Inf\",server=\"files\",mcp_method_name=\"tools/call\"} 90\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"0.01\",server=\"files\",mcp_method_name=\"tools/call\",error_type=\"timeout\"} 0\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"1.0\",server=\"files\",mcp_method_name=\"tools/call\",error_type=\"timeout\"} 7\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"300.0\",server=\"files\",mcp_method_name=\"tools/call\",error_type=\"timeout\"} 7\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"+Inf\",server=\"files\",mcp_method_name=\"tools/call\",error_type=\"timeout\"} 10\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"0.01\",server=\"mail\",mcp_method_name=\"tools/call\"} 1\n\
-        mcp_client_operation_duration_seconds_bucket{le=\"+Inf\",server=\"mail\",mcp_method_name=\"tools/call\"} 1\n";
+    /// A bucket of each of these counts.
+    fn lines(name: &str, labels: &str, count: u32) -> String {
+        let line = |le: &str| format!("{name}_seconds_bucket{{le=\"{le}\",{labels}}} {count}\n");
+        line("0.01") + &line("+Inf")
+    }
 
     #[test]
-    fn durations_of_a_server_are_those_of_all_its_calls() {
-        let all = ServerDurations::all(METRICS);
-        let names: Vec<&str> = all.iter().map(|one| one.server.as_str()).collect();
-        assert_eq!(names, ["files", "mail"]);
-        let seen = PARTS.map(|(_, part)| all[0].words(all[0].quantile(part)));
-        assert_eq!(seen, ["≤ 10 ms", "≤ 1 s", "> 5 min"]);
-        assert_eq!((all[0].calls(), all[1].calls()), (100, 1));
-        assert_eq!(all[1].words(all[1].quantile(0.99)), "≤ 10 ms");
+    fn failed_calls_of_a_server_are_among_its_calls() {
+        let text = lines(CALLS, "server=\"files\"", 7)
+            + &lines(CALLS, "server=\"files\",error_type=\"tool_error\"", 2)
+            + &lines(CALLS, "server=\"mail\",error_type=\"-32602\"", 1);
+        let all = by_server(Metrics(&text));
+        let seen = all
+            .iter()
+            .map(|one| (&*one.server, one.durations.count(), one.failed));
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [("files", 9.0, 2.0), ("mail", 1.0, 1.0)]
+        );
+        assert_eq!(failed(Metrics(&text)), 3.0);
+    }
+
+    #[test]
+    fn the_most_called_tools_have_rows_and_the_others_one() {
+        let of = |number: u32| {
+            let labels = |outcome: &str| {
+                format!("server=\"files\",tool=\"t{number}\",outcome=\"{outcome}\"")
+            };
+            lines(TOOLS, &labels("answered"), number) + &lines(TOOLS, &labels("failed"), 1)
+        };
+        let count = u32::try_from(TOOL_ROWS_MAX).unwrap() + 3;
+        let text: String = (1..=count).map(of).collect();
+        let (tools, others) = by_tool(Metrics(&text));
+        assert_eq!(tools.len(), TOOL_ROWS_MAX);
+        assert_eq!(tools[0].tool.as_deref(), Some(&*format!("t{count}")));
+        let (others, number) = others.unwrap();
+        // Those that were called once, twice and three times, and failed once each.
+        assert_eq!(
+            (number, others.durations.count(), others.failed),
+            (3, 9.0, 3.0)
+        );
+        let few = by_tool(Metrics(&of(1)));
+        assert!(few.1.is_none() && few.0.len() == 1);
     }
 
     #[test]

@@ -10,17 +10,20 @@ use html::parts::hidden;
 use maud::{Markup, html};
 use review::{LeafKind, ProposalDetails, ToolEffects, leaves};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::api_client::{Problem, encoded};
 use crate::arguments::text;
 use crate::card::{Showing, address, card, may_have_rule};
+use crate::nearest::ApprovedCalls;
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab};
 use crate::proof;
 use crate::proposal;
+use crate::rules::said_of_rule;
 use crate::state::{At, Visit, decoded};
+use crate::times;
 
 /// The durations that the page offers, in seconds: the API takes 10 minutes to 8 hours.
 const DURATIONS: [(&str, &str); 4] = [
@@ -168,15 +171,21 @@ pub(crate) async fn content(visit: &Arc<Visit>, id: &str) -> Result<Content, Pro
 
 /// The page with the call in full, and the form, written apart from the tasks of the gateway.
 async fn page(visit: &Arc<Visit>, found: ProposalDetails, wish: Wish) -> Result<Content, Problem> {
+    let approved = ApprovedCalls::if_needed(visit, found.is_pending()).await?;
     let writing = Arc::clone(visit);
-    let write = move || Ok(page_of(&writing, &found, &wish));
+    let write = move || Ok(page_of(&writing, &found, &wish, &approved));
     let content = visit.console.write(write).await?;
     proposal::note_shown(visit).await;
     Ok(content)
 }
 
 /// The page with the call in full, and the form.
-fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
+fn page_of(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    wish: &Wish,
+    approved: &ApprovedCalls,
+) -> Content {
     let showing = Showing {
         all: true,
         alone: true,
@@ -189,7 +198,7 @@ fn page_of(visit: &Visit, proposal: &ProposalDetails, wish: &Wish) -> Content {
             div class="cards" {
                 @if may_have_rule(visit, proposal) { (wish_form(visit, proposal, wish)) }
                 @else { p class="said wrong" data-testid="no-rule" { "No rule can be made of it: only of another participant's single call that waits." } }
-                (card(visit, proposal, showing))
+                (card(visit, proposal, showing, approved))
             }
         },
     )
@@ -342,6 +351,31 @@ async fn draft(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Proble
     )))
 }
 
+/// A rule that is in force.
+#[derive(Deserialize)]
+struct AddedRule {
+    rule: String,
+    sentence: String,
+    expires: Option<String>,
+}
+
+impl AddedRule {
+    /// The confirmation: what it says, its end, and where it can be ended.
+    fn said(&self, visit: &Visit, topic: &str) -> Markup {
+        let rules = At::Rules {
+            topic: topic.to_owned(),
+        };
+        let more = html! {
+            p {
+                (text(&self.rule))
+                @if let Some(end) = &self.expires { " ends by itself: " (times::day(end)) }
+                " · " a href={ (visit.base) (rules.address()) } { "See it, or end it, among the rules" }
+            }
+        };
+        said_of_rule("The rule is in force:", &self.sentence, &more)
+    }
+}
+
 /// Puts a rule in force that the session was shown.
 async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome, Problem> {
     let form = visit.asked.form();
@@ -356,6 +390,13 @@ async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome,
     }
     let path = format!("/api/v1/topics/{}/rules", encoded(&found.topic));
     let body = json!({ "rule": rule, "tool": form.some("typed") }).to_string();
-    let _added: Value = visit.api.post(&path, body).await?;
-    Ok(Outcome::Led(format!("/p/{}", encoded(&found.id))))
+    let added: AddedRule = visit.api.post(&path, body).await?;
+    Ok(Outcome::Show {
+        at: At::Proposal {
+            id: found.id.clone(),
+            all: false,
+            edit: false,
+        },
+        said: added.said(visit, &found.topic),
+    })
 }

@@ -16,7 +16,7 @@ use crate::times;
 /// The topic that is shown if the address names none.
 pub(crate) const MAIN_TOPIC: &str = "main";
 /// The gateway itself as a participant, which is not paused.
-const GATEWAY: &str = "portmoot";
+pub(crate) const GATEWAY: &str = "portmoot";
 /// The longest message and reason, in characters.
 const WORDS_CHARS_MAX: usize = 1_000;
 
@@ -26,7 +26,7 @@ struct ParticipantList {
 }
 
 /// A participant as the API shows it.
-#[derive(Deserialize)]
+#[derive(Deserialize, Clone)]
 pub(crate) struct Participant {
     pub(crate) id: String,
     pub(crate) topic: String,
@@ -72,11 +72,19 @@ pub(crate) async fn all(visit: &Visit, topic: &str) -> Result<Vec<Participant>, 
     Ok(list.participants)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Clone)]
 struct Pause {
     by: String,
     reason: Option<String>,
     since: String,
+}
+
+/// The topic that is shown where none is named: the main one, or the first of those that the person
+/// may know.
+pub(crate) fn chosen_topic(all: &[Participant]) -> &str {
+    let is_main = all.iter().any(|one| one.topic == MAIN_TOPIC);
+    let first = all.first().filter(|_| !is_main);
+    first.map_or(MAIN_TOPIC, |one| one.topic.as_str())
 }
 
 /// `GET /console/topic`.
@@ -89,12 +97,7 @@ pub(crate) async fn content(visit: &Visit, topic: &str) -> Result<Content, Probl
         }
     }
     let topic = match topic {
-        "" => topics
-            .iter()
-            .find(|one| **one == MAIN_TOPIC)
-            .or(topics.first())
-            .copied()
-            .unwrap_or(MAIN_TOPIC),
+        "" => chosen_topic(&all),
         named if topics.contains(&named) => named,
         _ => {
             return Err(Problem::new(

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use maud::html;
 use review::ProposalDetails;
+use serde::Deserialize;
 
 use crate::api_client::{Problem, encoded};
 use crate::card::{Showing, card};
 use crate::editing;
 use crate::log_rows::call_address;
+use crate::nearest::ApprovedCalls;
 use crate::page::{Content, Tab};
 use crate::state::Visit;
 
@@ -27,6 +29,15 @@ fn read(answer: &str) -> Result<ProposalDetails, Problem> {
         let why = "the gateway's answer cannot be read";
         Problem::new(StatusCode::BAD_GATEWAY, why)
     })
+}
+
+/// Whether a proposal waits for a decision, as the API returned it.
+fn is_pending(answer: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Standing {
+        state: String,
+    }
+    serde_json::from_str::<Standing>(answer).is_ok_and(|one| one.state == "pending")
 }
 
 /// One proposal of the API.
@@ -50,26 +61,37 @@ pub(crate) async fn content(
     all: bool,
     edit: bool,
 ) -> Result<Content, Problem> {
+    let approved = ApprovedCalls::if_needed(visit, is_pending(&answer)).await?;
     let writing = Arc::clone(visit);
-    let write = move || Ok(page_of(&writing, &read(&answer)?, all, edit));
+    let showing = Showing {
+        all,
+        alone: true,
+        acts: true,
+    };
+    let write = move || Ok(page_of(&writing, &read(&answer)?, showing, edit, &approved));
     let content = visit.console.write(write).await?;
     note_shown(visit).await;
     Ok(content)
 }
 
 /// The page of a proposal.
-fn page_of(visit: &Visit, proposal: &ProposalDetails, all: bool, edit: bool) -> Content {
+fn page_of(
+    visit: &Visit,
+    proposal: &ProposalDetails,
+    showing: Showing,
+    edit: bool,
+    approved: &ApprovedCalls,
+) -> Content {
     let is_edited = edit && proposal.is_pending();
     let showing = Showing {
-        all,
-        alone: true,
         acts: !is_edited,
+        ..showing
     };
     let body = html! {
         h1 { "Proposal" }
         div class="cards" {
             @if is_edited { (editing::form(visit, proposal)) }
-            (card(visit, proposal, showing))
+            (card(visit, proposal, showing, approved))
         }
         p class="soft" { "Id " code { (proposal.id) } " · digest " code { (proposal.digest) } " · " a href=(call_address(visit, &proposal.id, "")) { "all that happened" } }
     };

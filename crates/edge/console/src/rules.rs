@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api_client::{Problem, encoded};
-use crate::arguments::text;
+use crate::arguments::{counted, text};
 use crate::confirm::{self, Question};
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab, command, state};
@@ -131,7 +131,7 @@ fn rule(visit: &Visit, topic: &str, one: &Rule) -> Markup {
             p class="sentence" { (Hostile(&one.sentence)) }
             p {
                 (state(&one.state)) " · " code { (Hostile(&one.rule)) } " of " span class="who" { (Hostile(&one.author)) } ", " (Hostile(&one.origin))
-                " · used " (one.used) " times"
+                " · used " (counted(usize::try_from(one.used).unwrap_or(usize::MAX), "time", "times"))
                 @if let Some(left) = one.left { ", " (left) " left" }
                 @if let Some(expires) = &one.expires { " · until " (times::day(expires)) }
             }
@@ -174,7 +174,7 @@ fn offer(visit: &Visit, topic: &str, one: &Offer) -> Markup {
     html! {
         article class="card" data-testid="offer" {
             p class="sentence" { (Hostile(&one.sentence)) }
-            p { "It rests on " (one.approvals.len()) " approvals of yours, and would save about " (one.saved_a_day_tenths / 10) "." (one.saved_a_day_tenths % 10) " decisions a day." }
+            p { "It rests on " (counted(one.approvals.len(), "approval", "approvals")) " of yours, and would save about " (one.saved_a_day_tenths / 10) "." (one.saved_a_day_tenths % 10) " decisions a day." }
             p { (Hostile(&one.replay.words)) }
             @if !one.differing.is_empty() {
                 div class="wide" tabindex="0" role="region" aria-label="What differed" {
@@ -231,8 +231,27 @@ pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
         return asked;
     }
     let sent: Result<Value, Problem> = visit.api.post(&path, "{}".to_owned()).await;
+    let words = match act {
+        "accept" => "The rule is accepted:",
+        "dismiss" => "The offer is dismissed:",
+        _ => "The rule has ended:",
+    };
     match sent {
-        Ok(_) => Outcome::Led(at.address()),
+        Ok(_) => Outcome::Show {
+            at,
+            said: said_of_rule(words, form.get("sentence"), &Markup::default()),
+        },
         Err(refused) => Outcome::fail(at, refused),
+    }
+}
+
+/// Words about an act on a rule, with its sentence.
+pub(crate) fn said_of_rule(words: &str, sentence: &str, more: &Markup) -> Markup {
+    html! {
+        div class="said" role="status" data-testid="done" {
+            p { strong { (words) } }
+            p { (Hostile(sentence)) }
+            (more)
+        }
     }
 }

@@ -24,6 +24,25 @@ pub(crate) struct Sample {
     pub(crate) proposals: f64,
     pub(crate) participants: f64,
     pub(crate) audit_available: f64,
+    /// Calls that have failed at servers.
+    pub(crate) failed: f64,
+    /// Proposals that participants have decided about.
+    pub(crate) by_people: f64,
+    /// Proposals that rules have decided about.
+    pub(crate) by_rules: f64,
+    /// Bytes of definitions that lists have left out.
+    pub(crate) left_out: f64,
+    /// Memory of the gateway itself, in bytes.
+    pub(crate) memory: f64,
+    /// Processes of servers and their memory in bytes, if they were looked at: that costs more.
+    pub(crate) servers: Option<ServersUse>,
+}
+
+/// The processes of all local servers at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct ServersUse {
+    pub(crate) processes: f64,
+    pub(crate) memory: f64,
 }
 
 /// Samples of the metrics, by participant: each sees its own.

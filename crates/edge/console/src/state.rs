@@ -128,6 +128,8 @@ impl At {
             Self::Audit { filters } | Self::Calls { filters } => (filters.get("after").is_empty()
                 && filters.get("verify").is_empty())
             .then_some(4 * FEED_LOOK_MS),
+            // Without its place much of the log is looked through.
+            Self::Call { place, .. } => (!place.is_empty()).then_some(4 * FEED_LOOK_MS),
             Self::People { .. }
             | Self::Overview
             | Self::Servers
@@ -141,7 +143,6 @@ impl At {
             | Self::Tool { .. }
             | Self::Rules { .. }
             | Self::Coverage { .. }
-            | Self::Call { .. }
             | Self::Rights { .. }
             | Self::Unknown => None,
         }

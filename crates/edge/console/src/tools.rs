@@ -1,5 +1,8 @@
 //! Tools: search, a tool's schema, and a call.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use html::Hostile;
 use html::parts::hidden;
 use maud::{Markup, html};
@@ -7,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api_client::{Problem, encoded};
-use crate::arguments::{Room, Rows, table, text};
+use crate::arguments::{Room, Rows, table, text, thousands};
 use crate::confirm::{self, Question};
 use crate::editing;
 use crate::outcome::Outcome;
@@ -18,6 +21,11 @@ use crate::state::{At, Visit, decoded};
 const TOOLS_MAX: usize = 200;
 /// Characters of a description in the list; its page has all of it.
 const SHORT_CHARS: usize = 160;
+
+/// Bytes of a definition that are about one token of a model.
+pub(crate) const BYTES_A_TOKEN: usize = 4;
+/// Servers whose costs the list names.
+const COSTS_MAX: usize = 20;
 
 #[derive(Deserialize)]
 struct ToolList {
@@ -34,6 +42,49 @@ struct Tool {
     #[serde(rename = "inputSchema")]
     input_schema: Option<Value>,
     held: bool,
+}
+
+impl Tool {
+    /// About how many tokens a model reads of its definition: name, description, and schema of its
+    /// arguments.
+    fn tokens(&self) -> usize {
+        let schema = self.input_schema.as_ref().map(Value::to_string);
+        let description = self.description.as_deref().unwrap_or_default();
+        let around = r#"{"name":"","description":"","inputSchema":}"#.len();
+        let bytes =
+            around + self.name.len() + description.len() + schema.map_or(0, |schema| schema.len());
+        bytes.div_ceil(BYTES_A_TOKEN)
+    }
+}
+
+/// About how many tokens the tools of each server cost a model that reads all definitions, the dearest
+/// first.
+fn costs(tools: &[Tool]) -> Vec<(&str, usize)> {
+    let mut by_server: BTreeMap<&str, usize> = BTreeMap::new();
+    for tool in tools {
+        *by_server.entry(&tool.server).or_default() += tool.tokens();
+    }
+    let mut all: Vec<_> = by_server.into_iter().collect();
+    all.sort_by_key(|(server, tokens)| (Reverse(*tokens), *server));
+    all
+}
+
+fn costs_of(tools: &[Tool]) -> Markup {
+    let costs = costs(tools);
+    let all: usize = costs.iter().map(|(_, tokens)| tokens).sum();
+    let more = costs.len().saturating_sub(COSTS_MAX);
+    html! {
+        @if !costs.is_empty() {
+            p data-testid="costs" {
+                "A model that reads all of their definitions reads about " strong { (thousands(all)) " tokens" } ":"
+                @for (at, (server, tokens)) in costs.iter().take(COSTS_MAX).enumerate() {
+                    (if at == 0 { " " } else { ", " }) span class="who" { (Hostile(server)) } " " (thousands(*tokens))
+                }
+                @if more > 0 { ", and " (more) " more servers" }
+                ". Counted, with what would save how much: " code { "portmoot tokens" }
+            }
+        }
+    }
 }
 
 /// `GET /console/tools`.
@@ -57,9 +108,10 @@ pub(crate) async fn content(visit: &Visit, query: &str) -> Result<Content, Probl
             }
         }
         p class="soft" { (found.len()) " of " (list.tools.len()) " tools" @if found.len() > TOOLS_MAX { "; the first " (TOOLS_MAX) " are shown" } }
+        (costs_of(&list.tools))
         div class="wide" tabindex="0" role="region" aria-label="Tools" {
             table class="rows" {
-                thead { tr { th { "Tool" } th { "Server" } th { "A call" } th { "In the words of its server" } } }
+                thead { tr { th { "Tool" } th { "Server" } th { "A call" } th class="number" { "Tokens, about" } th { "In the words of its server" } } }
                 tbody { @for tool in found.iter().take(TOOLS_MAX) { (row(visit, tool)) } }
             }
         }
@@ -80,6 +132,7 @@ fn row(visit: &Visit, tool: &Tool) -> Markup {
             td { a href={ (visit.base) "/tools/" (encoded(&tool.name)) } { (text(&tool.name)) } }
             td { (Hostile(&tool.server)) }
             td { @if tool.held { "waits for approval" } @else { "runs at once" } }
+            td class="number" { (thousands(tool.tokens())) }
             td { (Hostile(&short)) @if short.len() < described.len() { " " span class="soft" { "(its page has all of it)" } } }
         }
     }
@@ -98,12 +151,17 @@ pub(crate) async fn one(
         .await?;
     let written = visit.asked.form().get("arguments").to_owned();
     let mut room = Room::new(all);
+    let is_error = returned.is_some_and(says_error);
     let returned = returned.map(|returned| table(returned, &mut Room::new(true)));
     let body = html! {
         h1 { (text(&tool.name)) }
-        p { "At " span class="who" { (Hostile(&tool.server)) } @if tool.held { " · your call waits for the approval of another participant" } }
+        p { "At " span class="who" { (Hostile(&tool.server)) } @if tool.held { " · your call waits for the approval of another participant" } " · a model reads about " (thousands(tool.tokens())) " tokens of it" }
         @if let Some(returned) = returned {
-            section class="card" data-testid="returned" { h2 { "It returned" } (returned.markup) (left_out(&returned, None)) }
+            section class="card" data-testid="returned" {
+                h2 { @if is_error { span class="bad" { "The tool reported an error" } } @else { "It returned" } }
+                (returned.markup)
+                (left_out(&returned, None))
+            }
         }
         details class="stranger" open {
             summary { "In the words of its server" }
@@ -118,6 +176,13 @@ pub(crate) async fn one(
         body,
         command: command("portmoot tools call", &tool.name),
     })
+}
+
+/// Whether the result of a call says that the tool has failed.
+fn says_error(result: &str) -> bool {
+    let read: Option<Value> = serde_json::from_str(result).ok();
+    let said = read.and_then(|result| result.get("isError")?.as_bool());
+    said.unwrap_or_default()
 }
 
 /// A note that a table leaves something out, with the address at which all is shown, if there is one.
@@ -319,4 +384,46 @@ async fn returned(visit: &Visit, name: &str, arguments: &str) -> Result<Returned
         Some(id) if returned.get("content").is_none() => Returned::Proposal(id.to_owned()),
         Some(_) | None => Returned::Result(returned.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(name: &str, server: &str, description: &str) -> Tool {
+        let schema = json!({ "type": "object" });
+        serde_json::from_value(
+            json!({ "name": name, "server": server, "description": description,
+            "inputSchema": schema, "held": false }),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_cost_of_a_tool_follows_from_what_a_model_reads() {
+        let short = tool("a", "files", "");
+        // {"name":"a","description":"","inputSchema":{"type":"object"}}
+        assert_eq!(short.tokens(), 61_usize.div_ceil(BYTES_A_TOKEN));
+        let long = tool("a", "files", &"x".repeat(400));
+        assert_eq!(long.tokens(), short.tokens() + 100);
+        let mail = || tool("b", "mail", "");
+        let all = [short, mail(), mail()];
+        let one = all[0].tokens();
+        assert_eq!(costs(&all), [("mail", 2 * one), ("files", one)]);
+        assert!(costs_of(&[]).into_string().is_empty());
+    }
+
+    #[test]
+    fn a_result_may_say_that_its_tool_has_failed() {
+        for (result, expect) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (r#"{"content":[],"isError":false}"#, false),
+            (r#"{"content":[{"text":"isError: true"}]}"#, false),
+            ("[]", false),
+        ] {
+            assert_eq!(says_error(result), expect, "{result}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use control::Registry;
 use gateway::{HoldDurations, RouteCounts};
+use platform::resident_bytes;
 use telemetry::{ExportCount, MeasuredFamily, MeasuredValue, MetricLabels};
 
 pub use parts::MetricsViewer;
@@ -56,6 +57,11 @@ fn process(registry: &Registry) -> Vec<MeasuredFamily> {
             "portmoot.held_bytes",
             "Bytes that wait for readers or are kept for them, and bodies while they are read",
             gauge(registry.held.taken()),
+        ),
+        single(
+            "portmoot.memory_bytes",
+            "Resident memory of the gateway itself, without its servers",
+            MeasuredValue::Gauge(resident_bytes().unwrap_or_default()),
         ),
         single(
             "portmoot.newcomer_bytes",

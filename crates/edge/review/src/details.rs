@@ -37,6 +37,9 @@ pub struct ProposalDetails {
     pub digest: String,
     /// Whether it is a call that the gateway holds until the decision.
     pub held: bool,
+    /// Whether the caller of that call waits for it now.
+    #[serde(default)]
+    pub waited_for: bool,
     /// When it was made, RFC 3339.
     pub at: String,
     /// When it expires without a decision, RFC 3339.
@@ -79,6 +82,10 @@ pub struct ProposalDetails {
     pub notes: Vec<NoteDetails>,
     /// The JSON-RPC answer to the request that ran.
     pub answer: Option<Box<RawValue>>,
+    /// Whether it ran without success: also one that is `completed`, with an error that the tool
+    /// returned.
+    #[serde(default)]
+    pub failed: bool,
     /// Its place in a plan, if it is a step of one.
     #[serde(default)]
     pub plan: Option<PlanDetails>,
@@ -172,6 +179,12 @@ impl ProposalDetails {
         read_rfc3339(&self.expires).unwrap_or_default()
     }
 
+    /// Whether it ran to its end, and its tool returned an error.
+    #[must_use]
+    pub fn is_tool_error(&self) -> bool {
+        self.state == "completed" && self.failed
+    }
+
     /// Its state as people read it: `outcome_unknown` of one that failed so.
     #[must_use]
     pub fn shown_state(&self) -> &str {
@@ -220,6 +233,8 @@ impl ProposalDetails {
             in_full: self.in_full,
             digest: self.digest.clone(),
             held: self.held,
+            waited_for: self.waited_for,
+            failed: false,
             at: self.at.clone(),
             expires: self.expires.clone(),
             extensions: self.extensions,
@@ -281,18 +296,67 @@ impl ProposalDetails {
         }
         members.remove("name");
         members.remove("arguments");
-        let rest = json::object(|rest| {
-            for (key, value) in &members {
-                rest.raw(key, value.get().as_bytes());
-            }
-        });
-        let rest = if members.is_empty() {
-            None
-        } else {
-            Some(String::from_utf8_lossy(&rest).into_owned())
-        };
+        let rest = (!members.is_empty()).then(|| written(&members));
         (Some(arguments), rest)
     }
+}
+
+/// Members of params that lie beside the arguments: those that a decision is about, and those of the
+/// transport.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RestOfParams {
+    /// A JSON object, if there are any.
+    pub decided: Option<String>,
+    /// A JSON object, if there are any: no digest covers them.
+    pub of_travel: Option<String>,
+}
+
+impl RestOfParams {
+    /// Splits the rest of [`ProposalDetails::split_params`].
+    #[must_use]
+    pub fn of(rest: Option<&str>) -> Self {
+        let Some(rest) = rest else {
+            return Self::default();
+        };
+        let whole = || Self {
+            decided: Some(rest.to_owned()),
+            of_travel: None,
+        };
+        let Ok(mut members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(rest) else {
+            return whole();
+        };
+        let Some(meta) = members.remove("_meta") else {
+            return whole();
+        };
+        let Ok(keys) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(meta.get()) else {
+            return whole();
+        };
+        let (of_travel, decided): (BTreeMap<_, _>, BTreeMap<_, _>) = keys
+            .into_iter()
+            .partition(|(key, _)| wire::digest::is_of_travel(key));
+        if !decided.is_empty()
+            && let Ok(meta) = RawValue::from_string(written(&decided))
+        {
+            members.insert("_meta".to_owned(), meta);
+        }
+        let some = |members: &BTreeMap<String, Box<RawValue>>| {
+            (!members.is_empty()).then(|| written(members))
+        };
+        Self {
+            decided: some(&members),
+            of_travel: some(&of_travel),
+        }
+    }
+}
+
+/// Members as one object. Values keep their spelling.
+fn written(members: &BTreeMap<String, Box<RawValue>>) -> String {
+    let object = json::object(|object| {
+        for (key, value) in members {
+            object.raw(key, value.get().as_bytes());
+        }
+    });
+    String::from_utf8_lossy(&object).into_owned()
 }
 
 /// The body of `POST proposals/{id}/approve`: the digest of what was shown, and if there are such,
@@ -330,5 +394,57 @@ pub(crate) mod tests_support {
             all[name] = value.clone();
         }
         serde_json::from_str(&all.to_string()).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::tests_support::proposal;
+    use super::*;
+
+    #[test]
+    fn members_of_the_transport_are_apart_from_what_is_decided_about() {
+        let rest = |params: serde_json::Value| {
+            let details = proposal("1", &json!({ "params": params }));
+            RestOfParams::of(details.split_params().1.as_deref())
+        };
+        let of = |decided: Option<&str>, of_travel: Option<&str>| RestOfParams {
+            decided: decided.map(str::to_owned),
+            of_travel: of_travel.map(str::to_owned),
+        };
+        let params =
+            |meta: serde_json::Value| json!({ "name": "echo", "arguments": {}, "_meta": meta });
+        assert_eq!(
+            rest(json!({ "name": "echo", "arguments": {} })),
+            of(None, None)
+        );
+        assert_eq!(
+            rest(params(json!({ "progressToken": 1 }))),
+            of(None, Some(r#"{"progressToken":1}"#))
+        );
+        assert_eq!(
+            rest(params(json!({ "progressToken": 1, "own/key": "x" }))),
+            of(
+                Some(r#"{"_meta":{"own/key":"x"}}"#),
+                Some(r#"{"progressToken":1}"#)
+            )
+        );
+        // Of another type it is shown as it is.
+        assert_eq!(rest(params(json!(7))), of(Some(r#"{"_meta":7}"#), None));
+        assert_eq!(
+            RestOfParams::of(Some(r#"{"_meta":{"a":1,"a":2}"#)).of_travel,
+            None
+        );
+    }
+
+    #[test]
+    fn a_completed_call_may_have_failed_at_its_tool() {
+        let of = |state: &str, failed: bool| {
+            proposal("1", &json!({ "state": state, "failed": failed })).is_tool_error()
+        };
+        assert!(of("completed", true));
+        assert!(!of("completed", false) && !of("failed", true));
     }
 }

@@ -13,8 +13,8 @@ mod judgement;
 mod leaves;
 
 pub use details::{
-    ClaimDetails, NoteDetails, PlanDetails, ProposalDetails, StepDetails, WouldDetails,
-    approval_body,
+    ClaimDetails, NoteDetails, PlanDetails, ProposalDetails, RestOfParams, StepDetails,
+    WouldDetails, approval_body,
 };
 pub use judgement::{LONG_VALUE_CHARS, ToolEffects, marks};
 pub use leaves::{LEAF_DEPTH_MAX, Leaf, LeafKind, LeafPlace, Leaves, leaves};

@@ -135,6 +135,7 @@ pub struct Dispatch {
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
     refused: AtomicU64,
+    left_out_bytes: AtomicU64,
     pub(crate) violations: Violations,
     /// Time at which the timer wakes, in milliseconds on the context's clock.
     armed_ms: AtomicU64,
@@ -196,6 +197,7 @@ impl Dispatch {
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            left_out_bytes: AtomicU64::new(0),
             violations: Violations::default(),
             armed_ms: AtomicU64::new(u64::MAX),
             timer,
@@ -388,6 +390,20 @@ impl Dispatch {
             Verdict::Refused(_) => &self.refused,
         };
         count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a list has left out so many bytes of definitions.
+    pub(crate) fn note_left_out(&self, bytes: usize) {
+        if bytes > 0 {
+            self.left_out_bytes
+                .fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of definitions of tools, as models read them, that lists have left to `search_tools` and
+    /// `proxy`.
+    pub fn list_bytes_left_out(&self) -> u64 {
+        self.left_out_bytes.load(Ordering::Relaxed)
     }
 
     /// Numbers of admitted and of refused requests.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use lists::{AcceptedNames, Manifests, PageRequest, Reader, Seen};
+use lists::{AcceptedNames, Manifests, MergedPage, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::section::ToolsList;
@@ -189,12 +189,17 @@ fn page(
         gateways: gateways::read(call.request.payload.body_bytes())
             .map(|_| handshake::gateways(dispatch)),
     };
-    asked.page(
+    let MergedPage {
+        body,
+        left_out_bytes,
+    } = asked.page(
         &dispatch.context.sealer,
         &dispatch.pages,
         listed.snapshot,
         manifests,
-    )
+    )?;
+    dispatch.note_left_out(left_out_bytes);
+    Ok(body)
 }
 
 /// Reading of a list by a caller's client: only lists of tools differ.

@@ -29,5 +29,5 @@ pub use lookup::look_up;
 pub use merged::{AcceptedNames, ListEntry, Manifests, MergedList, Reader};
 pub use modules::{ModuleNames, Modules};
 pub use names::topic_manifest;
-pub use page::{CURSOR_MS, PAGE_ITEMS_MAX, PageRequest, bad_cursor};
+pub use page::{CURSOR_MS, MergedPage, PAGE_ITEMS_MAX, PageRequest, bad_cursor};
 pub use seen::Seen;

@@ -81,6 +81,13 @@ pub struct ListEntry<'m> {
 }
 
 impl ListEntry<'_> {
+    /// Length of the part of its definition that hosts pass on to their models, in bytes.
+    fn read_bytes(&self) -> usize {
+        let members = ["description", "inputSchema"].map(|key| self.item.get(key));
+        let members = members.iter().flatten().map(|raw| raw.len());
+        self.public.len() + members.sum::<usize>()
+    }
+
     /// Whether it is a tool of the gateway's that finds or calls other tools.
     pub(crate) fn finds(&self) -> bool {
         self.server.as_str() == GATEWAY
@@ -97,6 +104,8 @@ pub struct MergedList<'m> {
     /// Whether its entries name their servers: skills do, if there are several servers beside the
     /// gateway.
     labels: bool,
+    /// Bytes of definitions, as models read them, that the topic does not show.
+    left_out_bytes: usize,
 }
 
 /// A merged list, rendered.
@@ -106,6 +115,8 @@ pub struct Rendered {
     pub(crate) items: RenderedList,
     /// Other members of the result.
     pub(crate) extras: Vec<(String, Bytes)>,
+    /// Bytes of definitions, as models read them, that the topic does not show in it.
+    pub(crate) left_out_bytes: usize,
 }
 
 impl<'m> MergedList<'m> {
@@ -161,16 +172,24 @@ impl<'m> MergedList<'m> {
             entries,
             extras,
             labels,
+            left_out_bytes: 0,
         }
     }
 
     /// The list, cut to what a topic shows of it.
     pub(crate) fn shown(mut self, only: ToolsList) -> Self {
         if only == ToolsList::Search {
+            let before = self.read_bytes();
             self.entries.retain(ListEntry::finds);
+            self.left_out_bytes = before.saturating_sub(self.read_bytes());
             self.extras = &[];
         }
         self
+    }
+
+    /// About how long all items are together as hosts pass them on to their models, in bytes.
+    fn read_bytes(&self) -> usize {
+        self.entries.iter().map(ListEntry::read_bytes).sum()
     }
 
     /// The entries, in the order of the list.
@@ -222,6 +241,7 @@ impl<'m> MergedList<'m> {
         Rendered {
             items,
             extras: extras.collect(),
+            left_out_bytes: self.left_out_bytes,
         }
     }
 

@@ -39,8 +39,17 @@ pub struct PageRequest<'a> {
     pub gateways: Option<Vec<String>>,
 }
 
+/// A page of a list.
+pub struct MergedPage {
+    /// The result's body.
+    pub body: Vec<u8>,
+    /// Bytes of definitions of tools, as models read them, that a topic with `tools_list = "search"`
+    /// leaves out of the list; counted with its first page.
+    pub left_out_bytes: usize,
+}
+
 impl PageRequest<'_> {
-    /// The page, as a result's body.
+    /// The page.
     ///
     /// # Errors
     /// The refusal of a cursor that is not this participant's, or not of this list, or too old.
@@ -50,7 +59,7 @@ impl PageRequest<'_> {
         pages: &PageCache,
         snapshot: ListSnapshot,
         manifests: &Manifests,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<MergedPage, Refusal> {
         let start = match &self.cursor {
             Some(cursor) => self
                 .start(sealer, unix_ms(), cursor)
@@ -112,7 +121,7 @@ impl PageRequest<'_> {
     }
 
     /// The page that begins at this item of a rendered list.
-    fn cut(&self, rendered: &Rendered, start: usize, next: Option<String>) -> Vec<u8> {
+    fn cut(&self, rendered: &Rendered, start: usize, next: Option<String>) -> MergedPage {
         let hints = match self.form {
             Form::Legacy => Hints::Legacy,
             Form::Modern => Hints::Modern {
@@ -131,9 +140,12 @@ impl PageRequest<'_> {
                 gateways::added(meta.as_deref(), named).into(),
             ));
         }
-        rendered
-            .items
-            .page(self.list, places, next.as_deref(), &extras, hints)
+        let items = &rendered.items;
+        let is_first = self.cursor.is_none();
+        MergedPage {
+            body: items.page(self.list, places, next.as_deref(), &extras, hints),
+            left_out_bytes: if is_first { rendered.left_out_bytes } else { 0 },
+        }
     }
 }
 

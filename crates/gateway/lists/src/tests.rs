@@ -15,7 +15,7 @@ use wire::mcp::task::TaskListing;
 
 use crate::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
 use crate::merged::{Manifests, Reader};
-use crate::page::{CURSOR_MS, PAGE_ITEMS_MAX, PageRequest};
+use crate::page::{CURSOR_MS, MergedPage, PAGE_ITEMS_MAX, PageRequest};
 
 /// Handles of a topic of which only the lists matter.
 #[derive(Debug, Clone)]
@@ -166,6 +166,18 @@ impl Stage {
     }
 
     fn ask(&self, link: LinkId, form: Form, cursor: Option<String>) -> Result<Vec<u8>, Refusal> {
+        let page = self.ask_for(ToolsList::Full, link, form, cursor)?;
+        assert_eq!(page.left_out_bytes, 0);
+        Ok(page.body)
+    }
+
+    fn ask_for(
+        &self,
+        only: ToolsList,
+        link: LinkId,
+        form: Form,
+        cursor: Option<String>,
+    ) -> Result<MergedPage, Refusal> {
         let participant = self.topic.participant(link).unwrap();
         let list = ListKind::Tools;
         let tasks = if form == Form::Legacy {
@@ -182,7 +194,7 @@ impl Stage {
             list,
             form,
             reader,
-            only: ToolsList::Full,
+            only,
             cursor,
             gateways: None,
         };
@@ -371,6 +383,26 @@ fn the_cache_is_bounded() {
         stage.regrant("ada", &["mcp/request:*", &format!("chat/{at}")]);
         stage.page(ADA, None);
         assert_eq!(stage.pages.size().0, LISTS_MAX.min(at + 1));
+    }
+}
+
+#[test]
+fn a_list_that_leaves_tools_to_the_search_says_how_much_it_leaves_out() {
+    let mut stage = Stage::new();
+    stage.list("a", 3, 10);
+    let all = stage.ask(ADA, Form::Legacy, None).unwrap();
+    let all: Value = serde_json::from_slice(&all).unwrap();
+    let read = |tool: &Value| {
+        let of = |key: &str| tool.get(key).map_or(0, |value| value.to_string().len());
+        of("description") + of("inputSchema") + tool["name"].as_str().unwrap().len()
+    };
+    let expected: usize = all["tools"].as_array().unwrap().iter().map(read).sum();
+    for _ in 0..2 {
+        let search = ToolsList::Search;
+        let page = stage.ask_for(search, ADA, Form::Legacy, None).unwrap();
+        let listed: Value = serde_json::from_slice(&page.body).unwrap();
+        assert_eq!(listed["tools"], serde_json::json!([]));
+        assert_eq!(page.left_out_bytes, expected);
     }
 }
 

@@ -93,11 +93,9 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
     if let Some(member) = members.get("_meta") {
         match json::members(params, member.span) {
             Ok(keys) => {
-                let of_travel =
-                    |key: &str| meta::REQUEST_KEYS.contains(&key) || OF_TRAVEL.contains(&key);
                 let gone = keys
                     .iter()
-                    .filter(|(key, _)| of_travel(key))
+                    .filter(|(key, _)| is_of_travel(key))
                     .map(|(key, _)| (key, None));
                 let gone: Vec<MemberChange<'_>> = gone.collect();
                 if json::leaves_nothing(&keys, &gone) {
@@ -113,6 +111,12 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
     }
     json::edit_object(&members, &changes, &mut splice);
     canonical(&splice.apply_to(params))
+}
+
+/// Whether a key of `_meta` concerns the transport of a call, not its effect: no digest covers it.
+#[must_use]
+pub fn is_of_travel(key: &str) -> bool {
+    meta::REQUEST_KEYS.contains(&key) || OF_TRAVEL.contains(&key)
 }
 
 /// A call in the parts that rules judge.

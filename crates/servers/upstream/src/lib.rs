@@ -49,7 +49,9 @@ pub use field_numbers::{FieldNumbers, KeepNumbers};
 pub use interest::Subscription;
 pub use kept::{KEPT_BYTES_MAX, KeptManifests, ToolUse, today};
 pub use manifest::{Compiled, List, Manifest};
-pub use measured::{CallDurations, DURATION_BOUNDS, answer_error_type};
+pub use measured::{
+    CallDurations, DURATION_BOUNDS, TOOLS_MEASURED_MAX, ToolDurations, answer_error_type,
+};
 pub use pinning::Pinning;
 pub use question::{Asking, Question};
 pub use sent::SentTools;

@@ -14,7 +14,7 @@ use wire::mcp::task::TaskSupport;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
-use crate::arguments::{Checks, of_rules};
+use crate::arguments::{Arguments, Checks, of_rules};
 use crate::field_numbers::FieldNumbers;
 use crate::sent::SentTools;
 use crate::status::QuarantinedTool;
@@ -258,6 +258,16 @@ impl Manifest {
         }
     }
 
+    /// The refusal of arguments that do not fit, as [`Manifest::check`]; `None` also where no schema
+    /// says what fits, or one by which nothing can be checked.
+    pub fn misfit(&self, tool: &str, arguments: Option<&[u8]>) -> Option<Refusal> {
+        let is_checked_by_schema = self.coding == Coding::Json;
+        if is_checked_by_schema && self.schema_of(tool)?.is_err() {
+            return None;
+        }
+        self.check(tool, arguments).err()
+    }
+
     /// Checks a call in protobuf that passes to a server of proto-mcp as it is, a
     /// `CallToolRequest`. `checked` is the schema by which that was done before.
     ///
@@ -281,14 +291,18 @@ impl Manifest {
         if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {
             return Err(format!("- {}", unusable.reason));
         }
-        let Some(item) = self.original(tool) else {
+        let Some(schema) = self.schema_of(tool) else {
             return Ok(());
         };
+        schema.map_err(|why| format!("- {why}"))?.check(arguments)
+    }
+
+    /// The input schema of a tool as its server defines it, or why nothing can be checked by it; `None`
+    /// of a tool that it does not define.
+    fn schema_of(&self, tool: &str) -> Option<Result<Arc<Arguments>, String>> {
+        let item = self.original(tool)?;
         let schema = || item.get("inputSchema").unwrap_or_default();
-        self.checks
-            .of(tool, schema)
-            .map_err(|why| format!("- {why}"))?
-            .check(arguments)
+        Some(self.checks.of(tool, schema))
     }
 
     /// The schemas of the tools that came without one: those of the registry's module too. They are

@@ -1,5 +1,8 @@
 //! Durations of the calls at one server.
 
+mod bounds;
+mod tools;
+
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -9,31 +12,10 @@ use model::{Answer, Coding, Outcome, Refusal};
 use platform::{Histogram, HistogramCounts, Mutex};
 use wire::mcp::result::says_error;
 
-const fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-/// The bounds of the buckets of durations: those of OpenTelemetry's conventions for MCP
-/// (`mcp.client.operation.duration`), and three below them.
-pub const DURATION_BOUNDS: [Duration; 17] = [
-    ms(1),
-    ms(2),
-    ms(5),
-    ms(10),
-    ms(20),
-    ms(50),
-    ms(100),
-    ms(200),
-    ms(500),
-    ms(1_000),
-    ms(2_000),
-    ms(5_000),
-    ms(10_000),
-    ms(30_000),
-    ms(60_000),
-    ms(120_000),
-    ms(300_000),
-];
+pub use bounds::DURATION_BOUNDS;
+use bounds::OTHER;
+use tools::{MeasuredTool, Tools};
+pub use tools::{TOOLS_MEASURED_MAX, ToolDurations};
 
 /// The methods whose durations are kept apart. All others count as [`OTHER`].
 const METHODS: [&str; 5] = [
@@ -43,9 +25,6 @@ const METHODS: [&str; 5] = [
     COMPLETE.name,
     GET_SKILL.name,
 ];
-/// The name of all other methods, and of the types of errors that have no name here
-/// (OpenTelemetry's conventions).
-const OTHER: &str = "_OTHER";
 /// The type of the error of a tool that ran and says that it failed.
 const TOOL_ERROR: &str = "tool_error";
 /// The type of the error of a call that was cancelled before its answer.
@@ -67,22 +46,13 @@ const CODES: [(i64, &str); 13] = [
     (-33001, "-33001"),
 ];
 
-/// A call that is sent to the server: its method, and when that was.
-#[derive(Debug, Clone, Copy)]
+/// A call that is sent to the server: its method and tool, and when that was.
+#[derive(Debug)]
 pub(crate) struct Began {
     /// The place of its method.
     method: usize,
+    tool: Option<MeasuredTool>,
     at: Instant,
-}
-
-impl Began {
-    pub(crate) fn new(method: &str, at: Instant) -> Self {
-        let known = METHODS.iter().position(|name| *name == method);
-        Self {
-            method: known.unwrap_or(METHODS.len()),
-            at,
-        }
-    }
 }
 
 /// Durations of the calls at one server, in all its sessions, by method and by type of error.
@@ -92,6 +62,7 @@ pub(crate) struct Measured {
     /// Of calls that failed, with the place of the method and the type of the error. There are only
     /// as many types as this file and the codes of refusals name.
     failed: Mutex<Vec<FailedCalls>>,
+    tools: Tools,
 }
 
 #[derive(Debug)]
@@ -114,11 +85,22 @@ pub struct CallDurations {
 }
 
 impl Measured {
+    /// A call that begins; `target` is the server's own name of its tool.
+    pub(crate) fn begin(&self, method: &str, target: Option<&str>, at: Instant) -> Began {
+        let known = METHODS.iter().position(|name| *name == method);
+        let tool = target.filter(|_| method == CALL_TOOL.name);
+        Began {
+            method: known.unwrap_or(METHODS.len()),
+            tool: tool.map(|tool| self.tools.find(tool)),
+            at,
+        }
+    }
+
     /// Enters a call that has ended, and returns its duration.
     pub(crate) fn enter(&self, began: Began, error_type: Option<&'static str>) -> Duration {
         let duration = began.at.elapsed();
         match error_type {
-            Some(error_type) => self.enter_failed(began, error_type, duration),
+            Some(error_type) => self.enter_failed(began.method, error_type, duration),
             None => {
                 if let Some(of_method) = self.answered.get(began.method) {
                     of_method
@@ -127,24 +109,32 @@ impl Measured {
                 }
             }
         }
+        if let Some(tool) = began.tool {
+            self.tools.enter(tool, error_type.is_some(), duration);
+        }
         duration
     }
 
-    fn enter_failed(&self, began: Began, error_type: &'static str, duration: Duration) {
+    fn enter_failed(&self, method: usize, error_type: &'static str, duration: Duration) {
         let mut failed = self.failed.lock();
         let known = failed
             .iter()
-            .find(|one| one.method == began.method && one.error_type == error_type);
+            .find(|one| one.method == method && one.error_type == error_type);
         if let Some(known) = known {
             return known.durations.enter(duration);
         }
         let first = FailedCalls {
-            method: began.method,
+            method,
             error_type,
             durations: Histogram::new(&DURATION_BOUNDS),
         };
         first.durations.enter(duration);
         failed.push(first);
+    }
+
+    /// The durations of all tools until now.
+    pub(crate) fn read_tools(&self) -> Vec<ToolDurations> {
+        self.tools.read()
     }
 
     /// All durations until now.
@@ -257,12 +247,21 @@ mod tests {
     fn durations_are_kept_by_method_and_by_type_of_error() {
         let measured = Measured::default();
         let at = Instant::now();
-        measured.enter(Began::new("tools/call", at), None);
-        measured.enter(Began::new("tools/call", at), None);
-        measured.enter(Began::new("acme/own", at), None);
-        measured.enter(Began::new("tools/call", at), Some("tool_error"));
-        measured.enter(Began::new("tools/call", at), Some("tool_error"));
-        measured.enter(Began::new("prompts/get", at), Some("tool_error"));
+        measured.enter(measured.begin("tools/call", Some("read"), at), None);
+        measured.enter(measured.begin("tools/call", Some("read"), at), None);
+        measured.enter(measured.begin("acme/own", None, at), None);
+        measured.enter(
+            measured.begin("tools/call", Some("read"), at),
+            Some("tool_error"),
+        );
+        measured.enter(
+            measured.begin("tools/call", Some("read"), at),
+            Some("tool_error"),
+        );
+        measured.enter(
+            measured.begin("prompts/get", Some("read"), at),
+            Some("tool_error"),
+        );
         let read = measured.read();
         let found: Vec<_> = read
             .iter()
@@ -277,5 +276,11 @@ mod tests {
                 ("prompts/get", Some("tool_error"), 1),
             ]
         );
+        let tools = measured.read_tools();
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|one| (&*one.tool, one.has_failed, one.durations.total()))
+            .collect();
+        assert_eq!(tools, [("read", false, 2), ("read", true, 2)]);
     }
 }

@@ -24,8 +24,12 @@ use wire::mcp::Era;
 
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::{
-    config::EraChoice, fault::Fault, manifest::Manifest, measured::CallDurations,
-    measured::Measured, spec::UpstreamSpec,
+    config::EraChoice,
+    fault::Fault,
+    manifest::Manifest,
+    measured::Measured,
+    measured::{CallDurations, ToolDurations},
+    spec::UpstreamSpec,
 };
 
 use book::{Backoff, Book, Logged};
@@ -130,6 +134,12 @@ impl Upstream {
     #[must_use]
     pub fn call_durations(&self) -> Vec<CallDurations> {
         self.measured.read()
+    }
+
+    /// Durations of the calls of its tools, by the tools' own names.
+    #[must_use]
+    pub fn tool_durations(&self) -> Vec<ToolDurations> {
+        self.measured.read_tools()
     }
 
     /// The last manifest, also while the server is down; empty before its first start.

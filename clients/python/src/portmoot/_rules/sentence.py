@@ -42,7 +42,7 @@ def _conditions(rule: Rule) -> str:
     tests = ", ".join(f"{pointer.words()} {test.words()}" for pointer, test in rule.when)
     if rule.tightens:
         return f" when {tests}, by any reading" if tests else ""
-    return f" when {tests}, by spelling, and nothing else is given" if tests else " without arguments"
+    return f" when {tests}, as written, and nothing else is given" if tests else " without arguments"
 
 
 def _guards(rule: Rule) -> str:
@@ -50,9 +50,15 @@ def _guards(rule: Rule) -> str:
     return f"{'unless' if rule.tightens else 'only while'} {guards}" if guards else ""
 
 
+def _uses(uses: int | None) -> str:
+    if uses is None:
+        return ""
+    return "once at most" if uses == 1 else f"at most {uses} times"
+
+
 def _limits(rule: Rule) -> str:
     limits = [
-        "" if rule.uses is None else f"at most {rule.uses} times",
+        _uses(rule.uses),
         "" if rule.during is None else rule.during.words(),
         "" if rule.expires_ms is None else f"until {day_and_time(rule.expires_ms)}",
         "although the tool may destroy data" if rule.destructive else "",

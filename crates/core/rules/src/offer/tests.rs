@@ -50,7 +50,7 @@ fn an_offer_says_what_the_rule_is() {
     assert_eq!(offer.digest, offer.rule.digest());
     assert_eq!(
         offer.rule.sentence(),
-        "scout may call pay of bank when amount is a whole number from 10 to 100, to is \"acme\", by spelling, \
+        "scout may call pay of bank when amount is a whole number from 10 to 100, to is \"acme\", as written, \
          and nothing else is given; only while at most 5 calls an hour; at most 6 times, \
          until Monday 14 December 2026 12:00:00 UTC; on ann's authority."
     );

@@ -89,7 +89,7 @@ fn the_sentence_names_every_condition() {
     }
     let start = "scout may call create_issue of github when ";
     assert!(sentence.starts_with(start), "{sentence}");
-    let end = "by spelling, and nothing else is given; only while at most 12 calls an hour; at most 33 times, \
+    let end = "as written, and nothing else is given; only while at most 12 calls an hour; at most 33 times, \
         until Sunday 6 December 2026 09:00:00 UTC; on ann's authority.";
     assert!(sentence.ends_with(end), "{sentence}");
     let repo = "repo is \"acme/docs\", \"acme/site\" or null";

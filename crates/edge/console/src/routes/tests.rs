@@ -800,7 +800,8 @@ async fn the_like_of_a_call_is_approved_by_a_rule_that_was_read() {
     let long = json!({ "name": "write_file", "arguments": { "path": "/a".repeat(2_000) } });
     let stage = Stage::new(vec![proposal("7", &json!({ "params": long }))]);
     let (cookie, token) = stage.ann().await;
-    stage.answers("POST /api/v1/topics/main/rules", json!({}));
+    let in_force = json!({ "rule": "like-7.1", "sentence": "scout may <b>call</b>", "expires": "2099-07-28T12:35:00.000Z" });
+    stage.answers("POST /api/v1/topics/main/rules", in_force);
     let send = async |act: &str, more: &[(&str, &str)]| {
         let form = [&[("token", &*token), ("digest", "d-7")], more].concat();
         let path = format!("/console/p/7/{act}");
@@ -841,7 +842,15 @@ async fn the_like_of_a_call_is_approved_by_a_rule_that_was_read() {
     let other = send("rule", &[("rule", "id = \"other\"")]).await.body;
     assert!(other.contains("You were not shown this rule"), "{other}");
     let added = send("rule", &[rule, ("typed", "write_file")]).await;
-    assert_eq!(added.header("location"), "/console/p/7");
+    let said = added.body.split("data-testid=\"done\"").nth(1).unwrap();
+    for seen in [
+        "The rule is in force",
+        "scout may &lt;b&gt;call",
+        "2099-07-28 12:35 UTC",
+        "/console/rules?topic=main",
+    ] {
+        assert!(said.contains(seen), "{seen}: {said}");
+    }
     let bodies = stage.acts.lock().clone().into_iter().map(|act| act.2);
     let asked: Vec<serde_json::Value> = bodies
         .map(|body| serde_json::from_str(&body).unwrap())

@@ -2,7 +2,7 @@
 
 use control::Registry;
 use telemetry::{MeasuredFamily, MeasuredValue, MetricLabel};
-use upstream::{CallDurations, Upstream};
+use upstream::{CallDurations, ToolDurations, Upstream};
 
 use super::parts::{MetricsViewer, gauge, label};
 
@@ -16,6 +16,7 @@ struct OfServers {
     tools: MeasuredFamily,
     unlisted: MeasuredFamily,
     durations: MeasuredFamily,
+    tool_durations: MeasuredFamily,
 }
 
 impl OfServers {
@@ -42,6 +43,11 @@ impl OfServers {
                 "Duration of a call at a server, from when it is sent until its answer",
             )
             .in_seconds(),
+            tool_durations: MeasuredFamily::new(
+                "portmoot.tool_duration",
+                "Duration of the calls of a tool at its server, as the durations of all calls",
+            )
+            .in_seconds(),
         }
     }
 
@@ -66,6 +72,20 @@ impl OfServers {
         for one in upstream.call_durations() {
             self.enter_durations(&server, one);
         }
+        for one in upstream.tool_durations() {
+            self.enter_tool(&server, one);
+        }
+    }
+
+    fn enter_tool(&mut self, server: &MetricLabel, one: ToolDurations) {
+        let outcome = if one.has_failed { "failed" } else { "answered" };
+        let labels = vec![
+            server.clone(),
+            label("portmoot.tool", one.tool),
+            label("portmoot.outcome", outcome),
+        ];
+        self.tool_durations
+            .add(labels, MeasuredValue::Durations(one.durations));
     }
 
     fn enter_durations(&mut self, server: &MetricLabel, one: CallDurations) {
@@ -105,6 +125,7 @@ pub(super) fn families(registry: &Registry, viewer: MetricsViewer<'_>) -> Vec<Me
         all.tools,
         all.unlisted,
         all.durations,
+        all.tool_durations,
     ]
 }
 

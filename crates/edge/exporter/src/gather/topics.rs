@@ -14,6 +14,7 @@ struct OfTopics {
     proposals: MeasuredFamily,
     requests: MeasuredFamily,
     violations: MeasuredFamily,
+    left_out: MeasuredFamily,
 }
 
 impl OfTopics {
@@ -40,6 +41,10 @@ impl OfTopics {
                 "portmoot.violations",
                 "Envelopes by the rule that they break",
             ),
+            left_out: MeasuredFamily::new(
+                "portmoot.list_bytes_left_out",
+                "Bytes of definitions of tools that lists have left to search_tools and proxy",
+            ),
         }
     }
 
@@ -58,6 +63,8 @@ impl OfTopics {
         self.links.add(of_topic.clone(), gauge(links));
         self.operations.add(of_topic.clone(), gauge(operations));
         self.proposals.add(of_topic, gauge(proposals));
+        let left_out = MeasuredValue::Counter(dispatch.list_bytes_left_out());
+        self.left_out.add(vec![topic.clone()], left_out);
         for (verdict, count) in dispatch.verdicts() {
             let labels = vec![topic.clone(), label("portmoot.verdict", verdict)];
             self.requests.add(labels, MeasuredValue::Counter(count));
@@ -84,5 +91,6 @@ pub(super) fn families(registry: &Registry, viewer: MetricsViewer<'_>) -> Vec<Me
         all.proposals,
         all.requests,
         all.violations,
+        all.left_out,
     ]
 }

@@ -17,7 +17,7 @@ use super::amendments;
 use super::approvals;
 use super::content::{Proposed, Ruling};
 use super::describe;
-use super::open::current_digest;
+use super::open::{check_edit, current_digest};
 use super::plans;
 use super::showings::ShownText;
 use crate::by_rule::decided_by::AuthoredRule;
@@ -516,7 +516,11 @@ fn written_params(
         } => {
             let written = edit(before, arguments)?;
             let written = completed(dispatch, opened, written, Author::Reviewer)?;
-            Ok(is_edited(opened, Some(&written)).then_some(written))
+            if !is_edited(opened, Some(&written)) {
+                return Ok(None);
+            }
+            check_edit(dispatch, opened, &written)?;
+            Ok(Some(written))
         }
         Choice::Amend { arguments } => {
             let written = edit(before, arguments)?;

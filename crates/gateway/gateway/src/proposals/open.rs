@@ -226,6 +226,35 @@ fn unfit_at(
     })
 }
 
+/// Checks the params that a reviewer wrote in place of proposed ones: by the input schema of the tool
+/// at each of its servers, also where calls are not checked otherwise.
+///
+/// # Errors
+/// What does not fit.
+pub(super) fn check_edit(
+    dispatch: &Dispatch,
+    opened: &OpenedProposal,
+    params: &str,
+) -> Result<(), Refusal> {
+    let calls_tool = MethodFacts::of(&opened.method).calls_tool();
+    let tool = opened.context.as_deref().filter(|_| calls_tool);
+    let (Some(tool), Ok(by)) = (tool, ParticipantId::new(&opened.by)) else {
+        return Ok(());
+    };
+    let arguments = json::at(params.as_bytes(), &["arguments"]);
+    for to in &opened.to {
+        let Ok(to) = ParticipantId::new(to) else {
+            continue;
+        };
+        let server = dispatch.with(|topic| Some(topic.server(&to)?.handle.upstream()?.clone()));
+        let manifest = server.map(|server| server.manifest_for(&by, Form::ENVELOPE));
+        if let Some(refusal) = manifest.and_then(|manifest| manifest.misfit(tool, arguments)) {
+            return Err(refusal);
+        }
+    }
+    Ok(())
+}
+
 /// Opens a proposal, or records why that cannot be.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{Digest, OperationId, ParticipantId};
 use platform::Mutex;
 use rules::{Deliberation, HURRIED_DECISIONS};
+use topic::DECIDERS_SHOWN_MAX;
 
 use crate::live::ProposalView;
 
@@ -89,6 +90,18 @@ impl Showings {
     ) -> Deliberation {
         let mut all = self.by_reviewer.lock();
         active(&mut all, reviewer, now_ms).decide(decided, now_ms)
+    }
+
+    /// The reviewers that were shown a proposal, in the order of their names: some of them.
+    pub(crate) fn shown_to(&self, proposal: OperationId) -> Vec<ParticipantId> {
+        let all = self.by_reviewer.lock();
+        let shown = all
+            .iter()
+            .filter(|(_, own)| own.shown.contains_key(&proposal));
+        shown
+            .map(|(id, _)| id.clone())
+            .take(DECIDERS_SHOWN_MAX)
+            .collect()
     }
 
     /// The times that a reviewer's last decisions took, the latest last.

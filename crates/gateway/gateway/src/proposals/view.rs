@@ -29,6 +29,9 @@ pub(crate) struct View<'v> {
     form: Form,
     /// Time of the last change of its state, in milliseconds since 1970.
     updated_ms: u64,
+    /// Participants that were shown it while it waits, in the topic or not: at a terminal, in a
+    /// browser.
+    shown_to: Vec<ParticipantId>,
     /// The answer that it led to, in this form: its body alone.
     answer: Option<Answer>,
     /// Its result as a task.
@@ -42,7 +45,11 @@ impl<'v> View<'v> {
             .context
             .now_ms()
             .saturating_sub(proposal.updated_ms);
-        Self::at(proposal, form, unix_ms().saturating_sub(age_ms))
+        let view = Self::at(proposal, form, unix_ms().saturating_sub(age_ms));
+        Self {
+            shown_to: dispatch.showings.shown_to(proposal.id),
+            ..view
+        }
     }
 
     fn at(proposal: &'v ProposalView, form: Form, updated_ms: u64) -> Self {
@@ -58,6 +65,7 @@ impl<'v> View<'v> {
             proposal,
             form,
             updated_ms,
+            shown_to: Vec::new(),
             answer,
             result: OnceCell::new(),
         }
@@ -99,13 +107,14 @@ impl<'v> View<'v> {
 
     /// The approvals so far, and the participants that can approve.
     fn who_can_approve(&self) -> String {
-        let deciders = match self.proposal.deciders.as_slice() {
-            [] => "no participant that could approve it is here now".to_owned(),
-            [one] => format!("{one} can approve it"),
-            some => {
-                let names: Vec<&str> = some.iter().map(ParticipantId::as_str).collect();
-                format!("any of {} can approve it", names.join(", "))
+        let deciders = match (self.proposal.deciders.as_slice(), self.shown_to.as_slice()) {
+            ([], []) => {
+                "no participant that could approve it is here now, or has looked at it".to_owned()
             }
+            ([], [one]) => format!("{one} has seen it and can approve it"),
+            ([], seen) => format!("{} have seen it and can approve it", names(seen)),
+            ([one], _) => format!("{one} can approve it"),
+            (some, _) => format!("any of {} can approve it", names(some)),
         };
         let is_pending = self.proposal.state == ProposalState::Pending;
         if is_pending && self.proposal.approvals > 1 {
@@ -323,6 +332,11 @@ impl<'v> View<'v> {
             )),
         })
     }
+}
+
+fn names(participants: &[ParticipantId]) -> String {
+    let names: Vec<&str> = participants.iter().map(ParticipantId::as_str).collect();
+    names.join(", ")
 }
 
 /// The answer to a proposed call, for its proposer: with the notes of the reviewers, if they gave some.

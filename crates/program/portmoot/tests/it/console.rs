@@ -7,6 +7,8 @@ mod log;
 mod pages;
 mod proof;
 mod servers;
+mod visitor;
+mod words;
 
 use harness::repository;
 use serde_json::{Value, json};
@@ -565,28 +567,64 @@ fn narrow_dark_and_wide_pages_fit() {
         &format!("/p/{id}?edit=1"),
     ];
     let browser = Browser::open();
-    for (name, width, scheme) in [("narrow", 320, "dark"), ("wide", 1280, "light")] {
-        browser.looks(width, scheme);
-        browser.go(&stage.page(""));
-        browser.picture(&format!("{name}-sign-in"));
-        stage.enter(&browser, "ann");
-        for (at, path) in pages.iter().enumerate() {
-            browser.go(&stage.page(path));
-            browser.sees("footer");
-            if *path == "/overview" {
-                browser.sees("#pictures svg");
-                browser.reads("[data-testid=latencies]", "≤");
-            }
-            let wider = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
-            assert_eq!(wider, json!(0), "{path} at {width}");
-            let picture = browser.picture(&format!("{name}-{at}"));
-            if name == "wide" && at == 0 && std::env::var_os("UPDATE").is_some() {
-                std::fs::write(repository().join("docs/console.png"), picture).unwrap();
-            }
+    browser.go(&stage.page(""));
+    fits(&browser, "sign-in", "sign-in");
+    stage.enter(&browser, "ann");
+    for (at, path) in pages.iter().enumerate() {
+        browser.go(&stage.page(path));
+        browser.sees("footer");
+        if *path == "/overview" {
+            browser.sees("#pictures svg");
+            browser.reads("[data-testid=latencies]", "≤");
+            browser.reads("[data-testid=tool-latencies]", "read_file");
+            browser.sees("[data-testid=map] .flow");
         }
-        browser.click("form.who button");
-        browser.reads("label", "Code or token");
+        let picture = fits(&browser, path, &at.to_string());
+        if at == 0 && std::env::var_os("UPDATE").is_some() {
+            std::fs::write(repository().join("docs/console.png"), picture).unwrap();
+        }
     }
+    browser.go(&stage.page("/overview"));
+    browser.sees("#pictures svg");
+    browser.looks(3_840, "light");
+    assert_eq!(browser.run(FITS), json!([]), "on a large screen");
+    browser.looks(700, "light");
+    browser.devtools("Emulation.setEmulatedMedia", json!({ "media": "print" }));
+    assert_eq!(browser.run(FITS), json!([]), "on paper");
+    browser.picture("print-overview");
+    browser.devtools("Emulation.setEmulatedMedia", json!({ "media": "" }));
+    browser.click("form.who button");
+    browser.reads("label", "Code or token");
+}
+
+/// The faults of a page at its width: it is wider than the screen, a table has no room and does not scroll
+/// inside itself, a cell is squeezed.
+const FITS: &str = "const root = document.documentElement, out = [], folds = document.querySelectorAll('.figures-of'); \
+    folds.forEach(fold => { fold.open = true; }); \
+    if (root.scrollWidth > root.clientWidth) out.push('the page'); \
+    for (const table of document.querySelectorAll('main table')) { \
+        const room = table.parentElement; \
+        if (!table.closest('.wide') && table.scrollWidth > room.clientWidth) out.push('a table: ' + table.innerText.slice(0, 80)); \
+        for (const cell of table.querySelectorAll('td, tbody th')) \
+            if (cell.offsetParent && cell.clientWidth < 56 && cell.innerText.trim().length > 12) out.push('a cell: ' + cell.innerText.slice(0, 80)); \
+        for (const name of table.querySelectorAll('td code')) \
+            if (/^\\S{1,16}$/.test(name.innerText) && name.getClientRects().length > 1) out.push('a short name is broken: ' + name.innerText); \
+    } folds.forEach(fold => { fold.open = false; }); return out;";
+
+/// Looks at a page on a small, a less small and a usual screen, in both schemes; returns the last picture.
+#[track_caller]
+fn fits(browser: &Browser, path: &str, name: &str) -> Vec<u8> {
+    let mut picture = Vec::new();
+    for (size, width, scheme) in [
+        ("narrow", 320, "dark"),
+        ("phone", 400, "light"),
+        ("wide", 1280, "light"),
+    ] {
+        browser.looks(width, scheme);
+        assert_eq!(browser.run(FITS), json!([]), "{path} at {width}");
+        picture = browser.picture(&format!("{size}-{name}"));
+    }
+    picture
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::pending::{
     CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, Waiter, WrittenRequest,
 };
 use super::{Session, requests::trace_headers, rounds::Rounds};
-use crate::measured::{Began, CANCELLED, error_type};
+use crate::measured::{CANCELLED, error_type};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
 
@@ -63,6 +63,7 @@ impl Session {
         };
 
         let name = self.named(call.from);
+        let began = self.setup.measured.begin(method, target, now);
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {
             // Whatever has ended it: this call was not sent.
@@ -80,7 +81,7 @@ impl Session {
                 place: place.call,
                 sender: place.sender,
                 in_turn,
-                began: Some(Began::new(method, now)),
+                began: Some(began),
             },
             deadlines: Some(Deadlines::new(now, patience, longest)),
             sent: self.may_resend(method).then(|| written.clone()),
@@ -116,7 +117,9 @@ impl Session {
     /// Answers a call as the built-in demo server, on the spot.
     fn answer_by_demo(&self, call: &Outgoing<'_>, events: &dyn CallEvents, now: Instant) {
         let end = Ok(demo::respond(call.request, call.own));
-        let began = Began::new(call.request.method.as_str(), now);
+        let (method, named) = (call.request.method.as_str(), call.request.target.as_ref());
+        let target = call.own.or_else(|| named.map(Target::as_str));
+        let began = self.setup.measured.begin(method, target, now);
         events.measured(self.setup.measured.enter(began, error_type(&end)));
         events.done(end);
     }

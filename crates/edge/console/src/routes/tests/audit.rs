@@ -242,7 +242,9 @@ async fn the_newest_rows_follow_the_log_and_older_ones_do_not() {
             .look_ms()
             .is_some()
     };
-    assert!(looks("/audit") && looks("/calls") && looks("/calls?tool=x"));
+    for path in ["/audit", "/calls", "/calls?tool=x", "/calls/7?place=1-2"] {
+        assert!(looks(path), "{path}");
+    }
     for path in [
         "/audit?after=1-2",
         "/audit?verify=1",

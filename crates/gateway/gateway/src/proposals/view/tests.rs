@@ -72,12 +72,21 @@ fn a_caller_is_told_what_to_wait_for() {
     for needed in [
         "needs approval",
         "`echo` of a",
-        "no participant",
+        "no participant that could approve it",
         "wait_for_proposal",
         &pending.id.to_string(),
     ] {
         assert!(waiting(&pending).contains(needed), "{needed}");
     }
+    let seen = View {
+        shown_to: vec![ParticipantId::new("cy").unwrap()],
+        ..View::at(&pending, Form::Legacy, 0)
+    };
+    let words = seen.waiting();
+    assert!(
+        words.contains("cy has seen it and can approve it"),
+        "{words}"
+    );
     pending.deciders = ["ann", "bob"]
         .map(|name| ParticipantId::new(name).unwrap())
         .to_vec();

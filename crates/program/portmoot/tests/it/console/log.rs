@@ -40,6 +40,7 @@ fn the_audit_log_is_read_filtered_paged_and_checked() {
     browser.wait("the next page", || browser.address().contains("after="));
     browser.sees("[data-testid=entry]");
     assert!(browser.count("[data-testid=entry]") < 50);
+    calls_come_by_themselves(&stage, &browser);
     browser.go(&stage.page("/audit"));
     browser.click("summary");
     browser.fill("[data-testid=participant]", "scout");
@@ -48,7 +49,8 @@ fn the_audit_log_is_read_filtered_paged_and_checked() {
         "footer code",
         "portmoot audit query 'mcp/proposal:*' --participant scout --last 50",
     );
-    assert_eq!(browser.count("[data-testid=entry]"), 1);
+    // One that waits, and one that was made and has ended.
+    assert_eq!(browser.count("[data-testid=entry]"), 3);
     browser.click("[data-testid=verify]");
     browser.reads("[data-testid=report]", "The chain is intact");
     let log = stage
@@ -65,6 +67,21 @@ fn the_audit_log_is_read_filtered_paged_and_checked() {
     browser.reads("[data-testid=report]", "The chain is NOT intact");
     browser.reads("[data-testid=report] li", "was changed");
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// The newest calls come to the page of calls, and what happens to a call to its own.
+fn calls_come_by_themselves(stage: &Stage, browser: &Browser) {
+    browser.go(&stage.page("/calls"));
+    browser.sees("[data-testid=call]");
+    let id = stage.propose("write_file", &json!({ "path": "/srv/live" }));
+    browser.reads("[data-testid=call]:first-child", "write_file");
+    browser.click("[data-testid=call]:first-child a");
+    browser.reads("h1", "A call");
+    let digest = stage.proposal(&id)["digest"].clone();
+    let approve = format!("/api/v1/proposals/{id}/approve");
+    let approval = json!({ "digest": digest });
+    assert_eq!(stage.ask("bo", "POST", &approve, &approval).status, 200);
+    browser.reads("[data-testid=step]:last-child", "completed");
 }
 
 #[test]

@@ -128,6 +128,9 @@ fn the_like_of_a_call_is_approved_for_an_hour() {
         browser.click_if_there("[data-testid=put-in-force]");
         (stage.proposal(&one)["state"] == "completed").then_some(())
     });
+    browser.reads("[data-testid=done]", "The rule is in force");
+    browser.reads("[data-testid=done]", "ends by itself");
+    browser.sees("[data-testid=done] a[href*=rules]");
     browser.reads("[data-testid=verdict]", "decided by rules");
     let next = write("/srv/docs/b");
     stage.becomes(&next, "completed");

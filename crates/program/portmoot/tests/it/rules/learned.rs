@@ -120,7 +120,7 @@ fn what_was_looked_at_and_approved_becomes_a_rule_that_its_author_accepts() {
     let offer = bank.only_offer("ann");
     let sentence = offer["sentence"].as_str().unwrap();
     assert!(
-        sentence.starts_with("scout may call pay of bank when amount is 5, by spelling"),
+        sentence.starts_with("scout may call pay of bank when amount is 5, as written"),
         "{offer}"
     );
     assert_eq!(offer["approvals"].as_array().unwrap().len(), 3, "{offer}");
