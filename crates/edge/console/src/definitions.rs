@@ -136,8 +136,22 @@ fn row(change: &Change) -> Markup {
     }
 }
 
-/// A piece of a text: whether it is on one side alone, and its characters.
-type Piece = (bool, String);
+/// A piece of a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Piece {
+    /// Whether it is on one side alone.
+    differs: bool,
+    text: String,
+}
+
+impl Piece {
+    fn differing(text: &str) -> Self {
+        Self {
+            differs: true,
+            text: text.to_owned(),
+        }
+    }
+}
 
 /// Both sides of a change, with marks where they differ.
 fn sides(change: &Change) -> (Markup, Markup) {
@@ -147,7 +161,7 @@ fn sides(change: &Change) -> (Markup, Markup) {
         let (old, new) = pieces(&plain(before), &plain(after));
         return (marked(&old, Side::Before), marked(&new, Side::After));
     }
-    let whole = |json: &str, side| marked(&[(true, plain(json))], side);
+    let whole = |json: &str, side| marked(&[Piece::differing(&plain(json))], side);
     (
         before.map_or_else(none, |json| whole(json, Side::Before)),
         after.map_or_else(none, |json| whole(json, Side::After)),
@@ -164,8 +178,8 @@ fn pieces(before: &str, after: &str) -> (Vec<Piece>, Vec<Piece>) {
     let is_long = |text: &str| text.split_whitespace().nth(MARKED_WORDS_MAX).is_some();
     if is_long(before) || is_long(after) {
         return (
-            vec![(true, before.to_owned())],
-            vec![(true, after.to_owned())],
+            vec![Piece::differing(before)],
+            vec![Piece::differing(after)],
         );
     }
     let (mut old, mut new) = (Vec::new(), Vec::new());
@@ -184,8 +198,11 @@ fn pieces(before: &str, after: &str) -> (Vec<Piece>, Vec<Piece>) {
 
 fn append(pieces: &mut Vec<Piece>, differs: bool, text: &str) {
     match pieces.last_mut() {
-        Some((same, last)) if *same == differs => last.push_str(text),
-        Some(_) | None => pieces.push((differs, text.to_owned())),
+        Some(last) if last.differs == differs => last.text.push_str(text),
+        Some(_) | None => pieces.push(Piece {
+            differs,
+            text: text.to_owned(),
+        }),
     }
 }
 
@@ -198,11 +215,11 @@ enum Side {
 
 fn marked(pieces: &[Piece], side: Side) -> Markup {
     html! {
-        @for (differs, piece) in pieces {
-            @match (differs, side) {
-                (false, _) => { (text(piece)) }
-                (true, Side::Before) => { del { span class="vh" { "removed: " } (text(piece)) } }
-                (true, Side::After) => { ins { span class="vh" { "added: " } (text(piece)) } }
+        @for piece in pieces {
+            @match (piece.differs, side) {
+                (false, _) => { (text(&piece.text)) }
+                (true, Side::Before) => { del { span class="vh" { "removed: " } (text(&piece.text)) } }
+                (true, Side::After) => { ins { span class="vh" { "added: " } (text(&piece.text)) } }
             }
         }
     }
@@ -294,7 +311,7 @@ mod tests {
         let (old, new) = pieces(&long, "a");
         assert_eq!(
             (old, new),
-            (vec![(true, long)], vec![(true, "a".to_owned())])
+            (vec![Piece::differing(&long)], vec![Piece::differing("a")])
         );
     }
 }

@@ -8,8 +8,8 @@ use platform::Mutex;
 const SAMPLES_MAX: usize = 300;
 /// Time between samples, in milliseconds.
 const SAMPLE_MS: u64 = 2_000;
-/// Time after which samples are forgotten to which none were added, in milliseconds.
-const FORGOTTEN_MS: u64 = 600_000;
+/// Time for which a sample is kept, in milliseconds.
+const KEPT_MS: u64 = 600_000;
 
 /// The metrics at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -56,7 +56,7 @@ impl Samples {
         let now_ms = sample.at_ms;
         all.retain(|_, samples| {
             let last = samples.back().map_or(0, |last| last.at_ms);
-            now_ms.saturating_sub(last) < FORGOTTEN_MS
+            now_ms.saturating_sub(last) < KEPT_MS
         });
         let samples = all.entry(participant.to_owned()).or_default();
         // A gateway that has started anew counts anew.
@@ -67,7 +67,8 @@ impl Samples {
             samples.clear();
         }
         samples.push_back(sample);
-        if samples.len() > SAMPLES_MAX {
+        let is_old = |first: &Sample| now_ms.saturating_sub(first.at_ms) >= KEPT_MS;
+        while samples.len() > SAMPLES_MAX || samples.front().is_some_and(is_old) {
             samples.pop_front();
         }
     }
@@ -122,7 +123,7 @@ mod tests {
             },
         );
         assert_eq!(samples.of("ann").len(), 1, "another gateway");
-        samples.add("bob", at(last + FORGOTTEN_MS + 1, 1.0));
+        samples.add("bob", at(last + KEPT_MS + 1, 1.0));
         assert!(samples.of("ann").is_empty());
     }
 }

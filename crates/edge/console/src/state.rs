@@ -130,8 +130,9 @@ impl At {
             .then_some(4 * FEED_LOOK_MS),
             // Without its place much of the log is looked through.
             Self::Call { place, .. } => (!place.is_empty()).then_some(4 * FEED_LOOK_MS),
+            // All of its pictures are drawn anew.
+            Self::Overview => Some(20 * FEED_LOOK_MS),
             Self::People { .. }
-            | Self::Overview
             | Self::Servers
             | Self::Server { .. }
             | Self::Access => Some(4 * FEED_LOOK_MS),
