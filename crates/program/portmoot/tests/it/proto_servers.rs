@@ -449,7 +449,8 @@ fn rules_of_a_message_hold_for_every_caller() {
     let refused = home.run(&[&approve[..], &edited[..]].concat()).expect(1);
     assert!(refused.stderr.contains("- query: "), "{}", refused.stderr);
     home.run(&[&approve[..], &edited[2..]].concat()).expect(0);
-    let result = &open.rest().last().unwrap()["result"];
+    let last = open.rest();
+    let result = &last.last().unwrap()["result"];
     assert_ne!(result["isError"], true, "{result}");
     // Callers that write protobuf are refused in their own way.
     let relayed = proto_relay(&["p_", &websocket(&gateway), &token("ann")]);

@@ -225,7 +225,11 @@ fn a_command_gets_lines_on_its_stdin_until_it_has_taken_them() {
     come_to_log(&stage, taken);
     let numbers: Vec<u64> = taken().iter().map(number_of).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-    assert_eq!(value(&stage, "export_waiting", "command"), Some(0.0));
+    // Once the command has ended.
+    until("nothing waits", || {
+        let waiting = value(&stage, "export_waiting", "command")?;
+        (waiting == 0.0).then_some(())
+    });
     // The end of the log goes out before the gateway does.
     stage.call();
     let home = stage.home;
