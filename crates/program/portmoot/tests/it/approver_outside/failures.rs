@@ -191,7 +191,8 @@ fn elsewhere() -> (String, Arc<AtomicUsize>) {
 
 #[test]
 fn a_service_that_is_down_is_left_alone_and_delays_no_one() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Where no other test listens.
+    let listener = TcpListener::bind("127.0.0.9:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let stage = Stage::at(&base, MAY_APPROVE_ECHO, "", "");
@@ -203,7 +204,7 @@ fn a_service_that_is_down_is_left_alone_and_delays_no_one() {
             "desk",
             KIND,
             "failed",
-            "127.0.0.1: `127.0.0.1` cannot be reached",
+            "127.0.0.9: `127.0.0.9` cannot be reached",
         );
         assert_eq!(stage.shown(&id)["state"], "pending");
     }
