@@ -132,10 +132,9 @@ impl At {
             Self::Call { place, .. } => (!place.is_empty()).then_some(4 * FEED_LOOK_MS),
             // All of its pictures are drawn anew.
             Self::Overview => Some(20 * FEED_LOOK_MS),
-            Self::People { .. }
-            | Self::Servers
-            | Self::Server { .. }
-            | Self::Access => Some(4 * FEED_LOOK_MS),
+            Self::People { .. } | Self::Servers | Self::Server { .. } | Self::Access => {
+                Some(4 * FEED_LOOK_MS)
+            }
             // Nothing changes under the eyes of a person that compares.
             Self::Definitions { .. }
             | Self::Past
