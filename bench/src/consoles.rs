@@ -44,7 +44,7 @@ struct OpenPage {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What the pages were sent, in bytes.
+/// The number of bytes that pages have received.
 type Received = Arc<AtomicU64>;
 
 /// Measures and prints; whether open consoles stayed within the aim.
@@ -170,8 +170,8 @@ fn open_pages(people: &[SignedIn], pages: &[&str], received: &Received) -> Vec<O
         .collect()
 }
 
-/// Opens the stream of one page, and waits until it begins. Without a place for what it receives,
-/// nobody reads it further.
+/// Opens the stream of one page, and waits until it begins. Without a count of what it receives, the
+/// stream is not read further.
 fn open_page(page: &str, person: &SignedIn, received: Option<&Received>) -> OpenPage {
     let SignedIn { host, cookie } = person;
     let mut stream = TcpStream::connect(("127.0.0.1", PORT)).expect("the gateway");

@@ -75,9 +75,9 @@ fn rows(raw: Option<&str>, room: &mut Room) -> Rows {
 
 /// Members of the params of a call beside its arguments.
 pub(crate) struct Beside {
-    /// Those that a decision is about.
+    /// Rows of the values that a decision is about.
     decided: Rows,
-    /// Those of the transport, which no decision is about.
+    /// Rows of the values of the transport, which no decision is about.
     of_travel: Rows,
 }
 

@@ -120,7 +120,7 @@ pub(crate) struct Nearest {
 }
 
 impl Nearest {
-    /// What differs between a call as it ran and proposed values.
+    /// The differences between a call as it ran and proposed values.
     fn between(
         before: &ProposalDetails,
         proposed: &HashMap<String, (LeafKind, String)>,

@@ -230,7 +230,7 @@ fn unfit_at(
 /// at each of its servers, also where calls are not checked otherwise.
 ///
 /// # Errors
-/// What does not fit.
+/// The refusal that names each place which does not fit.
 pub(super) fn check_edit(
     dispatch: &Dispatch,
     opened: &OpenedProposal,
