@@ -24,6 +24,9 @@ fn with_capabilities(
     small(message, tools)
 }
 
+const BOSS: &str = "token-of-the-one-who-decides";
+const SCOUT: &str = "token-of-the-one-who-proposes";
+
 /// The table of a peer on a pipe that runs all the time.
 fn running(peer: &Peer, prefix: &str) -> String {
     format!("{}start = \"always\"\n", peer.child("s", prefix))
@@ -54,8 +57,9 @@ fn restless(tools: impl Fn(&Asked) -> Vec<String> + Send + Sync + 'static) -> (P
         let mut lines = vec![said.into_bytes()];
         if message["method"] == "tools/list" {
             counted.lists.fetch_add(1, Ordering::SeqCst);
-            lines
-                .push(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_vec());
+            // Before the answer, so that there is never a list without a later announcement.
+            let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            lines.insert(0, changed.to_vec());
         }
         lines
     });
@@ -110,6 +114,30 @@ fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less(
     until("the change is notified", || {
         (notified(&stream) > 0).then_some(())
     });
+}
+
+#[test]
+fn an_approved_call_runs_at_a_server_that_announces_a_change_whenever_it_is_asked() {
+    let (peer, asked) = restless(|_| vec![tool("echo")]);
+    let home = Home::new()
+        .env("BOSS_TOKEN", BOSS)
+        .env("SCOUT_TOKEN", SCOUT);
+    let participants = "[participants.boss]\ntoken_env = \"BOSS_TOKEN\"\ncapabilities = [\"mcp/request:*\", \"mcp/response:*\"]\n\
+        [participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    // A call that waits until nothing is announced any more waits for this.
+    let server = running(&peer, "s") + "request_timeout = \"1h\"\n";
+    let gateway = Gateway::start(&home, &(server + participants));
+    gateway.ready("s");
+    let scout = Client::of(&gateway, SCOUT);
+    let call = scout.begin_call("s_echo", json!({}));
+    let proposal = gateway.pending(&home, BOSS);
+    let url = gateway.url();
+    let id = proposal["id"].as_str().unwrap();
+    let words = ["proposals", "approve", id, "--yes", "--url", &url];
+    home.run(&[&words[..], &["--token", BOSS]].concat())
+        .expect(0);
+    drop(call);
+    assert_eq!(asked.calls.load(Ordering::SeqCst), 1);
 }
 
 #[test]

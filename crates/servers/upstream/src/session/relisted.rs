@@ -9,6 +9,11 @@ use tokio::time::timeout;
 use super::Session;
 use crate::lists::bit;
 
+/// Fetches of lists for whose ends a call waits at most. The first may have begun before what was
+/// announced last; the next one has all that was announced before the call waited. A server that
+/// announces a change whenever it is asked for its lists keeps no call waiting for ever.
+const FETCHES_AWAITED_MAX: usize = 2;
+
 impl Session {
     /// Whether its server has announced other tools than it has listed until now.
     #[must_use]
@@ -17,12 +22,12 @@ impl Session {
         stale & bit(ListKind::Tools) != 0 || self.relisting.is_fetching()
     }
 
-    /// Waits until its server has listed the tools that it has announced, or the session has ended: for
-    /// as long as a request waits for its answer, at most.
+    /// Waits until its server has listed the tools that it had announced before, or the session has
+    /// ended: for as long as a request waits for its answer, at most.
     pub async fn relisted(&self) {
         let mut ended = self.ended.subscribe();
         let wait = async {
-            loop {
+            for _ in 0..FETCHES_AWAITED_MAX {
                 let fetched = self.relisting.fetched();
                 tokio::pin!(fetched);
                 // Before the look, so that no end of a fetch is missed.

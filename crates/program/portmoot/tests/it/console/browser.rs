@@ -37,11 +37,21 @@ enum Scripts {
     Never,
 }
 
+/// Starts of chromedriver before a test gives up. It chooses a port of IPv4 and ends if the same one of
+/// IPv6 is taken.
+const DRIVER_STARTS_MAX: usize = 5;
+
 /// Starts chromedriver on a free port.
 ///
 /// # Panics
-/// If it is not installed.
+/// If it is not installed, or does not start.
 fn driver() -> (Child, u16) {
+    let started = (0..DRIVER_STARTS_MAX).find_map(|_| start_driver());
+    started.expect("chromedriver starts on a free port")
+}
+
+/// Starts chromedriver; `None` if it ends at once.
+fn start_driver() -> Option<(Child, u16)> {
     let started = Command::new("chromedriver")
         .args(["--port=0", "--log-level=SEVERE"])
         .stdout(Stdio::piped())
@@ -56,8 +66,13 @@ fn driver() -> (Child, u16) {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
+    let Some(port) = port else {
+        // It has closed its output, and ends.
+        driver.wait().unwrap();
+        return None;
+    };
     std::thread::spawn(move || lines.for_each(drop));
-    (driver, port.unwrap())
+    Some((driver, port))
 }
 
 impl Browser {
