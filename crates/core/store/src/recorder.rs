@@ -164,7 +164,7 @@ impl Recorder {
                 tracing::error!(%error, failure, count, "{what}");
             }
         });
-        permit.map(|permit| RecordPermit(Some(permit)))
+        permit.map(RecordPermit::from)
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
-use crate::state::{Api, Body, Caller};
+use crate::state::{Api, Body, Caller, Source};
 
 /// Pauses a participant of a topic. Needs `portmoot/pause` there.
 ///
@@ -31,6 +31,7 @@ use crate::state::{Api, Body, Caller};
 pub(crate) async fn pause(
     State(api): State<Api>,
     Caller(caller): Caller,
+    Source(address): Source,
     Path((topic, id)): Path<(String, String)>,
     Body(PauseReason { reason }): Body<PauseReason>,
 ) -> ApiResult<Json<Pause>> {
@@ -43,6 +44,7 @@ pub(crate) async fn pause(
             by: caller.id.clone(),
             participant,
             reason,
+            address,
         })
         .await?;
     Ok(Json(Pause::of(&brake)))
@@ -59,6 +61,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(api): State<Api>,
     Caller(caller): Caller,
+    Source(address): Source,
     Path((topic, id)): Path<(String, String)>,
     Body(PauseReason { reason }): Body<PauseReason>,
 ) -> ApiResult<Json<Resumed>> {
@@ -69,6 +72,7 @@ pub(crate) async fn resume(
         by: caller.id.clone(),
         participant,
         reason: reason.filter(|reason| !reason.is_empty()),
+        address,
     };
     dispatch.resume_paused(braking).await?;
     Ok(Json(Resumed {

@@ -1,5 +1,6 @@
 //! Servers of the configuration file: `PUT` and `DELETE` of `/api/v1/servers/{name}`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::Participant;
@@ -17,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::config_file::{Done, Wish};
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::state::{Api, Body, Caller, presented};
+use crate::state::{Api, Body, Caller, address, presented};
 
 /// The keys of a server in the order in which a person writes them; all others follow.
 const ORDER: [&str; 8] = [
@@ -113,6 +114,8 @@ pub(crate) struct ConfiguredServer {
 pub(crate) struct Operator {
     pub(crate) by: Arc<Participant>,
     pub(crate) is_operator: bool,
+    /// The address of the request.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl FromRequestParts<Api> for Operator {
@@ -124,6 +127,7 @@ impl FromRequestParts<Api> for Operator {
         Ok(Self {
             by,
             is_operator: key.is_some_and(|key| api.access.is_operator_key(key)),
+            address: address(parts),
         })
     }
 }
@@ -131,12 +135,17 @@ impl FromRequestParts<Api> for Operator {
 /// Makes a change, and records how it ended.
 async fn changed(
     api: Api,
-    Operator { by, is_operator }: Operator,
+    Operator {
+        by,
+        is_operator,
+        address,
+    }: Operator,
     name: String,
     wish: Wish,
     notes: Vec<String>,
 ) -> ApiResult<(bool, ConfiguredServer)> {
     let permit = api.registry.audit.reserve_of(&by.id)?;
+    let permit = permit.from_address(address);
     let failed = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
     // A caller that leaves does not leave it half done.
     let done = tokio::spawn(async move {

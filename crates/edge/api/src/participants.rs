@@ -20,7 +20,7 @@ use wire::time::{read_rfc3339, rfc3339};
 
 use crate::brakes::Pause;
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::state::{Api, Body, Caller, blocking};
+use crate::state::{Api, Body, Caller, Source, blocking};
 
 /// The query of all these routes.
 #[derive(Deserialize)]
@@ -222,10 +222,11 @@ fn named(mut names: Vec<String>) -> Vec<String> {
 pub(crate) async fn promote(
     state: State<Api>,
     granter: Granter,
+    source: Source,
     id: Path<String>,
     change: Body<CapabilityChange>,
 ) -> ApiResult<Json<CapabilityChanged>> {
-    grant(state, granter, id, change).await
+    grant(state, granter, source, id, change).await
 }
 
 /// Changes the capabilities of a participant. Needs `portmoot/grants`.
@@ -243,6 +244,7 @@ pub(crate) async fn promote(
 pub(crate) async fn grant(
     State(api): State<Api>,
     Granter { by, topic }: Granter,
+    Source(source): Source,
     Path(id): Path<String>,
     Body(change): Body<CapabilityChange>,
 ) -> ApiResult<Json<CapabilityChanged>> {
@@ -255,7 +257,7 @@ pub(crate) async fn grant(
         expires_ms,
         reason: change.reason,
     };
-    let admin = Arc::clone(&api.admin);
+    let admin = api.admin.from_address(source);
     let author = Arc::clone(&by);
     let changed = blocking(move || admin.grant(&request, &author)).await?;
     Ok(Json(CapabilityChanged {
@@ -282,9 +284,10 @@ pub(crate) async fn grant(
 pub(crate) async fn clear(
     State(api): State<Api>,
     Granter { by, topic }: Granter,
+    Source(source): Source,
     Path(id): Path<String>,
 ) -> ApiResult<StatusCode> {
-    let admin = Arc::clone(&api.admin);
+    let admin = api.admin.from_address(source);
     let id = participant_of(&id)?;
     blocking(move || admin.clear_grants(&id, topic.as_ref(), &by)).await?;
     Ok(StatusCode::NO_CONTENT)

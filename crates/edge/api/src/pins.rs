@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use vetting::{KnownDefinition, Pin, diff};
 
 use crate::error::{ApiResult, Problem};
-use crate::state::{Api, Body, Caller, blocking};
+use crate::state::{Api, Body, Caller, Source, blocking};
 
 /// What is pinned of all servers, and what waits for an approval. Needs `portmoot/pins`.
 #[utoipa::path(
@@ -67,6 +67,7 @@ pub(crate) async fn of_server(
 pub(crate) async fn approve(
     State(api): State<Api>,
     Caller(by): Caller,
+    Source(address): Source,
     Path(server): Path<String>,
     body: ApiResult<Body<PinApproval>>,
 ) -> ApiResult<Json<ApprovedPins>> {
@@ -75,7 +76,7 @@ pub(crate) async fn approve(
     let Body(PinApproval { digests }) = body?;
     let registry = Arc::clone(&api.registry);
     let approved = blocking(move || {
-        let approved = registry.pins.approve(&server, &digests, &by)?;
+        let approved = registry.pins.approve(&server, &digests, &by, address)?;
         registry.list_again(&server);
         Ok(approved)
     });
@@ -100,6 +101,7 @@ pub(crate) async fn approve(
 pub(crate) async fn reset(
     State(api): State<Api>,
     Caller(by): Caller,
+    Source(address): Source,
     Path(server): Path<String>,
 ) -> ApiResult<Json<Reset>> {
     api.authorize_giving(&by, PINS, None)?;
@@ -107,7 +109,7 @@ pub(crate) async fn reset(
     let registry = Arc::clone(&api.registry);
     let name = server.clone();
     blocking(move || {
-        registry.pins.reset(&name, &by)?;
+        registry.pins.reset(&name, &by, address)?;
         registry.list_again(&name);
         Ok(())
     })

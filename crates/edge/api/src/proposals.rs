@@ -5,7 +5,7 @@ use gateway::proposals::decide::{Choice, Decider, chosen_reason, digest, unknown
 use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 use utoipa::ToSchema;
 use wire::{mcpx::payload, time::rfc3339};
 
@@ -16,7 +16,7 @@ use model::{OperationId, ProposalState};
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::seen_rules::may_see;
-use crate::state::{Api, Body, Caller};
+use crate::state::{Api, Body, Caller, address};
 
 /// One proposal that the caller may see, in full.
 ///
@@ -33,6 +33,7 @@ pub(crate) async fn proposal(
         dispatch,
         caller,
         id,
+        address: _,
     }: Review,
     Query(query): Query<HashMap<String, String>>,
 ) -> ApiResult<Json<Proposal>> {
@@ -158,6 +159,8 @@ pub(crate) struct Review {
     pub(crate) dispatch: Arc<Dispatch>,
     pub(crate) caller: Arc<Participant>,
     pub(crate) id: OperationId,
+    /// The address of the request.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl FromRequestParts<Api> for Review {
@@ -174,6 +177,7 @@ impl FromRequestParts<Api> for Review {
                     dispatch,
                     caller,
                     id,
+                    address: address(parts),
                 });
             }
         }
@@ -195,6 +199,7 @@ impl Review {
             id: &self.caller.id,
             outside: Some(&self.caller.capabilities),
             narrowing: self.caller.narrowing(),
+            address: self.address,
             by_person: true,
         }
     }

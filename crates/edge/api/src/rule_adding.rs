@@ -14,7 +14,7 @@ use crate::error::{ApiResult, Problem};
 use crate::proposals::Review;
 use crate::rule_offers::no_rule;
 use crate::rules::{Rule, parsed, reader_of};
-use crate::state::{Api, Body, Caller, blocking};
+use crate::state::{Api, Body, Caller, Source, blocking};
 
 /// Puts a rule that approves in force, which the caller has written, on the caller's authority. Where
 /// the caller has added an earlier version of it, it takes its place.
@@ -32,6 +32,7 @@ use crate::state::{Api, Body, Caller, blocking};
 pub(crate) async fn add(
     State(api): State<Api>,
     Caller(caller): Caller,
+    source: Source,
     Path(topic): Path<String>,
     Body(RuleToAdd { rule, tool }): Body<RuleToAdd>,
 ) -> ApiResult<Json<Rule>> {
@@ -42,7 +43,7 @@ pub(crate) async fn add(
             let why = format!("it is the text of {} rules, and not of one", rules.len());
             Refusal::new(RefusalCode::Malformed, why).hint("add them one by one")
         })?;
-        let name = dispatch.add_rule(reader_of(&caller), rule, tool.as_deref())?;
+        let name = dispatch.add_rule(reader_of(&caller, source), rule, tool.as_deref())?;
         let all = dispatch.rule_views();
         let view = all.iter().find(|view| view.rule.name == name);
         // Another request may have ended it by now.
@@ -69,6 +70,7 @@ pub(crate) async fn like(
         dispatch,
         caller,
         id,
+        address,
     }: Review,
     Body(asked): Body<LikeOfCall>,
 ) -> ApiResult<Json<DraftedRule>> {
@@ -80,7 +82,7 @@ pub(crate) async fn like(
                 .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("`when`: {why}")))?,
             typed: asked.tool,
         };
-        let rule = dispatch.like_of(reader_of(&caller), id, asked)?;
+        let rule = dispatch.like_of(reader_of(&caller, Source(address)), id, asked)?;
         Ok(DraftedRule::of(&rule, dispatch.name().as_str()))
     });
     Ok(Json(drafted.await?))

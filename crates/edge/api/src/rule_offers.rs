@@ -17,7 +17,7 @@ use wire::time::rfc3339;
 use crate::error::{ApiResult, Problem};
 use crate::rules::{Rule, RuleTrial, reader_of};
 use crate::seen_rules::may_see;
-use crate::state::{Api, Caller, blocking};
+use crate::state::{Api, Caller, Source, blocking};
 
 /// The rules that the gateway has learned from what the caller approved by hand, for the caller to
 /// accept, those first that renew a rule of the caller's which is near its end. None of them decides
@@ -35,13 +35,14 @@ use crate::state::{Api, Caller, blocking};
 pub(crate) async fn offers(
     State(api): State<Api>,
     Caller(caller): Caller,
+    source: Source,
     Path(topic): Path<String>,
 ) -> ApiResult<Json<OfferList>> {
     let (dispatch, caller) = api.there(&topic, &caller)?;
     let place = api.place_to_try(&caller)?;
     let offers = blocking(move || {
         let _place = place;
-        let offers = dispatch.rule_offers(reader_of(&caller))?;
+        let offers = dispatch.rule_offers(reader_of(&caller, source))?;
         Ok(OfferList::of(&offers))
     });
     Ok(Json(offers.await?))
@@ -62,6 +63,7 @@ pub(crate) async fn offers(
 pub(crate) async fn accept(
     State(api): State<Api>,
     Caller(caller): Caller,
+    source: Source,
     Path((topic, shown)): Path<(String, String)>,
 ) -> ApiResult<Json<Rule>> {
     let (dispatch, caller) = api.there(&topic, &caller)?;
@@ -69,7 +71,7 @@ pub(crate) async fn accept(
     let place = api.place_to_try(&caller)?;
     let accepted = blocking(move || {
         let _place = place;
-        let name = dispatch.accept_offer(reader_of(&caller), shown)?;
+        let name = dispatch.accept_offer(reader_of(&caller, source), shown)?;
         let all = dispatch.rule_views();
         let view = all.iter().find(|view| view.rule.name == name);
         // Another request may have ended it by now.
@@ -92,6 +94,7 @@ pub(crate) async fn accept(
 pub(crate) async fn dismiss(
     State(api): State<Api>,
     Caller(caller): Caller,
+    source: Source,
     Path((topic, shown)): Path<(String, String)>,
 ) -> ApiResult<Json<OfferList>> {
     let (dispatch, caller) = api.there(&topic, &caller)?;
@@ -99,7 +102,7 @@ pub(crate) async fn dismiss(
     let place = api.place_to_try(&caller)?;
     let left = blocking(move || {
         let _place = place;
-        let reader = reader_of(&caller);
+        let reader = reader_of(&caller, source);
         dispatch.dismiss_offer(reader, shown)?;
         Ok(OfferList::of(&dispatch.rule_offers(reader)?))
     });

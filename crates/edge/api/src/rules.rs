@@ -16,7 +16,7 @@ use wire::time::{read_rfc3339, rfc3339};
 use crate::error::{ApiResult, Problem};
 use crate::proposals::Review;
 use crate::seen_rules::may_see;
-use crate::state::{Api, Body, Caller, blocking};
+use crate::state::{Api, Body, Caller, Source, blocking};
 
 /// The name by which faults of rules that came over the API name their place.
 const FILE: &str = "rules.toml";
@@ -58,6 +58,7 @@ pub(crate) async fn rules(
 pub(crate) async fn replay(
     State(api): State<Api>,
     Caller(caller): Caller,
+    source: Source,
     Path(topic): Path<String>,
     Body(RulesToTry { rules, since }): Body<RulesToTry>,
 ) -> ApiResult<Json<Trial>> {
@@ -67,17 +68,18 @@ pub(crate) async fn replay(
     let trial = blocking(move || {
         let _place = place;
         let rules = parsed(rules)?;
-        let tried = dispatch.try_rules(&rules, reader_of(&caller), since_ms)?;
+        let tried = dispatch.try_rules(&rules, reader_of(&caller, source), since_ms)?;
         Ok(Trial::of(&tried))
     });
     Ok(Json(trial.await?))
 }
 
 /// A caller, as one that reads the past of a topic.
-pub(crate) fn reader_of(caller: &Participant) -> PastReader<'_> {
+pub(crate) fn reader_of(caller: &Participant, Source(address): Source) -> PastReader<'_> {
     PastReader {
         id: &caller.id,
         capabilities: &caller.capabilities,
+        address,
     }
 }
 
@@ -122,6 +124,7 @@ pub(crate) async fn explain(
         dispatch,
         caller,
         id,
+        address: _,
     }: Review,
 ) -> ApiResult<Json<Explanation>> {
     let is_visible =

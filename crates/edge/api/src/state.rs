@@ -1,5 +1,6 @@
 //! Shared state of all routes, and the checks that they begin with.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -167,6 +168,18 @@ impl FromRequestParts<Api> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         Ok(Self(api.registry.asker(presented(parts), "for the API")?))
+    }
+}
+
+/// The address that a request came from, for the record of what it changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Source(pub(crate) Option<IpAddr>);
+
+impl FromRequestParts<Api> for Source {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Infallible> {
+        Ok(Self(address(parts)))
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::{ApiResult, Problem};
-use crate::state::{Api, Caller};
+use crate::state::{Api, Caller, Source};
 
 /// Starts a server anew: its sessions and its process end first, and open calls are refused. Needs
 /// `portmoot/restart`.
@@ -25,9 +25,10 @@ use crate::state::{Api, Caller};
 pub(crate) async fn restart(
     State(api): State<Api>,
     Caller(by): Caller,
+    source: Source,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Switched>> {
-    switch(api, by, name, Switch::Restart).await
+    switch(api, by, source, name, Switch::Restart).await
 }
 
 /// Ends a server until it is enabled, or the gateway starts again. Needs `portmoot/restart`.
@@ -40,9 +41,10 @@ pub(crate) async fn restart(
 pub(crate) async fn disable(
     State(api): State<Api>,
     Caller(by): Caller,
+    source: Source,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Switched>> {
-    switch(api, by, name, Switch::Disable).await
+    switch(api, by, source, name, Switch::Disable).await
 }
 
 /// Starts a server that was disabled. Needs `portmoot/restart`.
@@ -55,14 +57,16 @@ pub(crate) async fn disable(
 pub(crate) async fn enable(
     State(api): State<Api>,
     Caller(by): Caller,
+    source: Source,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Switched>> {
-    switch(api, by, name, Switch::Enable).await
+    switch(api, by, source, name, Switch::Enable).await
 }
 
 async fn switch(
     api: Api,
     by: Arc<Participant>,
+    Source(address): Source,
     name: String,
     switch: Switch,
 ) -> ApiResult<Json<Switched>> {
@@ -74,7 +78,7 @@ async fn switch(
     let registry = Arc::clone(&api.registry);
     let server = name.clone();
     // A caller that leaves does not leave it half done.
-    let done = tokio::spawn(async move { registry.switch(&server, switch, &by).await });
+    let done = tokio::spawn(async move { registry.switch(&server, switch, &by, address).await });
     let failed = |_| Refusal::new(RefusalCode::Internal, "the server could not be switched");
     done.await.map_err(failed)??;
     Ok(Json(Switched {

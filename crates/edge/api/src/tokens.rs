@@ -1,7 +1,6 @@
 //! Issued tokens: `/api/v1/tokens`.
 
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 use axum::extract::{Path, State};
@@ -11,7 +10,7 @@ use identity::tokens::{IssuedTokenRow, RevokedTokens, TokenRequest, TokenWithSec
 
 use crate::configured::Operator;
 use crate::error::{ApiResult, Problem};
-use crate::state::{Api, Body, Caller, blocking};
+use crate::state::{Api, Body, Caller, Source, blocking};
 
 /// The issued tokens. Needs `portmoot/tokens`. Private topics that the caller may not enter are
 /// left out.
@@ -42,12 +41,16 @@ pub(crate) async fn tokens(
 )]
 pub(crate) async fn issue(
     State(api): State<Api>,
-    Operator { by, is_operator }: Operator,
+    Operator {
+        by,
+        is_operator,
+        address,
+    }: Operator,
     body: ApiResult<Body<TokenRequest>>,
 ) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
     api.authorize(&by, TOKENS, None)?;
     let Body(request) = body?;
-    let admin = Arc::clone(&api.admin);
+    let admin = api.admin.from_address(address);
     Ok((
         StatusCode::CREATED,
         Json(blocking(move || admin.issue_token(&by, is_operator, request)).await?),
@@ -69,12 +72,13 @@ pub(crate) async fn issue(
 pub(crate) async fn rotate(
     State(api): State<Api>,
     Caller(by): Caller,
+    Source(source): Source,
     Path(name): Path<String>,
     body: ApiResult<Body<Rotation>>,
 ) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
     api.authorize(&by, TOKENS, None)?;
     let Body(Rotation { overlap_ms }) = body?;
-    let admin = Arc::clone(&api.admin);
+    let admin = api.admin.from_address(source);
     let issued = blocking(move || admin.rotate_token(&by, &name, overlap_ms)).await?;
     Ok((StatusCode::CREATED, Json(issued)))
 }
@@ -102,10 +106,11 @@ pub(crate) struct Rotation {
 pub(crate) async fn revoke(
     State(api): State<Api>,
     Caller(by): Caller,
+    Source(source): Source,
     Path(name): Path<String>,
 ) -> ApiResult<Json<RevokedTokens>> {
     api.authorize(&by, TOKENS, None)?;
-    let admin = Arc::clone(&api.admin);
+    let admin = api.admin.from_address(source);
     Ok(Json(
         blocking(move || admin.revoke_tokens(&by, &name)).await?,
     ))

@@ -4,6 +4,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::{LOCAL_USER, Participant};
@@ -24,6 +25,8 @@ use identity::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKE
 pub struct Admin {
     journal: Arc<AccessJournal>,
     registry: Arc<Registry>,
+    /// The address from which changes come, for their records.
+    address: Option<IpAddr>,
 }
 
 /// The result of a change of capabilities.
@@ -42,7 +45,21 @@ type Target<'t> = (&'t str, &'t str, Option<&'t TopicName>);
 impl Admin {
     /// Administration whose changes take effect in this registry.
     pub fn new(journal: Arc<AccessJournal>, registry: Arc<Registry>) -> Self {
-        Self { journal, registry }
+        Self {
+            journal,
+            registry,
+            address: None,
+        }
+    }
+
+    /// For changes that come from this address.
+    #[must_use]
+    pub fn from_address(&self, address: Option<IpAddr>) -> Self {
+        Self {
+            journal: Arc::clone(&self.journal),
+            registry: Arc::clone(&self.registry),
+            address,
+        }
     }
 
     /// Records what expires from now on, and what has expired while no gateway ran: it stays
@@ -285,6 +302,7 @@ impl Admin {
         make: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let permit = self.registry.audit.reserve_of(by)?;
+        let permit = permit.from_address(self.address);
         let end = make();
         permit.write_change(
             (kind, name, topic.map(TopicName::as_str)),

@@ -4,6 +4,7 @@
 mod kept;
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 
 use auth::Participant;
 use data_encoding::HEXLOWER;
@@ -131,7 +132,8 @@ impl Pins {
         found
     }
 
-    /// Pins the definitions that wait and have these digests. Returns them. Blocks on the disk.
+    /// Pins the definitions that wait and have these digests, as a participant asks from this address.
+    /// Returns them. Blocks on the disk.
     ///
     /// # Errors
     /// If none of them waits, or the journal or the audit log cannot be written.
@@ -140,8 +142,9 @@ impl Pins {
         server: &str,
         digests: &[String],
         by: &Participant,
+        address: Option<IpAddr>,
     ) -> Result<Vec<Pin>, Refusal> {
-        let permit = self.audit.reserve_of(&by.id)?;
+        let permit = self.audit.reserve_of(&by.id)?.from_address(address);
         let pins = self.book.lock().approved(server, digests);
         let names: Vec<String> = pins
             .iter()
@@ -181,8 +184,13 @@ impl Pins {
     ///
     /// # Errors
     /// If the journal or the audit log cannot be written.
-    pub fn reset(&self, server: &str, by: &Participant) -> Result<(), Refusal> {
-        let permit = self.audit.reserve_of(&by.id)?;
+    pub fn reset(
+        &self,
+        server: &str,
+        by: &Participant,
+        address: Option<IpAddr>,
+    ) -> Result<(), Refusal> {
+        let permit = self.audit.reserve_of(&by.id)?.from_address(address);
         let record = PinRecord::PinsReset {
             server: server.to_owned(),
             at_ms: unix_ms(),

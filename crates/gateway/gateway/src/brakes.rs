@@ -10,6 +10,7 @@
 pub(crate) mod kept;
 pub(crate) mod places;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::{GATEWAY, OperationId, PAUSE, ParticipantId, RESUME, Refusal, RefusalCode};
@@ -41,6 +42,8 @@ pub struct Braking {
     pub participant: ParticipantId,
     /// Why, in words.
     pub reason: Option<String>,
+    /// The address from which it acts.
+    pub address: Option<IpAddr>,
 }
 
 /// A pause that is in force, while it is written down.
@@ -123,6 +126,7 @@ impl Dispatch {
             by: link.participant.id.clone(),
             participant: asked.participant,
             reason: asked.reason,
+            address: link.address(),
         };
         let (dispatch, link) = (Arc::clone(self), Arc::clone(link));
         if envelope.kind() == PAUSE {
@@ -160,6 +164,7 @@ impl Dispatch {
             by,
             participant,
             reason,
+            address,
         } = braking;
         let reason = reason.as_deref();
         // In the journal's order, so that a restart comes to the same state.
@@ -183,7 +188,7 @@ impl Dispatch {
             brake: Some(brake.clone()),
         });
         // An audit log without room stops no brake: the loss is counted.
-        let permit = self.audit.reserve_or_count();
+        let permit = self.audit.reserve_or_count().from_address(*address);
         Record(self).brake(permit, by, participant, PAUSE, reason);
         self.announce_brake(by, participant, PAUSE, reason);
         Ok(Pausing { brake, written })
@@ -203,7 +208,7 @@ impl Dispatch {
                 self.braking_places.take(RESUME, by)
             })
             .inspect_err(|refusal| self.record_refused(by, participant, RESUME, refusal))?;
-        let permit = self.audit.reserve_of(by)?;
+        let permit = self.audit.reserve_of(by)?.from_address(braking.address);
         let record = BrakeRecord::Resumed {
             topic: self.name().to_string(),
             participant: participant.to_string(),

@@ -1,38 +1,58 @@
 //! Permit for one entry of the audit log, and an entry of now.
 
-use crate::audit::{AuditEntry, EntryKind, EntryOrigin, RecordedVerdict};
+use std::net::IpAddr;
+
+use crate::audit::{AuditEntry, AuditPermit, EntryKind, EntryOrigin, RecordedVerdict};
 use model::Refusal;
 use platform::unix_ms;
 
 /// Room for one entry, free again when dropped. Without a log it holds nothing.
 #[derive(Debug)]
-pub struct RecordPermit(pub(super) Option<crate::audit::AuditPermit>);
+pub struct RecordPermit {
+    permit: Option<AuditPermit>,
+    /// The address from which the act comes, for an entry without one.
+    address: Option<IpAddr>,
+}
 
 impl RecordPermit {
     /// No room: an entry that is written here is lost.
     pub fn none() -> Self {
-        Self(None)
+        Self {
+            permit: None,
+            address: None,
+        }
+    }
+
+    /// The same room, for an entry about an act from this address.
+    #[must_use]
+    pub fn from_address(self, address: Option<IpAddr>) -> Self {
+        Self { address, ..self }
     }
 
     /// Whether an entry that is written here is kept.
     #[must_use]
     pub fn keeps(&self) -> bool {
-        self.0.is_some()
+        self.permit.is_some()
     }
 
     /// Whether the entry keeps something of its payload.
     #[must_use]
     pub fn keeps_payloads(&self) -> bool {
-        self.0
+        self.permit
             .as_ref()
-            .is_some_and(crate::audit::AuditPermit::keeps_payloads)
+            .is_some_and(AuditPermit::keeps_payloads)
     }
 
     /// Hands the entry to the log's writer.
     pub fn write(self, entry: &AuditEntry<'_>) {
-        if let Some(permit) = self.0 {
-            permit.write(entry);
-        }
+        let Some(permit) = self.permit else {
+            return;
+        };
+        let origin = EntryOrigin {
+            address: entry.origin.address.or(self.address),
+            ..entry.origin
+        };
+        permit.write(&AuditEntry { origin, ..*entry });
     }
 
     /// Writes how a change of a token or a grant ended: kind, name and topic of what changes, the
@@ -56,6 +76,15 @@ impl RecordPermit {
             why: Some(&why),
             ..entry(topic, by, kind, verdict)
         });
+    }
+}
+
+impl From<AuditPermit> for RecordPermit {
+    fn from(permit: AuditPermit) -> Self {
+        Self {
+            permit: Some(permit),
+            address: None,
+        }
     }
 }
 

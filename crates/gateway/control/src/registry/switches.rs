@@ -1,5 +1,6 @@
 //! Servers that operators start anew, or switch off until they are switched on again.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::Participant;
@@ -42,8 +43,9 @@ impl Registry {
         name: &str,
         switch: Switch,
         by: &Participant,
+        address: Option<IpAddr>,
     ) -> Result<(), Refusal> {
-        let permit = self.audit.reserve_of(&by.id)?;
+        let permit = self.audit.reserve_of(&by.id)?.from_address(address);
         let end = self.try_switch(name, switch).await;
         permit.write_change((RESTART, name, None), by.id.as_str(), switch.done(), &end);
         end

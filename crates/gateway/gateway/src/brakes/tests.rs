@@ -99,6 +99,7 @@ fn braking(by: &str, who: &str) -> Braking {
         by: ParticipantId::new(by).unwrap(),
         participant: ParticipantId::new(who).unwrap(),
         reason: None,
+        address: None,
     }
 }
 

@@ -376,6 +376,7 @@ pub(super) fn deciding_caller(call: &Call) -> Decider<'_> {
         id: &call.link.participant.id,
         outside: None,
         narrowing: call.narrowing(),
+        address: call.address,
         by_person: call.link.participant.is_signed_in(),
     }
 }

@@ -98,7 +98,10 @@ impl Dispatch {
     ) -> Result<RuleName, Refusal> {
         let name = rule.name.clone();
         let act = RuleAct::adds(&name);
-        let permit = self.audit.reserve_of(reader.id)?;
+        let permit = self
+            .audit
+            .reserve_of(reader.id)?
+            .from_address(reader.address);
         let added = self.added(reader, rule, typed);
         Record(self).rule_act(permit, reader.id, &act, added.as_ref());
         added?;

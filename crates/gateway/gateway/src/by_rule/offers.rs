@@ -331,7 +331,10 @@ impl Dispatch {
         digest: Digest,
     ) -> Result<RuleName, Refusal> {
         let act = RuleAct::accepts(digest);
-        let permit = self.audit.reserve_of(reader.id)?;
+        let permit = self
+            .audit
+            .reserve_of(reader.id)?
+            .from_address(reader.address);
         let accepted = self.accepted(reader, digest);
         Record(self).rule_act(permit, reader.id, &act, accepted.as_ref());
         let rule = accepted?;
@@ -365,7 +368,10 @@ impl Dispatch {
     /// # Errors
     /// There is no such offer now, or that cannot be written.
     pub fn dismiss_offer(&self, reader: PastReader<'_>, digest: Digest) -> Result<(), Refusal> {
-        let permit = self.audit.reserve_of(reader.id)?;
+        let permit = self
+            .audit
+            .reserve_of(reader.id)?
+            .from_address(reader.address);
         let dismissed = self.dismissed(reader, digest);
         let act = RuleAct::dismisses(digest);
         Record(self).rule_act(permit, reader.id, &act, dismissed.as_ref());

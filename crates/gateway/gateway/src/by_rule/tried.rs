@@ -2,6 +2,7 @@
 //! see. Nothing is decided by it, and nothing spent.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ pub struct PastReader<'r> {
     pub id: &'r ParticipantId,
     /// Its capabilities in the topic, narrowed to the scope of its access token.
     pub capabilities: &'r Capabilities,
+    /// The address from which it asks.
+    pub address: Option<IpAddr>,
 }
 
 /// Rules, tried on the past.

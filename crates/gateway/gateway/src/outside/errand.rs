@@ -405,6 +405,7 @@ impl Errand {
             id: by,
             outside: Some(&standing),
             narrowing: None,
+            address: None,
             by_person: false,
         };
         if let Err(refusal) = dispatch.decide(self.proposal, decider, choice).await {

@@ -30,7 +30,9 @@ impl Dispatch {
         };
         claimed.inspect_err(|refusal| {
             let why = refusal.code.as_str();
-            Record(self).not_decided(proposal, content.as_deref(), by.id.as_str(), why, None);
+            let permit = self.audit.reserve_or_count().from_address(by.address);
+            let by = by.id.as_str();
+            Record(self).not_decided(proposal, content.as_deref(), by, why, Some(permit));
         })
     }
 

@@ -1,5 +1,6 @@
 //! Decisions about proposals: through the API, by built-in tools, and by envelopes that fulfil.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::{
@@ -106,6 +107,8 @@ pub struct Decider<'a> {
     pub outside: Option<&'a Arc<Capabilities>>,
     /// The narrowing of its capabilities by its access token.
     pub narrowing: Option<&'a Narrowing>,
+    /// The address from which it decides, if it decides from one.
+    pub address: Option<IpAddr>,
     /// Whether a person decides, as far as the gateway knows: through the API, as the command line
     /// and the chat do, or with a sign-in. It takes a program with a person's token for the person.
     pub by_person: bool,
@@ -135,12 +138,14 @@ impl Dispatch {
             id,
             outside,
             narrowing,
+            address,
             by_person,
         } = by;
         let (content, is_visible) = self.look_up(proposal, by);
         let not_decided = |refusal: &Refusal| {
             let why = refusal.code.as_str();
-            Record(self).not_decided(proposal, content.as_deref(), id.as_str(), why, None);
+            let permit = self.audit.reserve_or_count().from_address(address);
+            Record(self).not_decided(proposal, content.as_deref(), id.as_str(), why, Some(permit));
         };
         let Some(content) = content.as_ref().filter(|_| is_visible) else {
             let refusal = unknown_proposal();
@@ -169,6 +174,7 @@ impl Dispatch {
         }
         // Before the decision: one that cannot be recorded does not count.
         let permit = self.audit.reserve_of(id).inspect_err(not_decided)?;
+        let permit = permit.from_address(address);
         let mut fulfilment = None;
         let decision = match &choice {
             Choice::Approve { digest, .. } => {
@@ -339,6 +345,7 @@ pub(crate) fn ruling_of(
     }
     let params = approvals::running_params(&content, params.filter(|_| edited));
     let permit = dispatch.audit.reserve_on(link.audit())?;
+    let permit = permit.from_address(link.address());
     // The envelope that proposed is no showing: what its receiver does with it is not known.
     let ruling = Ruling::new(params, permit);
     let is_signed_in = link.participant.is_signed_in();
@@ -373,6 +380,7 @@ pub(crate) fn rejection_of(
     let mut ruling = None;
     if is_known {
         let permit = dispatch.audit.reserve_on(link.audit())?;
+        let permit = permit.from_address(link.address());
         let is_signed_in = link.participant.is_signed_in();
         let mut rejects = Ruling::new(None, permit).measured(is_signed_in, Deliberation::default());
         rejects.code = code;

@@ -127,3 +127,48 @@ fn rooms_and_refused_connections_say_from_which_address() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn decisions_and_changes_of_access_say_from_which_address() {
+    let (home, config) = people(&[
+        ("ann", &["mcp/*", "chat", "portmoot/*"]),
+        ("scout", &["mcp/proposal:*"]),
+    ]);
+    let gateway = Gateway::start(&home, &(config + &fixture("tools", &[])));
+    gateway.ready("tools");
+    let url = gateway.url();
+    let ann = token("ann");
+    let run = |words: &[&str]| {
+        let whole = [words, &["--url", &url, "--token", &ann]].concat();
+        home.run(&whole).expect(0);
+    };
+    for decision in [&["approve", "--yes"][..], &["reject"]] {
+        let scout = Client::of(&gateway, &token("scout"));
+        let _call = scout.begin_call("tools_echo", json!({ "text": decision[0] }));
+        let pending = gateway.pending(&home, &ann);
+        let id = pending["id"].as_str().unwrap();
+        run(&["proposals", "claim", id]);
+        run(&[&["proposals"], decision, &[id]].concat());
+    }
+    run(&["token", "new", "guest", "--capability", "chat"]);
+    run(&["token", "rotate", "guest"]);
+    run(&["token", "revoke", "guest"]);
+    run(&["participants", "grant", "scout", "chat"]);
+    run(&["participants", "pause", "scout"]);
+    run(&["participants", "resume", "scout"]);
+    run(&["servers", "restart", "tools"]);
+    let log = AuditLog(&home);
+    let acts = [
+        ("mcp/proposal:tools/call:echo", "approved"),
+        ("mcp/proposal:tools/call:echo", "rejected"),
+        ("portmoot/tokens", "admitted"),
+        ("portmoot/grants", "admitted"),
+        ("portmoot/pause", "admitted"),
+        ("portmoot/resume", "admitted"),
+        ("portmoot/restart", "admitted"),
+    ];
+    for (kind, verdict) in acts {
+        let entry = log.has("ann", kind, verdict, "");
+        assert_eq!(entry["address"], HERE, "{entry}");
+    }
+}

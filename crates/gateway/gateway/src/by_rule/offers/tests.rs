@@ -59,6 +59,7 @@ fn with_reader<T>(who: &str, ask: impl FnOnce(PastReader<'_>) -> T) -> T {
     ask(PastReader {
         id: &id,
         capabilities: &capabilities,
+        address: None,
     })
 }
 

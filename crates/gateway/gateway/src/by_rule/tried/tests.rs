@@ -74,6 +74,7 @@ fn tried(stage: &Stage, who: &str, may: &Capabilities, text: &str) -> TriedRules
     let reader = PastReader {
         id: &id,
         capabilities: may,
+        address: None,
     };
     let rules = parse_rules(text).unwrap();
     stage.dispatch.try_rules(&rules, reader, 0).unwrap()
@@ -200,6 +201,7 @@ async fn rules_are_tried_on_the_decisions_since_a_time_and_not_for_ever() {
     let reader = PastReader {
         id: &id,
         capabilities: &capabilities,
+        address: None,
     };
     let dispatch = &stage.dispatch;
     let since = dispatch.try_rules(&rules, reader, third_ms).unwrap();
@@ -239,6 +241,7 @@ async fn without_a_journal_there_is_no_past() {
     let reader = PastReader {
         id: &participant("ann"),
         capabilities: &caps(&["mcp/*"]),
+        address: None,
     };
     let none = dispatch.try_rules(&[], reader, 0).unwrap_err();
     assert_eq!(none.code, RefusalCode::UnknownTarget);

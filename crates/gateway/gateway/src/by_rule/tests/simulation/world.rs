@@ -333,6 +333,7 @@ impl World {
             by: id("eve"),
             participant: id(who),
             reason: None,
+            address: None,
         };
         if self.books.paused.remove(who) {
             self.dispatch.resume_paused(braking).await.unwrap();
@@ -473,6 +474,7 @@ impl World {
             id: &id("eve"),
             outside: Some(&Arc::new(Capabilities::full())),
             narrowing: None,
+            address: None,
             by_person: true,
         };
         let decided = self.dispatch.decide(proposal, decider, choice).await;
