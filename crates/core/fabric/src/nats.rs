@@ -492,3 +492,6 @@ async fn pass_on(mut messages: Subscriber, waiting: Arc<Waiting>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

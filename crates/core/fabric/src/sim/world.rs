@@ -71,7 +71,7 @@ impl Faults {
         Self {
             log_delay: Duration::from_micros(100)..=slow,
             log_drops: rate(150),
-            losses: if loses { 20 } else { 0 },
+            losses: if loses { 60 } else { 0 },
             bus_delay: Duration::from_micros(50)..=slow / 2,
             bus_drops: rate(150),
             bus_doubles: rate(150),
@@ -121,7 +121,7 @@ enum Due {
     Reaches(NodeNumber, Ticket, Command),
     Answers(NodeNumber, Ticket, Answer),
     GivenUp(Ticket, Answer),
-    Arrives(NodeNumber, SubscriptionNumber, Message),
+    Arrives(SubscriptionNumber, Message),
 }
 
 /// A simulated log and bus.
@@ -200,7 +200,7 @@ impl World {
                     subject: subject.clone(),
                     bytes: bytes.clone(),
                 };
-                self.put(delay, Due::Arrives(to, number, message));
+                self.put(delay, Due::Arrives(number, message));
             }
         }
     }
@@ -325,7 +325,7 @@ impl World {
                 let is_open = self.open.remove(&ticket);
                 is_open.then_some(Happened::Answered(ticket, answer))
             }
-            Due::Arrives(_, number, message) => {
+            Due::Arrives(number, message) => {
                 let is_open = self.subscriptions.contains_key(&number);
                 is_open.then_some(Happened::Arrived(number, message))
             }

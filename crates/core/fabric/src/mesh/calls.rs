@@ -1,0 +1,185 @@
+//! Calls: a request, acknowledged at once, and numbered answers.
+
+use bytes::{Bytes, BytesMut};
+
+use super::channel::Closed;
+use super::frame::{Piece, Reset};
+use super::handle::Handle;
+use super::limits::{ACCEPT_MAX, MESSAGE_BYTES_MAX};
+use crate::seal::Incarnation;
+
+/// A call that has not come to its end. It is never made again by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// Too many calls to the node are open, here or there. It was not carried out.
+    #[error("too many calls to the node are open")]
+    Busy,
+    /// A message has more than [`MESSAGE_BYTES_MAX`] bytes. A request that has was not carried out.
+    #[error("a message of the call is too large")]
+    TooLarge,
+    /// The node has not acknowledged the call. It may have been carried out.
+    #[error("the node does not answer")]
+    Unacknowledged,
+    /// The node has ended, or forgotten the call. It may have been carried out.
+    #[error("the node has ended")]
+    NodeEnded,
+    /// The other side does not go on with it. It may have been carried out in part.
+    #[error("the other node has left the call")]
+    Left,
+}
+
+impl From<Closed> for CallError {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::ByPeer(Reset::Busy) => Self::Busy,
+            Closed::ByPeer(Reset::Cancelled | Reset::Overrun) => Self::Left,
+            Closed::ByPeer(Reset::Unknown) | Closed::PeerEnded => Self::NodeEnded,
+            Closed::ByUs(Reset::Overrun) => Self::TooLarge,
+            Closed::ByUs(_) => Self::Left,
+        }
+    }
+}
+
+/// A message, put together from its pieces. It keeps what came if its reader is cancelled.
+#[derive(Debug, Default)]
+struct Assembled {
+    bytes: BytesMut,
+    has_ended: bool,
+}
+
+impl Assembled {
+    /// The next message; `None` at the end.
+    async fn next(&mut self, handle: &Handle) -> Result<Option<Bytes>, CallError> {
+        while !self.has_ended {
+            let piece = std::future::poll_fn(|context| handle.poll_take(context)).await?;
+            if self.bytes.len() + piece.bytes.len() > MESSAGE_BYTES_MAX {
+                handle.reset(Reset::Overrun);
+                return Err(CallError::TooLarge);
+            }
+            self.has_ended = piece.ends_stream;
+            if piece.ends_message && self.bytes.is_empty() {
+                return Ok(Some(piece.bytes));
+            }
+            self.bytes.extend_from_slice(&piece.bytes);
+            if piece.ends_message {
+                return Ok(Some(self.bytes.split().freeze()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A call to another node. Dropping it cancels the call, unless it has ended.
+#[derive(Debug)]
+pub struct Call {
+    handle: Handle,
+    answers: Assembled,
+}
+
+impl Call {
+    pub(super) async fn begin(handle: Handle, request: Bytes) -> Result<Self, CallError> {
+        if request.len() > MESSAGE_BYTES_MAX {
+            return Err(CallError::TooLarge);
+        }
+        let piece = Piece {
+            bytes: request,
+            ends_message: true,
+            ends_stream: true,
+        };
+        // The first pieces always have room; the rest waits for what acknowledges the call.
+        let accepted = std::future::poll_fn(|context| handle.poll_accepted(context));
+        let accepted = tokio::time::timeout(ACCEPT_MAX, accepted);
+        let (put, accepted) = tokio::join!(handle.put(piece), async {
+            let accepted = accepted.await;
+            if accepted.is_err() {
+                handle.reset(Reset::Cancelled);
+            }
+            accepted
+        });
+        match accepted {
+            Ok(accepted) => accepted?,
+            Err(_) => return Err(CallError::Unacknowledged),
+        }
+        put?;
+        let answers = Assembled::default();
+        Ok(Self { handle, answers })
+    }
+
+    /// The next answer; `None` when the other side has ended the call.
+    ///
+    /// # Errors
+    /// [`CallError`] when no further answer comes and it did not.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
+        self.answers.next(&self.handle).await
+    }
+
+    /// The node that is called.
+    #[must_use]
+    pub fn peer(&self) -> Incarnation {
+        self.handle.peer
+    }
+}
+
+/// A call by another node. Dropping it before [`ServedCall::finish`] leaves the call.
+#[derive(Debug)]
+pub struct ServedCall {
+    handle: Handle,
+    request: Assembled,
+}
+
+impl ServedCall {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            request: Assembled::default(),
+        }
+    }
+
+    /// The node that calls.
+    #[must_use]
+    pub fn peer(&self) -> Incarnation {
+        self.handle.peer
+    }
+
+    /// The request. It is there once.
+    ///
+    /// # Errors
+    /// [`CallError`] when the caller has left, or has sent none.
+    pub async fn request(&mut self) -> Result<Bytes, CallError> {
+        self.request.next(&self.handle).await?.ok_or(CallError::Left)
+    }
+
+    /// Sends an answer, once the caller has read enough of those before it.
+    ///
+    /// # Errors
+    /// [`CallError`] when the caller has left, or the answer is too large.
+    pub async fn answer(&mut self, answer: Bytes) -> Result<(), CallError> {
+        if answer.len() > MESSAGE_BYTES_MAX {
+            return Err(CallError::TooLarge);
+        }
+        let piece = Piece {
+            bytes: answer,
+            ends_message: true,
+            ends_stream: false,
+        };
+        Ok(self.handle.put(piece).await?)
+    }
+
+    /// Ends the call. What was answered is kept until the caller has received it.
+    ///
+    /// # Errors
+    /// [`CallError`] when the caller has left.
+    pub async fn finish(self) -> Result<(), CallError> {
+        let piece = Piece {
+            bytes: Bytes::new(),
+            ends_message: false,
+            ends_stream: true,
+        };
+        Ok(self.handle.put(piece).await?)
+    }
+
+    /// Returns when the caller has left: it has cancelled the call, or has ended.
+    pub async fn left(&self) {
+        std::future::poll_fn(|context| self.handle.poll_closed(context)).await;
+    }
+}
