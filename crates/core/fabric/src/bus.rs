@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use platform::Mutex;
 
-use crate::log::{FRAME_BYTES_MAX, Pending};
-use crate::subject::{Pattern, Subject};
+use crate::log::{FRAME_BYTES_MAX, Ongoing};
+use crate::subject::{SubjectName, SubjectPattern};
 
 /// The most messages that wait for a subscriber.
 pub const WAITING_MESSAGES_MAX: usize = 65_536;
@@ -22,13 +22,15 @@ pub trait Bus: Send + Sync {
     /// Hands a message to the bus. It may go to the publisher too.
     fn publish<'a>(
         &'a self,
-        subject: &'a Subject,
+        subject: &'a SubjectName,
         bytes: Bytes,
-    ) -> Pending<'a, Result<(), BusError>>;
+    ) -> Ongoing<'a, Result<(), BusError>>;
 
     /// Listens from now on to all subjects of a pattern.
-    fn subscribe<'a>(&'a self, pattern: &'a Pattern)
-    -> Pending<'a, Result<Subscription, BusError>>;
+    fn subscribe<'a>(
+        &'a self,
+        pattern: &'a SubjectPattern,
+    ) -> Ongoing<'a, Result<BusSubscription, BusError>>;
 }
 
 /// A bus that cannot be used.
@@ -44,9 +46,9 @@ pub enum BusError {
 
 /// A message, as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct BusMessage {
     /// Its subject.
-    pub subject: Subject,
+    pub subject: SubjectName,
     /// Its content.
     pub bytes: Bytes,
 }
@@ -55,18 +57,18 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// A message.
-    Message(Message),
+    Message(BusMessage),
     /// At this place so many messages were dropped, because too many waited for this subscriber.
     Dropped(u64),
 }
 
 /// A subscription; dropping it ends it.
 #[derive(Debug)]
-pub struct Subscription {
+pub struct BusSubscription {
     waiting: Arc<Waiting>,
 }
 
-impl Subscription {
+impl BusSubscription {
     /// A subscription, and the end at which messages are put in.
     #[must_use]
     pub(crate) fn new() -> (Self, Arc<Waiting>) {
@@ -88,7 +90,7 @@ impl Subscription {
     }
 }
 
-impl Drop for Subscription {
+impl Drop for BusSubscription {
     fn drop(&mut self) {
         let mut state = self.waiting.state.lock();
         state.has_ended = true;
@@ -117,7 +119,7 @@ struct State {
 
 impl Waiting {
     /// Puts a message in, or counts it as dropped if too many wait.
-    pub(crate) fn push(&self, message: Message) {
+    pub(crate) fn push(&self, message: BusMessage) {
         let mut state = self.state.lock();
         let is_full = state.queue.len() >= WAITING_MESSAGES_MAX
             || state.bytes + message.bytes.len() > WAITING_BYTES_MAX;
@@ -198,7 +200,12 @@ impl State {
 impl fmt::Debug for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
-        write!(f, "Waiting({}, dropped {})", state.queue.len(), state.dropped)
+        write!(
+            f,
+            "Waiting({}, dropped {})",
+            state.queue.len(),
+            state.dropped
+        )
     }
 }
 
@@ -206,8 +213,8 @@ impl fmt::Debug for Waiting {
 mod tests {
     use super::*;
 
-    fn message(bytes: usize) -> Message {
-        Message {
+    fn message(bytes: usize) -> BusMessage {
+        BusMessage {
             subject: "a".parse().unwrap(),
             bytes: vec![0; bytes].into(),
         }
@@ -215,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_subscriber_learns_where_messages_were_dropped() {
-        let (mut subscription, waiting) = Subscription::new();
+        let (mut subscription, waiting) = BusSubscription::new();
         for _ in 0..WAITING_MESSAGES_MAX + 3 {
             waiting.push(message(1));
         }
@@ -238,7 +245,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_messages_wait_within_a_limit_of_bytes() {
-        let (mut subscription, waiting) = Subscription::new();
+        let (mut subscription, waiting) = BusSubscription::new();
         let fit = WAITING_BYTES_MAX / FRAME_BYTES_MAX;
         for _ in 0..=fit {
             waiting.push(message(FRAME_BYTES_MAX));
@@ -260,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_subscription_ends_its_source() {
-        let (subscription, waiting) = Subscription::new();
+        let (subscription, waiting) = BusSubscription::new();
         drop(subscription);
         waiting.ended().await;
         waiting.push(message(1));

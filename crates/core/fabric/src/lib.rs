@@ -3,9 +3,9 @@
 //! An engine is used through two traits, and not trusted with more than they say.
 //!
 //! - [`Log`]: four operations, of which one decides: an append that a deposed writer cannot make.
-//!   [`append_until_known`] tries until the answer is known, [`Replay`] reads up to a record.
+//!   [`append_until_known`] tries until the answer is known, [`LogReplay`] reads up to a record.
 //! - [`Bus`]: messages to all who listen, at most once each.
-//! - [`Subject`], [`Pattern`]: places of both.
+//! - [`SubjectName`], [`SubjectPattern`]: places of both.
 //! - [`Mesh`]: calls and tunnels between two nodes, over a bus. [`ClusterKeys`] seal their frames, and
 //!   records of the log.
 //! - [`nats`]: log and bus on NATS. `sim`, for tests: both simulated, from a seed.
@@ -14,28 +14,28 @@ mod bus;
 mod log;
 mod mesh;
 pub mod nats;
+mod seal;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
-mod seal;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use bus::{
-    Bus, BusError, Delivery, Message, Subscription, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX,
+    Bus, BusError, BusMessage, BusSubscription, Delivery, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX,
 };
 pub use log::{
-    Append, Appended, FRAME_BYTES_MAX, Log, LogError, MessageId, PAGE_BYTES_MAX, PAGE_RECORDS_MAX,
-    Page, Pending, Record, Replay, Sequence, TRY_MAX, append_until_known,
+    Append, Appended, FRAME_BYTES_MAX, Log, LogError, LogReplay, MessageId, Ongoing,
+    PAGE_BYTES_MAX, PAGE_RECORDS_MAX, Page, Record, Sequence, TRY_MAX, append_until_known,
 };
 pub use mesh::{
-    ACCEPT_MAX, CHANNELS_MAX, CREDIT_BYTES, Call, CallError, ENDED_CHANNELS_MAX, Incoming,
-    MESSAGE_BYTES_MAX, Mesh, MeshCounts, NODE_WAITING_BYTES_MAX, ServedCall, Tunnel,
+    ACCEPT_MAX, CHANNELS_MAX, CREDIT_BYTES, ENDED_CHANNELS_MAX, MESSAGE_BYTES_MAX, Mesh,
+    MeshCounts, NODE_WAITING_BYTES_MAX, PeerCall, PeerCallError, PeerChannel, ServedCall, Tunnel,
 };
 pub use seal::{
-    CONTENT_BYTES_MAX, ClusterKeys, ENDED_MAX, FrameOpener, FrameSealer, Incarnation, OpenError,
-    Opened, Receiver, SENDERS_MAX,
+    CONTENT_BYTES_MAX, ClusterKeys, ENDED_MAX, FrameOpener, FrameReceiver, FrameSealer,
+    Incarnation, OpenError, Opened, SENDERS_MAX,
 };
-pub use subject::{Pattern, SUBJECT_BYTES_MAX, Subject, SubjectError, token};
+pub use subject::{SUBJECT_BYTES_MAX, SubjectError, SubjectName, SubjectPattern, token};
 pub use window::WINDOW;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::subject::{Pattern, Subject};
+use crate::subject::{SubjectName, SubjectPattern};
 
 /// The most bytes of a message or of a record.
 pub const FRAME_BYTES_MAX: usize = 256 * 1024;
@@ -20,7 +20,7 @@ pub const TRY_MAX: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// An operation under way.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type Ongoing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A place in the log: all records of all subjects are counted together, from 1.
 pub type Sequence = u64;
@@ -28,31 +28,34 @@ pub type Sequence = u64;
 /// The log of a cluster. No read decides anything: only an append does.
 pub trait Log: Send + Sync {
     /// Tries once to append a record, if the last record of its subject is the expected one.
-    fn append<'a>(&'a self, append: &'a Append) -> Pending<'a, Appended>;
+    fn append<'a>(&'a self, append: &'a Append) -> Ongoing<'a, Appended>;
 
     /// Some of the records from a sequence on, oldest first. They may be those of some time ago.
     fn read<'a>(
         &'a self,
-        pattern: &'a Pattern,
+        pattern: &'a SubjectPattern,
         from: Sequence,
-    ) -> Pending<'a, Result<Page, LogError>>;
+    ) -> Ongoing<'a, Result<Page, LogError>>;
 
     /// Removes the records of a subject that come before a sequence.
     fn purge<'a>(
         &'a self,
-        subject: &'a Subject,
+        subject: &'a SubjectName,
         before: Sequence,
-    ) -> Pending<'a, Result<(), LogError>>;
+    ) -> Ongoing<'a, Result<(), LogError>>;
 
     /// The last record of a subject, if it has one. It may be that of some time ago.
-    fn last<'a>(&'a self, subject: &'a Subject) -> Pending<'a, Result<Option<Record>, LogError>>;
+    fn last<'a>(
+        &'a self,
+        subject: &'a SubjectName,
+    ) -> Ongoing<'a, Result<Option<Record>, LogError>>;
 }
 
 /// A record to be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
     /// The subject.
-    pub subject: Subject,
+    pub subject: SubjectName,
     /// The sequence of the subject's last record, as its writer knows it; 0 if it has none.
     pub expected: Sequence,
     /// The name of the record: tries with one name append one record.
@@ -125,7 +128,7 @@ impl Appended {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Its subject.
-    pub subject: Subject,
+    pub subject: SubjectName,
     /// Its place.
     pub sequence: Sequence,
     /// Its name; other writers than this crate may have given it none.
@@ -179,21 +182,21 @@ pub async fn append_until_known(log: &dyn Log, append: &Append, within: Duration
 }
 
 /// A replay of the records of a pattern, up to one that is known to be in the log.
-pub struct Replay<'a> {
+pub struct LogReplay<'a> {
     log: &'a dyn Log,
-    pattern: Pattern,
+    pattern: SubjectPattern,
     next: Sequence,
     reach: Sequence,
     until: tokio::time::Instant,
 }
 
-impl<'a> Replay<'a> {
+impl<'a> LogReplay<'a> {
     /// A replay from a sequence on, up to the record at `reach`: parts of the log that lag are asked
     /// again, until `within` is over.
     #[must_use]
     pub fn new(
         log: &'a dyn Log,
-        pattern: Pattern,
+        pattern: SubjectPattern,
         from: Sequence,
         reach: Sequence,
         within: Duration,
@@ -238,11 +241,11 @@ impl<'a> Replay<'a> {
     }
 }
 
-impl fmt::Debug for Replay<'_> {
+impl fmt::Debug for LogReplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Replay({} {}..={})",
+            "LogReplay({} {}..={})",
             self.pattern, self.next, self.reach
         )
     }

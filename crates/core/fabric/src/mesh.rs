@@ -23,7 +23,7 @@ use platform::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use calls::{Call, CallError, ServedCall};
+pub use calls::{PeerCall, PeerCallError, ServedCall};
 use frame::{Frame, Purpose};
 use handle::Handle;
 pub use limits::{
@@ -34,15 +34,15 @@ use peer::Peer;
 pub use tunnel::Tunnel;
 
 use crate::bus::{Bus, BusError, Delivery};
-use crate::seal::{ClusterKeys, FrameOpener, FrameSealer, Incarnation, Receiver};
-use crate::subject::Subject;
+use crate::seal::{ClusterKeys, FrameOpener, FrameReceiver, FrameSealer, Incarnation};
+use crate::subject::SubjectName;
 
 /// Time between two looks at what has had no answer.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A channel that another node has opened.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum PeerChannel {
     /// A call.
     Call(ServedCall),
     /// A tunnel.
@@ -66,7 +66,7 @@ pub struct Mesh {
 
 struct Shared {
     bus: Arc<dyn Bus>,
-    root: Subject,
+    root: SubjectName,
     own: Incarnation,
     start: Instant,
     /// Something is to be sent, or the mesh has ended.
@@ -82,7 +82,7 @@ struct State {
     sealer: FrameSealer,
     opener: FrameOpener,
     peers: HashMap<Incarnation, Peer>,
-    came: VecDeque<Incoming>,
+    came: VecDeque<PeerChannel>,
     counts: MeshCounts,
     has_ended: bool,
 }
@@ -95,7 +95,7 @@ impl Mesh {
     /// [`BusError`] when the bus cannot be listened to.
     pub async fn join(
         bus: Arc<dyn Bus>,
-        root: Subject,
+        root: SubjectName,
         keys: ClusterKeys,
         own: Incarnation,
     ) -> Result<Self, BusError> {
@@ -128,10 +128,10 @@ impl Mesh {
     /// Calls a node: it has acknowledged the call when this returns.
     ///
     /// # Errors
-    /// [`CallError`], which says whether the call may have been carried out.
-    pub async fn call(&self, peer: Incarnation, request: Bytes) -> Result<Call, CallError> {
-        let handle = Handle::open(&self.shared, peer, Purpose::Call).ok_or(CallError::Busy)?;
-        Call::begin(handle, request).await
+    /// [`PeerCallError`], which says whether the call may have been carried out.
+    pub async fn call(&self, peer: Incarnation, request: Bytes) -> Result<PeerCall, PeerCallError> {
+        let handle = Handle::open(&self.shared, peer, Purpose::Call).ok_or(PeerCallError::Busy)?;
+        PeerCall::begin(handle, request).await
     }
 
     /// Opens a tunnel to a node; `None` when too many channels to it are open.
@@ -141,7 +141,7 @@ impl Mesh {
     }
 
     /// The next channel that another node opens.
-    pub async fn accept(&self) -> Incoming {
+    pub async fn accept(&self) -> PeerChannel {
         loop {
             let came = self.shared.came.notified();
             if let Some(incoming) = self.shared.state.lock().came.pop_front() {
@@ -185,7 +185,7 @@ impl Drop for Mesh {
 }
 
 /// The subject of the frames for an incarnation.
-fn inbox(root: &Subject, of: Incarnation) -> Result<Subject, crate::SubjectError> {
+fn inbox(root: &SubjectName, of: Incarnation) -> Result<SubjectName, crate::SubjectError> {
     format!("{root}.{of}").parse()
 }
 
@@ -233,8 +233,8 @@ impl Shared {
             let purpose = peer.get(channel).map(|one| one.purpose);
             let handle = Handle::of(self, opened.sender, channel);
             state.came.push_back(match purpose {
-                Some(Purpose::Tunnel) => Incoming::Tunnel(Tunnel::new(handle)),
-                _ => Incoming::Call(ServedCall::new(handle)),
+                Some(Purpose::Tunnel) => PeerChannel::Tunnel(Tunnel::new(handle)),
+                _ => PeerChannel::Call(ServedCall::new(handle)),
             });
             self.came.notify_one();
         }
@@ -258,7 +258,7 @@ impl Shared {
                 continue;
             };
             for frame in channels.out.drain(..) {
-                let sealed = sealer.seal(Receiver::One(*peer), &frame.encode());
+                let sealed = sealer.seal(FrameReceiver::One(*peer), &frame.encode());
                 frames.extend(sealed.map(|sealed| (subject.clone(), sealed)));
             }
         }
@@ -272,7 +272,7 @@ impl Shared {
 
 /// Frames that are to be sent.
 struct Outgoing {
-    frames: Vec<(Subject, Bytes)>,
+    frames: Vec<(SubjectName, Bytes)>,
     is_idle: bool,
     has_ended: bool,
 }
@@ -283,7 +283,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-async fn receive(shared: Arc<Shared>, mut frames: crate::Subscription) {
+async fn receive(shared: Arc<Shared>, mut frames: crate::BusSubscription) {
     loop {
         let delivery = tokio::select! {
             () = shared.ended.notified() => return,

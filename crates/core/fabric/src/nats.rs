@@ -5,6 +5,7 @@
 
 mod answers;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,12 +17,12 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use platform::Mutex;
 
-use crate::bus::{Bus, BusError, Message, Subscription, Waiting};
+use crate::bus::{Bus, BusError, BusMessage, BusSubscription, Waiting};
 use crate::log::{
-    Append, Appended, FRAME_BYTES_MAX, Log, LogError, MessageId, PAGE_BYTES_MAX, PAGE_RECORDS_MAX,
-    Page, Pending, Record, Sequence, TRY_MAX,
+    Append, Appended, FRAME_BYTES_MAX, Log, LogError, MessageId, Ongoing, PAGE_BYTES_MAX,
+    PAGE_RECORDS_MAX, Page, Record, Sequence, TRY_MAX,
 };
-use crate::subject::{Pattern, Subject, SubjectError};
+use crate::subject::{SubjectError, SubjectName, SubjectPattern};
 
 /// The oldest server that reads several records in one request.
 pub const SERVER_MIN: (u64, u64) = (2, 11);
@@ -34,20 +35,20 @@ const LOOK: Duration = Duration::from_secs(2);
 /// The longest pause between two tries to connect again.
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
 
-const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+const EXPECTED: &str = "Nats-Expected-Last-SubjectName-Sequence";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 const STREAM: &str = "Nats-Stream";
-const SUBJECT: &str = "Nats-Subject";
+const SUBJECT: &str = "Nats-SubjectName";
 const SEQUENCE: &str = "Nats-Sequence";
 const BEFORE: &str = "Nats-Last-Sequence";
-const PENDING: &str = "Nats-Num-Pending";
+const PENDING: &str = "Nats-Num-Ongoing";
 const END_OF_BATCH: u16 = 204;
 const NOT_FOUND: u16 = 404;
 const NO_RESPONDERS: u16 = 503;
 
 /// A way to the servers of a cluster.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct NatsConfig {
     /// The cluster's name: one token of a subject.
     pub cluster: String,
@@ -58,12 +59,24 @@ pub struct NatsConfig {
     /// The file with the authorities that vouch for the servers.
     pub ca: Option<PathBuf>,
     /// The files with the user's certificate and its key.
-    pub client: Option<ClientFiles>,
+    pub client: Option<UserFiles>,
+}
+
+impl fmt::Debug for NatsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // URLs can have passwords.
+        write!(
+            f,
+            "NatsConfig({}, {} servers)",
+            self.cluster,
+            self.servers.len()
+        )
+    }
 }
 
 /// The files of a client certificate.
 #[derive(Debug, Clone)]
-pub struct ClientFiles {
+pub struct UserFiles {
     /// The certificate.
     pub certificate: PathBuf,
     /// Its key.
@@ -110,7 +123,7 @@ pub struct StreamFacts {
 pub struct Nats {
     client: Client,
     stream: String,
-    records: Pattern,
+    records: SubjectPattern,
     subscriptions: Arc<Subscriptions>,
 }
 
@@ -134,13 +147,13 @@ impl Subscriptions {
 }
 
 impl Nats {
-    /// Connects. Later losses of the connection are mended in the background.
+    /// Connects. A connection that is lost later is made again in the background.
     ///
     /// # Errors
     /// [`NatsError`] when no server is reached, or the files or the server are not fit.
     pub async fn connect(config: &NatsConfig) -> Result<Self, NatsError> {
-        let root: Subject = format!("pm.{}", config.cluster).parse()?;
-        let records: Subject = format!("{root}.j").parse()?;
+        let root: SubjectName = format!("pm.{}", config.cluster).parse()?;
+        let records: SubjectName = format!("{root}.j").parse()?;
         if config.cluster.contains('.') {
             return Err(NatsError::Unreachable("the name has a dot".to_owned()));
         }
@@ -243,8 +256,48 @@ impl Nats {
         }
     }
 
+    /// Looks whether the record that follows the expected one is this one. A server that stands alone
+    /// looks at the expectation before it looks at the name, and none knows a name for ever.
+    async fn by_name(&self, append: &Append, last: Sequence) -> Appended {
+        let pattern = SubjectPattern::from(&append.subject);
+        let next = self.page(&pattern, append.expected + 1, 1).await;
+        match next.map(|page| page.records.into_iter().next()) {
+            Ok(Some(next)) if next.id == Some(append.id) => Appended::At(next.sequence),
+            Ok(Some(_)) => Appended::Fenced(Some(last)),
+            Ok(None) => Appended::Unknown("the record that fences is not there yet".to_owned()),
+            Err(why) => Appended::Unknown(why.to_string()),
+        }
+    }
+
+    /// Records of a pattern from a sequence on.
+    async fn page(
+        &self,
+        pattern: &SubjectPattern,
+        from: Sequence,
+        records: usize,
+    ) -> Result<Page, LogError> {
+        let body = serde_json::json!({
+            "seq": from.max(1),
+            "next_by_subj": pattern.as_str(),
+            "batch": records,
+            "max_bytes": PAGE_BYTES_MAX,
+        });
+        let wanted = Wanted {
+            stream: &self.stream,
+            pattern,
+            from,
+        };
+        let subject = format!("$JS.API.DIRECT.GET.{}", self.stream);
+        self.get(subject, body.to_string(), &wanted).await
+    }
+
     /// Records by direct get: a server answers a batch with one message each, and then its end.
-    async fn get(&self, subject: String, body: String, wanted: &Wanted<'_>) -> Result<Page, LogError> {
+    async fn get(
+        &self,
+        subject: String,
+        body: String,
+        wanted: &Wanted<'_>,
+    ) -> Result<Page, LogError> {
         if !self.is_connected() {
             return Err(LogError::Unavailable("no server is reached".to_owned()));
         }
@@ -263,7 +316,7 @@ impl Nats {
 
 async fn options(
     config: &NatsConfig,
-    root: &Subject,
+    root: &SubjectName,
     subscriptions: Arc<Subscriptions>,
 ) -> Result<ConnectOptions, NatsError> {
     let mut options = ConnectOptions::new()
@@ -315,7 +368,7 @@ fn is_new(version: &str) -> bool {
 /// The records that were asked for: others are not believed.
 struct Wanted<'a> {
     stream: &'a str,
-    pattern: &'a Pattern,
+    pattern: &'a SubjectPattern,
     from: Sequence,
 }
 
@@ -348,14 +401,19 @@ impl Wanted<'_> {
 
     /// The record that a server sent after the one at `before`. A stored message can have headers of
     /// the same names: the server's are the last ones.
-    fn record(&self, headers: &HeaderMap, bytes: Bytes, before: Sequence) -> Result<Record, LogError> {
+    fn record(
+        &self,
+        headers: &HeaderMap,
+        bytes: Bytes,
+        before: Sequence,
+    ) -> Result<Record, LogError> {
         let unreadable = |what: &str| LogError::Unreadable(format!("a record with {what}"));
         let header = |name: &str| headers.get_last(name).map(|value| value.as_str());
         let sequence = header(SEQUENCE).and_then(answers::number);
         let sequence = sequence.filter(|one| answers::is_sequence(*one));
         let sequence = sequence.ok_or_else(|| unreadable("no sequence"))?;
         let subject = header(SUBJECT).and_then(|text| text.parse().ok());
-        let subject: Subject = subject.ok_or_else(|| unreadable("no subject"))?;
+        let subject: SubjectName = subject.ok_or_else(|| unreadable("no subject"))?;
         if header(STREAM) != Some(self.stream) || !self.pattern.matches(&subject) {
             return Err(unreadable("another subject or stream"));
         }
@@ -364,7 +422,9 @@ impl Wanted<'_> {
         }
         let follows = header(BEFORE).map(answers::number);
         if follows.is_some_and(|follows| follows != Some(before)) {
-            return Err(LogError::Unavailable("a part of a page was dropped".to_owned()));
+            return Err(LogError::Unavailable(
+                "a part of a page was dropped".to_owned(),
+            ));
         }
         if bytes.len() > FRAME_BYTES_MAX {
             return Err(unreadable("too many bytes"));
@@ -379,37 +439,28 @@ impl Wanted<'_> {
 }
 
 impl Log for Nats {
-    fn append<'a>(&'a self, append: &'a Append) -> Pending<'a, Appended> {
-        Box::pin(self.try_append(append))
+    fn append<'a>(&'a self, append: &'a Append) -> Ongoing<'a, Appended> {
+        Box::pin(async move {
+            match self.try_append(append).await {
+                Appended::Fenced(Some(last)) => self.by_name(append, last).await,
+                answer => answer,
+            }
+        })
     }
 
     fn read<'a>(
         &'a self,
-        pattern: &'a Pattern,
+        pattern: &'a SubjectPattern,
         from: Sequence,
-    ) -> Pending<'a, Result<Page, LogError>> {
-        Box::pin(async move {
-            let body = serde_json::json!({
-                "seq": from.max(1),
-                "next_by_subj": pattern.as_str(),
-                "batch": PAGE_RECORDS_MAX,
-                "max_bytes": PAGE_BYTES_MAX,
-            });
-            let wanted = Wanted {
-                stream: &self.stream,
-                pattern,
-                from,
-            };
-            let subject = format!("$JS.API.DIRECT.GET.{}", self.stream);
-            self.get(subject, body.to_string(), &wanted).await
-        })
+    ) -> Ongoing<'a, Result<Page, LogError>> {
+        Box::pin(self.page(pattern, from, PAGE_RECORDS_MAX))
     }
 
     fn purge<'a>(
         &'a self,
-        subject: &'a Subject,
+        subject: &'a SubjectName,
         before: Sequence,
-    ) -> Pending<'a, Result<(), LogError>> {
+    ) -> Ongoing<'a, Result<(), LogError>> {
         Box::pin(async move {
             // Without a sequence the server would remove all.
             if before <= 1 {
@@ -420,7 +471,10 @@ impl Log for Nats {
         })
     }
 
-    fn last<'a>(&'a self, subject: &'a Subject) -> Pending<'a, Result<Option<Record>, LogError>> {
+    fn last<'a>(
+        &'a self,
+        subject: &'a SubjectName,
+    ) -> Ongoing<'a, Result<Option<Record>, LogError>> {
         Box::pin(async move {
             let api = format!("$JS.API.DIRECT.GET.{}.{subject}", self.stream);
             let wanted = Wanted {
@@ -437,9 +491,9 @@ impl Log for Nats {
 impl Bus for Nats {
     fn publish<'a>(
         &'a self,
-        subject: &'a Subject,
+        subject: &'a SubjectName,
         bytes: Bytes,
-    ) -> Pending<'a, Result<(), BusError>> {
+    ) -> Ongoing<'a, Result<(), BusError>> {
         Box::pin(async move {
             if bytes.len() > FRAME_BYTES_MAX {
                 return Err(BusError::TooLarge(bytes.len()));
@@ -456,15 +510,15 @@ impl Bus for Nats {
 
     fn subscribe<'a>(
         &'a self,
-        pattern: &'a Pattern,
-    ) -> Pending<'a, Result<Subscription, BusError>> {
+        pattern: &'a SubjectPattern,
+    ) -> Ongoing<'a, Result<BusSubscription, BusError>> {
         Box::pin(async move {
             let unavailable = |why: String| BusError::Unavailable(why);
             let subscribed = self.client.subscribe(pattern.as_str().to_owned()).await;
             let messages = subscribed.map_err(|why| unavailable(why.to_string()))?;
             let flushed = self.client.flush().await;
             flushed.map_err(|why| unavailable(why.to_string()))?;
-            let (subscription, waiting) = Subscription::new();
+            let (subscription, waiting) = BusSubscription::new();
             self.subscriptions.add(&waiting);
             tokio::spawn(pass_on(messages, waiting));
             Ok(subscription)
@@ -472,8 +526,8 @@ impl Bus for Nats {
     }
 }
 
-/// Passes messages on until one of both ends. Those that are too large or have no subject of ours
-/// are dropped.
+/// Passes messages on until one of both ends. Those that are too large, or whose subject is none
+/// here, are dropped.
 async fn pass_on(mut messages: Subscriber, waiting: Arc<Waiting>) {
     loop {
         let message = tokio::select! {
@@ -485,7 +539,7 @@ async fn pass_on(mut messages: Subscriber, waiting: Arc<Waiting>) {
         };
         let subject = message.subject.as_str().parse();
         if let (Ok(subject), true) = (subject, message.payload.len() <= FRAME_BYTES_MAX) {
-            waiting.push(Message {
+            waiting.push(BusMessage {
                 subject,
                 bytes: message.payload,
             });

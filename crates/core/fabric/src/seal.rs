@@ -14,7 +14,7 @@ use ring::{hkdf, hmac};
 use zeroize::Zeroizing;
 
 use crate::log::{FRAME_BYTES_MAX, MessageId, Record};
-use crate::subject::Subject;
+use crate::subject::SubjectName;
 use crate::window::Window;
 
 /// The most senders at a time whose frames are opened.
@@ -57,7 +57,7 @@ impl fmt::Debug for Incarnation {
 
 /// The receiver of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Receiver {
+pub enum FrameReceiver {
     /// One incarnation.
     One(Incarnation),
     /// All nodes. An incarnation that began later can be given such a frame again: the content
@@ -116,7 +116,7 @@ impl ClusterKeys {
 
     /// Seals the content of a record of the log.
     #[must_use]
-    pub fn seal_record(&self, subject: &Subject, id: MessageId, content: &[u8]) -> Bytes {
+    pub fn seal_record(&self, subject: &SubjectName, id: MessageId, content: &[u8]) -> Bytes {
         let nonce: [u8; NONCE_BYTES] = platform::random();
         let place = record_place(subject, id);
         let payload = Payload {
@@ -142,12 +142,12 @@ impl ClusterKeys {
     }
 
     /// The part of a nonce that is a pair's own: each pair counts for itself.
-    fn pair(&self, sender: Incarnation, receiver: Receiver) -> [u8; 16] {
+    fn pair(&self, sender: Incarnation, receiver: FrameReceiver) -> [u8; 16] {
         let mut names = Vec::with_capacity(33);
         names.extend_from_slice(&sender.0);
         match receiver {
-            Receiver::One(one) => names.extend_from_slice(&one.0),
-            Receiver::All => names.push(TO_ALL),
+            FrameReceiver::One(one) => names.extend_from_slice(&one.0),
+            FrameReceiver::All => names.push(TO_ALL),
         }
         let tag = hmac::sign(&self.pairs, &names);
         let first = tag.as_ref().first_chunk::<16>();
@@ -183,7 +183,7 @@ fn derived(root: &hkdf::Prk, purpose: &[u8]) -> Zeroizing<[u8; 32]> {
     key
 }
 
-fn record_place(subject: &Subject, id: MessageId) -> Vec<u8> {
+fn record_place(subject: &SubjectName, id: MessageId) -> Vec<u8> {
     let mut place = id.0.to_vec();
     place.extend_from_slice(subject.as_str().as_bytes());
     place
@@ -198,9 +198,9 @@ fn nonce(pair: [u8; 16], number: u64) -> XNonce {
 }
 
 /// Additional data of a frame: its head, and the receiver, which the head does not name.
-fn additional(head: &[u8], receiver: Receiver) -> Vec<u8> {
+fn additional(head: &[u8], receiver: FrameReceiver) -> Vec<u8> {
     let mut data = head.to_vec();
-    if let Receiver::One(one) = receiver {
+    if let FrameReceiver::One(one) = receiver {
         data.extend_from_slice(&one.0);
     }
     data
@@ -211,7 +211,7 @@ fn additional(head: &[u8], receiver: Receiver) -> Vec<u8> {
 pub struct FrameSealer {
     keys: ClusterKeys,
     own: Incarnation,
-    pairs: HashMap<Receiver, Pair>,
+    pairs: HashMap<FrameReceiver, Pair>,
     /// No pair that is forgotten has counted further: a number is used once, even if it is met
     /// again.
     floor: u64,
@@ -236,7 +236,7 @@ impl FrameSealer {
     }
 
     /// Seals a frame; `None` if its content has more than [`CONTENT_BYTES_MAX`] bytes.
-    pub fn seal(&mut self, receiver: Receiver, content: &[u8]) -> Option<Bytes> {
+    pub fn seal(&mut self, receiver: FrameReceiver, content: &[u8]) -> Option<Bytes> {
         if content.len() > CONTENT_BYTES_MAX {
             return None;
         }
@@ -249,7 +249,11 @@ impl FrameSealer {
         pair.next = number.checked_add(1)?;
         let mut frame = Vec::with_capacity(HEAD_BYTES + content.len() + TAG_BYTES);
         frame.push(FORMAT);
-        frame.push(if receiver == Receiver::All { TO_ALL } else { TO_ONE });
+        frame.push(if receiver == FrameReceiver::All {
+            TO_ALL
+        } else {
+            TO_ONE
+        });
         frame.extend_from_slice(&own.0);
         frame.extend_from_slice(&number.to_be_bytes());
         let payload = Payload {
@@ -263,7 +267,7 @@ impl FrameSealer {
 
     /// Forgets a receiver that has ended.
     pub fn forget(&mut self, receiver: Incarnation) {
-        if let Some(pair) = self.pairs.remove(&Receiver::One(receiver)) {
+        if let Some(pair) = self.pairs.remove(&FrameReceiver::One(receiver)) {
             self.floor = self.floor.max(pair.next);
         }
     }
@@ -342,9 +346,9 @@ impl FrameOpener {
             return Err(OpenError::Repeated);
         }
         let receiver = if head.is_to_all {
-            Receiver::All
+            FrameReceiver::All
         } else {
-            Receiver::One(self.own)
+            FrameReceiver::One(self.own)
         };
         let pair = match known {
             Some(known) if head.is_to_all => known.to_all,
@@ -372,8 +376,8 @@ impl FrameOpener {
         }
         let (keys, own) = (&self.keys, self.own);
         let sender = self.senders.entry(head.sender).or_insert_with(|| Sender {
-            to_one: keys.pair(head.sender, Receiver::One(own)),
-            to_all: keys.pair(head.sender, Receiver::All),
+            to_one: keys.pair(head.sender, FrameReceiver::One(own)),
+            to_all: keys.pair(head.sender, FrameReceiver::All),
             one: Window::default(),
             all: Window::default(),
         });

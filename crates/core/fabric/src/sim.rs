@@ -10,4 +10,6 @@ mod world;
 
 pub use chance::Chance;
 pub use node::{Simulated, SimulatedNode};
-pub use world::{Answer, Command, Faults, Happened, NodeNumber, SubscriptionNumber, Ticket, World};
+pub use world::{
+    Faults, Happened, LogAnswer, LogCommand, NodeNumber, SubscriptionNumber, Ticket, World,
+};

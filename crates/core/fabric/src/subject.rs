@@ -14,13 +14,13 @@ pub struct SubjectError(String);
 
 /// A subject: tokens with dots between them, no wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Subject(String);
+pub struct SubjectName(String);
 
 /// A pattern of subjects: `*` stands for one token, `>` at the end for one or more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Pattern(String);
+pub struct SubjectPattern(String);
 
-impl Subject {
+impl SubjectName {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -31,18 +31,18 @@ impl Subject {
     ///
     /// # Errors
     /// [`SubjectError`] when the subject would be too long.
-    pub fn with_name(&self, name: &str) -> Result<Subject, SubjectError> {
+    pub fn with_name(&self, name: &str) -> Result<SubjectName, SubjectError> {
         format!("{}.{}", self.0, token(name)).parse()
     }
 
     /// All subjects that begin with this one and a dot.
     #[must_use]
-    pub fn all_below(&self) -> Pattern {
-        Pattern(format!("{}.>", self.0))
+    pub fn all_below(&self) -> SubjectPattern {
+        SubjectPattern(format!("{}.>", self.0))
     }
 }
 
-impl Pattern {
+impl SubjectPattern {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -51,7 +51,7 @@ impl Pattern {
 
     /// Whether a subject is one of these.
     #[must_use]
-    pub fn matches(&self, subject: &Subject) -> bool {
+    pub fn matches(&self, subject: &SubjectName) -> bool {
         let mut tokens = subject.0.split('.');
         for wanted in self.0.split('.') {
             let Some(token) = tokens.next() else {
@@ -99,7 +99,7 @@ fn is_token(token: &str) -> bool {
     !token.is_empty() && token.bytes().all(may)
 }
 
-impl FromStr for Subject {
+impl FromStr for SubjectName {
     type Err = SubjectError;
 
     fn from_str(text: &str) -> Result<Self, SubjectError> {
@@ -110,7 +110,7 @@ impl FromStr for Subject {
     }
 }
 
-impl FromStr for Pattern {
+impl FromStr for SubjectPattern {
     type Err = SubjectError;
 
     fn from_str(text: &str) -> Result<Self, SubjectError> {
@@ -130,19 +130,19 @@ impl FromStr for Pattern {
     }
 }
 
-impl From<&Subject> for Pattern {
-    fn from(subject: &Subject) -> Self {
+impl From<&SubjectName> for SubjectPattern {
+    fn from(subject: &SubjectName) -> Self {
         Self(subject.0.clone())
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for SubjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for SubjectPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -170,8 +170,8 @@ mod tests {
             ("pm.a", "pm.ab", false),
             (">", "pm", true),
         ] {
-            let pattern: Pattern = pattern.parse().unwrap();
-            let subject: Subject = subject.parse().unwrap();
+            let pattern: SubjectPattern = pattern.parse().unwrap();
+            let subject: SubjectName = subject.parse().unwrap();
             assert_eq!(pattern.matches(&subject), expect, "{pattern} {subject}");
         }
     }
@@ -193,8 +193,8 @@ mod tests {
             ("a.>.b", false, false),
             ("a.b*", false, false),
         ] {
-            assert_eq!(text.parse::<Subject>().is_ok(), subject, "{text}");
-            assert_eq!(text.parse::<Pattern>().is_ok(), pattern, "{text}");
+            assert_eq!(text.parse::<SubjectName>().is_ok(), subject, "{text}");
+            assert_eq!(text.parse::<SubjectPattern>().is_ok(), pattern, "{text}");
         }
     }
 

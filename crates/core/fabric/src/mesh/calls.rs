@@ -10,7 +10,7 @@ use crate::seal::Incarnation;
 
 /// A call that has not come to its end. It is never made again by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
+pub enum PeerCallError {
     /// Too many calls to the node are open, here or there. It was not carried out.
     #[error("too many calls to the node are open")]
     Busy,
@@ -28,7 +28,7 @@ pub enum CallError {
     Left,
 }
 
-impl From<Closed> for CallError {
+impl From<Closed> for PeerCallError {
     fn from(closed: Closed) -> Self {
         match closed {
             Closed::ByPeer(Reset::Busy) => Self::Busy,
@@ -49,12 +49,12 @@ struct Assembled {
 
 impl Assembled {
     /// The next message; `None` at the end.
-    async fn next(&mut self, handle: &Handle) -> Result<Option<Bytes>, CallError> {
+    async fn next(&mut self, handle: &Handle) -> Result<Option<Bytes>, PeerCallError> {
         while !self.has_ended {
             let piece = std::future::poll_fn(|context| handle.poll_take(context)).await?;
             if self.bytes.len() + piece.bytes.len() > MESSAGE_BYTES_MAX {
                 handle.reset(Reset::Overrun);
-                return Err(CallError::TooLarge);
+                return Err(PeerCallError::TooLarge);
             }
             self.has_ended = piece.ends_stream;
             if piece.ends_message && self.bytes.is_empty() {
@@ -71,15 +71,15 @@ impl Assembled {
 
 /// A call to another node. Dropping it cancels the call, unless it has ended.
 #[derive(Debug)]
-pub struct Call {
+pub struct PeerCall {
     handle: Handle,
     answers: Assembled,
 }
 
-impl Call {
-    pub(super) async fn begin(handle: Handle, request: Bytes) -> Result<Self, CallError> {
+impl PeerCall {
+    pub(super) async fn begin(handle: Handle, request: Bytes) -> Result<Self, PeerCallError> {
         if request.len() > MESSAGE_BYTES_MAX {
-            return Err(CallError::TooLarge);
+            return Err(PeerCallError::TooLarge);
         }
         let piece = Piece {
             bytes: request,
@@ -98,7 +98,7 @@ impl Call {
         });
         match accepted {
             Ok(accepted) => accepted?,
-            Err(_) => return Err(CallError::Unacknowledged),
+            Err(_) => return Err(PeerCallError::Unacknowledged),
         }
         put?;
         let answers = Assembled::default();
@@ -108,8 +108,8 @@ impl Call {
     /// The next answer; `None` when the other side has ended the call.
     ///
     /// # Errors
-    /// [`CallError`] when no further answer comes and it did not.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
+    /// [`PeerCallError`] when no further answer comes and it did not.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, PeerCallError> {
         self.answers.next(&self.handle).await
     }
 
@@ -144,18 +144,21 @@ impl ServedCall {
     /// The request. It is there once.
     ///
     /// # Errors
-    /// [`CallError`] when the caller has left, or has sent none.
-    pub async fn request(&mut self) -> Result<Bytes, CallError> {
-        self.request.next(&self.handle).await?.ok_or(CallError::Left)
+    /// [`PeerCallError`] when the caller has left, or has sent none.
+    pub async fn request(&mut self) -> Result<Bytes, PeerCallError> {
+        self.request
+            .next(&self.handle)
+            .await?
+            .ok_or(PeerCallError::Left)
     }
 
     /// Sends an answer, once the caller has read enough of those before it.
     ///
     /// # Errors
-    /// [`CallError`] when the caller has left, or the answer is too large.
-    pub async fn answer(&mut self, answer: Bytes) -> Result<(), CallError> {
+    /// [`PeerCallError`] when the caller has left, or the answer is too large.
+    pub async fn answer(&mut self, answer: Bytes) -> Result<(), PeerCallError> {
         if answer.len() > MESSAGE_BYTES_MAX {
-            return Err(CallError::TooLarge);
+            return Err(PeerCallError::TooLarge);
         }
         let piece = Piece {
             bytes: answer,
@@ -168,8 +171,8 @@ impl ServedCall {
     /// Ends the call. What was answered is kept until the caller has received it.
     ///
     /// # Errors
-    /// [`CallError`] when the caller has left.
-    pub async fn finish(self) -> Result<(), CallError> {
+    /// [`PeerCallError`] when the caller has left.
+    pub async fn finish(self) -> Result<(), PeerCallError> {
         let piece = Piece {
             bytes: Bytes::new(),
             ends_message: false,

@@ -106,7 +106,9 @@ impl Channel {
     pub(super) fn room(&self) -> usize {
         let left = self.sending.may.saturating_sub(self.sending.sent);
         let left = left.saturating_sub(PIECE_BYTES);
-        usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES_MAX)
+        usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(CHUNK_BYTES_MAX)
     }
 
     /// Puts a piece in, and returns its frame; `None` without room, or after the end. An end without
@@ -174,7 +176,8 @@ impl Channel {
         }
         let cost = if is_bare_end(&piece) { 0 } else { cost(&piece) };
         let is_beyond = receiving.consumed + receiving.waiting + cost > receiving.said;
-        if is_beyond || receiving.has_ended || number - receiving.next > CREDIT_BYTES / PIECE_BYTES {
+        if is_beyond || receiving.has_ended || number - receiving.next > CREDIT_BYTES / PIECE_BYTES
+        {
             return false;
         }
         receiving.waiting += cost;
@@ -317,7 +320,11 @@ impl Channel {
             self.receiving.in_order.clear();
         }
         self.receiving.waiting = self.receiving.in_order.iter().map(cost).sum();
-        let wakers = [self.writers.take(), self.readers.take(), self.closers.take()];
+        let wakers = [
+            self.writers.take(),
+            self.readers.take(),
+            self.closers.take(),
+        ];
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 

@@ -66,7 +66,11 @@ pub(super) enum Content {
         piece: Piece,
     },
     /// All pieces before `next` were received, and so many bytes may be sent in all.
-    Acknowledge { next: u64, may: u64, has_gap: bool },
+    Acknowledge {
+        next: u64,
+        may: u64,
+        has_gap: bool,
+    },
     /// A wish for an acknowledgement.
     Probe,
     Reset(Reset),
@@ -128,47 +132,54 @@ impl Frame {
     pub(super) fn decode(bytes: &Bytes) -> Option<Self> {
         let ([kind, flags], rest) = bytes.split_first_chunk::<2>()?;
         let (number, rest) = split_u64(rest)?;
-        let has = |wanted: u8| flags & wanted != 0;
         let channel = ChannelId {
-            is_own: !has(OPENED_BY_SENDER),
+            is_own: flags & OPENED_BY_SENDER == 0,
             number,
         };
-        let allowed = match *kind {
-            DATA => ENDS_MESSAGE | ENDS_STREAM | IS_TUNNEL,
-            ACKNOWLEDGE => HAS_GAP,
-            _ => 0,
-        };
-        if flags & !(allowed | OPENED_BY_SENDER) != 0 {
-            return None;
-        }
-        let content = match *kind {
-            DATA => {
-                let (number, content) = split_u64(rest)?;
-                let piece = Piece {
-                    bytes: bytes.slice_ref(content),
-                    ends_message: has(ENDS_MESSAGE),
-                    ends_stream: has(ENDS_STREAM),
-                };
-                let purpose = if has(IS_TUNNEL) { Purpose::Tunnel } else { Purpose::Call };
-                Some(Content::Data { purpose, number, piece })
-                    .filter(|_| content.len() <= CHUNK_BYTES_MAX)
-            }
-            ACKNOWLEDGE => {
-                let (next, rest) = split_u64(rest)?;
-                let (may, rest) = split_u64(rest)?;
-                let has_gap = has(HAS_GAP);
-                Some(Content::Acknowledge { next, may, has_gap }).filter(|_| rest.is_empty())
-            }
-            PROBE => Some(Content::Probe).filter(|_| rest.is_empty()),
-            RESET => match rest {
-                [code] => Reset::of(*code).map(Content::Reset),
-                _ => None,
-            },
-            RESET_SEEN => Some(Content::ResetSeen).filter(|_| rest.is_empty()),
+        let flags = flags & !OPENED_BY_SENDER;
+        let content = match (*kind, rest) {
+            (DATA, rest) => data(flags, bytes, rest),
+            (ACKNOWLEDGE, rest) => acknowledgement(flags, rest),
+            (PROBE, []) if flags == 0 => Some(Content::Probe),
+            (RESET, [code]) if flags == 0 => Reset::of(*code).map(Content::Reset),
+            (RESET_SEEN, []) if flags == 0 => Some(Content::ResetSeen),
             _ => None,
         };
         content.map(|content| Self { channel, content })
     }
+}
+
+fn data(flags: u8, frame: &Bytes, rest: &[u8]) -> Option<Content> {
+    let (number, content) = split_u64(rest)?;
+    let has = |wanted: u8| flags & wanted != 0;
+    let is_known = flags & !(ENDS_MESSAGE | ENDS_STREAM | IS_TUNNEL) == 0;
+    if !is_known || content.len() > CHUNK_BYTES_MAX {
+        return None;
+    }
+    Some(Content::Data {
+        purpose: if has(IS_TUNNEL) {
+            Purpose::Tunnel
+        } else {
+            Purpose::Call
+        },
+        number,
+        piece: Piece {
+            bytes: frame.slice_ref(content),
+            ends_message: has(ENDS_MESSAGE),
+            ends_stream: has(ENDS_STREAM),
+        },
+    })
+}
+
+fn acknowledgement(flags: u8, rest: &[u8]) -> Option<Content> {
+    let (next, rest) = split_u64(rest)?;
+    let (may, rest) = split_u64(rest)?;
+    let is_known = flags & !HAS_GAP == 0 && rest.is_empty();
+    is_known.then_some(Content::Acknowledge {
+        next,
+        may,
+        has_gap: flags & HAS_GAP != 0,
+    })
 }
 
 impl Reset {

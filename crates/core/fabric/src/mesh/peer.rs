@@ -129,7 +129,9 @@ impl Peer {
     }
 
     fn remove_if_done(&mut self, channel: ChannelId) {
-        let is_done = self.get(channel).is_some_and(|one| one.is_left() && one.is_done());
+        let is_done = self
+            .get(channel)
+            .is_some_and(|one| one.is_left() && one.is_done());
         if is_done && let Some(gone) = self.remove(channel) {
             self.note_end(channel, Ended::Done(gone.received()));
         }
@@ -149,7 +151,10 @@ impl Peer {
         if let (Content::Data { purpose, .. }, false) = (&frame.content, self.knows(channel)) {
             opened = self.take_up(channel, *purpose);
         }
-        let is_open = self.channels.get(&channel).is_some_and(|one| one.closed().is_none());
+        let is_open = self
+            .channels
+            .get(&channel)
+            .is_some_and(|one| one.closed().is_none());
         if is_open {
             self.to_channel(now, channel, frame.content);
         } else {
@@ -217,7 +222,10 @@ impl Peer {
         if self.waiting <= NODE_WAITING_BYTES_MAX {
             return;
         }
-        let open = self.channels.iter().filter(|(_, one)| one.closed().is_none());
+        let open = self
+            .channels
+            .iter()
+            .filter(|(_, one)| one.closed().is_none());
         let most = open.max_by_key(|(_, one)| one.waiting());
         if let Some(channel) = most.map(|(channel, _)| *channel) {
             self.reset(now, channel, Reset::Overrun);
@@ -281,7 +289,8 @@ impl Peer {
     }
 
     fn send(&mut self, channel: ChannelId, content: Option<Content>) {
-        self.out.extend(content.map(|content| Frame { channel, content }));
+        self.out
+            .extend(content.map(|content| Frame { channel, content }));
     }
 
     /// Whether nothing is to be sent again or acknowledged.
@@ -297,7 +306,8 @@ impl Peer {
             let contents = [one.acknowledgement(), one.again(now)];
             let channel = *channel;
             let frames = contents.into_iter().flatten();
-            self.out.extend(frames.map(|content| Frame { channel, content }));
+            self.out
+                .extend(frames.map(|content| Frame { channel, content }));
         }
         for (channel, ended) in &mut self.ended {
             if let Ended::Closed(again) = ended

@@ -27,8 +27,10 @@ pub(crate) async fn two(
 ) -> Two {
     let [to_a, to_b] = buses;
     let keys = ClusterKeys::new(&KEY);
-    let root: Subject = root.parse().unwrap();
-    let a = Mesh::join(to_a, root.clone(), keys.clone(), a_name).await.unwrap();
+    let root: SubjectName = root.parse().unwrap();
+    let a = Mesh::join(to_a, root.clone(), keys.clone(), a_name)
+        .await
+        .unwrap();
     let b = Mesh::join(to_b, root, keys, b_name).await.unwrap();
     Two {
         a,
@@ -51,8 +53,8 @@ fn serve(mesh: Arc<Mesh>) -> Arc<Mutex<HashMap<Bytes, u32>>> {
     tokio::spawn(async move {
         loop {
             match mesh.accept().await {
-                Incoming::Call(call) => drop(tokio::spawn(answer(call, Arc::clone(&counted)))),
-                Incoming::Tunnel(tunnel) => drop(tokio::spawn(echo(tunnel))),
+                PeerChannel::Call(call) => drop(tokio::spawn(answer(call, Arc::clone(&counted)))),
+                PeerChannel::Tunnel(tunnel) => drop(tokio::spawn(echo(tunnel))),
             }
         }
     });
@@ -79,7 +81,7 @@ async fn echo(tunnel: Tunnel) {
     let _reset = write.shutdown().await;
 }
 
-async fn answers(call: &mut Call) -> Vec<Bytes> {
+async fn answers(call: &mut PeerCall) -> Vec<Bytes> {
     let mut all = Vec::new();
     while let Some(answer) = call.next().await.unwrap() {
         all.push(answer);
@@ -92,8 +94,10 @@ pub(crate) async fn calls_and_tunnels_work(two: &Two, calls: u32) {
     let acts = serve(Arc::clone(&two.b));
     for number in 0..calls {
         // Some are larger than a credit.
-        let length = if number % 7 == 3 { 700_000 } else { 100 };
-        let request: Bytes = [&number.to_be_bytes()[..], &vec![1; length]].concat().into();
+        let length = if number % 7 == 3 { 300_000 } else { 100 };
+        let request: Bytes = [&number.to_be_bytes()[..], &vec![1; length]]
+            .concat()
+            .into();
         let mut call = two.a.call(two.b_name, request.clone()).await.unwrap();
         let expect: Vec<Bytes> = (0..3_u8)
             .map(|part| [&[part][..], &request].concat().into())
@@ -106,12 +110,11 @@ pub(crate) async fn calls_and_tunnels_work(two: &Two, calls: u32) {
 }
 
 async fn a_tunnel_carries_bytes(two: &Two) {
-    let bytes: Vec<u8> = (0..1_000_000_u32).flat_map(|one| one.to_be_bytes()).collect();
-    let bytes = &bytes[..1_500_000];
+    let bytes: Vec<u8> = (0..150_000_u32).flat_map(u32::to_be_bytes).collect();
     let (mut read, mut write) = tokio::io::split(two.a.tunnel(two.b_name).unwrap());
     let (_, back) = tokio::join!(
         async {
-            write.write_all(bytes).await.unwrap();
+            write.write_all(&bytes).await.unwrap();
             write.shutdown().await.unwrap();
         },
         async {
@@ -132,16 +135,16 @@ async fn calls_and_tunnels_over_a_good_bus() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_and_tunnels_over_a_bus_that_loses_doubles_and_delays() {
-    for seed in 0..12 {
+    for seed in 0..8 {
         let (_world, two) = simulated(seed, Faults::of(seed)).await;
-        calls_and_tunnels_work(&two, 12).await;
+        calls_and_tunnels_work(&two, 8).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_acts_at_most_once_through_cuts() {
     let mut failed = 0;
-    for seed in 0..25 {
+    for seed in 0..16 {
         let (world, two) = simulated(seed, Faults::of(seed)).await;
         let acts = serve(Arc::clone(&two.b));
         let mut chance = crate::sim::Chance::new(seed);
@@ -160,7 +163,7 @@ async fn a_call_acts_at_most_once_through_cuts() {
             match call {
                 Ok(mut call) => assert_eq!(answers(&mut call).await.len(), 3),
                 Err(why) => {
-                    assert_eq!(why, CallError::Unacknowledged);
+                    assert_eq!(why, PeerCallError::Unacknowledged);
                     failed += 1;
                 }
             }
@@ -169,7 +172,7 @@ async fn a_call_acts_at_most_once_through_cuts() {
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert!(acts.lock().values().all(|times| *times == 1), "seed {seed}");
     }
-    assert!(failed > 20, "cuts were felt: {failed}");
+    assert!(failed > 10, "cuts were felt: {failed}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,13 +185,15 @@ async fn a_dropped_call_is_left_at_the_other_node_too() {
         let (_world, two) = simulated(5, faults).await;
         let call = two.a.call(B, "stop me".into());
         let (call, came) = tokio::join!(call, two.b.accept());
-        let Incoming::Call(mut served) = came else {
+        let PeerChannel::Call(mut served) = came else {
             panic!("{came:?}")
         };
         assert_eq!(served.request().await.unwrap(), "stop me");
         drop(call.unwrap());
-        tokio::time::timeout(Duration::from_secs(20), served.left()).await.unwrap();
-        assert_eq!(served.answer("late".into()).await, Err(CallError::Left));
+        tokio::time::timeout(Duration::from_secs(20), served.left())
+            .await
+            .unwrap();
+        assert_eq!(served.answer("late".into()).await, Err(PeerCallError::Left));
         // And the other way round.
         let call = two.a.call(B, "leave me".into());
         let (call, came) = tokio::join!(call, two.b.accept());
@@ -197,7 +202,7 @@ async fn a_dropped_call_is_left_at_the_other_node_too() {
             Ok(mut call) => call.next().await.unwrap_err(),
             Err(why) => why,
         };
-        assert_eq!(left, CallError::Left);
+        assert_eq!(left, PeerCallError::Left);
     }
 }
 
@@ -206,19 +211,19 @@ async fn channels_end_with_the_other_incarnation() {
     let (_world, two) = simulated(3, Faults::default()).await;
     let call = two.a.call(B, "request".into());
     let (call, came) = tokio::join!(call, two.b.accept());
-    let Incoming::Call(served) = came else {
+    let PeerChannel::Call(served) = came else {
         panic!("{came:?}")
     };
     let mut tunnel = two.a.tunnel(B).unwrap();
     two.a.peer_ended(B);
     two.b.peer_ended(A);
-    assert_eq!(call.unwrap().next().await, Err(CallError::NodeEnded));
+    assert_eq!(call.unwrap().next().await, Err(PeerCallError::NodeEnded));
     assert!(tunnel.read_u8().await.is_err());
     served.left().await;
     // Frames of the one that ended have no effect.
     let refused = two.b.counts().refused;
     let call = two.a.call(B, "after".into()).await;
-    assert_eq!(call.unwrap_err(), CallError::Unacknowledged);
+    assert_eq!(call.unwrap_err(), PeerCallError::Unacknowledged);
     assert!(two.b.counts().refused > refused);
 }
 
@@ -227,11 +232,11 @@ async fn forged_repeated_and_foreign_frames_open_no_call() {
     let (world, two) = simulated(4, Faults::default()).await;
     let subject = inbox(&"pm.sim.n".parse().unwrap(), B).unwrap();
     let listener = world.node(9);
-    let mut heard = listener.subscribe(&(&subject).into()).await.unwrap();
+    let mut frames = listener.subscribe(&(&subject).into()).await.unwrap();
     let acts = serve(Arc::clone(&two.b));
     let mut call = two.a.call(B, "once".into()).await.unwrap();
     answers(&mut call).await;
-    let Some(Delivery::Message(frame)) = heard.next().await else {
+    let Some(Delivery::Message(frame)) = frames.next().await else {
         panic!("a frame was sent")
     };
     for at in 0..frame.bytes.len() {
@@ -240,10 +245,13 @@ async fn forged_repeated_and_foreign_frames_open_no_call() {
         listener.publish(&subject, changed.into()).await.unwrap();
     }
     for _ in 0..3 {
-        listener.publish(&subject, frame.bytes.clone()).await.unwrap();
+        listener
+            .publish(&subject, frame.bytes.clone())
+            .await
+            .unwrap();
     }
     let mut foreign = FrameSealer::new(ClusterKeys::new(&[8; 32]), A);
-    let foreign = foreign.seal(Receiver::One(B), b"x").unwrap();
+    let foreign = foreign.seal(FrameReceiver::One(B), b"x").unwrap();
     listener.publish(&subject, foreign).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(*acts.lock(), HashMap::from([("once".into(), 1)]));
@@ -260,8 +268,11 @@ async fn a_reader_that_waits_holds_its_own_tunnel_alone() {
     while let Ok(write) = tokio::time::timeout(Duration::from_secs(1), writer.write(&chunk)).await {
         written += write.unwrap() as u64;
     }
-    assert!(written <= CREDIT_BYTES && written > CREDIT_BYTES - 10_000, "{written}");
-    let Incoming::Tunnel(mut reader) = two.b.accept().await else {
+    assert!(
+        written <= CREDIT_BYTES && written > CREDIT_BYTES - 10_000,
+        "{written}"
+    );
+    let PeerChannel::Tunnel(mut reader) = two.b.accept().await else {
         panic!("a tunnel")
     };
     serve(Arc::clone(&two.b));
@@ -283,13 +294,13 @@ async fn too_many_calls_to_a_node_are_refused() {
     }
     assert!(two.a.tunnel(B).is_none());
     let refused = two.a.call(B, "one more".into()).await.unwrap_err();
-    assert_eq!(refused, CallError::Busy);
+    assert_eq!(refused, PeerCallError::Busy);
     tunnels.pop();
     serve(Arc::clone(&two.b));
     assert!(two.a.call(B, "again".into()).await.is_ok());
     let large = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
     let refused = two.a.call(B, large).await.unwrap_err();
-    assert_eq!(refused, CallError::TooLarge);
+    assert_eq!(refused, PeerCallError::TooLarge);
 }
 
 fn data(number: u64, bytes: usize) -> Content {
@@ -329,7 +340,11 @@ fn a_node_whose_bytes_wait_loses_its_greediest_channel() {
     let closed = |peer: &mut Peer, number| peer.get(channel(number)).unwrap().closed();
     assert!(closed(&mut peer, 3).is_some());
     let others = (0..channels).filter(|number| *number != 3);
-    assert!(others.into_iter().all(|number| closed(&mut peer, number).is_none()));
+    assert!(
+        others
+            .into_iter()
+            .all(|number| closed(&mut peer, number).is_none())
+    );
 }
 
 #[test]
@@ -346,7 +361,9 @@ fn a_channel_takes_no_more_than_its_credit() {
     assert!(receive(&mut one, 4, 10));
     // Neither do tiny pieces, or those from far ahead.
     let mut tiny = Channel::new(Purpose::Tunnel);
-    let taken = (0..9000).take_while(|number| receive(&mut tiny, *number, 0)).count();
+    let taken = (0..9000)
+        .take_while(|number| receive(&mut tiny, *number, 0))
+        .count();
     assert_eq!(taken as u64, CREDIT_BYTES / 64);
     assert!(!receive(&mut Channel::new(Purpose::Tunnel), u64::MAX, 0));
     let mut sender = Channel::new(Purpose::Tunnel);
@@ -360,14 +377,29 @@ fn the_end_of_so_many_channels_is_remembered() {
     let now = Duration::ZERO;
     for number in 0..ENDED_CHANNELS_MAX as u64 + 5 {
         let channel = channel(number);
-        peer.receive(now, Frame { channel, content: data(0, 1) });
+        peer.receive(
+            now,
+            Frame {
+                channel,
+                content: data(0, 1),
+            },
+        );
         peer.leave(now, channel);
     }
     peer.out.clear();
     // A late piece opens nothing, remembered or not.
     for (number, why) in [(0, Reset::Unknown), (6, Reset::Cancelled)] {
         let channel = channel(number);
-        assert_eq!(peer.receive(now, Frame { channel, content: data(0, 1) }), None);
+        assert_eq!(
+            peer.receive(
+                now,
+                Frame {
+                    channel,
+                    content: data(0, 1)
+                }
+            ),
+            None
+        );
         let content = Content::Reset(why);
         assert_eq!(peer.out.pop_front(), Some(Frame { channel, content }));
     }

@@ -92,10 +92,7 @@ impl AsyncWrite for Tunnel {
     }
 
     /// Waits until the other node has received all: a tunnel that is dropped then loses nothing.
-    fn poll_shutdown(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.is_shut {
             let end = Piece {
                 bytes: Bytes::new(),

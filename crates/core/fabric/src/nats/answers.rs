@@ -103,8 +103,8 @@ fn refused(failed: &Failed, expected: Sequence) -> Appended {
             _ => Appended::Fenced(None),
         },
         WRONG_LAST_SEQUENCE_UNDER_WAY => Appended::Fenced(None),
-        // What a server refuses for itself can be stored by a majority all the same; the same name in
-        // process (409) is another try of ours.
+        // A majority may have stored what one server fails at; and the same name is in process (409)
+        // when two tries meet.
         _ if (400..500).contains(&failed.code) && !matches!(failed.code, 408 | 409 | 429) => {
             Appended::Refused(failed.text())
         }
@@ -164,10 +164,19 @@ impl StreamConfig {
             (!self.sealed, "it is sealed"),
             (self.max_age == 0, "its records expire"),
             (self.max_msgs <= 0, "its number of records is limited"),
-            (self.max_msgs_per_subject <= 0, "its number of records of a subject is limited"),
-            (self.duplicate_window >= super::DUPLICATES_NS, "its window of duplicates is short"),
+            (
+                self.max_msgs_per_subject <= 0,
+                "its number of records of a subject is limited",
+            ),
+            (
+                self.duplicate_window >= super::DUPLICATES_NS,
+                "its window of duplicates is short",
+            ),
         ];
-        facts.iter().find(|(holds, _)| !holds).map(|(_, what)| *what)
+        facts
+            .iter()
+            .find(|(holds, _)| !holds)
+            .map(|(_, what)| *what)
     }
 }
 
@@ -194,10 +203,7 @@ mod tests {
     use super::*;
 
     fn unknown(answer: &str) -> bool {
-        matches!(
-            appended(answer.as_bytes(), "PM_a", 5),
-            Appended::Unknown(_)
-        )
+        matches!(appended(answer.as_bytes(), "PM_a", 5), Appended::Unknown(_))
     }
 
     #[test]
@@ -224,7 +230,10 @@ mod tests {
         ] {
             assert!(unknown(answer), "{answer}");
         }
-        let long = format!(r#"{{"stream":"PM_a","seq":7,"x":"{}"}}"#, "a".repeat(70_000));
+        let long = format!(
+            r#"{{"stream":"PM_a","seq":7,"x":"{}"}}"#,
+            "a".repeat(70_000)
+        );
         assert!(unknown(&long));
     }
 

@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use harness::NatsServers;
 use super::*;
 use crate::mesh::tests::{calls_and_tunnels_work, two};
 use crate::tests::{Place, keeps_the_contract};
-use crate::{Delivery, Incarnation, Replay, append_until_known};
+use crate::{Delivery, Incarnation, LogReplay, append_until_known};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -60,7 +61,7 @@ async fn leader(nats: &Nats) -> Option<usize> {
     (0..3).find(|number| NatsServers::name(*number) == name)
 }
 
-fn record(subject: &Subject, expected: Sequence, number: usize) -> Append {
+fn record(subject: &SubjectName, expected: Sequence, number: usize) -> Append {
     Append {
         subject: subject.clone(),
         expected,
@@ -115,16 +116,19 @@ async fn calls_and_tunnels_cross_servers(nodes: &[Arc<Nats>]) {
         times.push(start.elapsed());
     }
     times.sort();
-    report(&format!("call between nodes: p50 {:?} p99 {:?}", times[150], times[296]));
+    report(&format!(
+        "call between nodes: p50 {:?} p99 {:?}",
+        times[150], times[296]
+    ));
 }
 
 async fn appends_are_measured(nats: &Nats) {
-    let subject: Subject = "pm.test.j.measured".parse().unwrap();
+    let subject: SubjectName = "pm.test.j.measured".parse().unwrap();
     let (mut last, mut times) = (0, Vec::new());
     for number in 0..400 {
         let record = record(&subject, last, number);
         let start = Instant::now();
-        match nats.append(&record).await {
+        match append_until_known(nats, &record, LONG).await {
             Appended::At(sequence) => last = sequence,
             other => panic!("{other:?}"),
         }
@@ -132,7 +136,10 @@ async fn appends_are_measured(nats: &Nats) {
     }
     times.sort();
     tracing::info!(p50 = ?times[200], p99 = ?times[396], "fenced append");
-    report(&format!("fenced append, R3: p50 {:?} p99 {:?}", times[200], times[396]));
+    report(&format!(
+        "fenced append, R3: p50 {:?} p99 {:?}",
+        times[200], times[396]
+    ));
 }
 
 /// Figures for a reader of the log: nextest shows them with `--no-capture`.
@@ -142,7 +149,7 @@ fn report(line: &str) {
 }
 
 async fn a_killed_leader_loses_nothing(servers: &mut NatsServers, nodes: &[Arc<Nats>]) {
-    let subject: Subject = "pm.test.j.killed".parse().unwrap();
+    let subject: SubjectName = "pm.test.j.killed".parse().unwrap();
     let led = leader(&nodes[0]).await.expect("a leader");
     let writer = &nodes[(led + 1) % 3];
     let (mut last, mut written, mut longest) = (0, Vec::new(), Duration::ZERO);
@@ -160,10 +167,14 @@ async fn a_killed_leader_loses_nothing(servers: &mut NatsServers, nodes: &[Arc<N
         written.push((last, Some(record.id)));
     }
     report(&format!("leader killed: {longest:?} without an append"));
-    let mut replay = Replay::new(&**writer, (&subject).into(), 1, last, LONG);
+    let mut replay = LogReplay::new(&**writer, (&subject).into(), 1, last, LONG);
     let mut read = Vec::new();
     while let Some(records) = replay.page().await.unwrap() {
-        read.extend(records.into_iter().map(|record| (record.sequence, record.id)));
+        read.extend(
+            records
+                .into_iter()
+                .map(|record| (record.sequence, record.id)),
+        );
     }
     assert_eq!(read, written, "each acknowledged record is there, once");
     servers.begin(led);
@@ -171,7 +182,7 @@ async fn a_killed_leader_loses_nothing(servers: &mut NatsServers, nodes: &[Arc<N
 
 async fn a_client_finds_another_server(servers: &mut NatsServers, nodes: &[Arc<Nats>]) {
     let listener = &nodes[1];
-    let subject: Subject = "pm.test.b.found".parse().unwrap();
+    let subject: SubjectName = "pm.test.b.found".parse().unwrap();
     let mut subscription = listener.subscribe(&(&subject).into()).await.unwrap();
     let own = serving(servers, listener);
     servers.kill(own);
@@ -182,7 +193,8 @@ async fn a_client_finds_another_server(servers: &mut NatsServers, nodes: &[Arc<N
             let _away = node.publish(&subject, "hello".into()).await;
         }
         let wait = Duration::from_millis(50);
-        if let Ok(Some(Delivery::Message(_))) = tokio::time::timeout(wait, subscription.next()).await
+        if let Ok(Some(Delivery::Message(_))) =
+            tokio::time::timeout(wait, subscription.next()).await
             && serving(servers, listener) != own
         {
             break;
@@ -199,11 +211,13 @@ fn port(servers: &NatsServers, number: usize) -> u16 {
 /// The server to which a client is connected.
 fn serving(servers: &NatsServers, nats: &Nats) -> usize {
     let port_now = nats.client.server_info().port;
-    (0..3).find(|number| port(servers, *number) == port_now).unwrap()
+    (0..3)
+        .find(|number| port(servers, *number) == port_now)
+        .unwrap()
 }
 
 async fn a_cluster_that_is_away_leaves_answers_open(servers: &NatsServers, nodes: &[Arc<Nats>]) {
-    let subject: Subject = "pm.test.j.away".parse().unwrap();
+    let subject: SubjectName = "pm.test.j.away".parse().unwrap();
     let first = record(&subject, 0, 0);
     let at = match append_until_known(&*nodes[0], &first, LONG).await {
         Appended::At(at) => at,
@@ -223,7 +237,7 @@ async fn a_cluster_that_is_away_leaves_answers_open(servers: &NatsServers, nodes
     let Appended::At(last) = answer else {
         panic!("{answer:?}")
     };
-    let mut replay = Replay::new(&*nodes[0], (&subject).into(), 1, last, LONG);
+    let mut replay = LogReplay::new(&*nodes[0], (&subject).into(), 1, last, LONG);
     let mut read = Vec::new();
     while let Some(records) = replay.page().await.unwrap() {
         read.extend(records.into_iter().map(|record| record.id));
@@ -245,4 +259,72 @@ fn old_servers_are_known_by_their_version() {
     ] {
         assert_eq!(is_new(version), expect, "{version}");
     }
+}
+
+/// The rights that a user needs, and no others.
+const RIGHTS: &str = r#"
+authorization { users: [ { user: portmoot, password: secret, permissions: {
+    publish: [ "pm.test.>", "$JS.API.STREAM.CREATE.PM_test", "$JS.API.STREAM.INFO.PM_test",
+        "$JS.API.STREAM.PURGE.PM_test", "$JS.API.DIRECT.GET.PM_test", "$JS.API.DIRECT.GET.PM_test.>" ]
+    subscribe: [ "pm.test.>", "_INBOX.pm.test.>" ]
+} } ] }
+"#;
+
+/// A certificate and its key as files.
+fn certified(folder: &Path, name: &str) -> UserFiles {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let files = UserFiles {
+        certificate: folder.join(format!("{name}.pem")),
+        key: folder.join(format!("{name}.key")),
+    };
+    std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+    std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_few_rights_comes_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let [server, user] = ["server", "user"].map(|name| certified(folder.path(), name));
+    let tls = format!(
+        "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}\n",
+        server.certificate, server.key, user.certificate
+    );
+    let servers = NatsServers::start_with(1, &(tls + RIGHTS));
+    let url = format!("tls://portmoot:secret@{}", servers.address(0));
+    let config = NatsConfig {
+        cluster: "test".to_owned(),
+        servers: vec![url.clone()],
+        ca: Some(server.certificate.clone()),
+        client: Some(user.clone()),
+        ..NatsConfig::default()
+    };
+    let nats = Arc::new(Nats::connect(&config).await.unwrap());
+    nats.make_stream(1).await.unwrap();
+    keeps_the_contract(&place(&[nats])).await;
+    let wrongs = [
+        NatsConfig {
+            ca: Some(user.certificate.clone()),
+            ..config.clone()
+        },
+        NatsConfig {
+            client: None,
+            ..config.clone()
+        },
+        NatsConfig {
+            servers: vec![url.replace("secret", "guess")],
+            ..config.clone()
+        },
+    ];
+    for (at, wrong) in wrongs.iter().enumerate() {
+        let refused = Nats::connect(wrong).await;
+        assert!(matches!(refused, Err(NatsError::Unreachable(_))), "{at}");
+    }
+    let credentials = Some(folder.path().join("none.creds"));
+    let wrong = NatsConfig {
+        credentials,
+        ..config
+    };
+    let refused = Nats::connect(&wrong).await;
+    assert!(matches!(refused, Err(NatsError::Credentials(_))));
 }

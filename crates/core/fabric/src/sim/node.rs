@@ -8,12 +8,14 @@ use platform::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::world::{Answer, Command, Faults, Happened, NodeNumber, SubscriptionNumber, Ticket, World};
-use crate::bus::{Bus, BusError, Subscription, Waiting};
-use crate::log::{
-    Append, Appended, FRAME_BYTES_MAX, Log, LogError, Page, Pending, Record, Sequence,
+use super::world::{
+    Faults, Happened, LogAnswer, LogCommand, NodeNumber, SubscriptionNumber, Ticket, World,
 };
-use crate::subject::{Pattern, Subject};
+use crate::bus::{Bus, BusError, BusSubscription, Waiting};
+use crate::log::{
+    Append, Appended, FRAME_BYTES_MAX, Log, LogError, Ongoing, Page, Record, Sequence,
+};
+use crate::subject::{SubjectName, SubjectPattern};
 
 /// A simulated log and bus for nodes on one runtime. With a paused clock and one thread, all that
 /// happens follows from the seed.
@@ -30,7 +32,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     world: World,
-    answers: HashMap<Ticket, oneshot::Sender<Answer>>,
+    answers: HashMap<Ticket, oneshot::Sender<LogAnswer>>,
     subscriptions: HashMap<SubscriptionNumber, Arc<Waiting>>,
 }
 
@@ -132,7 +134,7 @@ impl State {
 }
 
 impl SimulatedNode {
-    async fn ask(&self, command: Command) -> Option<Answer> {
+    async fn ask(&self, command: LogCommand) -> Option<LogAnswer> {
         let (answer, answered) = oneshot::channel();
         {
             let mut state = self.shared.state.lock();
@@ -151,10 +153,10 @@ fn gone() -> LogError {
 }
 
 impl Log for SimulatedNode {
-    fn append<'a>(&'a self, append: &'a Append) -> Pending<'a, Appended> {
+    fn append<'a>(&'a self, append: &'a Append) -> Ongoing<'a, Appended> {
         Box::pin(async move {
-            match self.ask(Command::Append(append.clone())).await {
-                Some(Answer::Appended(appended)) => appended,
+            match self.ask(LogCommand::Append(append.clone())).await {
+                Some(LogAnswer::Appended(appended)) => appended,
                 _ => Appended::Unknown(gone().to_string()),
             }
         })
@@ -162,12 +164,12 @@ impl Log for SimulatedNode {
 
     fn read<'a>(
         &'a self,
-        pattern: &'a Pattern,
+        pattern: &'a SubjectPattern,
         from: Sequence,
-    ) -> Pending<'a, Result<Page, LogError>> {
+    ) -> Ongoing<'a, Result<Page, LogError>> {
         Box::pin(async move {
-            match self.ask(Command::Read(pattern.clone(), from)).await {
-                Some(Answer::Read(read)) => read,
+            match self.ask(LogCommand::Read(pattern.clone(), from)).await {
+                Some(LogAnswer::Read(read)) => read,
                 _ => Err(gone()),
             }
         })
@@ -175,21 +177,24 @@ impl Log for SimulatedNode {
 
     fn purge<'a>(
         &'a self,
-        subject: &'a Subject,
+        subject: &'a SubjectName,
         before: Sequence,
-    ) -> Pending<'a, Result<(), LogError>> {
+    ) -> Ongoing<'a, Result<(), LogError>> {
         Box::pin(async move {
-            match self.ask(Command::Purge(subject.clone(), before)).await {
-                Some(Answer::Purged(purged)) => purged,
+            match self.ask(LogCommand::Purge(subject.clone(), before)).await {
+                Some(LogAnswer::Purged(purged)) => purged,
                 _ => Err(gone()),
             }
         })
     }
 
-    fn last<'a>(&'a self, subject: &'a Subject) -> Pending<'a, Result<Option<Record>, LogError>> {
+    fn last<'a>(
+        &'a self,
+        subject: &'a SubjectName,
+    ) -> Ongoing<'a, Result<Option<Record>, LogError>> {
         Box::pin(async move {
-            match self.ask(Command::Last(subject.clone())).await {
-                Some(Answer::Last(last)) => last,
+            match self.ask(LogCommand::Last(subject.clone())).await {
+                Some(LogAnswer::Last(last)) => last,
                 _ => Err(gone()),
             }
         })
@@ -199,9 +204,9 @@ impl Log for SimulatedNode {
 impl Bus for SimulatedNode {
     fn publish<'a>(
         &'a self,
-        subject: &'a Subject,
+        subject: &'a SubjectName,
         bytes: Bytes,
-    ) -> Pending<'a, Result<(), BusError>> {
+    ) -> Ongoing<'a, Result<(), BusError>> {
         Box::pin(async move {
             if bytes.len() > FRAME_BYTES_MAX {
                 return Err(BusError::TooLarge(bytes.len()));
@@ -217,10 +222,10 @@ impl Bus for SimulatedNode {
 
     fn subscribe<'a>(
         &'a self,
-        pattern: &'a Pattern,
-    ) -> Pending<'a, Result<Subscription, BusError>> {
+        pattern: &'a SubjectPattern,
+    ) -> Ongoing<'a, Result<BusSubscription, BusError>> {
         Box::pin(async move {
-            let (subscription, waiting) = Subscription::new();
+            let (subscription, waiting) = BusSubscription::new();
             let mut state = self.shared.state.lock();
             let number = state.world.subscribe(self.number, pattern.clone());
             state.subscriptions.insert(number, waiting);

@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::chance::Chance;
-use crate::bus::Message;
+use crate::bus::BusMessage;
 use crate::log::{
     Append, Appended, FRAME_BYTES_MAX, LogError, MessageId, PAGE_BYTES_MAX, PAGE_RECORDS_MAX, Page,
     Record, Sequence, TRY_MAX,
 };
-use crate::subject::{Pattern, Subject};
+use crate::subject::{SubjectName, SubjectPattern};
 
 /// The time in which tries with one name append one record.
 const DUPLICATES: Duration = Duration::from_secs(120);
@@ -82,20 +82,20 @@ impl Faults {
 
 /// A command to the log.
 #[derive(Debug, Clone)]
-pub enum Command {
+pub enum LogCommand {
     /// As [`crate::Log::append`].
     Append(Append),
     /// As [`crate::Log::read`].
-    Read(Pattern, Sequence),
+    Read(SubjectPattern, Sequence),
     /// As [`crate::Log::purge`].
-    Purge(Subject, Sequence),
+    Purge(SubjectName, Sequence),
     /// As [`crate::Log::last`].
-    Last(Subject),
+    Last(SubjectName),
 }
 
 /// The log's answer to a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum LogAnswer {
     /// To an append.
     Appended(Appended),
     /// To a read.
@@ -110,18 +110,18 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// The log answers a command.
-    Answered(Ticket, Answer),
+    Answered(Ticket, LogAnswer),
     /// A message arrives at a subscription.
-    Arrived(SubscriptionNumber, Message),
+    Arrived(SubscriptionNumber, BusMessage),
 }
 
 /// What will happen.
 #[derive(Debug)]
 enum Due {
-    Reaches(NodeNumber, Ticket, Command),
-    Answers(NodeNumber, Ticket, Answer),
-    GivenUp(Ticket, Answer),
-    Arrives(SubscriptionNumber, Message),
+    Reaches(NodeNumber, Ticket, LogCommand),
+    Answers(NodeNumber, Ticket, LogAnswer),
+    GivenUp(Ticket, LogAnswer),
+    Arrives(SubscriptionNumber, BusMessage),
 }
 
 /// A simulated log and bus.
@@ -146,7 +146,7 @@ pub struct World {
 #[derive(Debug)]
 struct Listener {
     node: NodeNumber,
-    pattern: Pattern,
+    pattern: SubjectPattern,
 }
 
 impl World {
@@ -172,7 +172,7 @@ impl World {
     }
 
     /// Gives the log a command of a node. It is answered within [`TRY_MAX`].
-    pub fn command(&mut self, from: NodeNumber, command: Command) -> Ticket {
+    pub fn command(&mut self, from: NodeNumber, command: LogCommand) -> Ticket {
         let ticket = self.next();
         self.open.insert(ticket);
         let given_up = Due::GivenUp(ticket, command.given_up());
@@ -185,7 +185,7 @@ impl World {
     }
 
     /// Publishes a message of a node.
-    pub fn publish(&mut self, from: NodeNumber, subject: &Subject, bytes: &Bytes) {
+    pub fn publish(&mut self, from: NodeNumber, subject: &SubjectName, bytes: &Bytes) {
         let listeners = self.subscriptions.iter();
         let listeners = listeners.filter(|(_, listener)| listener.pattern.matches(subject));
         let listeners: Vec<_> = listeners.map(|(number, one)| (*number, one.node)).collect();
@@ -196,7 +196,7 @@ impl World {
             let is_doubled = self.chance.happens(self.faults.bus_doubles);
             for _ in 0..=u8::from(is_doubled) {
                 let delay = self.chance.within(&self.faults.bus_delay);
-                let message = Message {
+                let message = BusMessage {
                     subject: subject.clone(),
                     bytes: bytes.clone(),
                 };
@@ -206,9 +206,10 @@ impl World {
     }
 
     /// Subscribes a node to a pattern.
-    pub fn subscribe(&mut self, node: NodeNumber, pattern: Pattern) -> SubscriptionNumber {
+    pub fn subscribe(&mut self, node: NodeNumber, pattern: SubjectPattern) -> SubscriptionNumber {
         let number = self.next();
-        self.subscriptions.insert(number, Listener { node, pattern });
+        self.subscriptions
+            .insert(number, Listener { node, pattern });
         number
     }
 
@@ -332,17 +333,17 @@ impl World {
         }
     }
 
-    fn apply(&mut self, command: Command) -> Answer {
+    fn apply(&mut self, command: LogCommand) -> LogAnswer {
         match command {
-            Command::Append(append) => Answer::Appended(self.append(append)),
-            Command::Read(pattern, from) => Answer::Read(Ok(self.read(&pattern, from))),
-            Command::Purge(subject, before) => {
+            LogCommand::Append(append) => LogAnswer::Appended(self.append(append)),
+            LogCommand::Read(pattern, from) => LogAnswer::Read(Ok(self.read(&pattern, from))),
+            LogCommand::Purge(subject, before) => {
                 let stays =
                     |record: &Record| record.subject != subject || record.sequence >= before;
                 self.records.retain(|_, record| stays(record));
-                Answer::Purged(Ok(()))
+                LogAnswer::Purged(Ok(()))
             }
-            Command::Last(subject) => Answer::Last(Ok(self.last_of(&subject).cloned())),
+            LogCommand::Last(subject) => LogAnswer::Last(Ok(self.last_of(&subject).cloned())),
         }
     }
 
@@ -378,12 +379,12 @@ impl World {
         Appended::At(sequence)
     }
 
-    fn last_of(&self, subject: &Subject) -> Option<&Record> {
+    fn last_of(&self, subject: &SubjectName) -> Option<&Record> {
         let mut newest_first = self.records.values().rev();
         newest_first.find(|record| record.subject == *subject)
     }
 
-    fn read(&mut self, pattern: &Pattern, from: Sequence) -> Page {
+    fn read(&mut self, pattern: &SubjectPattern, from: Sequence) -> Page {
         let lacks = self.chance.below(self.faults.stale + 1);
         let end = self.last.saturating_sub(lacks);
         let mut page = Page::default();
@@ -402,15 +403,15 @@ impl World {
     }
 }
 
-impl Command {
+impl LogCommand {
     /// The answer when none comes.
-    fn given_up(&self) -> Answer {
+    fn given_up(&self) -> LogAnswer {
         let why = "no answer in time".to_owned();
         match self {
-            Self::Append(_) => Answer::Appended(Appended::Unknown(why)),
-            Self::Read(..) => Answer::Read(Err(LogError::Unavailable(why))),
-            Self::Purge(..) => Answer::Purged(Err(LogError::Unavailable(why))),
-            Self::Last(_) => Answer::Last(Err(LogError::Unavailable(why))),
+            Self::Append(_) => LogAnswer::Appended(Appended::Unknown(why)),
+            Self::Read(..) => LogAnswer::Read(Err(LogError::Unavailable(why))),
+            Self::Purge(..) => LogAnswer::Purged(Err(LogError::Unavailable(why))),
+            Self::Last(_) => LogAnswer::Last(Err(LogError::Unavailable(why))),
         }
     }
 }

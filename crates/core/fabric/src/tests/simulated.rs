@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::contract::{append, replayed};
 use super::{Place, keeps_the_contract};
-use crate::sim::{Answer, Command, Faults, Happened, Simulated, World};
-use crate::{Append, Appended, Bus, Log, Sequence, Subject, append_until_known};
+use crate::sim::{Faults, Happened, LogAnswer, LogCommand, Simulated, World};
+use crate::{Append, Appended, Bus, Log, Sequence, SubjectName, append_until_known};
 
 fn place(simulated: &Simulated) -> Place {
     let nodes = || (0..3).map(|number| Arc::new(simulated.node(number)));
@@ -33,7 +33,7 @@ async fn the_simulated_ones_keep_the_contract() {
 }
 
 /// A writer that appends what it can, and goes on after each fence.
-async fn write(log: impl Log, subject: Subject, name: u8) -> Vec<(Sequence, Append)> {
+async fn write(log: impl Log, subject: SubjectName, name: u8) -> Vec<(Sequence, Append)> {
     let mut written = Vec::new();
     let mut last = 0;
     for number in 0..12 {
@@ -57,7 +57,7 @@ async fn acknowledged_records_are_lost_only_where_a_loss_is_counted() {
     let mut with_losses = 0;
     for seed in 0..150 {
         let simulated = Simulated::new(seed, Faults::of(seed));
-        let subject: Subject = "pm.sim.j.one".parse().unwrap();
+        let subject: SubjectName = "pm.sim.j.one".parse().unwrap();
         let writers = (0..3).map(|number| {
             let node = simulated.node(number);
             tokio::spawn(write(node, subject.clone(), u8::try_from(number).unwrap()))
@@ -70,10 +70,20 @@ async fn acknowledged_records_are_lost_only_where_a_loss_is_counted() {
         simulated.world(|world| {
             let stored: Vec<_> = world.records().map(|record| record.id.unwrap()).collect();
             let once: BTreeSet<_> = stored.iter().copied().collect();
-            assert_eq!(once.len(), stored.len(), "seed {seed}: a record is there twice");
-            let missing = written.iter().filter(|(_, one)| !once.contains(&one.id)).count();
+            assert_eq!(
+                once.len(),
+                stored.len(),
+                "seed {seed}: a record is there twice"
+            );
+            let missing = written
+                .iter()
+                .filter(|(_, one)| !once.contains(&one.id))
+                .count();
             let lost = usize::try_from(world.lost()).unwrap();
-            assert!(missing <= lost, "seed {seed}: {missing} missing, {lost} lost");
+            assert!(
+                missing <= lost,
+                "seed {seed}: {missing} missing, {lost} lost"
+            );
             with_losses += usize::from(lost > 0);
         });
     }
@@ -84,7 +94,7 @@ async fn acknowledged_records_are_lost_only_where_a_loss_is_counted() {
 async fn a_log_that_is_away_leaves_the_answer_open() {
     let simulated = Simulated::new(1, Faults::default());
     let node = simulated.node(0);
-    let subject: Subject = "pm.sim.j.away".parse().unwrap();
+    let subject: SubjectName = "pm.sim.j.away".parse().unwrap();
     let record = append(&subject, 0, "one");
     simulated.world(|world| world.stop_log(true));
     let answer = append_until_known(&node, &record, Duration::from_secs(5)).await;
@@ -103,7 +113,7 @@ async fn a_log_that_is_away_leaves_the_answer_open() {
 /// The news of a seed's world.
 fn history(seed: u64) -> Vec<(Duration, Happened)> {
     let mut world = World::new(seed, Faults::of(seed));
-    let subject: Subject = "pm.sim.a".parse().unwrap();
+    let subject: SubjectName = "pm.sim.a".parse().unwrap();
     for node in 0..3 {
         world.subscribe(node, subject.all_below());
     }
@@ -112,8 +122,11 @@ fn history(seed: u64) -> Vec<(Duration, Happened)> {
         let below = subject.with_name("x").unwrap();
         world.publish(u16::from(number % 3), &below, &vec![number].into());
         let id = crate::MessageId([number; 16]);
-        let record = Append { id, ..append(&subject, 0, "x") };
-        world.command(u16::from(number % 3), Command::Append(record));
+        let record = Append {
+            id,
+            ..append(&subject, 0, "x")
+        };
+        world.command(u16::from(number % 3), LogCommand::Append(record));
         let now = Duration::from_millis(3 * u64::from(number));
         seen.extend(world.advance(now).into_iter().map(|news| (now, news)));
     }
@@ -131,7 +144,10 @@ fn a_seed_has_one_history() {
     assert_ne!(history(1), history(2));
     let all: Vec<_> = (0..30).flat_map(history).collect();
     let unknown = |news: &Happened| {
-        matches!(news, Happened::Answered(_, Answer::Appended(Appended::Unknown(_))))
+        matches!(
+            news,
+            Happened::Answered(_, LogAnswer::Appended(Appended::Unknown(_)))
+        )
     };
     assert!(all.iter().any(|(_, news)| unknown(news)));
 }
@@ -139,8 +155,10 @@ fn a_seed_has_one_history() {
 #[test]
 fn a_cut_stops_messages_and_commands_one_way() {
     let mut world = World::new(1, Faults::default());
-    let subject: Subject = "pm.sim.a.b".parse().unwrap();
-    let listeners: Vec<_> = (0..3).map(|node| world.subscribe(node, (&subject).into())).collect();
+    let subject: SubjectName = "pm.sim.a.b".parse().unwrap();
+    let listeners: Vec<_> = (0..3)
+        .map(|node| world.subscribe(node, (&subject).into()))
+        .collect();
     world.cut(0, 1, true);
     world.publish(0, &subject, &"to 2".into());
     world.publish(1, &subject, &"to all".into());
@@ -148,19 +166,15 @@ fn a_cut_stops_messages_and_commands_one_way() {
     world.publish(0, &subject, &"again".into());
     let news = world.advance(Duration::from_secs(1));
     let to = |listener: usize| {
-        let is_to = |news: &&Happened| {
-            matches!(news, Happened::Arrived(number, _) if *number == listeners[listener])
-        };
+        let is_to = |news: &&Happened| matches!(news, Happened::Arrived(number, _) if *number == listeners[listener]);
         news.iter().filter(is_to).count()
     };
     assert_eq!([to(0), to(1), to(2)], [3, 2, 3]);
     world.cut_log(0, true);
-    let ticket = world.command(0, Command::Last(subject.clone()));
-    let other = world.command(1, Command::Last(subject));
+    let ticket = world.command(0, LogCommand::Last(subject.clone()));
+    let other = world.command(1, LogCommand::Last(subject));
     let news = world.advance(Duration::from_secs(9));
-    assert!(news.contains(&Happened::Answered(other, Answer::Last(Ok(None)))));
-    let given_up = |news: &Happened| {
-        matches!(news, Happened::Answered(one, Answer::Last(Err(_))) if *one == ticket)
-    };
+    assert!(news.contains(&Happened::Answered(other, LogAnswer::Last(Ok(None)))));
+    let given_up = |news: &Happened| matches!(news, Happened::Answered(one, LogAnswer::Last(Err(_))) if *one == ticket);
     assert!(news.iter().any(given_up));
 }
