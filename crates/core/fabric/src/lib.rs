@@ -8,9 +8,11 @@
 //! - [`SubjectName`], [`SubjectPattern`]: places of both.
 //! - [`Mesh`]: calls and tunnels between two nodes, over a bus. [`ClusterKeys`] seal their frames, and
 //!   records of the log.
+//! - [`FeedKept`], [`FeedReader`]: numbered batches for all nodes that follow, none skipped.
 //! - [`nats`]: log and bus on NATS. `sim`, for tests: both simulated, from a seed.
 
 mod bus;
+mod feed;
 mod log;
 mod mesh;
 pub mod nats;
@@ -25,13 +27,15 @@ mod window;
 pub use bus::{
     Bus, BusError, BusMessage, BusSubscription, Delivery, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX,
 };
+pub use feed::{FEED_BYTES_MAX, FeedGone, FeedKept, FeedPlace, FeedReader, FeedTaken};
 pub use log::{
     Append, Appended, FRAME_BYTES_MAX, Log, LogError, LogReplay, MessageId, Ongoing,
     PAGE_BYTES_MAX, PAGE_RECORDS_MAX, Page, Record, Sequence, TRY_MAX, append_until_known,
 };
 pub use mesh::{
-    ACCEPT_MAX, CHANNELS_MAX, CREDIT_BYTES, ENDED_CHANNELS_MAX, MESSAGE_BYTES_MAX, Mesh,
-    MeshCounts, NODE_WAITING_BYTES_MAX, PeerCall, PeerCallError, PeerChannel, ServedCall, Tunnel,
+    ACCEPT_MAX, Broadcast, Broadcasts, CHANNELS_MAX, CREDIT_BYTES, ENDED_CHANNELS_MAX,
+    MESSAGE_BYTES_MAX, Mesh, MeshCounts, NODE_WAITING_BYTES_MAX, PeerCall, PeerCallError,
+    PeerChannel, ServedCall, Tunnel,
 };
 pub use seal::{
     CONTENT_BYTES_MAX, ClusterKeys, ENDED_MAX, FrameOpener, FrameReceiver, FrameSealer,

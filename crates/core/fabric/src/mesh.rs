@@ -5,6 +5,7 @@
 //! taken up once is never taken up again: no retry acts twice. It ends with its use, or with the
 //! incarnation of the other node ([`Mesh::peer_ended`]).
 
+mod broadcast;
 mod calls;
 mod channel;
 mod frame;
@@ -23,6 +24,7 @@ use platform::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub use broadcast::{Broadcast, Broadcasts};
 pub use calls::{PeerCall, PeerCallError, ServedCall};
 use frame::{Frame, Purpose};
 use handle::Handle;

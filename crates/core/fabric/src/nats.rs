@@ -35,14 +35,14 @@ const LOOK: Duration = Duration::from_secs(2);
 /// The longest pause between two tries to connect again.
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
 
-const EXPECTED: &str = "Nats-Expected-Last-SubjectName-Sequence";
+const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 const STREAM: &str = "Nats-Stream";
-const SUBJECT: &str = "Nats-SubjectName";
+const SUBJECT: &str = "Nats-Subject";
 const SEQUENCE: &str = "Nats-Sequence";
 const BEFORE: &str = "Nats-Last-Sequence";
-const PENDING: &str = "Nats-Num-Ongoing";
+const PENDING: &str = "Nats-Num-Pending";
 const END_OF_BATCH: u16 = 204;
 const NOT_FOUND: u16 = 404;
 const NO_RESPONDERS: u16 = 503;
@@ -89,6 +89,12 @@ pub enum NatsError {
     /// The name of the cluster is no token.
     #[error("the cluster's name is no token of a subject: {0}")]
     Name(#[from] SubjectError),
+    /// The name of the cluster has several tokens.
+    #[error("the cluster's name has a dot")]
+    Dotted,
+    /// A URL has a user or password, which the client would pass over.
+    #[error("a server's URL has a user or password: use a credentials file or a certificate")]
+    Password,
     /// A file cannot be used.
     #[error("the credentials cannot be read: {0}")]
     Credentials(std::io::Error),
@@ -155,7 +161,10 @@ impl Nats {
         let root: SubjectName = format!("pm.{}", config.cluster).parse()?;
         let records: SubjectName = format!("{root}.j").parse()?;
         if config.cluster.contains('.') {
-            return Err(NatsError::Unreachable("the name has a dot".to_owned()));
+            return Err(NatsError::Dotted);
+        }
+        if config.servers.iter().any(|url| url.contains('@')) {
+            return Err(NatsError::Password);
         }
         let subscriptions = Arc::<Subscriptions>::default();
         let options = options(config, &root, Arc::clone(&subscriptions)).await?;

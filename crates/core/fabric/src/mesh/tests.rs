@@ -303,6 +303,64 @@ async fn too_many_calls_to_a_node_are_refused() {
     assert_eq!(refused, PeerCallError::TooLarge);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_message_to_all_comes_once_under_its_subject_alone() {
+    let (world, two) = simulated(8, Faults::default()).await;
+    let [own, other]: [SubjectName; 2] =
+        ["pm.sim.hb", "pm.sim.feed"].map(|one| one.parse().unwrap());
+    let all = "pm.sim.*".parse().unwrap();
+    let mut at_a = two.a.listen(&all).await.unwrap();
+    let mut at_b = two.b.listen(&all).await.unwrap();
+    let stranger = world.node(9);
+    let mut seen = stranger.subscribe(&(&own).into()).await.unwrap();
+    two.a.broadcast(&own, b"beat").await.unwrap();
+    let Some(Delivery::Message(message)) = seen.next().await else {
+        panic!("a frame was sent")
+    };
+    let beat = |sender| Broadcast::From {
+        sender,
+        subject: own.clone(),
+        content: "beat".into(),
+    };
+    assert_eq!(at_b.next().await, Some(beat(A)));
+    for subject in [&own, &other] {
+        stranger
+            .publish(subject, message.bytes.clone())
+            .await
+            .unwrap();
+    }
+    let mut forged = message.bytes.to_vec();
+    forged[30] ^= 1;
+    stranger.publish(&own, forged.into()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // What comes next is what is sent next.
+    two.b.broadcast(&own, b"beat").await.unwrap();
+    assert_eq!(at_a.next().await, Some(beat(B)));
+    two.a.broadcast(&own, b"beat").await.unwrap();
+    assert_eq!(at_b.next().await, Some(beat(A)));
+    // A frame that its receiver has not seen is moved to another subject.
+    world.world(|world| world.cut(0, 1, true));
+    two.a.broadcast(&own, b"held back").await.unwrap();
+    let Some(Delivery::Message(held)) = seen_last(&mut seen).await else {
+        panic!("a frame was sent")
+    };
+    stranger.publish(&other, held.bytes).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.world(|world| world.cut(0, 1, false));
+    two.a.broadcast(&own, b"beat").await.unwrap();
+    assert_eq!(at_b.next().await, Some(beat(A)));
+}
+
+/// The last message that has come within a second.
+async fn seen_last(messages: &mut crate::BusSubscription) -> Option<Delivery> {
+    let mut last = None;
+    let wait = Duration::from_secs(1);
+    while let Ok(next) = tokio::time::timeout(wait, messages.next()).await {
+        last = next;
+    }
+    last
+}
+
 fn data(number: u64, bytes: usize) -> Content {
     Content::Data {
         purpose: Purpose::Tunnel,

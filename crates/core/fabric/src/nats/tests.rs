@@ -263,7 +263,7 @@ fn old_servers_are_known_by_their_version() {
 
 /// The rights that a user needs, and no others.
 const RIGHTS: &str = r#"
-authorization { users: [ { user: portmoot, password: secret, permissions: {
+authorization { users: [ { user: "CN=rcgen self signed cert", permissions: {
     publish: [ "pm.test.>", "$JS.API.STREAM.CREATE.PM_test", "$JS.API.STREAM.INFO.PM_test",
         "$JS.API.STREAM.PURGE.PM_test", "$JS.API.DIRECT.GET.PM_test", "$JS.API.DIRECT.GET.PM_test.>" ]
     subscribe: [ "pm.test.>", "_INBOX.pm.test.>" ]
@@ -287,14 +287,14 @@ async fn a_user_with_few_rights_comes_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let [server, user] = ["server", "user"].map(|name| certified(folder.path(), name));
     let tls = format!(
-        "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}\n",
+        "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify_and_map: true }}\n",
         server.certificate, server.key, user.certificate
     );
     let servers = NatsServers::start_with(1, &(tls + RIGHTS));
-    let url = format!("tls://portmoot:secret@{}", servers.address(0));
+    let url = format!("tls://{}", servers.address(0));
     let config = NatsConfig {
         cluster: "test".to_owned(),
-        servers: vec![url.clone()],
+        servers: vec![url],
         ca: Some(server.certificate.clone()),
         client: Some(user.clone()),
         ..NatsConfig::default()
@@ -312,7 +312,7 @@ async fn a_user_with_few_rights_comes_over_tls() {
             ..config.clone()
         },
         NatsConfig {
-            servers: vec![url.replace("secret", "guess")],
+            client: Some(server),
             ..config.clone()
         },
     ];
@@ -320,6 +320,13 @@ async fn a_user_with_few_rights_comes_over_tls() {
         let refused = Nats::connect(wrong).await;
         assert!(matches!(refused, Err(NatsError::Unreachable(_))), "{at}");
     }
+    let servers = vec!["tls://user:secret@127.0.0.1:1".to_owned()];
+    let wrong = NatsConfig {
+        servers,
+        ..config.clone()
+    };
+    let refused = Nats::connect(&wrong).await;
+    assert!(matches!(refused, Err(NatsError::Password)));
     let credentials = Some(folder.path().join("none.creds"));
     let wrong = NatsConfig {
         credentials,
