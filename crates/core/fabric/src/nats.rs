@@ -26,8 +26,6 @@ use crate::subject::{SubjectError, SubjectName, SubjectPattern};
 
 /// The oldest server that reads several records in one request.
 pub const SERVER_MIN: (u64, u64) = (2, 11);
-/// The time in which tries with one name append one record, in nanoseconds.
-const DUPLICATES_NS: i64 = 120_000_000_000;
 /// Bytes of headers that a record may have beside its own.
 const HEADER_BYTES_MAX: usize = 4096;
 /// The time between two looks whether a silent connection is alive. Two of them unanswered end it.
@@ -224,7 +222,7 @@ impl Nats {
             "discard": "new",
             "num_replicas": replicas,
             "max_msg_size": FRAME_BYTES_MAX + HEADER_BYTES_MAX,
-            "duplicate_window": DUPLICATES_NS,
+            "duplicate_window": answers::DUPLICATES_NS,
             "allow_direct": true,
             "deny_delete": true,
         })

@@ -392,6 +392,12 @@ impl FrameOpener {
         Err(OpenError::Repeated)
     }
 
+    /// Whether a sender has ended, as far back as that is known.
+    #[must_use]
+    pub fn has_ended(&self, sender: Incarnation) -> bool {
+        self.ended.contains(&sender)
+    }
+
     /// Ends a sender: its frames have no effect any more.
     pub fn end(&mut self, sender: Incarnation) {
         self.senders.remove(&sender);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Mesh, Shared};
-use crate::bus::{BusError, BusMessage, BusSubscription, Delivery};
-use crate::seal::{FrameReceiver, Incarnation};
-use crate::subject::{SubjectName, SubjectPattern};
+use super::shared::Shared;
+use crate::bus::{BusMessage, BusSubscription, Delivery};
+use crate::seal::Incarnation;
+use crate::subject::SubjectName;
 
 /// A message to all nodes, as one of them gets it. It may be lost, and one of a time before this
 /// node began may come: the content says of which time it is.
@@ -33,34 +33,11 @@ pub struct Broadcasts {
     messages: BusSubscription,
 }
 
-impl Mesh {
-    /// Sends a message to all nodes that listen to a subject.
-    ///
-    /// # Errors
-    /// [`BusError`] when it is too large, or no server is reached.
-    pub async fn broadcast(&self, subject: &SubjectName, content: &[u8]) -> Result<(), BusError> {
-        let named = named(subject, content);
-        let sealed = {
-            let mut state = self.shared.state.lock();
-            state.sealer.seal(FrameReceiver::All, &named)
-        };
-        let frame = sealed.ok_or(BusError::TooLarge(content.len()))?;
-        self.shared.bus.publish(subject, frame).await
-    }
-
-    /// Listens to what other nodes send to all.
-    ///
-    /// # Errors
-    /// [`BusError`] when the bus cannot be listened to.
-    pub async fn listen(&self, pattern: &SubjectPattern) -> Result<Broadcasts, BusError> {
-        Ok(Broadcasts {
-            shared: Arc::clone(&self.shared),
-            messages: self.shared.bus.subscribe(pattern).await?,
-        })
-    }
-}
-
 impl Broadcasts {
+    pub(super) fn new(shared: Arc<Shared>, messages: BusSubscription) -> Self {
+        Self { shared, messages }
+    }
+
     /// The next message; `None` when the bus has ended.
     pub async fn next(&mut self) -> Option<Broadcast> {
         loop {
@@ -97,7 +74,7 @@ impl Broadcasts {
 }
 
 /// A content with its subject, so that no one can move it to another one.
-fn named(subject: &SubjectName, content: &[u8]) -> Vec<u8> {
+pub(super) fn named(subject: &SubjectName, content: &[u8]) -> Vec<u8> {
     let name = subject.as_str().as_bytes();
     let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
     [&length.to_be_bytes(), name, content].concat()

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::Shared;
 use super::channel::{Channel, Closed};
+use super::error::PeerCallError;
 use super::frame::{ChannelId, Piece, Purpose, Reset};
+use super::peer::Peer;
+use super::shared::Shared;
 use crate::seal::Incarnation;
 
 /// The use of a channel by this node.
@@ -17,12 +19,20 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Opens a channel; `None` when too many to this node are open.
-    pub(super) fn open(shared: &Arc<Shared>, peer: Incarnation, purpose: Purpose) -> Option<Self> {
+    /// Opens a channel, unless too many to this node are open, or it has ended.
+    pub(super) fn open(
+        shared: &Arc<Shared>,
+        peer: Incarnation,
+        purpose: Purpose,
+    ) -> Result<Self, PeerCallError> {
         let mut state = shared.state.lock();
-        let channel = state.peers.entry(peer).or_default().open(purpose)?;
+        if state.opener.has_ended(peer) {
+            return Err(PeerCallError::NodeEnded);
+        }
+        let channel = state.peers.entry(peer).or_default().open(purpose);
         drop(state);
-        Some(Self::of(shared, peer, channel))
+        let channel = channel.ok_or(PeerCallError::Busy)?;
+        Ok(Self::of(shared, peer, channel))
     }
 
     pub(super) fn of(shared: &Arc<Shared>, peer: Incarnation, channel: ChannelId) -> Self {
@@ -34,7 +44,7 @@ impl Handle {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Channel) -> T) -> Option<T> {
-        let on_channel = |peer: &mut super::Peer, _| peer.get(self.channel).map(act);
+        let on_channel = |peer: &mut Peer, _| peer.get(self.channel).map(act);
         self.shared.with(self.peer, on_channel).flatten()
     }
 
@@ -148,14 +158,14 @@ impl Handle {
 
     /// Closes the channel for a reason.
     pub(super) fn reset(&self, why: Reset) {
-        let reset = |peer: &mut super::Peer, now| peer.reset(now, self.channel, why);
+        let reset = |peer: &mut Peer, now| peer.reset(now, self.channel, why);
         self.shared.with(self.peer, reset);
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let leave = |peer: &mut super::Peer, now| peer.leave(now, self.channel);
+        let leave = |peer: &mut Peer, now| peer.leave(now, self.channel);
         self.shared.with(self.peer, leave);
     }
 }

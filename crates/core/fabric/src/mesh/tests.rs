@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::channel::Channel;
-use super::frame::{ChannelId, Content, Piece, Reset};
+use super::frame::{ChannelId, Content, Frame, Piece, Reset};
 use super::*;
+use crate::bus::Delivery;
 use crate::sim::{Faults, Simulated};
 
 const KEY: [u8; 32] = [7; 32];
@@ -215,16 +216,18 @@ async fn channels_end_with_the_other_incarnation() {
         panic!("{came:?}")
     };
     let mut tunnel = two.a.tunnel(B).unwrap();
-    two.a.peer_ended(B);
     two.b.peer_ended(A);
-    assert_eq!(call.unwrap().next().await, Err(PeerCallError::NodeEnded));
-    assert!(tunnel.read_u8().await.is_err());
     served.left().await;
     // Frames of the one that ended have no effect.
     let refused = two.b.counts().refused;
-    let call = two.a.call(B, "after".into()).await;
-    assert_eq!(call.unwrap_err(), PeerCallError::Unacknowledged);
+    let after = two.a.call(B, "after".into()).await;
+    assert_eq!(after.unwrap_err(), PeerCallError::Unacknowledged);
     assert!(two.b.counts().refused > refused);
+    two.a.peer_ended(B);
+    assert_eq!(call.unwrap().next().await, Err(PeerCallError::NodeEnded));
+    assert!(tunnel.read_u8().await.is_err());
+    let after = two.a.call(B, "after".into()).await;
+    assert_eq!(after.unwrap_err(), PeerCallError::NodeEnded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -292,7 +295,7 @@ async fn too_many_calls_to_a_node_are_refused() {
     for _ in 0..CHANNELS_MAX {
         tunnels.push(two.a.tunnel(B).unwrap());
     }
-    assert!(two.a.tunnel(B).is_none());
+    assert_eq!(two.a.tunnel(B).unwrap_err(), PeerCallError::Busy);
     let refused = two.a.call(B, "one more".into()).await.unwrap_err();
     assert_eq!(refused, PeerCallError::Busy);
     tunnels.pop();

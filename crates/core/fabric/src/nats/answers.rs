@@ -11,6 +11,9 @@ const SEQUENCE_MAX: Sequence = 1 << 62;
 /// The most characters of a server's text that are passed on.
 const TEXT_CHARS_MAX: usize = 200;
 
+/// The time in which tries with one name append one record, in nanoseconds.
+pub(super) const DUPLICATES_NS: i64 = 120_000_000_000;
+
 const WRONG_LAST_SEQUENCE: u32 = 10_071;
 const WRONG_LAST_SEQUENCE_UNDER_WAY: u32 = 10_164;
 const STREAM_EXISTS: u32 = 10_058;
@@ -169,7 +172,7 @@ impl StreamConfig {
                 "its number of records of a subject is limited",
             ),
             (
-                self.duplicate_window >= super::DUPLICATES_NS,
+                self.duplicate_window >= DUPLICATES_NS,
                 "its window of duplicates is short",
             ),
         ];
