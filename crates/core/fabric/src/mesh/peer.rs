@@ -156,9 +156,9 @@ impl Peer {
             .get(&channel)
             .is_some_and(|one| one.closed().is_none());
         if is_open {
-            self.to_channel(now, channel, frame.content);
+            self.give_channel(now, channel, frame.content);
         } else {
-            self.to_ended(channel, &frame.content);
+            self.answer_for_ended(channel, &frame.content);
         }
         opened
     }
@@ -179,7 +179,7 @@ impl Peer {
         Some(channel)
     }
 
-    fn to_channel(&mut self, now: Duration, channel: ChannelId, content: Content) {
+    fn give_channel(&mut self, now: Duration, channel: ChannelId, content: Content) {
         let mut again = Ok(None);
         match content {
             Content::Data { number, piece, .. } => {
@@ -233,7 +233,7 @@ impl Peer {
     }
 
     /// Answers a frame of a channel that is gone.
-    fn to_ended(&mut self, channel: ChannelId, content: &Content) {
+    fn answer_for_ended(&mut self, channel: ChannelId, content: &Content) {
         match content {
             Content::ResetSeen => {
                 if let Some(ended) = self.ended.get_mut(&channel)
