@@ -77,8 +77,8 @@ impl BusSubscription {
         (Self { waiting: own }, waiting)
     }
 
-    /// The next message, or the number of those that were dropped before it; `None` when the bus has
-    /// ended.
+    /// The next message, or the number of those that were dropped before it; `None` when the bus
+    /// has ended.
     pub async fn next(&mut self) -> Option<Delivery> {
         std::future::poll_fn(|context| self.waiting.poll(context)).await
     }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-/// Bytes of the latest batches that a home keeps of a feed, and that a node keeps before their turn.
+/// Bytes of the latest batches that a home keeps of a feed, and that a node keeps before their
+/// turn.
 pub const FEED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that a batch costs beside its content.
 const BATCH_BYTES: usize = 64;
@@ -141,7 +142,8 @@ impl FeedReader {
         FeedTaken::Next(batches)
     }
 
-    /// Keeps a batch until its turn. Beyond the bound the last ones are dropped: they are asked for.
+    /// Keeps a batch until its turn. Beyond the bound the last ones are dropped: they are asked
+    /// for.
     fn keep_early(&mut self, number: u64, batch: Bytes) {
         self.early_bytes += batch.len() + BATCH_BYTES;
         if let Some(before) = self.early.insert(number, batch) {

@@ -6,8 +6,8 @@
 //!   [`append_until_known`] tries until the answer is known, [`LogReplay`] reads up to a record.
 //! - [`Bus`]: messages to all who listen, at most once each.
 //! - [`SubjectName`], [`SubjectPattern`]: places of both.
-//! - [`Mesh`]: calls and tunnels between two nodes, over a bus. [`ClusterKeys`] seal their frames, and
-//!   records of the log.
+//! - [`Mesh`]: calls and tunnels between two nodes, over a bus. [`ClusterKeys`] seal their frames,
+//!   and records of the log.
 //! - [`FeedKept`], [`FeedReader`]: numbered batches for all nodes that follow, none skipped.
 //! - [`nats`]: log and bus on NATS. `sim`, for tests: both simulated, from a seed.
 

@@ -101,8 +101,8 @@ impl fmt::Debug for MessageId {
 pub enum Appended {
     /// The record is in the log, on the disks of a majority.
     At(Sequence),
-    /// The subject has a later record, of another writer: this writer is deposed. The number of that
-    /// record is missing if it was being written at the time.
+    /// The subject has a later record, of another writer: this writer is deposed. The number of
+    /// that record is missing if it was being written at the time.
     Fenced(Option<Sequence>),
     /// The subject ends before the expected record: the log has lost what it had acknowledged.
     Lost(Sequence),
@@ -191,8 +191,8 @@ pub struct LogReplay<'a> {
 }
 
 impl<'a> LogReplay<'a> {
-    /// A replay from a sequence on, up to the record at `reach`: parts of the log that lag are asked
-    /// again, until `within` is over.
+    /// A replay from a sequence on, up to the record at `reach`: parts of the log that lag are
+    /// asked again, until `within` is over.
     #[must_use]
     pub fn new(
         log: &'a dyn Log,

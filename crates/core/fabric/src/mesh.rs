@@ -1,9 +1,9 @@
 //! Channels between nodes over the bus: calls and tunnels.
 //!
 //! The bus may lose, double and delay; a channel does not. Both sides number what they say, keep it
-//! until it was received, and say no more than the other one reads. A channel that the other side has
-//! taken up once is never taken up again: no retry acts twice. It ends with its use, or with the
-//! incarnation of the other node ([`Mesh::peer_ended`]).
+//! until it was received, and say no more than the other one reads. A channel that the other side
+//! has taken up once is never taken up again: no retry acts twice. It ends with its use, or with
+//! the incarnation of the other node ([`Mesh::peer_ended`]).
 
 mod broadcast;
 mod calls;

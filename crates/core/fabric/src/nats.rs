@@ -263,8 +263,8 @@ impl Nats {
         }
     }
 
-    /// Looks whether the record that follows the expected one is this one. A server that stands alone
-    /// looks at the expectation before it looks at the name, and none knows a name for ever.
+    /// Looks whether the record that follows the expected one is this one. A server that stands
+    /// alone looks at the expectation before it looks at the name, and none knows a name for ever.
     async fn by_name(&self, append: &Append, last: Sequence) -> Appended {
         let pattern = SubjectPattern::from(&append.subject);
         let next = self.page(&pattern, append.expected + 1, 1).await;
@@ -406,8 +406,8 @@ impl Wanted<'_> {
         Err(LogError::Unreadable("a page without an end".to_owned()))
     }
 
-    /// The record that a server sent after the one at `before`. A stored message can have headers of
-    /// the same names: the server's are the last ones.
+    /// The record that a server sent after the one at `before`. A stored message can have headers
+    /// of the same names: the server's are the last ones.
     fn record(
         &self,
         headers: &HeaderMap,

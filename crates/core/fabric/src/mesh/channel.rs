@@ -111,8 +111,8 @@ impl Channel {
             .min(CHUNK_BYTES_MAX)
     }
 
-    /// Puts a piece in, and returns its frame; `None` without room, or after the end. An end without
-    /// bytes needs no room.
+    /// Puts a piece in, and returns its frame; `None` without room, or after the end. An end
+    /// without bytes needs no room.
     pub(super) fn put(&mut self, now: Duration, piece: Piece) -> Option<Content> {
         let is_end = piece.ends_stream && piece.bytes.is_empty();
         if self.sending.has_ended || self.closed.is_some() {

@@ -8,7 +8,8 @@ pub const CREDIT_BYTES: u64 = 256 * 1024;
 pub(super) const PIECE_BYTES: u64 = 64;
 /// The most channels that one side has open to another node at a time.
 pub const CHANNELS_MAX: usize = 4096;
-/// The most bytes of one node that wait to be read. Beyond them the channel that has most is closed.
+/// The most bytes of one node that wait to be read. Beyond them the channel that has most is
+/// closed.
 pub const NODE_WAITING_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The most bytes of a message of a call.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -106,8 +106,8 @@ impl Peer {
         }
     }
 
-    /// Leaves a channel which no one uses any more: it ends when the other side has received all, or
-    /// is closed at once if not all was said.
+    /// Leaves a channel which no one uses any more: it ends when the other side has received all,
+    /// or is closed at once if not all was said.
     pub(super) fn leave(&mut self, now: Duration, channel: ChannelId) {
         let Some(one) = self.get(channel) else {
             return;

@@ -69,8 +69,8 @@ impl Shared {
         self.start.elapsed()
     }
 
-    /// Acts on the channels with a node, and has sent what they have to say. `None` when the node or
-    /// the mesh has ended.
+    /// Acts on the channels with a node, and has sent what they have to say. `None` when the node
+    /// or the mesh has ended.
     pub(super) fn with<T>(
         &self,
         peer: Incarnation,

@@ -106,8 +106,8 @@ fn refused(failed: &Failed, expected: Sequence) -> Appended {
             _ => Appended::Fenced(None),
         },
         WRONG_LAST_SEQUENCE_UNDER_WAY => Appended::Fenced(None),
-        // A majority may have stored what one server fails at; and the same name is in process (409)
-        // when two tries meet.
+        // A majority may have stored what one server fails at; and the same name is in process
+        // (409) when two tries meet.
         _ if (400..500).contains(&failed.code) && !matches!(failed.code, 408 | 409 | 429) => {
             Appended::Refused(failed.text())
         }
