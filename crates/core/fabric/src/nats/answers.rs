@@ -1,0 +1,311 @@
+//! JetStream's answers, which are JSON.
+
+use serde::Deserialize;
+
+use crate::log::{Appended, LogError, Sequence};
+
+/// The most bytes of an answer that is no record.
+pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The largest sequence that is believed.
+const SEQUENCE_MAX: Sequence = 1 << 62;
+/// The most characters of a server's text that are passed on.
+const TEXT_CHARS_MAX: usize = 200;
+
+/// The time in which tries with one name append one record, in nanoseconds.
+pub(super) const DUPLICATES_NS: i64 = 120_000_000_000;
+
+const WRONG_LAST_SEQUENCE: u32 = 10_071;
+const WRONG_LAST_SEQUENCE_UNDER_WAY: u32 = 10_164;
+const STREAM_EXISTS: u32 = 10_058;
+
+/// An answer that reports a failure.
+#[derive(Debug, Deserialize)]
+struct Failed {
+    code: u16,
+    #[serde(default)]
+    err_code: u32,
+    #[serde(default)]
+    description: String,
+}
+
+#[derive(Deserialize)]
+struct PublishAnswer {
+    error: Option<Failed>,
+    stream: Option<String>,
+    seq: Option<Sequence>,
+}
+
+#[derive(Deserialize)]
+struct PurgeAnswer {
+    error: Option<Failed>,
+    success: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct StreamAnswer {
+    error: Option<Failed>,
+    config: Option<StreamConfig>,
+}
+
+/// The parts of a stream's configuration that the log relies on.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct StreamConfig {
+    name: String,
+    subjects: Vec<String>,
+    retention: String,
+    storage: String,
+    discard: String,
+    pub(super) num_replicas: u8,
+    #[serde(default)]
+    allow_direct: bool,
+    #[serde(default)]
+    sealed: bool,
+    #[serde(default)]
+    max_age: i64,
+    #[serde(default)]
+    max_msgs: i64,
+    #[serde(default)]
+    max_msgs_per_subject: i64,
+    #[serde(default)]
+    duplicate_window: i64,
+}
+
+/// The answer to the wish for a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// It is there.
+    Stream(StreamConfig),
+    /// One of this name is there, and has another configuration.
+    Other,
+}
+
+/// The answer to an append that expected this sequence.
+pub(super) fn appended(answer: &[u8], stream: &str, expected: Sequence) -> Appended {
+    let answer: PublishAnswer = match read(answer) {
+        Ok(answer) => answer,
+        Err(why) => return Appended::Unknown(why.to_string()),
+    };
+    match answer {
+        PublishAnswer {
+            error: Some(failed),
+            ..
+        } => refused(&failed, expected),
+        PublishAnswer {
+            stream: Some(of),
+            seq: Some(sequence),
+            error: None,
+        } if of == stream && is_sequence(sequence) => Appended::At(sequence),
+        _ => Appended::Unknown("the server's acknowledgement makes no sense".to_owned()),
+    }
+}
+
+fn refused(failed: &Failed, expected: Sequence) -> Appended {
+    match failed.err_code {
+        WRONG_LAST_SEQUENCE => match last_in(&failed.description) {
+            Some(last) if last != expected => Appended::unexpected(expected, last),
+            _ => Appended::Fenced(None),
+        },
+        WRONG_LAST_SEQUENCE_UNDER_WAY => Appended::Fenced(None),
+        // A majority may have stored what one server fails at; and the same name is in process
+        // (409) when two tries meet.
+        _ if (400..500).contains(&failed.code) && !matches!(failed.code, 408 | 409 | 429) => {
+            Appended::Refused(failed.text())
+        }
+        _ => Appended::Unknown(failed.text()),
+    }
+}
+
+/// The number in `wrong last sequence: 7`.
+fn last_in(description: &str) -> Option<Sequence> {
+    let digits = description.strip_prefix("wrong last sequence: ")?;
+    number(digits)
+}
+
+/// A sequence in decimal digits, 0 included.
+pub(super) fn number(digits: &str) -> Option<Sequence> {
+    let is_plain = !digits.is_empty() && digits.bytes().all(|one| one.is_ascii_digit());
+    let number = digits.parse().ok().filter(|_| is_plain)?;
+    (number <= SEQUENCE_MAX).then_some(number)
+}
+
+/// Whether a number is the place of a record.
+pub(super) fn is_sequence(number: Sequence) -> bool {
+    (1..=SEQUENCE_MAX).contains(&number)
+}
+
+/// The answer to a purge.
+pub(super) fn purged(answer: &[u8]) -> Result<(), LogError> {
+    let answer: PurgeAnswer = read(answer)?;
+    match answer.error {
+        Some(failed) => Err(LogError::Unavailable(failed.text())),
+        None if answer.success == Some(true) => Ok(()),
+        None => Err(LogError::Unreadable("a purge without success".to_owned())),
+    }
+}
+
+/// The answer to the wish for a stream, or to the question for it.
+pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
+    let answer: StreamAnswer = read(answer)?;
+    match (answer.error, answer.config) {
+        (Some(failed), _) if failed.err_code == STREAM_EXISTS => Ok(Made::Other),
+        (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
+        (None, Some(config)) => Ok(Made::Stream(config)),
+        (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
+    }
+}
+
+impl StreamConfig {
+    /// The first property for which the stream cannot be the log.
+    pub(super) fn unfit(&self, name: &str, subjects: &str) -> Option<&'static str> {
+        let facts = [
+            (self.name == name, "its name"),
+            (self.subjects == [subjects], "its subjects"),
+            (self.retention == "limits", "its retention: not `limits`"),
+            (self.storage == "file", "its storage: not `file`"),
+            (self.discard == "new", "its discard policy: not `new`"),
+            (self.allow_direct, "no direct reads"),
+            (!self.sealed, "it is sealed"),
+            (self.max_age == 0, "its records expire"),
+            (self.max_msgs <= 0, "its number of records is limited"),
+            (
+                self.max_msgs_per_subject <= 0,
+                "its number of records of a subject is limited",
+            ),
+            (
+                self.duplicate_window >= DUPLICATES_NS,
+                "its window of duplicates is short",
+            ),
+        ];
+        facts
+            .iter()
+            .find(|(holds, _)| !holds)
+            .map(|(_, what)| *what)
+    }
+}
+
+impl Failed {
+    fn text(&self) -> String {
+        let text = self.description.chars().filter(|one| !one.is_control());
+        let text: String = text.take(TEXT_CHARS_MAX).collect();
+        format!("{text} ({})", self.err_code)
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, LogError> {
+    if answer.len() > ANSWER_BYTES_MAX {
+        return Err(LogError::Unreadable("a very long answer".to_owned()));
+    }
+    serde_json::from_slice(answer)
+        .map_err(|_| LogError::Unreadable("an answer that is no JSON of JetStream".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn unknown(answer: &str) -> bool {
+        matches!(appended(answer.as_bytes(), "PM_a", 5), Appended::Unknown(_))
+    }
+
+    #[test]
+    fn acknowledgements_are_of_this_stream_and_have_a_place() {
+        let read = |answer: &str| appended(answer.as_bytes(), "PM_a", 5);
+        assert_eq!(read(r#"{"stream":"PM_a","seq":7}"#), Appended::At(7));
+        assert_eq!(
+            read(r#"{"stream":"PM_a","domain":"x","seq":7,"duplicate":true}"#),
+            Appended::At(7)
+        );
+        for answer in [
+            r#"{"stream":"PM_b","seq":7}"#,
+            r#"{"stream":"PM_a","seq":0}"#,
+            r#"{"stream":"PM_a","seq":-1}"#,
+            r#"{"stream":"PM_a","seq":7.5}"#,
+            r#"{"stream":"PM_a","seq":"7"}"#,
+            r#"{"stream":"PM_a","seq":18446744073709551615}"#,
+            r#"{"stream":"PM_a","seq":7,"seq":8}"#,
+            r#"{"stream":"PM_a"}"#,
+            "{}",
+            "",
+            "null",
+            "[]",
+        ] {
+            assert!(unknown(answer), "{answer}");
+        }
+        let long = format!(
+            r#"{{"stream":"PM_a","seq":7,"x":"{}"}}"#,
+            "a".repeat(70_000)
+        );
+        assert!(unknown(&long));
+    }
+
+    #[test]
+    fn a_wrong_last_sequence_is_a_fence_or_a_loss() {
+        let read = |code: u32, description: &str| {
+            let error = format!(
+                r#"{{"error":{{"code":400,"err_code":{code},"description":"{description}"}},"stream":"PM_a","seq":0}}"#
+            );
+            appended(error.as_bytes(), "PM_a", 5)
+        };
+        let fenced = Appended::Fenced;
+        assert_eq!(read(10_071, "wrong last sequence: 7"), fenced(Some(7)));
+        assert_eq!(read(10_071, "wrong last sequence: 4"), Appended::Lost(4));
+        assert_eq!(read(10_071, "wrong last sequence: 0"), Appended::Lost(0));
+        // Neither says that something is lost.
+        assert_eq!(read(10_071, "wrong last sequence: 5"), fenced(None));
+        assert_eq!(read(10_071, "wrong last sequence: +4"), fenced(None));
+        assert_eq!(read(10_071, "wrong last sequence"), fenced(None));
+        assert_eq!(read(10_164, "wrong last sequence"), fenced(None));
+        assert!(matches!(read(10_054, "too large"), Appended::Refused(_)));
+    }
+
+    #[test]
+    fn a_failure_of_a_server_is_never_taken_for_a_refusal() {
+        for error in [
+            r#"{"error":{"code":503,"err_code":10077,"description":"no space left"}}"#,
+            r#"{"error":{"code":500,"err_code":10047,"description":"storage"}}"#,
+            r#"{"error":{"code":409,"err_code":10158,"description":"in process"}}"#,
+            r#"{"error":{"code":503}}"#,
+        ] {
+            assert!(unknown(error), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_would_lose_records_is_not_the_log() {
+        let config = r#"{"name":"PM_a","subjects":["pm.a.j.>"],"retention":"limits","storage":"file",
+            "discard":"new","num_replicas":3,"allow_direct":true,"max_msgs":-1,
+            "duplicate_window":120000000000,"max_age":0}"#;
+        let unfit = |from: &str, to: &str| {
+            let answer = format!(r#"{{"config":{}}}"#, config.replace(from, to));
+            match made(answer.as_bytes()).unwrap() {
+                Made::Stream(config) => config.unfit("PM_a", "pm.a.j.>"),
+                Made::Other => None,
+            }
+        };
+        assert_eq!(unfit("x", "x"), None);
+        for (from, to) in [
+            (r#""max_age":0"#, r#""max_age":5"#),
+            (r#""storage":"file""#, r#""storage":"memory""#),
+            (r#""discard":"new""#, r#""discard":"old""#),
+            (r#""max_msgs":-1"#, r#""max_msgs":9"#),
+            ("120000000000", "1000"),
+            (r#""allow_direct":true"#, r#""allow_direct":false"#),
+            ("pm.a.j.>", "pm.b.j.>"),
+            ("PM_a", "PM_b"),
+            ("limits", "workqueue"),
+        ] {
+            assert!(unfit(from, to).is_some(), "{to}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_panics(answer: Vec<u8>, text: String) {
+            let _any = appended(&answer, "PM_a", 5);
+            let _any = (purged(&answer), made(&answer));
+            prop_assert!(unknown(&text));
+        }
+    }
+}
