@@ -1,0 +1,200 @@
+//! Home of a shard: what waits for the log, what the log has, and what is to be confirmed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::effect::HomeEffect;
+use crate::heartbeat::HomeClaim;
+use crate::history::History;
+use crate::members::Members;
+use crate::record::{AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, StoredMessage};
+use crate::shard::{Shard, ShardSubject};
+use crate::timing::{GROUP_BYTES_MAX, GROUP_LINES_MAX};
+
+/// An append that has no answer yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Sending<R> {
+    pub(crate) id: AppendId,
+    pub(crate) subject: ShardSubject,
+    pub(crate) expected: u64,
+    pub(crate) message: HomeMessage<R>,
+    /// When it was sent first, milliseconds.
+    pub(crate) first_ms: u64,
+    /// When it was sent last; 0 if it is to be sent again.
+    pub(crate) asked_ms: u64,
+    /// The runner's numbers of its lines.
+    pub(crate) tickets: Vec<u64>,
+}
+
+impl<R: HomeLine> Sending<R> {
+    /// The append of a record behind a place.
+    pub(crate) fn new(
+        id: AppendId,
+        subject: ShardSubject,
+        after: (JournalHead, u64),
+        record: HomeRecord<R>,
+        now_ms: u64,
+    ) -> Self {
+        let (head, expected) = after;
+        let next = head.next(subject.epoch, &record);
+        let message = HomeMessage {
+            number: next.number,
+            sum: next.sum,
+            record,
+        };
+        Self {
+            id,
+            subject,
+            expected,
+            message,
+            first_ms: now_ms,
+            asked_ms: now_ms,
+            tickets: Vec::new(),
+        }
+    }
+
+    /// The place of its message.
+    pub(crate) fn head(&self) -> JournalHead {
+        JournalHead {
+            epoch: self.subject.epoch,
+            number: self.message.number,
+            sum: self.message.sum,
+        }
+    }
+
+    pub(crate) fn effect(&self) -> HomeEffect<R> {
+        HomeEffect::Append {
+            subject: self.subject.clone(),
+            expected: self.expected,
+            id: self.id,
+            message: self.message.clone(),
+        }
+    }
+
+    /// Its message, with the sequence that the log gave it.
+    pub(crate) fn stored(self, sequence: u64) -> StoredMessage<R> {
+        StoredMessage {
+            subject: self.subject,
+            sequence,
+            message: self.message,
+        }
+    }
+}
+
+/// A record that waits for the log.
+#[derive(Debug, Clone)]
+pub(crate) enum Queued<R> {
+    Entry {
+        entry: CommonEntry<R>,
+        ticket: Option<u64>,
+    },
+    Fence {
+        next: Option<Arc<str>>,
+    },
+    Lost {
+        known: JournalHead,
+    },
+    Accepted,
+    /// An empty group.
+    Alive,
+}
+
+/// Whether a home takes lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HomeState {
+    Serving,
+    /// It hands the shard over.
+    Moving,
+    /// Messages were lost; the place up to which they are known.
+    Stopped(JournalHead),
+}
+
+/// A message of the common journal that is not in force everywhere yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Unconfirmed {
+    pub(crate) number: u64,
+    pub(crate) tickets: Vec<u64>,
+    /// The members from here on, if it changes them.
+    pub(crate) members: Option<Members>,
+}
+
+/// The use of a refresh token.
+#[derive(Debug, Clone)]
+pub(crate) enum Renewal {
+    /// The intent is not durable yet.
+    Recording,
+    /// The request is sent, here or at a former home, and over by then.
+    Flying { until_ms: u64 },
+    /// It is over, which is not durable yet.
+    Ending { known: bool },
+}
+
+/// The home of a shard.
+#[derive(Debug, Clone)]
+pub(crate) struct Home<R> {
+    pub(crate) subject: ShardSubject,
+    /// The journal of a topic; of the common one each node has a copy.
+    pub(crate) history: History,
+    pub(crate) begun: JournalHead,
+    pub(crate) follows: JournalHead,
+    pub(crate) head: JournalHead,
+    pub(crate) sequence: u64,
+    pub(crate) queue: VecDeque<Queued<R>>,
+    pub(crate) sending: Option<Sending<R>>,
+    /// When the latest append that was acknowledged was sent, milliseconds.
+    pub(crate) acked_ms: u64,
+    pub(crate) state: HomeState,
+    /// Whether the log has lost messages of this epoch, so that nothing can be appended to it.
+    pub(crate) is_broken: bool,
+    /// Since when a former home cannot take itself for the home any more, milliseconds.
+    pub(crate) settled_ms: Option<u64>,
+    pub(crate) unconfirmed: VecDeque<Unconfirmed>,
+    /// The members that the confirmed messages name.
+    pub(crate) confirmed: Members,
+    /// Members that a person has taken out.
+    pub(crate) removed: BTreeSet<Arc<str>>,
+    pub(crate) renewals: BTreeMap<Arc<str>, (Renewal, Vec<u64>)>,
+}
+
+impl<R: HomeLine> Home<R> {
+    pub(crate) fn epoch(&self) -> u64 {
+        self.subject.epoch
+    }
+
+    pub(crate) fn is_serving(&self) -> bool {
+        self.state == HomeState::Serving
+    }
+
+    pub(crate) fn claim(&self, shard: &Shard, accepted: u64) -> HomeClaim {
+        HomeClaim {
+            shard: shard.clone(),
+            epoch: self.epoch(),
+            head: self.head,
+            follows: self.follows,
+            accepted,
+            stopped: matches!(self.state, HomeState::Stopped(_)),
+        }
+    }
+
+    /// The next record of the queue, lines as one group, and the tickets of its lines.
+    pub(crate) fn take_next(&mut self) -> Option<(Queued<R>, Vec<CommonEntry<R>>, Vec<u64>)> {
+        let first = self.queue.pop_front()?;
+        let Queued::Entry { entry, ticket } = first else {
+            return Some((first, Vec::new(), Vec::new()));
+        };
+        let mut bytes = entry.bytes();
+        let mut entries = vec![entry];
+        let mut tickets: Vec<u64> = ticket.into_iter().collect();
+        while let Some(Queued::Entry { entry, .. }) = self.queue.front() {
+            bytes += entry.bytes();
+            if entries.len() >= GROUP_LINES_MAX || bytes > GROUP_BYTES_MAX {
+                break;
+            }
+            if let Some(Queued::Entry { entry, ticket }) = self.queue.pop_front() {
+                entries.push(entry);
+                tickets.extend(ticket);
+            }
+        }
+        Some((Queued::Alive, entries, tickets))
+    }
+}

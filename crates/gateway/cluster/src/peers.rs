@@ -1,0 +1,144 @@
+//! Other nodes as their heartbeats show them: when each was received last, and which of this node's
+//! heartbeats it has echoed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::heartbeat::{HeardNode, Heartbeat, HomeClaim};
+use crate::node::NodeId;
+use crate::shard::Shard;
+use crate::timing::{FORGOTTEN_MS, SILENCE_MS};
+
+/// Another node.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    /// Its latest heartbeat.
+    pub(crate) beat: Arc<Heartbeat>,
+    /// When that came, milliseconds.
+    pub(crate) received_ms: u64,
+    /// When this node sent the latest of its own heartbeats that the peer has echoed. All that the
+    /// peer says of itself is at least as new: unlike the time at which a heartbeat comes, this holds
+    /// however long it was on its way.
+    pub(crate) echoed_ms: Option<u64>,
+}
+
+impl Peer {
+    pub(crate) fn is_live(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.received_ms) < SILENCE_MS
+    }
+
+    /// Its word about a shard, if it has one.
+    pub(crate) fn claim(&self, shard: &Shard) -> Option<&HomeClaim> {
+        self.beat.homes.iter().find(|claim| claim.shard == *shard)
+    }
+
+    /// Whether it says that it has not received a heartbeat of this life for so long.
+    pub(crate) fn misses(&self, node: &NodeId, age_ms: u64) -> bool {
+        let mut hears = self.beat.hears.iter();
+        hears
+            .find(|one| one.node == *node)
+            .is_none_or(|one| one.age_ms >= age_ms)
+    }
+}
+
+/// All other nodes, and this node's own heartbeats.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peers {
+    all: BTreeMap<NodeId, Peer>,
+    /// When the latest own heartbeats were sent, with the number of the first of them.
+    sent: VecDeque<u64>,
+    first: u64,
+}
+
+impl Peers {
+    /// The next heartbeat of this node is sent; returns its number.
+    pub(crate) fn sends(&mut self, now_ms: u64, kept_ms: u64) -> u64 {
+        while self.sent.front().is_some_and(|at| at + kept_ms < now_ms) {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+        self.sent.push_back(now_ms);
+        self.first + self.sent.len() as u64
+    }
+
+    fn sent_at(&self, beat: u64) -> Option<u64> {
+        let at = usize::try_from(beat.checked_sub(self.first + 1)?).ok()?;
+        self.sent.get(at).copied()
+    }
+
+    /// Takes a heartbeat; whether it is newer than those before it.
+    pub(crate) fn receive(&mut self, me: &NodeId, now_ms: u64, beat: &Arc<Heartbeat>) -> bool {
+        let known = self.all.get(&beat.node);
+        if known.is_some_and(|peer| peer.beat.beat >= beat.beat) {
+            return false;
+        }
+        let mut hears = beat.hears.iter();
+        let echo = hears
+            .find(|one| one.node == *me)
+            .and_then(|one| self.sent_at(one.beat));
+        let peer = Peer {
+            beat: Arc::clone(beat),
+            received_ms: now_ms,
+            echoed_ms: echo.max(known.and_then(|peer| peer.echoed_ms)),
+        };
+        if let Some(former) = beat.former {
+            let former = NodeId {
+                name: Arc::clone(&beat.node.name),
+                incarnation: former,
+            };
+            self.all.remove(&former);
+        }
+        self.all.insert(beat.node.clone(), peer);
+        true
+    }
+
+    pub(crate) fn forget(&mut self, now_ms: u64) {
+        self.all
+            .retain(|_, peer| now_ms.saturating_sub(peer.received_ms) < FORGOTTEN_MS);
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&NodeId, &Peer)> {
+        self.all.iter()
+    }
+
+    pub(crate) fn live(&self, now_ms: u64) -> impl Iterator<Item = (&NodeId, &Peer)> {
+        self.all.iter().filter(move |(_, peer)| peer.is_live(now_ms))
+    }
+
+    /// All lives of a node that are known.
+    pub(crate) fn of_name<'p>(&'p self, name: &'p str) -> impl Iterator<Item = (&'p NodeId, &'p Peer)> {
+        self.all.iter().filter(move |(node, _)| *node.name == *name)
+    }
+
+    /// The latest heartbeats, for this node's own.
+    pub(crate) fn hears(&self, now_ms: u64) -> Vec<HeardNode> {
+        let all = self.all.iter();
+        all.map(|(node, peer)| HeardNode {
+            node: node.clone(),
+            beat: peer.beat.beat,
+            age_ms: now_ms.saturating_sub(peer.received_ms),
+        })
+        .collect()
+    }
+
+    /// The claim of the highest epoch, with the node that makes it.
+    pub(crate) fn claimed(&self, shard: &Shard) -> Option<(&NodeId, &Peer, &HomeClaim)> {
+        let all = self.all.iter();
+        all.filter_map(|(node, peer)| peer.claim(shard).map(|claim| (node, peer, claim)))
+            .max_by_key(|(_, _, claim)| claim.epoch)
+    }
+
+    /// The time since which this node has contact with so many others of these: the oldest of the
+    /// latest contacts.
+    pub(crate) fn contact_ms<'n>(
+        &self,
+        names: impl Iterator<Item = &'n Arc<str>>,
+        others: usize,
+    ) -> Option<u64> {
+        let mut contacts: Vec<u64> = names
+            .filter_map(|name| self.of_name(name).filter_map(|(_, peer)| peer.echoed_ms).max())
+            .collect();
+        contacts.sort_unstable_by(|one, other| other.cmp(one));
+        contacts.get(others.checked_sub(1)?).copied()
+    }
+}
