@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{AppendId, AppendResult, HomeMessage, HomeRecord, LastMessage, Shard, ShardSubject, StoredMessage};
+use cluster::{AppendId, AppendResult, CommonEntry, HomeMessage, HomeRecord, LastMessage, Shard, ShardSubject, StoredMessage};
 
-use crate::line::Line;
+use crate::line::{Line, Meaning};
 
 pub(crate) type Stored = StoredMessage<Line>;
 
@@ -58,6 +58,16 @@ impl Log {
             head: last.head(),
             sequence: last.sequence,
             fenced: matches!(last.message.record, HomeRecord::Fenced { .. }),
+        })
+    }
+
+    /// Whether a line stands in the stream.
+    pub(crate) fn has(&self, meaning: Meaning) -> bool {
+        self.stream.iter().any(|one| match &one.message.record {
+            HomeRecord::Lines(entries) => entries
+                .iter()
+                .any(|entry| matches!(entry, CommonEntry::Line(line) if line.meaning == meaning)),
+            _ => false,
         })
     }
 

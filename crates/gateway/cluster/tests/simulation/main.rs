@@ -1,0 +1,86 @@
+//! Seeded simulation of a cluster: nodes with [`cluster::Homes`] and real topics, a bus that delays,
+//! drops, doubles and cuts, a log that is slow, unavailable or loses what it acknowledged, clocks that
+//! drift, stops and crashes between any two effects; and books that check what must hold.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr
+)] // all of it is a test
+
+mod books;
+mod broken;
+mod carry;
+mod clients;
+mod faults;
+mod finish;
+mod line;
+mod log;
+mod node;
+mod numbers;
+mod prng;
+mod shell;
+mod world;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::panic::catch_unwind;
+use std::time::Instant;
+
+use broken::Broken;
+use world::World;
+
+type Tally = BTreeMap<&'static str, u64>;
+
+fn run(seed: u64, broken: Broken) -> Tally {
+    let mut world = World::new(seed, broken);
+    world.run();
+    std::mem::take(&mut world.books.tally)
+}
+
+/// Runs clusters from this seed on: [`SEEDS`], or as many as the environment's `HOMES_SEEDS` says.
+fn run_all(first: u64) {
+    let asked = env::var("HOMES_SEEDS").ok().and_then(|text| text.parse().ok());
+    let seeds: u64 = asked.unwrap_or(SEEDS);
+    let start = Instant::now();
+    let mut seen = Tally::new();
+    for seed in first..first + seeds {
+        match catch_unwind(|| run(seed, Broken::Nothing)) {
+            Err(_) => panic!("seed {seed}"),
+            Ok(tally) => tally.into_iter().for_each(|(name, count)| *seen.entry(name).or_default() += count),
+        }
+    }
+    eprintln!("{seeds} seeds in {:?}: {seen:?}", start.elapsed());
+    for name in SEEN {
+        assert!(seen.contains_key(name), "never: {name} of {seen:?}");
+    }
+}
+
+/// Clusters in one test.
+const SEEDS: u64 = 500;
+/// What must have happened in them.
+const SEEN: &[&str] = &["epochs", "losses", "runs", "settled", "flights", "confirmed", "crashes", "stops"];
+
+// Split so that they run side by side. A failing seed prints its number.
+
+#[test]
+fn homes_a() {
+    run_all(0);
+}
+
+#[test]
+fn homes_b() {
+    run_all(1_000_000);
+}
+
+#[test]
+fn homes_c() {
+    run_all(2_000_000);
+}
+
+#[test]
+fn homes_d() {
+    run_all(3_000_000);
+}
