@@ -114,14 +114,12 @@ impl<R: HomeLine> Homes<R> {
     /// lost, unless a person has accepted it.
     fn common_claimed(&mut self, claim: &HomeClaim) {
         let own = self.common.history.head;
-        if claim.epoch <= own.epoch {
-            return;
-        }
         let follows = &claim.follows;
+        let is_later = claim.epoch > own.epoch;
         let is_beyond = (own.epoch, own.number) > (follows.epoch, follows.number);
-        let is_other = (own.epoch, own.number) == (follows.epoch, follows.number) && own.sum != follows.sum;
-        self.common.is_lost |= is_beyond || is_other;
-        if self.common.is_lost && claim.accepted > own.epoch {
+        let is_same = (own.epoch, own.number) == (follows.epoch, follows.number);
+        self.common.is_lost |= is_later && (is_beyond || is_same && own.sum != follows.sum);
+        if self.common.is_lost && claim.accepted > self.common.history.accepted {
             self.reset(claim.accepted);
             self.follow();
         }

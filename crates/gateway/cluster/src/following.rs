@@ -57,8 +57,11 @@ impl<R: HomeLine> Homes<R> {
         taken?;
         let head = stored.head();
         self.learn(&Shard::Common, &head);
-        if self.common.history.lost.is_some() {
-            self.common.is_lost = true;
+        match stored.message.record {
+            HomeRecord::Lost { .. } => self.common.is_lost = true,
+            // The copy goes on where the journal that was accepted does.
+            HomeRecord::Accepted => self.common.is_lost = false,
+            _ => {}
         }
         if let HomeRecord::Lines(entries) = &stored.message.record {
             self.apply(head, entries);

@@ -58,6 +58,27 @@ fn run_all(first: u64) {
     }
 }
 
+/// By hand: `HOMES_FIRST=0 HOMES_SEEDS=1000 cargo test -p portmoot-cluster --test simulation survey -- --ignored --nocapture`
+/// prints which seeds fail and why; with `HOMES_TRACE=1` what happens in them.
+#[test]
+#[ignore = "looks for failing seeds"]
+fn survey() {
+    let number = |name: &str, usual: u64| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let (first, seeds) = (number("HOMES_FIRST", 0), number("HOMES_SEEDS", SEEDS));
+    let start = Instant::now();
+    let mut seen = Tally::new();
+    for seed in first..first + seeds {
+        match catch_unwind(|| run(seed, Broken::Nothing)) {
+            Err(why) => {
+                let why = why.downcast::<String>().map_or_else(|_| "?".to_owned(), |text| *text);
+                eprintln!("seed {seed}: {why}");
+            }
+            Ok(tally) => tally.into_iter().for_each(|(name, count)| *seen.entry(name).or_default() += count),
+        }
+    }
+    eprintln!("{seeds} seeds in {:?}: {seen:?}", start.elapsed());
+}
+
 /// Clusters in one test.
 const SEEDS: u64 = 500;
 /// What must have happened in them.

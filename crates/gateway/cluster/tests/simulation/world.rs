@@ -56,6 +56,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) books: Books,
     pub(crate) numbers: u64,
+    traced: bool,
     /// A change that is made when all is well.
     pub(crate) last: Option<u64>,
 }
@@ -79,6 +80,7 @@ impl World {
             books: Books::default(),
             numbers: 0,
             last: None,
+            traced: std::env::var("HOMES_TRACE").is_ok(),
         };
         for node in 0..count {
             let after_ms = world.prng.below(300) as u64;
@@ -196,7 +198,21 @@ impl World {
     pub(crate) fn step(&mut self, node: usize, event: HomeEvent<Line>) {
         let one = &mut self.nodes[node];
         let time = one.time(self.now_ms);
+        if self.traced {
+            let shown = match &event {
+                HomeEvent::Beat(beat) => format!("beat {} of {:?} at {:?} homes {:?}", beat.beat, beat.node.name, beat.revision, beat.homes),
+                other => format!("{other:?}"),
+            };
+            if shown != "Tick" {
+                eprintln!("{:>6} {} <- {shown}", self.now_ms, one.name);
+            }
+        }
         let effects = one.homes.step(time, event);
+        for effect in effects.iter().filter(|_| self.traced) {
+            if !matches!(effect, cluster::HomeEffect::Publish(_) | cluster::HomeEffect::KeepHead { .. }) {
+                eprintln!("{:>6} {} -> {effect:?}", self.now_ms, one.name);
+            }
+        }
         one.backlog.extend(effects);
     }
 
