@@ -9,6 +9,7 @@ use crate::timing::CLOCKS_APART_MS;
 impl<R: HomeLine> Homes<R> {
     /// Says so when the admission of requests has changed.
     pub(crate) fn review_admission(&mut self) {
+        self.meet_home();
         let admission = self.judge_admission();
         if self.admission != admission {
             self.admission = admission;
@@ -22,7 +23,9 @@ impl<R: HomeLine> Homes<R> {
         if self.is_replaced {
             return Admission::No(NoAdmission::Replaced);
         }
-        if self.common.is_lost {
+        let claimed = self.peers.claimed(&Shard::Common);
+        let is_stopped = claimed.is_some_and(|(_, _, claim)| claim.stopped && claim.epoch >= own.epoch);
+        if self.common.is_lost || is_stopped {
             return Admission::No(NoAdmission::Lost);
         }
         if !self.common.members.has(&self.me.name) {
@@ -50,7 +53,8 @@ impl<R: HomeLine> Homes<R> {
             Some((_, peer, claim)) if claim.epoch >= self.common.history.head.epoch => peer.echoed_ms,
             _ => None,
         };
-        let contact_ms = home.max(self.majority_ms());
+        let majority = self.common.has_met_home.then(|| self.majority_ms()).flatten();
+        let contact_ms = home.max(majority);
         as_home.max(contact_ms.map(|at| at + cut_off_ms))
     }
 

@@ -57,6 +57,7 @@ impl<R: HomeLine> Homes<R> {
         taken?;
         let head = stored.head();
         self.learn(&Shard::Common, &head);
+        self.check_common();
         match stored.message.record {
             HomeRecord::Lost { .. } => self.common.is_lost = true,
             // The copy goes on where the journal that was accepted does.
@@ -68,6 +69,13 @@ impl<R: HomeLine> Homes<R> {
         }
         self.is_beat_due = true;
         Ok(())
+    }
+
+    /// Compares the copy with the places that are known to have been written.
+    pub(crate) fn check_common(&mut self) {
+        let history = &self.common.history;
+        let mut known = self.heads.of(&Shard::Common);
+        self.common.is_lost |= known.any(|head| history.contradicts(head));
     }
 
     fn apply(&mut self, revision: JournalHead, entries: &[CommonEntry<R>]) {
@@ -117,10 +125,21 @@ impl<R: HomeLine> Homes<R> {
         });
     }
 
-    /// The newest revision that another node says of itself.
+    /// The newest revision that this node knows of: of others, and of its lives before.
     pub(crate) fn newest(&self) -> JournalHead {
-        let revisions = self.peers.all().map(|(_, peer)| peer.beat.revision);
-        revisions.max().unwrap_or_default()
+        self.heads.of(&Shard::Common).max().copied().unwrap_or_default()
+    }
+
+    /// Notes that this node was as new as a home of the common journal. Until then all that it has
+    /// may come from a replica that lags, and with it the members of which it counts majorities.
+    pub(crate) fn meet_home(&mut self) {
+        let own = self.common.history.head;
+        let claimed = self.peers.claimed(&Shard::Common);
+        let is_met = claimed.is_some_and(|(_, peer, claim)| {
+            let is_new = (own.epoch, own.number) >= (claim.head.epoch, claim.head.number);
+            is_new && peer.echoed_ms.is_some() && claim.epoch >= own.epoch
+        });
+        self.common.has_met_home |= is_met || self.is_at_home();
     }
 
     /// Reads the journal at first, and whenever another node is ahead.

@@ -87,7 +87,7 @@ impl History {
             }
             _ => head.epoch == self.head.epoch && !self.fenced,
         };
-        let is_next = self.head.next(head.epoch, record) == head;
+        let is_next = self.head.next(&stored.subject, record) == head;
         // Behind an accepted break the sums begin anew.
         let resumes = self.head.epoch < self.lenient_below;
         if (fits || resumes) && (is_next || resumes) {
@@ -100,8 +100,11 @@ impl History {
     /// Whether a place that was written cannot be in this journal any more: a later epoch follows
     /// another one.
     pub(crate) fn contradicts(&self, known: &JournalHead) -> bool {
-        if known.epoch < self.accepted {
+        if known.epoch < self.accepted.max(self.lenient_below) {
             return false;
+        }
+        if (known.epoch, known.number) == (self.head.epoch, self.head.number) {
+            return known.sum != self.head.sum;
         }
         let mut later = self.begins.range(known.epoch + 1..);
         let Some((_, follows)) = later.next() else {

@@ -36,7 +36,7 @@ impl<R: HomeLine> Sending<R> {
         now_ms: u64,
     ) -> Self {
         let (head, expected) = after;
-        let next = head.next(subject.epoch, &record);
+        let next = head.next(&subject, &record);
         let message = HomeMessage {
             number: next.number,
             sum: next.sum,

@@ -104,6 +104,8 @@ pub(crate) struct Common {
     pub(crate) is_lost: bool,
     /// Whether the journal was read once.
     pub(crate) is_read: bool,
+    /// Whether this node was as new as a home, in this life.
+    pub(crate) has_met_home: bool,
     /// The latest request for messages, and when it was made.
     pub(crate) asked: Option<(u64, u64)>,
 }

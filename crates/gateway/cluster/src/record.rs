@@ -22,19 +22,21 @@ pub struct JournalHead {
     pub epoch: u64,
     /// The number of the message, from 1 and through all epochs; 0 before the first.
     pub number: u64,
-    /// The start of the SHA-256 of the message, its number, its epoch and the sum before it.
+    /// The start of the SHA-256 of the message, its number, its subject and the sum before it.
     pub sum: [u8; 8],
 }
 
 impl JournalHead {
-    /// The place of this record if it follows in an epoch.
+    /// The place of this record if it follows in the subject of an epoch.
     #[must_use]
-    pub fn next<R: HomeLine>(&self, epoch: u64, record: &HomeRecord<R>) -> Self {
+    pub fn next<R: HomeLine>(&self, subject: &ShardSubject, record: &HomeRecord<R>) -> Self {
+        let epoch = subject.epoch;
         let number = self.number + 1;
         let mut hash = Sha256::new()
             .chain_update(self.sum)
             .chain_update(number.to_le_bytes())
-            .chain_update(epoch.to_le_bytes());
+            .chain_update(epoch.to_le_bytes())
+            .chain_update(subject.shard.as_str());
         record.hash(&mut hash);
         let mut sum = [0; 8];
         let hash = hash.finalize();

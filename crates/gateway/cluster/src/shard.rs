@@ -14,6 +14,17 @@ pub enum Shard {
     Topic(TopicName),
 }
 
+impl Shard {
+    /// Its name; that of the common journal is none of a topic.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Common => "@common",
+            Self::Topic(topic) => topic.as_str(),
+        }
+    }
+}
+
 /// The subject of the log that one epoch of a home writes to. Besides its home only the node that
 /// ends the epoch appends to it, once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,10 +39,7 @@ pub struct ShardSubject {
 /// that a node that leaves moves its own shards alone (rendezvous hashing; Thaler and Ravishankar,
 /// 1998).
 pub(crate) fn weight(shard: &Shard, name: &Arc<str>) -> u64 {
-    let text = match shard {
-        Shard::Common => "@common",
-        Shard::Topic(topic) => topic.as_str(),
-    };
+    let text = shard.as_str();
     let hash = Sha256::new()
         .chain_update(text)
         .chain_update([0])

@@ -182,7 +182,7 @@ impl<R: HomeLine> Homes<R> {
         let Some(taking) = self.taking(shard) else {
             return;
         };
-        let TakingStep::Replay { begun, .. } = taking.step else {
+        let TakingStep::Replay { begun, sequence, .. } = taking.step else {
             return;
         };
         let accepts = taking.accepts;
@@ -190,7 +190,9 @@ impl<R: HomeLine> Homes<R> {
             for stored in messages {
                 self.take_read(stored);
             }
+            // A place behind the beginning that was just written was taken by what is lost.
             let history = self.common.history.clone();
+            self.common.is_lost |= history.sequence >= sequence && history.head < begun;
             if self.common.is_lost || history.head >= begun {
                 self.finish_taking(shard, &history, self.common.is_lost, Vec::new());
             }
@@ -220,6 +222,10 @@ impl<R: HomeLine> Homes<R> {
             history.contradicts(head) || head.epoch >= begun.epoch && **head != begun
         };
         let missing = self.heads.of(shard).filter(gone).max().copied();
+        if accepts && missing.is_some_and(|head| head.epoch >= begun.epoch) {
+            // Nodes follow the highest epoch that they know of: the accepted one is beyond them all.
+            return self.take(shard, Taking::new(true));
+        }
         let missing = missing.or(broken.then_some(begun));
         let known = history.lost.or(missing).filter(|_| !accepts);
         let home = Home {
@@ -241,6 +247,7 @@ impl<R: HomeLine> Homes<R> {
             renewals: Default::default(),
         };
         self.set_role(shard, Role::Home(Box::new(home)));
+        self.common.is_read = true;
         self.learn(shard, &begun);
         if accepts {
             self.accept_before(shard, begun.epoch);

@@ -17,7 +17,9 @@ struct EpochBook {
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     epochs: BTreeMap<ShardSubject, EpochBook>,
-    /// Messages that the log has lost.
+    /// The sequence to which the log was set back.
+    pub(crate) kept: Option<u64>,
+    /// Messages that the log has lost, and does not have again.
     pub(crate) lost: Vec<Stored>,
     /// Shards of which a loss was reported.
     pub(crate) reported: BTreeSet<Shard>,
@@ -49,7 +51,9 @@ impl Books {
     /// next one follows its end.
     pub(crate) fn appended(&mut self, stored: &Stored, author: AppendId) {
         self.count("appends");
-        if self.is_lossy() {
+        let head = stored.head();
+        self.lost.retain(|lost| lost.subject != stored.subject || lost.head() != head);
+        if self.kept.is_some() {
             return;
         }
         let subject = &stored.subject;
@@ -70,12 +74,9 @@ impl Books {
         epoch.is_over = ends;
     }
 
-    pub(crate) fn is_lossy(&self) -> bool {
-        !self.lost.is_empty()
-    }
-
-    /// The log has lost messages.
-    pub(crate) fn lose(&mut self, lost: Vec<Stored>) {
+    /// The log has lost messages: all behind this sequence.
+    pub(crate) fn lose(&mut self, kept: u64, lost: Vec<Stored>) {
+        self.kept = Some(kept);
         self.lost.extend(lost);
         self.count("losses");
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cluster::{Admission, HeardNode, Heartbeat, HomeEffect, HomeEvent, Shard};
+use cluster::{Admission, HeardNode, Heartbeat, HomeEffect, HomeEvent, HomeRecord, Shard};
 
 use crate::broken::Broken;
 use crate::line::{Line, Meaning};
-use crate::node::{Frame, Input, Ticket, topic};
+use crate::node::{Frame, Input, Ticket, incarnation, topic};
 use crate::shell::{Out, PROPOSAL, Shell};
 use crate::world::{Happening, Work, World};
 
@@ -115,19 +115,33 @@ impl World {
 
     fn becomes_home(&mut self, node: usize, shard: Shard, epoch: u64, lines: &[Line]) {
         self.books.count("homes");
-        let is_lossy = self.books.is_lossy();
+        let began_after_loss = self.began_after_loss(node, &shard, epoch);
         let knows = self.books.knows_of_loss(&shard, &self.nodes[node].heads(&shard));
         let is_accepted = self.books.accepted.contains(&shard);
-        assert!(!knows || is_accepted, "book losses: {node} goes on with {shard:?} in {epoch}");
+        assert!(!knows || is_accepted || !began_after_loss, "book losses: {node} goes on with {shard:?} in {epoch}");
         let one = &mut self.nodes[node];
         one.disk_homes.insert(shard.clone());
         if shard == topic() {
             let again = self.broken == Broken::ApprovedIsPending;
             let (shell, out) = Shell::restored(epoch, lines, again);
             one.shell = Some(shell);
-            one.began_after_loss = is_lossy;
+            one.began_after_loss = began_after_loss;
             self.follow(node, out);
         }
+    }
+
+    /// Whether an epoch of a node's began when the log had lost messages already.
+    fn began_after_loss(&self, node: usize, shard: &Shard, epoch: u64) -> bool {
+        let Some(kept) = self.books.kept else {
+            return false;
+        };
+        let own = incarnation(node, self.nodes[node].life);
+        let messages = self.log.stream.iter().zip(&self.log.authors);
+        let mut messages = messages.filter(|(one, author)| one.sequence > kept && author.incarnation == own);
+        messages.any(|(one, _)| {
+            let is_begun = matches!(one.message.record, HomeRecord::Begun { .. });
+            is_begun && one.subject.shard == *shard && one.subject.epoch == epoch
+        })
     }
 
     fn steps_down(&mut self, node: usize, shard: &Shard) {

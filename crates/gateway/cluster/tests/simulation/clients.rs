@@ -14,7 +14,7 @@ const REPEAT_MS: u64 = 2_000;
 impl World {
     /// A client does something.
     pub(crate) fn client(&mut self) {
-        let after_ms = 20 + self.prng.below(200) as u64;
+        let after_ms = 50 + self.prng.below(400) as u64;
         self.after(after_ms, Happening::Client);
         let node = self.prng.below(self.nodes.len());
         let one = &self.nodes[node];
@@ -22,8 +22,8 @@ impl World {
             return self.tidy();
         }
         match self.prng.below(8) {
-            0..3 => self.calls(node),
-            3..6 => self.decides(node),
+            0..2 => self.calls(node),
+            2..6 => self.decides(node),
             6 => self.changes(node),
             _ => self.renews_at(node),
         }

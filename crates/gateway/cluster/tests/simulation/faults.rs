@@ -127,7 +127,7 @@ impl World {
     fn lose(&mut self) {
         let messages = 1 + self.prng.below(12);
         let lost = self.log.lose(messages);
-        self.books.lose(lost);
+        self.books.lose(self.log.stream.len() as u64, lost);
     }
 
     pub(crate) fn crash(&mut self, node: usize) {

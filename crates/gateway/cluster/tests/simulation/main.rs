@@ -71,7 +71,8 @@ fn survey() {
         match catch_unwind(|| run(seed, Broken::Nothing)) {
             Err(why) => {
                 let why = why.downcast::<String>().map_or_else(|_| "?".to_owned(), |text| *text);
-                eprintln!("seed {seed}: {why}");
+                let loses = World::new(seed, Broken::Nothing).faults.loses_at_ms.is_some();
+                eprintln!("seed {seed}: {}{why}", if loses { "" } else { "lossless " });
             }
             Ok(tally) => tally.into_iter().for_each(|(name, count)| *seen.entry(name).or_default() += count),
         }

@@ -122,6 +122,7 @@ impl Node {
         config.heads = heads.map(|((shard, _), head)| (shard.clone(), *head)).collect();
         self.life += 1;
         self.is_up = true;
+        self.known = self.disk_heads.clone();
         self.homes = Homes::new(config);
     }
 
