@@ -19,7 +19,6 @@ impl<R: HomeLine> Homes<R> {
 
     fn judge_admission(&self) -> Admission {
         let own = self.common.history.head;
-        let newest = self.newest();
         if self.is_replaced {
             return Admission::No(NoAdmission::Replaced);
         }
@@ -36,11 +35,12 @@ impl<R: HomeLine> Homes<R> {
             };
             return Admission::No(why);
         }
-        if (newest.epoch, newest.number) > (own.epoch, own.number) {
-            return Admission::No(NoAdmission::Behind);
-        }
+        let newest = self.newest();
         match self.contact_until_ms() {
             Some(until_ms) if until_ms > self.now_ms() => Admission::Until(until_ms),
+            _ if (newest.epoch, newest.number) > (own.epoch, own.number) => {
+                Admission::No(NoAdmission::Behind)
+            }
             _ => Admission::No(NoAdmission::CutOff),
         }
     }
@@ -48,12 +48,13 @@ impl<R: HomeLine> Homes<R> {
     /// The time until which contacts last: with the home of the common journal, or with a majority.
     fn contact_until_ms(&self) -> Option<u64> {
         let cut_off_ms = self.config.cut_off_ms;
+        let own = self.common.history.head;
         let as_home = self.lease_ms(&Shard::Common);
         let home = match self.peers.claimed(&Shard::Common) {
-            Some((_, peer, claim)) if claim.epoch >= self.common.history.head.epoch => peer.echoed_ms,
+            Some((_, peer, claim)) if claim.epoch >= own.epoch => peer.contact_ms(&own),
             _ => None,
         };
-        let majority = self.common.has_met_home.then(|| self.majority_ms()).flatten();
+        let majority = self.common.has_met_home.then(|| self.majority_ms(Some(own))).flatten();
         let contact_ms = home.max(majority);
         as_home.max(contact_ms.map(|at| at + cut_off_ms))
     }

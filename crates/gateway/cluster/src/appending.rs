@@ -8,7 +8,7 @@ use crate::homes::{Homes, Role};
 use crate::members::majority;
 use crate::record::{AppendId, CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
 use crate::shard::Shard;
-use crate::timing::{ALIVE_MS, ALONE_MS, LOG_RETRY_MS, WAITING_LINES_MAX};
+use crate::timing::{ALIVE_MS, ALONE_MS, LOG_RETRY_MS, SILENCE_MS, WAITING_LINES_MAX};
 
 impl<R: HomeLine> Homes<R> {
     /// A line of the runner's is to be stored.
@@ -188,6 +188,10 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         self.set_role(shard, Role::Away);
+        let rests_until_ms = self.now_ms() + SILENCE_MS;
+        if let Some(state) = self.shards.get_mut(shard) {
+            state.rests_until_ms = rests_until_ms;
+        }
         self.is_beat_due = true;
         let shard = shard.clone();
         self.push(HomeEffect::StepDown { shard, epoch, why });
@@ -206,20 +210,23 @@ impl<R: HomeLine> Homes<R> {
     /// acknowledged an append, or a majority echoed a heartbeat.
     pub(crate) fn lease_ms(&self, shard: &Shard) -> Option<u64> {
         let home = self.home(shard)?;
-        let latest = home.acked_ms.max(self.majority_ms().unwrap_or_default());
+        // An echo of a node that is ahead in the common journal may be one of a later home's.
+        let own = (*shard == Shard::Common).then_some(self.common.history.head);
+        let latest = home.acked_ms.max(self.majority_ms(own).unwrap_or_default());
         Some(latest + ALONE_MS)
     }
 
-    /// The time since which this node has contact with a majority of the members.
-    pub(crate) fn majority_ms(&self) -> Option<u64> {
+    /// The time since which this node has contact with a majority of the members; with those alone
+    /// that are not ahead of this place of the common journal, if there is one.
+    pub(crate) fn majority_ms(&self, own: Option<JournalHead>) -> Option<u64> {
         let members = &self.common.members;
-        let own = usize::from(members.has(&self.me.name) || members.len() == 0);
-        let others = majority(members.len()) - own;
+        let mine = usize::from(members.has(&self.me.name) || members.len() == 0);
+        let others = majority(members.len()) - mine;
         if others == 0 {
             return Some(self.now_ms());
         }
         let names = members.names().filter(|name| **name != self.me.name);
-        self.peers.contact_ms(names, others)
+        self.peers.contact_ms(names, others, own)
     }
 
     /// Ends homes that are alone for too long.
@@ -234,7 +241,7 @@ impl<R: HomeLine> Homes<R> {
     /// Repeats appends without an answer, and has an idle home without a majority append.
     pub(crate) fn tend_home(&mut self, shard: &Shard) {
         let now_ms = self.now_ms();
-        let is_echoed = self.majority_ms().is_some_and(|at| at + ALIVE_MS > now_ms);
+        let is_echoed = self.majority_ms(None).is_some_and(|at| at + ALIVE_MS > now_ms);
         let Some(home) = self.home_mut(shard) else {
             return;
         };

@@ -28,7 +28,6 @@ impl<R: HomeLine> Homes<R> {
         let left = self.shards.values().filter_map(|state| state.left.clone());
         let heartbeat = Heartbeat {
             node: self.me.clone(),
-            former: self.config.former,
             slot: self.slot(),
             beat,
             up_ms: self.up_ms(),
@@ -59,13 +58,14 @@ impl<R: HomeLine> Homes<R> {
             return;
         }
         let is_namesake = beat.node.name == self.me.name;
-        if is_namesake && self.config.former == Some(beat.node.incarnation) {
+        if is_namesake && beat.node.incarnation.is_before(self.me.incarnation) {
             return;
         }
-        if is_namesake && beat.former == Some(self.me.incarnation) {
+        if is_namesake && self.me.incarnation.is_before(beat.node.incarnation) {
             return self.replaced();
         }
-        if !self.peers.receive(&self.me, self.now_ms(), beat) {
+        let own = self.common.history.head;
+        if !self.peers.receive(&self.me, self.now_ms(), &own, beat) {
             return;
         }
         for claim in &beat.homes {

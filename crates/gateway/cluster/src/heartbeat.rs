@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::node::{Incarnation, NodeId, Slot};
+use crate::node::{NodeId, Slot};
 use crate::record::JournalHead;
 use crate::shard::Shard;
 
@@ -11,8 +11,6 @@ use crate::shard::Shard;
 pub struct Heartbeat {
     /// The node.
     pub node: NodeId,
-    /// The life before this one, whose data directory this one has locked: it is over.
-    pub former: Option<Incarnation>,
     /// Its slot, once it is a member.
     pub slot: Option<Slot>,
     /// The number of the heartbeat in this life, from 1.

@@ -11,7 +11,7 @@ use crate::heartbeat::HomeLeft;
 use crate::history::{History, KnownHeads};
 use crate::home::{Home, Unconfirmed};
 use crate::members::Members;
-use crate::node::{Incarnation, NodeId, NodeTime, Slot};
+use crate::node::{NodeId, NodeTime, Slot};
 use crate::peers::Peers;
 use crate::record::{AppendId, HomeLine, JournalHead};
 use crate::shard::Shard;
@@ -23,9 +23,7 @@ use crate::timing::{CUT_OFF_MS, RENEWAL_MS};
 pub struct HomesConfig {
     /// The node.
     pub node: NodeId,
-    /// The life before this one in the same data directory, which this process has locked.
-    pub former: Option<Incarnation>,
-    /// The shards that were at home in that life when it ended.
+    /// The shards that were at home in the life before, in the same data directory, when it ended.
     pub former_homes: Vec<Shard>,
     /// The places of [`HomeEffect::KeepHead`] of all lives before.
     pub heads: Vec<(Shard, JournalHead)>,
@@ -47,7 +45,6 @@ impl HomesConfig {
     pub fn new(node: NodeId, topics: Vec<TopicName>) -> Self {
         Self {
             node,
-            former: None,
             former_homes: Vec::new(),
             heads: Vec::new(),
             config: 0,
@@ -75,6 +72,8 @@ pub(crate) struct ShardState<R> {
     pub(crate) role: Role<R>,
     /// The epoch that this node handed over last.
     pub(crate) left: Option<HomeLeft>,
+    /// Until when this node does not take it: another has ended its epoch, and may live.
+    pub(crate) rests_until_ms: u64,
     /// Since when no node says that it is the home, milliseconds.
     pub(crate) unclaimed_ms: Option<u64>,
 }
@@ -84,6 +83,7 @@ impl<R> Default for ShardState<R> {
         Self {
             role: Role::Away,
             left: None,
+            rests_until_ms: 0,
             unclaimed_ms: None,
         }
     }
@@ -257,7 +257,7 @@ impl<R: HomeLine> Homes<R> {
 
     pub(crate) fn append_id(&mut self) -> AppendId {
         AppendId {
-            incarnation: self.me.incarnation.0,
+            incarnation: self.me.incarnation,
             number: self.next_number(),
         }
     }

@@ -9,9 +9,22 @@ pub struct Slot(pub u16);
 /// The greatest slot.
 pub const SLOT_MAX: u16 = 1_023;
 
-/// The number of one life of a node's process: random, so that no two lives have the same.
+/// One life of a process, in its data directory, which one process at a time has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Incarnation(pub u64);
+pub struct Incarnation {
+    /// The number of the data directory: random, and written when the directory was made.
+    pub directory: u64,
+    /// The number of the life in it: each is greater than those before.
+    pub life: u64,
+}
+
+impl Incarnation {
+    /// Whether this life is over because a later one has the directory.
+    #[must_use]
+    pub fn is_before(self, other: Self) -> bool {
+        self.directory == other.directory && self.life < other.life
+    }
+}
 
 /// One life of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

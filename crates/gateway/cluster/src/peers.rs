@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::heartbeat::{HeardNode, Heartbeat, HomeClaim};
 use crate::node::NodeId;
+use crate::record::JournalHead;
 use crate::shard::Shard;
 use crate::timing::{FORGOTTEN_MS, SILENCE_MS};
 
@@ -20,9 +21,23 @@ pub(crate) struct Peer {
     /// peer says of itself is at least as new: unlike the time at which a heartbeat comes, this holds
     /// however long it was on its way.
     pub(crate) echoed_ms: Option<u64>,
+    /// As `echoed_ms`, of the latest of its heartbeats whose revision this node had applied when the
+    /// next one came.
+    applied_ms: Option<u64>,
 }
 
 impl Peer {
+    /// The time since which this node has contact with it. A heartbeat counts once this node is as
+    /// new as it says that its node is; before, the one before it does.
+    pub(crate) fn contact_ms(&self, own: &JournalHead) -> Option<u64> {
+        let revision = &self.beat.revision;
+        if (revision.epoch, revision.number) <= (own.epoch, own.number) {
+            self.echoed_ms
+        } else {
+            self.applied_ms
+        }
+    }
+
     pub(crate) fn is_live(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.received_ms) < SILENCE_MS
     }
@@ -67,9 +82,17 @@ impl Peers {
     }
 
     /// Takes a heartbeat; whether it is newer than those before it.
-    pub(crate) fn receive(&mut self, me: &NodeId, now_ms: u64, beat: &Arc<Heartbeat>) -> bool {
+    pub(crate) fn receive(
+        &mut self,
+        me: &NodeId,
+        now_ms: u64,
+        own: &JournalHead,
+        beat: &Arc<Heartbeat>,
+    ) -> bool {
         let known = self.all.get(&beat.node);
-        if known.is_some_and(|peer| peer.beat.beat >= beat.beat) {
+        let is_over = |(node, _): (&NodeId, &Peer)| beat.node.incarnation.is_before(node.incarnation);
+        let is_over = self.of_name(&beat.node.name).any(is_over);
+        if is_over || known.is_some_and(|peer| peer.beat.beat >= beat.beat) {
             return false;
         }
         let mut hears = beat.hears.iter();
@@ -80,14 +103,12 @@ impl Peers {
             beat: Arc::clone(beat),
             received_ms: now_ms,
             echoed_ms: echo.max(known.and_then(|peer| peer.echoed_ms)),
+            applied_ms: known.and_then(|peer| peer.contact_ms(own)),
         };
-        if let Some(former) = beat.former {
-            let former = NodeId {
-                name: Arc::clone(&beat.node.name),
-                incarnation: former,
-            };
-            self.all.remove(&former);
-        }
+        self.all.retain(|node, _| {
+            let is_namesake = node.name == beat.node.name;
+            !is_namesake || !node.incarnation.is_before(beat.node.incarnation)
+        });
         self.all.insert(beat.node.clone(), peer);
         true
     }
@@ -134,10 +155,14 @@ impl Peers {
         &self,
         names: impl Iterator<Item = &'n Arc<str>>,
         others: usize,
+        own: Option<JournalHead>,
     ) -> Option<u64> {
-        let mut contacts: Vec<u64> = names
-            .filter_map(|name| self.of_name(name).filter_map(|(_, peer)| peer.echoed_ms).max())
-            .collect();
+        let contact_ms = |peer: &Peer| match &own {
+            Some(own) => peer.contact_ms(own),
+            None => peer.echoed_ms,
+        };
+        let latest = |name: &Arc<str>| self.of_name(name).filter_map(|(_, peer)| contact_ms(peer)).max();
+        let mut contacts: Vec<u64> = names.filter_map(latest).collect();
         contacts.sort_unstable_by(|one, other| other.cmp(one));
         contacts.get(others.checked_sub(1)?).copied()
     }

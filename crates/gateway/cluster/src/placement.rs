@@ -69,7 +69,7 @@ impl<R: HomeLine> Homes<R> {
     fn is_back(&self, shard: &Shard) -> bool {
         let claimed = self.peers.claimed(shard);
         let is_own = |node: &NodeId| {
-            node.name == self.me.name && Some(node.incarnation) == self.config.former
+            node.name == self.me.name && node.incarnation.is_before(self.me.incarnation)
         };
         let is_free = claimed.is_none_or(|(node, _, _)| is_own(node));
         let had = self.config.former_homes.contains(shard);
@@ -88,7 +88,11 @@ impl<R: HomeLine> Homes<R> {
         }
         let now_ms = self.now_ms();
         let limit_ms = self.limit_ms();
-        let unclaimed_ms = self.shards.get(shard).and_then(|state| state.unclaimed_ms);
+        let state = self.shards.get(shard);
+        if state.is_some_and(|state| now_ms < state.rests_until_ms) {
+            return false;
+        }
+        let unclaimed_ms = state.and_then(|state| state.unclaimed_ms);
         let (silent_ms, by_majority) = match claimed {
             Some((node, peer, _)) => {
                 let silent_ms = now_ms.saturating_sub(peer.received_ms);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::node::{NodeId, Slot};
+use crate::node::{Incarnation, NodeId, Slot};
 use crate::shard::ShardSubject;
 
 /// A line of a journal's owner, as the runner wrote it. It is never read here.
@@ -114,6 +114,14 @@ fn text(tag: u8, text: &str, hash: &mut Sha256) {
     hash.update(text);
 }
 
+impl NodeId {
+    fn hash(&self, tag: u8, hash: &mut Sha256) {
+        text(tag, &self.name, hash);
+        hash.update(self.incarnation.directory.to_le_bytes());
+        hash.update(self.incarnation.life.to_le_bytes());
+    }
+}
+
 impl<R: HomeLine> CommonEntry<R> {
     fn hash(&self, hash: &mut Sha256) {
         match self {
@@ -147,8 +155,7 @@ impl<R: HomeLine> HomeRecord<R> {
     fn hash(&self, hash: &mut Sha256) {
         match self {
             Self::Begun { node, follows } => {
-                text(1, &node.name, hash);
-                hash.update(node.incarnation.0.to_le_bytes());
+                node.hash(1, hash);
                 follows.hash(hash);
             }
             Self::Lines(entries) => {
@@ -157,8 +164,7 @@ impl<R: HomeLine> HomeRecord<R> {
                 entries.iter().for_each(|entry| entry.hash(hash));
             }
             Self::Fenced { by, next } => {
-                text(3, &by.name, hash);
-                hash.update(by.incarnation.0.to_le_bytes());
+                by.hash(3, hash);
                 text(u8::from(next.is_some()), next.as_deref().unwrap_or(""), hash);
             }
             Self::Lost { known } => {
@@ -207,7 +213,7 @@ impl<R> StoredMessage<R> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendId {
     /// The life of the process that appends.
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     /// The number of the append in it.
     pub number: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{AppendId, HomeRecord, JournalHead, Shard, ShardSubject};
+use cluster::{AppendId, HomeRecord, Incarnation, JournalHead, Shard, ShardSubject};
 
 use crate::line::Meaning;
 use crate::log::Stored;
@@ -10,7 +10,7 @@ use crate::log::Stored;
 /// One epoch of a shard in the log.
 #[derive(Debug, Default)]
 struct EpochBook {
-    home: u64,
+    home: Option<Incarnation>,
     is_over: bool,
 }
 
@@ -66,11 +66,11 @@ impl Books {
         }
         let epoch = self.epochs.entry(subject.clone()).or_default();
         if is_first {
-            epoch.home = author.incarnation;
+            epoch.home = Some(author.incarnation);
         }
         let ends = matches!(stored.message.record, HomeRecord::Fenced { .. });
         assert!(!epoch.is_over, "book epochs: {stored:?} follows the end");
-        assert!(ends || epoch.home == author.incarnation, "book epochs: {stored:?} by {author:?}");
+        assert!(ends || epoch.home == Some(author.incarnation), "book epochs: {stored:?} by {author:?}");
         epoch.is_over = ends;
     }
 

@@ -116,7 +116,6 @@ impl Node {
     /// The process begins anew, with what its disk has.
     pub(crate) fn restart(&mut self) {
         let mut config = config(self.at, self.life + 1, &self.name);
-        config.former = Some(Incarnation(incarnation(self.at, self.life)));
         config.former_homes = self.disk_homes.iter().cloned().collect();
         let heads = self.disk_heads.iter();
         config.heads = heads.map(|((shard, _), head)| (shard.clone(), *head)).collect();
@@ -169,14 +168,15 @@ impl Node {
     }
 }
 
-pub(crate) fn incarnation(at: usize, life: u64) -> u64 {
-    at as u64 * 1_000 + life
+pub(crate) fn incarnation(at: usize, life: u64) -> Incarnation {
+    let directory = at as u64;
+    Incarnation { directory, life }
 }
 
 fn config(at: usize, life: u64, name: &Arc<str>) -> HomesConfig {
     let node = NodeId {
         name: Arc::clone(name),
-        incarnation: Incarnation(incarnation(at, life)),
+        incarnation: incarnation(at, life),
     };
     let Shard::Topic(topic) = topic() else {
         unreachable!()
