@@ -102,7 +102,10 @@ impl<R: HomeLine> Homes<R> {
         };
         let is_stranger = self.common.members.len() > 0 && !self.has_live_members();
         let needed_ms = if by_majority && !is_stranger { SILENCE_MS } else { limit_ms };
-        silent_ms >= needed_ms && self.best(shard).as_ref() == Some(&self.me.name)
+        // Copies of the common journal may differ in the members, so that each node takes another
+        // one for the best.
+        let is_best = self.best(shard).as_ref() == Some(&self.me.name);
+        silent_ms >= needed_ms && (is_best || silent_ms >= 2 * limit_ms)
     }
 
     /// Begins take-overs that are due, and ends those that another node's claim makes needless.

@@ -12,7 +12,7 @@ use crate::homes::{Common, Homes, Role};
 use crate::record::{CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
 use crate::shard::{Shard, ShardSubject};
 use crate::taking::{Taking, TakingStep};
-use crate::timing::LOG_RETRY_MS;
+use crate::timing::{LOG_RETRY_MS, SILENCE_MS};
 
 impl<R: HomeLine> Homes<R> {
     fn taking(&mut self, shard: &Shard) -> Option<&mut Taking<R>> {
@@ -47,10 +47,25 @@ impl<R: HomeLine> Homes<R> {
         if taking.request != request || !matches!(taking.step, TakingStep::Look) {
             return;
         }
+        let epoch = last.map_or(0, |last| last.head.epoch);
+        let ends = *taking.ends.get_or_insert(epoch);
+        if epoch > ends && last.is_some_and(|last| !last.fenced) && !taking.accepts {
+            // Another node took the shard over meanwhile.
+            return self.rest(shard);
+        }
         match last {
             Some(last) if !last.fenced => self.fence(shard, last),
             Some(last) => self.begin(shard, last.head),
             None => self.begin(shard, JournalHead::default()),
+        }
+    }
+
+    /// Leaves a shard to others for a while.
+    fn rest(&mut self, shard: &Shard) {
+        let rests_until_ms = self.now_ms() + SILENCE_MS;
+        self.set_role(shard, Role::Away);
+        if let Some(state) = self.shards.get_mut(shard) {
+            state.rests_until_ms = rests_until_ms;
         }
     }
 

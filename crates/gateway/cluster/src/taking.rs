@@ -29,6 +29,8 @@ pub(crate) enum TakingStep<R> {
 #[derive(Debug, Clone)]
 pub(crate) struct Taking<R> {
     pub(crate) step: TakingStep<R>,
+    /// The epoch that it ends, once it is known.
+    pub(crate) ends: Option<u64>,
     /// Whether a person has accepted that messages were lost.
     pub(crate) accepts: bool,
     /// The latest request to read, and when it was made.
@@ -40,6 +42,7 @@ impl<R> Taking<R> {
     pub(crate) fn new(accepts: bool) -> Self {
         Self {
             step: TakingStep::Look,
+            ends: None,
             accepts,
             request: 0,
             asked_ms: 0,

@@ -88,10 +88,7 @@ impl Books {
     /// Whether one of these places is lost: who knows it can know of the loss.
     pub(crate) fn knows_of_loss(&self, shard: &Shard, heads: &[JournalHead]) -> bool {
         let mut lost = self.lost.iter().filter(|one| one.subject.shard == *shard);
-        lost.any(|one| {
-            let lost = one.head();
-            heads.iter().any(|head| head.epoch == lost.epoch && head.number >= lost.number)
-        })
+        lost.any(|one| heads.contains(&one.head()))
     }
 
     /// A proposal runs at most once.
