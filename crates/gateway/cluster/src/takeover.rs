@@ -186,8 +186,13 @@ impl<R: HomeLine> Homes<R> {
             return;
         }
         match taking.step {
-            TakingStep::Look => self.look(shard),
-            _ => self.read_for_taking(shard),
+            TakingStep::Replay { begun, acked_ms, .. } if acked_ms + SILENCE_MS <= now_ms => {
+                // No replica lags for so long: the beginning is gone.
+                self.learn(shard, &begun);
+                self.look(shard);
+            }
+            TakingStep::Replay { .. } => self.read_for_taking(shard),
+            _ => self.look(shard),
         }
     }
 

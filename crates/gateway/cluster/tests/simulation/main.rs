@@ -85,6 +85,49 @@ const SEEDS: u64 = 500;
 /// What must have happened in them.
 const SEEN: &[&str] = &["epochs", "losses", "runs", "settled", "flights", "confirmed", "crashes", "stops"];
 
+/// Seeds in which a broken rule must be noticed.
+const BROKEN_SEEDS: u64 = 2_000;
+
+/// Breaks a rule on purpose, and returns the book that notices it first.
+fn noticed(broken: Broken) -> String {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut found = None;
+    for seed in 5_000_000..5_000_000 + BROKEN_SEEDS {
+        if let Err(why) = catch_unwind(|| run(seed, broken)) {
+            found = why.downcast::<String>().ok();
+            break;
+        }
+    }
+    std::panic::set_hook(hook);
+    let found = found.unwrap_or_else(|| panic!("no book notices {broken:?}"));
+    let words: Vec<&str> = found.split([' ', ':']).take(2).collect();
+    words.join(" ")
+}
+
+macro_rules! notices {
+    ($($test:ident: $broken:ident => $book:literal)*) => {
+        $(
+            #[test]
+            fn $test() {
+                assert_eq!(noticed(Broken::$broken), $book);
+            }
+        )*
+    };
+}
+
+notices! {
+    the_book_of_epochs_notices_appends_without_a_fence: Unfenced => "book epochs"
+    the_book_of_runs_notices_a_proposal_that_runs_again: ApprovedIsPending => "book runs"
+    the_book_of_acknowledgements_notices_what_is_gone: EarlyAcks => "book acknowledged"
+    the_book_of_admission_notices_a_process_that_was_stopped: AdmitsWithoutEnd => "book admission"
+    the_book_of_admission_notices_contact_by_old_heartbeats: ReceiptIsContact => "book admission"
+    the_book_of_admission_notices_votes_of_nodes_that_hear: DeafVoters => "book admission"
+    the_book_of_settlements_notices_a_second_answer: AnswersAgain => "book settles"
+    the_book_of_flights_notices_a_late_request: LateFlights => "book flights"
+    the_book_of_losses_notices_nodes_that_keep_no_heads: NoHeads => "book losses"
+}
+
 // Split so that they run side by side. A failing seed prints its number.
 
 #[test]
