@@ -34,6 +34,7 @@ impl<R: HomeLine> Homes<R> {
             wall_ms: self.now.wall_ms,
             config: self.config.config,
             revision: self.common.history.head,
+            lost: self.common.is_lost.then_some(self.common.history.accepted),
             homes,
             left: left.collect(),
             heads: self.heads.all(),
@@ -78,6 +79,9 @@ impl<R: HomeLine> Homes<R> {
                 self.learn(shard, head);
                 self.note_head(shard, head);
             }
+        }
+        if beat.lost.is_some_and(|accepted| accepted >= self.common.history.accepted) {
+            self.stop(&Shard::Common, beat.revision);
         }
         self.join_node(beat);
         self.confirm();

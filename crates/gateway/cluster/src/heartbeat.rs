@@ -23,6 +23,9 @@ pub struct Heartbeat {
     pub config: u64,
     /// The place of the common journal up to which it has applied all.
     pub revision: JournalHead,
+    /// The last epoch in which it knows a loss of the common journal to be accepted, if its copy has
+    /// messages that the journal has not.
+    pub lost: Option<u64>,
     /// The shards that it is the home of.
     pub homes: Vec<HomeClaim>,
     /// The shards that it handed over, until it learns of their next home.

@@ -19,6 +19,13 @@ pub(crate) enum Unfit {
     Broken,
 }
 
+/// The beginning of an epoch.
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    follows: JournalHead,
+    sum: [u8; 8],
+}
+
 /// The chain of a journal up to a place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
@@ -26,8 +33,9 @@ pub(crate) struct History {
     pub(crate) head: JournalHead,
     /// Its sequence in the log.
     pub(crate) sequence: u64,
-    /// The epochs that have begun, each with the place that it follows.
-    begins: BTreeMap<u64, JournalHead>,
+    /// The epochs that have begun, each with the place that it follows and the sum of its first
+    /// message.
+    begins: BTreeMap<u64, Begin>,
     /// Whether the last epoch is over.
     pub(crate) fenced: bool,
     /// The place up to which messages were lost, until a person has accepted it.
@@ -56,7 +64,8 @@ impl History {
         let head = stored.head();
         match &stored.message.record {
             HomeRecord::Begun { follows, .. } => {
-                self.begins.insert(head.epoch, *follows);
+                let (follows, sum) = (*follows, head.sum);
+                self.begins.insert(head.epoch, Begin { follows, sum });
                 self.fenced = false;
             }
             HomeRecord::Fenced { .. } => self.fenced = true,
@@ -106,8 +115,12 @@ impl History {
         if (known.epoch, known.number) == (self.head.epoch, self.head.number) {
             return known.sum != self.head.sum;
         }
+        let own = self.begins.get(&known.epoch);
+        if own.is_some_and(|own| own.sum != known.begun) {
+            return true;
+        }
         let mut later = self.begins.range(known.epoch + 1..);
-        let Some((_, follows)) = later.next() else {
+        let Some((_, Begin { follows, .. })) = later.next() else {
             return false;
         };
         let is_beyond = (known.epoch, known.number) > (follows.epoch, follows.number);
@@ -121,7 +134,8 @@ impl History {
 pub(crate) struct KnownHeads(BTreeMap<Shard, BTreeMap<u64, JournalHead>>);
 
 impl KnownHeads {
-    /// Learns of a place; whether it is new.
+    /// Learns of a place; whether it is new. Of two epochs under one number the one that was known
+    /// first stays.
     pub(crate) fn learn(&mut self, shard: &Shard, head: &JournalHead) -> bool {
         if head.number == 0 {
             return false;
@@ -135,7 +149,7 @@ impl KnownHeads {
         let oldest = epochs.keys().next().copied().unwrap_or_default();
         let is_full = epochs.len() >= HEAD_EPOCHS_MAX && !epochs.contains_key(&head.epoch);
         let known = epochs.get(&head.epoch);
-        if is_full && head.epoch < oldest || known.is_some_and(|one| one.number >= head.number) {
+        if is_full && head.epoch < oldest || known.is_some_and(|one| one.number >= head.number || one.begun != head.begun) {
             return false;
         }
         epochs.insert(head.epoch, *head);

@@ -40,6 +40,7 @@ impl<R: HomeLine> Sending<R> {
         let message = HomeMessage {
             number: next.number,
             sum: next.sum,
+            begun: next.begun,
             record,
         };
         Self {
@@ -59,6 +60,7 @@ impl<R: HomeLine> Sending<R> {
             epoch: self.subject.epoch,
             number: self.message.number,
             sum: self.message.sum,
+            begun: self.message.begun,
         }
     }
 

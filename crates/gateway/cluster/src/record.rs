@@ -24,6 +24,9 @@ pub struct JournalHead {
     pub number: u64,
     /// The start of the SHA-256 of the message, its number, its subject and the sum before it.
     pub sum: [u8; 8],
+    /// The sum of the first message of the epoch: a log that is set back far enough has another epoch
+    /// under the same number.
+    pub begun: [u8; 8],
 }
 
 impl JournalHead {
@@ -41,7 +44,11 @@ impl JournalHead {
         let mut sum = [0; 8];
         let hash = hash.finalize();
         sum.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
-        Self { epoch, number, sum }
+        let begun = match record {
+            HomeRecord::Begun { .. } => sum,
+            _ => self.begun,
+        };
+        Self { epoch, number, sum, begun }
     }
 
     fn hash(&self, hash: &mut Sha256) {
@@ -183,6 +190,8 @@ pub struct HomeMessage<R> {
     pub number: u64,
     /// Its sum.
     pub sum: [u8; 8],
+    /// The sum of the first message of its epoch.
+    pub begun: [u8; 8],
     /// The record.
     pub record: HomeRecord<R>,
 }
@@ -205,6 +214,7 @@ impl<R> StoredMessage<R> {
             epoch: self.subject.epoch,
             number: self.message.number,
             sum: self.message.sum,
+            begun: self.message.begun,
         }
     }
 }

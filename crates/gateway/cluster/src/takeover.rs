@@ -238,14 +238,19 @@ impl<R: HomeLine> Homes<R> {
             // Another node has ended the new epoch meanwhile.
             return self.set_role(shard, Role::Away);
         }
+        let is_beyond = |head: &JournalHead| {
+            let is_later = (head.epoch, head.number) > (begun.epoch, begun.number);
+            is_later || accepts && head.epoch == begun.epoch && *head != begun
+        };
+        if self.heads.of(shard).any(is_beyond) {
+            // Either another node has ended the new epoch meanwhile, or epochs are gone. Nodes follow
+            // the highest one that they know of, so that the next one is to be beyond.
+            return self.take(shard, Taking::new(accepts));
+        }
         let gone = |head: &&JournalHead| {
-            history.contradicts(head) || head.epoch >= begun.epoch && **head != begun
+            history.contradicts(head) || head.epoch == begun.epoch && **head != begun
         };
         let missing = self.heads.of(shard).filter(gone).max().copied();
-        if accepts && missing.is_some_and(|head| head.epoch >= begun.epoch) {
-            // Nodes follow the highest epoch that they know of: the accepted one is beyond them all.
-            return self.take(shard, Taking::new(true));
-        }
         let missing = missing.or(broken.then_some(begun));
         let known = history.lost.or(missing).filter(|_| !accepts);
         let home = Home {

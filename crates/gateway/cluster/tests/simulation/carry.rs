@@ -118,7 +118,7 @@ impl World {
         let began_after_loss = self.began_after_loss(node, &shard, epoch);
         let knows = self.books.knows_of_loss(&shard, &self.nodes[node].heads(&shard));
         let is_accepted = self.books.accepted.contains(&shard);
-        assert!(!knows || is_accepted || !began_after_loss, "book losses: {node} goes on with {shard:?} in {epoch}");
+        assert!(!knows || is_accepted || !began_after_loss, "book losses: {node} goes on with {shard:?} in {epoch}, knows {:?}", self.nodes[node].heads(&shard));
         let one = &mut self.nodes[node];
         one.disk_homes.insert(shard.clone());
         if shard == topic() {

@@ -24,7 +24,12 @@ impl World {
         match self.prng.below(8) {
             0..2 => self.calls(node),
             2..6 => self.decides(node),
-            6 => self.changes(node),
+            6 => {
+                let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+                let homes: Vec<usize> = homes.collect();
+                let node = if homes.is_empty() { node } else { self.prng.any(&homes) };
+                self.changes(node);
+            }
             _ => self.renews_at(node),
         }
     }

@@ -8,7 +8,7 @@ use model::ProposalState;
 use crate::line::Meaning;
 use crate::node::{Ticket, topic};
 use crate::line::Line;
-use crate::world::World;
+use crate::world::{CHAOS_MS, QUIET_MS, World};
 
 impl World {
     /// A person accepts what was lost, wherever that stops a shard.
@@ -55,6 +55,9 @@ impl World {
     }
 
     fn last_change(&mut self) {
+        if self.now_ms < CHAOS_MS + QUIET_MS * 3 / 5 {
+            return;
+        }
         for node in 0..self.nodes.len() {
             if self.last.is_none() && self.is_home(node, &Shard::Common) {
                 let change = self.number();
@@ -67,13 +70,16 @@ impl World {
         }
     }
 
-    fn is_home(&self, node: usize, shard: &Shard) -> bool {
+    pub(crate) fn is_home(&self, node: usize, shard: &Shard) -> bool {
         let homes = &self.nodes[node].homes;
         homes.home_of(shard).is_some_and(|(home, _)| home == homes.node())
     }
 
     /// All nodes serve, each shard has one home, and nothing is open.
     pub(crate) fn finish(&mut self) {
+        for one in self.nodes.iter().filter(|_| self.traced) {
+            eprintln!("{} at the end: {:#?}", one.name, one.homes);
+        }
         for shard in [Shard::Common, topic()] {
             let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &shard)).count();
             assert_eq!(homes, 1, "book ends: homes of {shard:?}");

@@ -15,7 +15,7 @@ use crate::prng::Prng;
 /// The time of faults, and the time after it in which all is well, milliseconds.
 pub(crate) const CHAOS_MS: u64 = 20_000;
 pub(crate) const QUIET_MS: u64 = 25_000;
-const NODE_TICK_MS: u64 = 200;
+const NODE_TICK_MS: u64 = 240;
 
 /// A request to the log.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) books: Books,
     pub(crate) numbers: u64,
-    traced: bool,
+    pub(crate) traced: bool,
     /// A change that is made when all is well.
     pub(crate) last: Option<u64>,
 }
