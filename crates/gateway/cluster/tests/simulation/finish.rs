@@ -71,8 +71,9 @@ impl World {
     }
 
     pub(crate) fn is_home(&self, node: usize, shard: &Shard) -> bool {
-        let homes = &self.nodes[node].homes;
-        homes.home_of(shard).is_some_and(|(home, _)| home == homes.node())
+        let one = &self.nodes[node];
+        let homes = &one.homes;
+        one.is_up && !one.is_stopped && homes.home_of(shard).is_some_and(|(home, _)| home == homes.node())
     }
 
     /// All nodes serve, each shard has one home, and nothing is open.

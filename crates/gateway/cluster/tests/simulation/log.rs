@@ -51,9 +51,12 @@ impl Log {
         messages.filter(|one| one.subject.shard == *shard).cloned().collect()
     }
 
+    /// The last message of the highest epoch of a shard.
     pub(crate) fn last(&self, shard: &Shard, lag: usize) -> Option<LastMessage> {
         let known = self.stream.len().saturating_sub(lag);
-        let last = self.stream[..known].iter().rev().find(|one| one.subject.shard == *shard)?;
+        let messages = self.stream[..known].iter();
+        let messages = messages.filter(|one| one.subject.shard == *shard);
+        let last = messages.max_by_key(|one| (one.subject.epoch, one.sequence))?;
         Some(LastMessage {
             head: last.head(),
             sequence: last.sequence,
