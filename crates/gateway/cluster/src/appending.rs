@@ -211,7 +211,8 @@ impl<R: HomeLine> Homes<R> {
     pub(crate) fn lease_ms(&self, shard: &Shard) -> Option<u64> {
         let home = self.home(shard)?;
         // An echo of a node that is ahead in the common journal may be one of a later home's.
-        let own = (*shard == Shard::Common).then_some(self.common.history.head);
+        let is_compared = *shard == Shard::Common && home.is_serving();
+        let own = is_compared.then_some(self.common.history.head);
         let latest = home.acked_ms.max(self.majority_ms(own).unwrap_or_default());
         Some(latest + ALONE_MS)
     }

@@ -105,7 +105,7 @@ impl<R: HomeLine> Homes<R> {
         // Copies of the common journal may differ in the members, so that each node takes another
         // one for the best.
         let is_best = self.best(shard).as_ref() == Some(&self.me.name);
-        silent_ms >= needed_ms && (is_best || silent_ms >= 2 * limit_ms)
+        silent_ms >= needed_ms && (is_best || silent_ms >= limit_ms + SILENCE_MS)
     }
 
     /// Begins take-overs that are due, and ends those that another node's claim makes needless.

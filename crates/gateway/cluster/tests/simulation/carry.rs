@@ -187,8 +187,18 @@ impl World {
         }
         let knows = self.books.knows_of_loss(&Shard::Common, &one.heads(&Shard::Common));
         let is_accepted = self.books.accepted.contains(&Shard::Common);
+        let knows = knows && self.knows_after_loss(node);
         let is_excused = self.books.has_lost(&Shard::Common) && (is_accepted || !knows);
+        let one = &self.nodes[node];
         self.books.admits(&one.name, &one.applied, is_excused);
+    }
+
+    /// Whether a node knows a message of the common journal that came after the loss.
+    fn knows_after_loss(&self, node: usize) -> bool {
+        let kept = self.books.kept.unwrap_or_default() as usize;
+        let heads = self.nodes[node].heads(&Shard::Common);
+        let mut later = self.log.stream.iter().skip(kept);
+        later.any(|one| one.subject.shard == Shard::Common && heads.contains(&one.head()))
     }
 
     /// What follows from a step of the topic.
