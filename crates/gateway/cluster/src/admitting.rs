@@ -50,10 +50,8 @@ impl<R: HomeLine> Homes<R> {
         let cut_off_ms = self.config.cut_off_ms;
         let own = self.common.history.head;
         let as_home = self.lease_ms(&Shard::Common);
-        let home = match self.peers.claimed(&Shard::Common) {
-            Some((_, peer, claim)) if claim.epoch >= own.epoch => peer.contact_ms(&own),
-            _ => None,
-        };
+        let homes = self.peers.all().filter_map(|(_, peer)| peer.home_contact_ms(&own));
+        let home = homes.max();
         let majority = self.common.has_met_home.then(|| self.majority_ms(Some(own))).flatten();
         let contact_ms = home.max(majority);
         as_home.max(contact_ms.map(|at| at + cut_off_ms))

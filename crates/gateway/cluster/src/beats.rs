@@ -34,6 +34,7 @@ impl<R: HomeLine> Homes<R> {
             wall_ms: self.now.wall_ms,
             config: self.config.config,
             revision: self.common.history.head,
+            has_met_home: self.common.has_met_home,
             lost: self.common.is_lost.then_some(self.common.history.accepted),
             homes,
             left: left.collect(),

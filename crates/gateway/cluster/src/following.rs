@@ -130,16 +130,21 @@ impl<R: HomeLine> Homes<R> {
         self.heads.of(&Shard::Common).max().copied().unwrap_or_default()
     }
 
-    /// Notes that this node was as new as a home of the common journal. Until then all that it has
+    /// Notes that this node was as new as a home of the common journal, and as its own lives before
+    /// were. Until then all that it has
     /// may come from a replica that lags, and with it the members of which it counts majorities.
     pub(crate) fn meet_home(&mut self) {
+        if self.common.has_met_home {
+            return;
+        }
         let own = self.common.history.head;
+        let newest = self.newest();
         let claimed = self.peers.claimed(&Shard::Common);
         let is_met = claimed.is_some_and(|(_, peer, claim)| {
-            let is_new = (own.epoch, own.number) >= (claim.head.epoch, claim.head.number);
-            is_new && peer.echoed_ms.is_some() && claim.epoch >= own.epoch
+            peer.echoed_ms.is_some() && claim.epoch >= own.epoch
         });
-        self.common.has_met_home |= is_met || self.is_at_home();
+        let is_new = (own.epoch, own.number) >= (newest.epoch, newest.number);
+        self.common.has_met_home = is_new && (is_met || self.is_at_home());
     }
 
     /// Reads the journal at first, and whenever another node is ahead.

@@ -21,20 +21,36 @@ pub(crate) struct Peer {
     /// peer says of itself is at least as new: unlike the time at which a heartbeat comes, this holds
     /// however long it was on its way.
     pub(crate) echoed_ms: Option<u64>,
-    /// As `echoed_ms`, of the latest of its heartbeats whose revision this node had applied when the
-    /// next one came.
-    applied_ms: Option<u64>,
+    /// As `echoed_ms`, of the latest of its heartbeats that counted when the next one came.
+    counted_ms: Option<u64>,
+    /// As `counted_ms`, of those in which it is the home of the common journal.
+    home_ms: Option<u64>,
 }
 
 impl Peer {
-    /// The time since which this node has contact with it. A heartbeat counts once this node is as
-    /// new as it says that its node is; before, the one before it does.
-    pub(crate) fn contact_ms(&self, own: &JournalHead) -> Option<u64> {
+    /// Whether its latest heartbeat counts as contact for a node that is at this place of the common
+    /// journal: it was as new as a home itself, and this node is as new as it.
+    fn counts(&self, own: &JournalHead) -> bool {
         let revision = &self.beat.revision;
-        if (revision.epoch, revision.number) <= (own.epoch, own.number) {
+        self.beat.has_met_home && (revision.epoch, revision.number) <= (own.epoch, own.number)
+    }
+
+    /// The time since which this node has contact with it. A heartbeat that does not count leaves the
+    /// contact of those before it.
+    pub(crate) fn contact_ms(&self, own: &JournalHead) -> Option<u64> {
+        if self.counts(own) {
             self.echoed_ms
         } else {
-            self.applied_ms
+            self.counted_ms
+        }
+    }
+
+    /// The time since which this node has contact with it as the home of the common journal.
+    pub(crate) fn home_contact_ms(&self, own: &JournalHead) -> Option<u64> {
+        if self.counts(own) && self.claim(&Shard::Common).is_some() {
+            self.echoed_ms
+        } else {
+            self.home_ms
         }
     }
 
@@ -103,7 +119,8 @@ impl Peers {
             beat: Arc::clone(beat),
             received_ms: now_ms,
             echoed_ms: echo.max(known.and_then(|peer| peer.echoed_ms)),
-            applied_ms: known.and_then(|peer| peer.contact_ms(own)),
+            counted_ms: known.and_then(|peer| peer.contact_ms(own)),
+            home_ms: known.and_then(|peer| peer.home_contact_ms(own)),
         };
         self.all.retain(|node, _| {
             let is_namesake = node.name == beat.node.name;
