@@ -23,7 +23,8 @@ impl<R: HomeLine> Homes<R> {
             return Admission::No(NoAdmission::Replaced);
         }
         let claimed = self.peers.claimed(&Shard::Common);
-        let is_stopped = claimed.is_some_and(|(_, _, claim)| claim.stopped && claim.epoch >= own.epoch);
+        let is_stopped =
+            claimed.is_some_and(|(_, _, claim)| claim.stopped && claim.epoch >= own.epoch);
         if self.common.is_lost || is_stopped {
             return Admission::No(NoAdmission::Lost);
         }
@@ -50,9 +51,16 @@ impl<R: HomeLine> Homes<R> {
         let cut_off_ms = self.config.cut_off_ms;
         let own = self.common.history.head;
         let as_home = self.lease_ms(&Shard::Common);
-        let homes = self.peers.all().filter_map(|(_, peer)| peer.home_contact_ms(&own));
+        let homes = self
+            .peers
+            .all()
+            .filter_map(|(_, peer)| peer.home_contact_ms(&own));
         let home = homes.max();
-        let majority = self.common.has_met_home.then(|| self.majority_ms(Some(own))).flatten();
+        let majority = self
+            .common
+            .has_met_home
+            .then(|| self.majority_ms(Some(own)))
+            .flatten();
         let contact_ms = home.max(majority);
         as_home.max(contact_ms.map(|at| at + cut_off_ms))
     }

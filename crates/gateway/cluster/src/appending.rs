@@ -18,7 +18,9 @@ impl<R: HomeLine> Homes<R> {
             Some(home) => match home.state {
                 HomeState::Moving => Some(NotStored::Moving),
                 HomeState::Stopped(_) => Some(NotStored::Lost),
-                HomeState::Serving if home.queue.len() >= WAITING_LINES_MAX => Some(NotStored::Busy),
+                HomeState::Serving if home.queue.len() >= WAITING_LINES_MAX => {
+                    Some(NotStored::Busy)
+                }
                 HomeState::Serving => None,
             },
         };
@@ -26,7 +28,13 @@ impl<R: HomeLine> Homes<R> {
             return self.push(HomeEffect::NotStored { shard, ticket, why });
         }
         let entry = CommonEntry::Line(line);
-        self.enqueue(&shard, Queued::Entry { entry, ticket: Some(ticket) });
+        self.enqueue(
+            &shard,
+            Queued::Entry {
+                entry,
+                ticket: Some(ticket),
+            },
+        );
     }
 
     /// Has a home append a record behind those that wait.
@@ -47,14 +55,8 @@ impl<R: HomeLine> Homes<R> {
         if home.sending.is_some() || home.is_broken {
             return;
         }
-        let Some((queued, entries, tickets)) = home.take_next() else {
+        let Some((record, tickets)) = home.take_next(&me) else {
             return;
-        };
-        let record = match queued {
-            Queued::Fence { next } => HomeRecord::Fenced { by: me, next },
-            Queued::Lost { known } => HomeRecord::Lost { known },
-            Queued::Accepted => HomeRecord::Accepted,
-            Queued::Alive | Queued::Entry { .. } => HomeRecord::Lines(entries),
         };
         let after = (home.head, home.sequence);
         let mut sending = Sending::new(id, home.subject.clone(), after, record, now_ms);
@@ -66,24 +68,22 @@ impl<R: HomeLine> Homes<R> {
 
     /// The log has answered.
     pub(crate) fn appended(&mut self, shard: &Shard, id: AppendId, result: AppendResult) {
-        let role = self.shards.get_mut(shard).map(|state| &mut state.role);
-        match role {
-            Some(Role::Taking(taking)) => {
-                if taking.sending().is_some_and(|one| one.id == id) {
-                    self.taking_appended(shard, result);
-                }
-            }
-            Some(Role::Home(home)) => {
-                let Some(sending) = home.sending.as_mut().filter(|one| one.id == id) else {
-                    return;
-                };
-                match result {
-                    AppendResult::Unknown => sending.asked_ms = 0,
-                    AppendResult::Acked { sequence } => self.acked(shard, sequence),
-                    AppendResult::Refused { last } => self.refused(shard, last),
-                }
-            }
-            _ => {}
+        let Some(state) = self.shards.get_mut(shard) else {
+            return;
+        };
+        let (sending, is_home) = match &mut state.role {
+            Role::Away => (None, false),
+            Role::Taking(taking) => (taking.sending(), false),
+            Role::Home(home) => (home.sending.as_mut(), true),
+        };
+        let Some(sending) = sending.filter(|one| one.id == id) else {
+            return;
+        };
+        match result {
+            AppendResult::Unknown => sending.asked_ms = 0,
+            _ if !is_home => self.taking_appended(shard, result),
+            AppendResult::Acked { sequence } => self.acked(shard, sequence),
+            AppendResult::Refused { last } => self.refused(shard, last),
         }
     }
 
@@ -113,7 +113,14 @@ impl<R: HomeLine> Homes<R> {
             self.push(HomeEffect::Stored { shard, ticket });
         }
         if let HomeRecord::Fenced { next, .. } = stored.message.record {
-            return self.leave(shard, HomeLeft { shard: shard.clone(), epoch: head.epoch, next });
+            return self.leave(
+                shard,
+                HomeLeft {
+                    shard: shard.clone(),
+                    epoch: head.epoch,
+                    next,
+                },
+            );
         }
         if *shard == Shard::Common {
             self.renewals_stored(&stored);
@@ -127,9 +134,15 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         let changes = |entry: &CommonEntry<R>| {
-            matches!(entry, CommonEntry::NodeJoined { .. } | CommonEntry::NodeLeft { .. })
+            matches!(
+                entry,
+                CommonEntry::NodeJoined { .. } | CommonEntry::NodeLeft { .. }
+            )
         };
-        let members = entries.iter().any(changes).then(|| self.common.members.clone());
+        let members = entries
+            .iter()
+            .any(changes)
+            .then(|| self.common.members.clone());
         if tickets.is_empty() && members.is_none() {
             return;
         }
@@ -233,7 +246,10 @@ impl<R: HomeLine> Homes<R> {
     /// Ends homes that are alone for too long.
     pub(crate) fn end_leases(&mut self) {
         for shard in self.own_shards() {
-            if self.lease_ms(&shard).is_some_and(|until_ms| until_ms < self.now_ms()) {
+            if self
+                .lease_ms(&shard)
+                .is_some_and(|until_ms| until_ms < self.now_ms())
+            {
                 self.step_down(&shard, StepDownCause::Alone);
             }
         }
@@ -242,7 +258,9 @@ impl<R: HomeLine> Homes<R> {
     /// Repeats appends without an answer, and has an idle home without a majority append.
     pub(crate) fn tend_home(&mut self, shard: &Shard) {
         let now_ms = self.now_ms();
-        let is_echoed = self.majority_ms(None).is_some_and(|at| at + ALIVE_MS > now_ms);
+        let is_echoed = self
+            .majority_ms(None)
+            .is_some_and(|at| at + ALIVE_MS > now_ms);
         let Some(home) = self.home_mut(shard) else {
             return;
         };

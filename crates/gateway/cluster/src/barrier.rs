@@ -99,7 +99,8 @@ impl<R: HomeLine> Homes<R> {
         }
         let is_clear = |hears: &[HeardNode], up_ms: u64| {
             let others = hears.iter();
-            let mut others = others.filter(|one| *one.node.name == *name && !applied.contains(&one.node));
+            let mut others =
+                others.filter(|one| *one.node.name == *name && !applied.contains(&one.node));
             others.all(|one| one.age_ms >= limit_ms) && (!applied.is_empty() || up_ms >= limit_ms)
         };
         let own = is_clear(&self.peers.hears(now_ms), self.up_ms());
@@ -118,7 +119,10 @@ impl<R: HomeLine> Homes<R> {
             let Queued::Entry { entry, .. } = queued else {
                 return false;
             };
-            matches!(entry, CommonEntry::NodeJoined { .. } | CommonEntry::NodeLeft { .. })
+            matches!(
+                entry,
+                CommonEntry::NodeJoined { .. } | CommonEntry::NodeLeft { .. }
+            )
         };
         let unconfirmed = home.unconfirmed.iter().any(|one| one.members.is_some());
         home.is_serving()
@@ -171,11 +175,11 @@ impl<R: HomeLine> Homes<R> {
             return;
         }
         let number = self.common.changed.max(home.begun.number);
-        let names = self.common.members.names();
-        let others = names.filter(|name| **name != self.me.name);
-        let silent = others.filter(|name| self.is_in_force(home, name, number, false));
-        let first = silent.cloned().next();
-        if let Some(name) = first {
+        let is_silent = |name: &&Arc<str>| {
+            **name != self.me.name && self.is_in_force(home, name, number, false)
+        };
+        let silent = self.common.members.names().find(is_silent).cloned();
+        if let Some(name) = silent {
             self.change_members(CommonEntry::NodeLeft { name });
         }
     }
@@ -185,7 +189,10 @@ impl<R: HomeLine> Homes<R> {
         if name == self.me.name || !self.common.members.has(&name) {
             return;
         }
-        if let Some(home) = self.home_mut(&Shard::Common).filter(|home| home.is_serving()) {
+        if let Some(home) = self
+            .home_mut(&Shard::Common)
+            .filter(|home| home.is_serving())
+        {
             home.removed.insert(Arc::clone(&name));
             self.change_members(CommonEntry::NodeLeft { name });
         }

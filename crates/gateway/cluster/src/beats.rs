@@ -13,7 +13,11 @@ impl<R: HomeLine> Homes<R> {
     /// Publishes a heartbeat, if one is due.
     pub(crate) fn beat_if_due(&mut self) {
         let since = self.beat_ms.map(|at| self.now_ms() - at);
-        let gap_ms = if self.is_beat_due { HEARTBEAT_GAP_MS } else { HEARTBEAT_MS };
+        let gap_ms = if self.is_beat_due {
+            HEARTBEAT_GAP_MS
+        } else {
+            HEARTBEAT_MS
+        };
         if since.is_none_or(|since| since >= gap_ms) {
             self.beat();
         }
@@ -24,7 +28,11 @@ impl<R: HomeLine> Homes<R> {
         let now_ms = self.now_ms();
         (self.beat_ms, self.is_beat_due) = (Some(now_ms), false);
         let beat = self.peers.sends(now_ms, 2 * self.limit_ms());
-        let homes = self.shards.keys().filter_map(|shard| self.claim(shard)).collect();
+        let homes = self
+            .shards
+            .keys()
+            .filter_map(|shard| self.claim(shard))
+            .collect();
         let left = self.shards.values().filter_map(|state| state.left.clone());
         let heartbeat = Heartbeat {
             node: self.me.clone(),
@@ -81,7 +89,10 @@ impl<R: HomeLine> Homes<R> {
                 self.note_head(shard, head);
             }
         }
-        if beat.lost.is_some_and(|accepted| accepted >= self.common.history.accepted) {
+        if beat
+            .lost
+            .is_some_and(|accepted| accepted >= self.common.history.accepted)
+        {
             self.stop(&Shard::Common, beat.revision);
         }
         self.join_node(beat);
@@ -100,11 +111,17 @@ impl<R: HomeLine> Homes<R> {
     /// Another node is the home of a shard, in this epoch.
     fn claimed(&mut self, claim: &HomeClaim) {
         let shard = &claim.shard;
-        if self.home(shard).is_some_and(|home| home.epoch() < claim.epoch) {
+        if self
+            .home(shard)
+            .is_some_and(|home| home.epoch() < claim.epoch)
+        {
             self.step_down(shard, StepDownCause::Fenced);
         }
         if let Some(state) = self.shards.get_mut(shard)
-            && state.left.as_ref().is_some_and(|left| left.epoch < claim.epoch)
+            && state
+                .left
+                .as_ref()
+                .is_some_and(|left| left.epoch < claim.epoch)
         {
             state.left = None;
         }

@@ -127,7 +127,11 @@ impl<R: HomeLine> Homes<R> {
 
     /// The newest revision that this node knows of: of others, and of its lives before.
     pub(crate) fn newest(&self) -> JournalHead {
-        self.heads.of(&Shard::Common).max().copied().unwrap_or_default()
+        self.heads
+            .of(&Shard::Common)
+            .max()
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Notes that this node was as new as a home of the common journal, and as its own lives before
@@ -140,9 +144,8 @@ impl<R: HomeLine> Homes<R> {
         let own = self.common.history.head;
         let newest = self.newest();
         let claimed = self.peers.claimed(&Shard::Common);
-        let is_met = claimed.is_some_and(|(_, peer, claim)| {
-            peer.echoed_ms.is_some() && claim.epoch >= own.epoch
-        });
+        let is_met = claimed
+            .is_some_and(|(_, peer, claim)| peer.echoed_ms.is_some() && claim.epoch >= own.epoch);
         let is_new = (own.epoch, own.number) >= (newest.epoch, newest.number);
         self.common.has_met_home = is_new && (is_met || self.is_at_home());
     }

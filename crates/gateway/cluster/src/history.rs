@@ -99,7 +99,7 @@ impl History {
         let is_next = self.head.next(&stored.subject, record) == head;
         // Behind an accepted break the sums begin anew.
         let resumes = self.head.epoch < self.lenient_below;
-        if (fits || resumes) && (is_next || resumes) {
+        if resumes || fits && is_next {
             Ok(())
         } else {
             Err(Unfit::Broken)
@@ -149,7 +149,9 @@ impl KnownHeads {
         let oldest = epochs.keys().next().copied().unwrap_or_default();
         let is_full = epochs.len() >= HEAD_EPOCHS_MAX && !epochs.contains_key(&head.epoch);
         let known = epochs.get(&head.epoch);
-        if is_full && head.epoch < oldest || known.is_some_and(|one| one.number >= head.number || one.begun != head.begun) {
+        if is_full && head.epoch < oldest
+            || known.is_some_and(|one| one.number >= head.number || one.begun != head.begun)
+        {
             return false;
         }
         epochs.insert(head.epoch, *head);

@@ -7,7 +7,10 @@ use crate::effect::HomeEffect;
 use crate::heartbeat::HomeClaim;
 use crate::history::History;
 use crate::members::Members;
-use crate::record::{AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, StoredMessage};
+use crate::node::NodeId;
+use crate::record::{
+    AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, StoredMessage,
+};
 use crate::shard::{Shard, ShardSubject};
 use crate::timing::{GROUP_BYTES_MAX, GROUP_LINES_MAX};
 
@@ -179,13 +182,27 @@ impl<R: HomeLine> Home<R> {
     }
 
     /// The next record of the queue, lines as one group, and the tickets of its lines.
-    pub(crate) fn take_next(&mut self) -> Option<(Queued<R>, Vec<CommonEntry<R>>, Vec<u64>)> {
-        let first = self.queue.pop_front()?;
-        let Queued::Entry { entry, ticket } = first else {
-            return Some((first, Vec::new(), Vec::new()));
+    pub(crate) fn take_next(&mut self, me: &NodeId) -> Option<(HomeRecord<R>, Vec<u64>)> {
+        let record = match self.queue.pop_front()? {
+            Queued::Entry { entry, ticket } => return Some(self.take_group(entry, ticket)),
+            Queued::Fence { next } => HomeRecord::Fenced {
+                by: me.clone(),
+                next,
+            },
+            Queued::Lost { known } => HomeRecord::Lost { known },
+            Queued::Accepted => HomeRecord::Accepted,
+            Queued::Alive => HomeRecord::Lines(Vec::new()),
         };
-        let mut bytes = entry.bytes();
-        let mut entries = vec![entry];
+        Some((record, Vec::new()))
+    }
+
+    fn take_group(
+        &mut self,
+        first: CommonEntry<R>,
+        ticket: Option<u64>,
+    ) -> (HomeRecord<R>, Vec<u64>) {
+        let mut bytes = first.bytes();
+        let mut entries = vec![first];
         let mut tickets: Vec<u64> = ticket.into_iter().collect();
         while let Some(Queued::Entry { entry, .. }) = self.queue.front() {
             bytes += entry.bytes();
@@ -197,6 +214,6 @@ impl<R: HomeLine> Home<R> {
                 tickets.extend(ticket);
             }
         }
-        Some((Queued::Alive, entries, tickets))
+        (HomeRecord::Lines(entries), tickets)
     }
 }

@@ -51,7 +51,10 @@ impl Members {
     /// that is free for the longest time. Ids that clients have name slots.
     pub(crate) fn free_slot(&self, name: &str) -> Option<Slot> {
         let former = self.left.iter().find(|(left, _)| **left == *name);
-        let used = self.slots.values().chain(self.left.iter().map(|(_, slot)| slot));
+        let used = self
+            .slots
+            .values()
+            .chain(self.left.iter().map(|(_, slot)| slot));
         let next = used.map(|slot| slot.0).max().unwrap_or_default() + 1;
         let fresh = (next <= SLOT_MAX).then_some(Slot(next));
         let oldest = self.left.first().map(|(_, slot)| *slot);

@@ -106,7 +106,8 @@ impl Peers {
         beat: &Arc<Heartbeat>,
     ) -> bool {
         let known = self.all.get(&beat.node);
-        let is_over = |(node, _): (&NodeId, &Peer)| beat.node.incarnation.is_before(node.incarnation);
+        let is_over =
+            |(node, _): (&NodeId, &Peer)| beat.node.incarnation.is_before(node.incarnation);
         let is_over = self.of_name(&beat.node.name).any(is_over);
         if is_over || known.is_some_and(|peer| peer.beat.beat >= beat.beat) {
             return false;
@@ -140,11 +141,16 @@ impl Peers {
     }
 
     pub(crate) fn live(&self, now_ms: u64) -> impl Iterator<Item = (&NodeId, &Peer)> {
-        self.all.iter().filter(move |(_, peer)| peer.is_live(now_ms))
+        self.all
+            .iter()
+            .filter(move |(_, peer)| peer.is_live(now_ms))
     }
 
     /// All lives of a node that are known.
-    pub(crate) fn of_name<'p>(&'p self, name: &'p str) -> impl Iterator<Item = (&'p NodeId, &'p Peer)> {
+    pub(crate) fn of_name<'p>(
+        &'p self,
+        name: &'p str,
+    ) -> impl Iterator<Item = (&'p NodeId, &'p Peer)> {
         self.all.iter().filter(move |(node, _)| *node.name == *name)
     }
 
@@ -178,7 +184,11 @@ impl Peers {
             Some(own) => peer.contact_ms(own),
             None => peer.echoed_ms,
         };
-        let latest = |name: &Arc<str>| self.of_name(name).filter_map(|(_, peer)| contact_ms(peer)).max();
+        let latest = |name: &Arc<str>| {
+            self.of_name(name)
+                .filter_map(|(_, peer)| contact_ms(peer))
+                .max()
+        };
         let mut contacts: Vec<u64> = names.filter_map(latest).collect();
         contacts.sort_unstable_by(|one, other| other.cmp(one));
         contacts.get(others.checked_sub(1)?).copied()

@@ -101,11 +101,17 @@ impl<R: HomeLine> Homes<R> {
             None => (now_ms - unclaimed_ms.unwrap_or(now_ms), true),
         };
         let is_stranger = self.common.members.len() > 0 && !self.has_live_members();
-        let needed_ms = if by_majority && !is_stranger { SILENCE_MS } else { limit_ms };
+        let needed_ms = if by_majority && !is_stranger {
+            SILENCE_MS
+        } else {
+            limit_ms
+        };
+        if silent_ms < needed_ms {
+            return false;
+        }
         // Copies of the common journal may differ in the members, so that each node takes another
-        // one for the best.
-        let is_best = self.best(shard).as_ref() == Some(&self.me.name);
-        silent_ms >= needed_ms && (is_best || silent_ms >= limit_ms + SILENCE_MS)
+        // one for the best: after a while any will do.
+        silent_ms >= limit_ms + SILENCE_MS || self.best(shard).as_ref() == Some(&self.me.name)
     }
 
     /// Begins take-overs that are due, and ends those that another node's claim makes needless.

@@ -48,7 +48,12 @@ impl JournalHead {
             HomeRecord::Begun { .. } => sum,
             _ => self.begun,
         };
-        Self { epoch, number, sum, begun }
+        Self {
+            epoch,
+            number,
+            sum,
+            begun,
+        }
     }
 
     fn hash(&self, hash: &mut Sha256) {
@@ -172,7 +177,11 @@ impl<R: HomeLine> HomeRecord<R> {
             }
             Self::Fenced { by, next } => {
                 by.hash(3, hash);
-                text(u8::from(next.is_some()), next.as_deref().unwrap_or(""), hash);
+                text(
+                    u8::from(next.is_some()),
+                    next.as_deref().unwrap_or(""),
+                    hash,
+                );
             }
             Self::Lost { known } => {
                 hash.update([4]);

@@ -30,26 +30,47 @@ impl<R: HomeLine> Homes<R> {
         let Some(home) = self.home_mut(&Shard::Common) else {
             return;
         };
-        home.renewals.insert(Arc::clone(&account), (Renewal::Recording, tickets));
+        home.renewals
+            .insert(Arc::clone(&account), (Renewal::Recording, tickets));
         let entry = CommonEntry::Renewing { account };
-        self.enqueue(&Shard::Common, Queued::Entry { entry, ticket: None });
+        self.enqueue(
+            &Shard::Common,
+            Queued::Entry {
+                entry,
+                ticket: None,
+            },
+        );
     }
 
     /// A request is over; its tokens are stored before the end of the intent.
     pub(crate) fn renewed(&mut self, account: Arc<str>, line: Option<R>) {
-        let Some(home) = self.home_mut(&Shard::Common).filter(|home| home.is_serving()) else {
+        let Some(home) = self
+            .home_mut(&Shard::Common)
+            .filter(|home| home.is_serving())
+        else {
             return;
         };
         if let Some(line) = line {
             let entry = CommonEntry::Line(line);
-            home.queue.push_back(Queued::Entry { entry, ticket: None });
+            home.queue.push_back(Queued::Entry {
+                entry,
+                ticket: None,
+            });
         }
         match home.renewals.get_mut(&account) {
-            Some((renewal @ Renewal::Flying { .. }, _)) => *renewal = Renewal::Ending { known: true },
+            Some((renewal @ Renewal::Flying { .. }, _)) => {
+                *renewal = Renewal::Ending { known: true }
+            }
             _ => return self.send_next(&Shard::Common),
         }
         let entry = CommonEntry::Renewed { account };
-        self.enqueue(&Shard::Common, Queued::Entry { entry, ticket: None });
+        self.enqueue(
+            &Shard::Common,
+            Queued::Entry {
+                entry,
+                ticket: None,
+            },
+        );
     }
 
     /// Intents and ends that are durable now.
@@ -77,13 +98,17 @@ impl<R: HomeLine> Homes<R> {
         let Some((renewal, _)) = home.renewals.get_mut(account) else {
             return;
         };
-        *renewal = Renewal::Flying { until_ms: before_ms };
+        *renewal = Renewal::Flying {
+            until_ms: before_ms,
+        };
         let account = Arc::clone(account);
         self.push(HomeEffect::Renew { account, before_ms });
     }
 
     fn renewal_over(&mut self, account: &Arc<str>) {
-        let over = self.home_mut(&Shard::Common).and_then(|home| home.renewals.remove(account));
+        let over = self
+            .home_mut(&Shard::Common)
+            .and_then(|home| home.renewals.remove(account));
         let Some((renewal, tickets)) = over else {
             return;
         };
@@ -93,7 +118,11 @@ impl<R: HomeLine> Homes<R> {
                 self.record_renewal(account, tickets);
             }
             Renewal::Ending { known } => {
-                self.push(HomeEffect::RenewalOver { account, tickets, known });
+                self.push(HomeEffect::RenewalOver {
+                    account,
+                    tickets,
+                    known,
+                });
             }
             Renewal::Recording | Renewal::Flying { .. } => {}
         }
@@ -127,7 +156,13 @@ impl<R: HomeLine> Homes<R> {
         }
         for account in over {
             let entry = CommonEntry::Renewed { account };
-            self.enqueue(&Shard::Common, Queued::Entry { entry, ticket: None });
+            self.enqueue(
+                &Shard::Common,
+                Queued::Entry {
+                    entry,
+                    ticket: None,
+                },
+            );
         }
     }
 }

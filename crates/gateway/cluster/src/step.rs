@@ -25,10 +25,22 @@ impl<R: HomeLine> Homes<R> {
             HomeEvent::Beat(beat) => self.received(&beat),
             HomeEvent::Topics(topics) => self.configure(topics),
             HomeEvent::Spread(stored) => self.spread(&stored),
-            HomeEvent::Looked { shard, request, last } => self.looked(&shard, request, last),
-            HomeEvent::Read { shard, request, messages } => self.read(&shard, request, &messages),
+            HomeEvent::Looked {
+                shard,
+                request,
+                last,
+            } => self.looked(&shard, request, last),
+            HomeEvent::Read {
+                shard,
+                request,
+                messages,
+            } => self.read(&shard, request, &messages),
             HomeEvent::Appended { shard, id, result } => self.appended(&shard, id, result),
-            HomeEvent::Store { shard, ticket, line } => self.store(shard, ticket, line),
+            HomeEvent::Store {
+                shard,
+                ticket,
+                line,
+            } => self.store(shard, ticket, line),
             HomeEvent::Renew { account, ticket } => self.renew(account, ticket),
             HomeEvent::Renewed { account, line } => self.renewed(account, line),
             HomeEvent::Drain => self.drain(),
@@ -66,7 +78,9 @@ impl<R: HomeLine> Homes<R> {
         }
         let live = self.peers.live(self.now_ms());
         let strangers = live.filter(|(node, _)| !self.common.members.has(&node.name));
-        let beats: Vec<_> = strangers.map(|(_, peer)| (peer.received_ms, peer.beat.clone())).collect();
+        let beats: Vec<_> = strangers
+            .map(|(_, peer)| (peer.received_ms, peer.beat.clone()))
+            .collect();
         for (received_ms, beat) in beats {
             let mut beat = (*beat).clone();
             beat.wall_ms += self.now_ms() - received_ms;

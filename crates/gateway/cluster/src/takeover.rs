@@ -78,7 +78,13 @@ impl<R: HomeLine> Homes<R> {
             by: self.me.clone(),
             next: None,
         };
-        self.send_taking(shard, subject, (last.head, last.sequence), record, TakingStep::Fence);
+        self.send_taking(
+            shard,
+            subject,
+            (last.head, last.sequence),
+            record,
+            TakingStep::Fence,
+        );
     }
 
     fn begin(&mut self, shard: &Shard, follows: JournalHead) {
@@ -118,10 +124,7 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         let sequence = match result {
-            AppendResult::Unknown => {
-                sending.asked_ms = 0;
-                return;
-            }
+            AppendResult::Unknown => return,
             // Another message came first, or what was read is gone: then its place tells.
             AppendResult::Refused { .. } => return self.look(shard),
             AppendResult::Acked { sequence } => sequence,
@@ -164,7 +167,11 @@ impl<R: HomeLine> Homes<R> {
         if let Some(taking) = self.taking(shard) {
             (taking.request, taking.asked_ms) = (request, now_ms);
             let shard = shard.clone();
-            self.push(HomeEffect::Read { shard, request, after });
+            self.push(HomeEffect::Read {
+                shard,
+                request,
+                after,
+            });
         }
     }
 
@@ -186,7 +193,9 @@ impl<R: HomeLine> Homes<R> {
             return;
         }
         match taking.step {
-            TakingStep::Replay { begun, acked_ms, .. } if acked_ms + SILENCE_MS <= now_ms => {
+            TakingStep::Replay {
+                begun, acked_ms, ..
+            } if acked_ms + SILENCE_MS <= now_ms => {
                 // No replica lags for so long: the beginning is gone.
                 self.learn(shard, &begun);
                 self.look(shard);
@@ -202,7 +211,10 @@ impl<R: HomeLine> Homes<R> {
         let Some(taking) = self.taking(shard) else {
             return;
         };
-        let TakingStep::Replay { begun, sequence, .. } = taking.step else {
+        let TakingStep::Replay {
+            begun, sequence, ..
+        } = taking.step
+        else {
             return;
         };
         let accepts = taking.accepts;
@@ -230,7 +242,13 @@ impl<R: HomeLine> Homes<R> {
         let Some(taking) = self.taking(shard) else {
             return;
         };
-        let TakingStep::Replay { begun, follows, sequence, acked_ms } = taking.step else {
+        let TakingStep::Replay {
+            begun,
+            follows,
+            sequence,
+            acked_ms,
+        } = taking.step
+        else {
             return;
         };
         let accepts = taking.accepts;
@@ -254,7 +272,10 @@ impl<R: HomeLine> Homes<R> {
         let missing = missing.or(broken.then_some(begun));
         let known = history.lost.or(missing).filter(|_| !accepts);
         let home = Home {
-            subject: ShardSubject { shard: shard.clone(), epoch: begun.epoch },
+            subject: ShardSubject {
+                shard: shard.clone(),
+                epoch: begun.epoch,
+            },
             history: history.clone(),
             begun,
             follows,

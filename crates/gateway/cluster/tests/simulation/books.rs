@@ -52,16 +52,23 @@ impl Books {
     pub(crate) fn appended(&mut self, stored: &Stored, author: AppendId) {
         self.count("appends");
         let head = stored.head();
-        self.lost.retain(|lost| lost.subject != stored.subject || lost.head() != head);
+        self.lost
+            .retain(|lost| lost.subject != stored.subject || lost.head() != head);
         if self.kept.is_some() {
             return;
         }
         let subject = &stored.subject;
         let is_first = !self.epochs.contains_key(subject);
         if let HomeRecord::Begun { .. } = stored.message.record {
-            let before = ShardSubject { shard: subject.shard.clone(), epoch: subject.epoch - 1 };
+            let before = ShardSubject {
+                shard: subject.shard.clone(),
+                epoch: subject.epoch - 1,
+            };
             let follows_end = self.epochs.get(&before).is_some_and(|epoch| epoch.is_over);
-            assert!(is_first && (subject.epoch == 1 || follows_end), "book epochs: {stored:?} begins");
+            assert!(
+                is_first && (subject.epoch == 1 || follows_end),
+                "book epochs: {stored:?} begins"
+            );
             self.count("epochs");
         }
         let epoch = self.epochs.entry(subject.clone()).or_default();
@@ -70,7 +77,10 @@ impl Books {
         }
         let ends = matches!(stored.message.record, HomeRecord::Fenced { .. });
         assert!(!epoch.is_over, "book epochs: {stored:?} follows the end");
-        assert!(ends || epoch.home == Some(author.incarnation), "book epochs: {stored:?} by {author:?}");
+        assert!(
+            ends || epoch.home == Some(author.incarnation),
+            "book epochs: {stored:?} by {author:?}"
+        );
         epoch.is_over = ends;
     }
 
@@ -97,7 +107,10 @@ impl Books {
         let runs = self.runs.entry(proposal).or_default();
         *runs += 1;
         let is_again = *runs > 1;
-        assert!(!is_again || may_be_excused, "book runs: {proposal} runs again");
+        assert!(
+            !is_again || may_be_excused,
+            "book runs: {proposal} runs again"
+        );
         if is_again {
             self.count("runs again, excused");
         }
@@ -116,20 +129,30 @@ impl Books {
         self.count("settled");
         let settled = self.settled.entry(request).or_default();
         *settled += 1;
-        assert!(*settled == 1, "book settles: request {request} settles again");
+        assert!(
+            *settled == 1,
+            "book settles: request {request} settles again"
+        );
     }
 
     pub(crate) fn all_settled(&self) {
         for request in &self.asked {
             let is_settled = self.settled.contains_key(request);
-            assert!(is_settled || self.gone.contains(request), "book settles: {request} never settles");
+            assert!(
+                is_settled || self.gone.contains(request),
+                "book settles: {request} never settles"
+            );
         }
     }
 
     /// A refresh token is used by one request at a time.
     pub(crate) fn flies(&mut self, flight: u64) {
         self.count("flights");
-        assert!(self.flight.is_none(), "book flights: {flight} beside {:?}", self.flight);
+        assert!(
+            self.flight.is_none(),
+            "book flights: {flight} beside {:?}",
+            self.flight
+        );
         self.flight = Some(flight);
     }
 

@@ -39,17 +39,45 @@ impl World {
         match effect {
             HomeEffect::Publish(beat) => self.publish_beat(node, &beat),
             HomeEffect::Spread(stored) => self.publish(node, &Frame::Spread(stored)),
-            HomeEffect::Look { shard, request } => self.ask_log(node, Work::Look { shard, request }),
-            HomeEffect::Read { shard, request, after } => {
-                self.ask_log(node, Work::Read { shard, request, after });
+            HomeEffect::Look { shard, request } => {
+                self.ask_log(node, Work::Look { shard, request })
             }
-            HomeEffect::Append { subject, expected, id, message } => {
+            HomeEffect::Read {
+                shard,
+                request,
+                after,
+            } => {
+                self.ask_log(
+                    node,
+                    Work::Read {
+                        shard,
+                        request,
+                        after,
+                    },
+                );
+            }
+            HomeEffect::Append {
+                subject,
+                expected,
+                id,
+                message,
+            } => {
                 let expected = (self.broken != Broken::Unfenced).then_some(expected);
-                self.ask_log(node, Work::Append { subject, expected, id, message });
+                self.ask_log(
+                    node,
+                    Work::Append {
+                        subject,
+                        expected,
+                        id,
+                        message,
+                    },
+                );
             }
             HomeEffect::KeepHead { shard, head } if self.broken != Broken::NoHeads => {
                 self.nodes[node].know(&shard, &head);
-                self.nodes[node].disk_heads.insert((shard, head.epoch), head);
+                self.nodes[node]
+                    .disk_heads
+                    .insert((shard, head.epoch), head);
             }
             HomeEffect::KeepHead { .. } => {}
             HomeEffect::Apply { lines, .. } => {
@@ -60,7 +88,11 @@ impl World {
                 }
             }
             HomeEffect::Reset => self.nodes[node].applied.clear(),
-            HomeEffect::BecomeHome { shard, epoch, lines } => self.becomes_home(node, shard, epoch, &lines),
+            HomeEffect::BecomeHome {
+                shard,
+                epoch,
+                lines,
+            } => self.becomes_home(node, shard, epoch, &lines),
             HomeEffect::StepDown { shard, .. } => self.steps_down(node, &shard),
             HomeEffect::StopTopic { shard, .. } => {
                 self.steps_down(node, &shard);
@@ -108,7 +140,11 @@ impl World {
             let latest = one.sent;
             let hears = &mut Arc::make_mut(&mut beat).hears;
             hears.retain(|heard| heard.node != me);
-            hears.push(HeardNode { node: me, beat: latest, age_ms: 0 });
+            hears.push(HeardNode {
+                node: me,
+                beat: latest,
+                age_ms: 0,
+            });
         }
         self.step(node, HomeEvent::Beat(beat));
     }
@@ -116,9 +152,15 @@ impl World {
     fn becomes_home(&mut self, node: usize, shard: Shard, epoch: u64, lines: &[Line]) {
         self.books.count("homes");
         let began_after_loss = self.began_after_loss(node, &shard, epoch);
-        let knows = self.books.knows_of_loss(&shard, &self.nodes[node].heads(&shard));
+        let knows = self
+            .books
+            .knows_of_loss(&shard, &self.nodes[node].heads(&shard));
         let is_accepted = self.books.accepted.contains(&shard);
-        assert!(!knows || is_accepted || !began_after_loss, "book losses: {node} goes on with {shard:?} in {epoch}, knows {:?}", self.nodes[node].heads(&shard));
+        assert!(
+            !knows || is_accepted || !began_after_loss,
+            "book losses: {node} goes on with {shard:?} in {epoch}, knows {:?}",
+            self.nodes[node].heads(&shard)
+        );
         let one = &mut self.nodes[node];
         one.disk_homes.insert(shard.clone());
         if shard == topic() {
@@ -137,7 +179,8 @@ impl World {
         };
         let own = incarnation(node, self.nodes[node].life);
         let messages = self.log.stream.iter().zip(&self.log.authors);
-        let mut messages = messages.filter(|(one, author)| one.sequence > kept && author.incarnation == own);
+        let mut messages =
+            messages.filter(|(one, author)| one.sequence > kept && author.incarnation == own);
         messages.any(|(one, _)| {
             let is_begun = matches!(one.message.record, HomeRecord::Begun { .. });
             is_begun && one.subject.shard == *shard && one.subject.epoch == epoch
@@ -185,7 +228,9 @@ impl World {
         if !one.is_up || one.is_stopped || !admits {
             return;
         }
-        let knows = self.books.knows_of_loss(&Shard::Common, &one.heads(&Shard::Common));
+        let knows = self
+            .books
+            .knows_of_loss(&Shard::Common, &one.heads(&Shard::Common));
         let is_accepted = self.books.accepted.contains(&Shard::Common);
         let knows = knows && self.knows_after_loss(node);
         let is_excused = self.books.has_lost(&Shard::Common) && (is_accepted || !knows);
@@ -208,7 +253,10 @@ impl World {
                 Out::Store { proposal, meaning } => self.stores(node, proposal, meaning),
                 Out::Held { request } => self.replies(node, request, Frame::Held { request }),
                 Out::Settled { request } => self.replies(node, request, Frame::Settled { request }),
-                Out::Run { proposal, operation } => self.runs(node, proposal, operation),
+                Out::Run {
+                    proposal,
+                    operation,
+                } => self.runs(node, proposal, operation),
             }
         }
     }
@@ -216,7 +264,14 @@ impl World {
     fn stores(&mut self, node: usize, proposal: u64, meaning: Meaning) {
         let ticket = self.nodes[node].ticket(Ticket::Topic { proposal, meaning });
         let line = Line::new(meaning);
-        self.step(node, HomeEvent::Store { shard: topic(), ticket, line });
+        self.step(
+            node,
+            HomeEvent::Store {
+                shard: topic(),
+                ticket,
+                line,
+            },
+        );
         if self.broken == Broken::EarlyAcks {
             self.answered(node, ticket, true);
         }
@@ -224,7 +279,9 @@ impl World {
 
     fn replies(&mut self, node: usize, request: u64, frame: Frame) {
         let shell = self.nodes[node].shell.as_ref();
-        let door = shell.and_then(|shell| shell.requests.get(&request)).map(|(door, _)| *door);
+        let door = shell
+            .and_then(|shell| shell.requests.get(&request))
+            .map(|(door, _)| *door);
         if let Some(door) = door {
             self.send(node, door, frame);
         }
@@ -267,7 +324,10 @@ impl World {
         if self.prng.one_in(10) {
             return;
         }
-        let event = HomeEvent::Renewed { account: "account".into(), line };
+        let event = HomeEvent::Renewed {
+            account: "account".into(),
+            line,
+        };
         self.takes(node, life, Input::Home(event));
     }
 
@@ -277,7 +337,11 @@ impl World {
         match frame {
             Frame::Beat(beat) => self.beat(node, beat),
             Frame::Spread(stored) => self.step(node, HomeEvent::Spread(stored)),
-            Frame::Request { request, proposal, epoch } => {
+            Frame::Request {
+                request,
+                proposal,
+                epoch,
+            } => {
                 let shell = one.shell.as_mut().filter(|shell| shell.epoch == epoch);
                 if let Some(shell) = shell {
                     let out = shell.request(from, request, proposal);

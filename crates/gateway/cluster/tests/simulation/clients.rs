@@ -25,9 +25,14 @@ impl World {
             0..2 => self.calls(node),
             2..6 => self.decides(node),
             6 => {
-                let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+                let homes =
+                    (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
                 let homes: Vec<usize> = homes.collect();
-                let node = if homes.is_empty() { node } else { self.prng.any(&homes) };
+                let node = if homes.is_empty() {
+                    node
+                } else {
+                    self.prng.any(&homes)
+                };
                 self.changes(node);
             }
             _ => self.renews_at(node),
@@ -59,13 +64,26 @@ impl World {
         let change = self.number();
         let ticket = self.nodes[node].ticket(Ticket::Change(change));
         let line = Line::new(Meaning::Change(change));
-        self.step(node, HomeEvent::Store { shard: Shard::Common, ticket, line });
+        self.step(
+            node,
+            HomeEvent::Store {
+                shard: Shard::Common,
+                ticket,
+                line,
+            },
+        );
         self.works_off(node);
     }
 
     fn renews_at(&mut self, node: usize) {
         let ticket = self.nodes[node].ticket(Ticket::Renewal);
-        self.step(node, HomeEvent::Renew { account: "account".into(), ticket });
+        self.step(
+            node,
+            HomeEvent::Renew {
+                account: "account".into(),
+                ticket,
+            },
+        );
         self.works_off(node);
     }
 
@@ -88,14 +106,32 @@ impl World {
                 self.books.settles(request);
                 continue;
             }
-            if epoch == waiting.epoch && waiting.sent_ms + REPEAT_MS > self.now_ms || epoch < waiting.epoch {
+            if epoch == waiting.epoch && waiting.sent_ms + REPEAT_MS > self.now_ms
+                || epoch < waiting.epoch
+            {
                 continue;
             }
             let proposal = waiting.proposal;
-            let waiting = Waiting { proposal, epoch, sent_ms: self.now_ms };
+            let waiting = Waiting {
+                proposal,
+                epoch,
+                sent_ms: self.now_ms,
+            };
             self.nodes[node].door.insert(request, waiting);
-            let proposal = if is_next || waiting.proposal.is_some() { proposal } else { None };
-            self.send(node, at, Frame::Request { request, proposal, epoch });
+            let proposal = if is_next || waiting.proposal.is_some() {
+                proposal
+            } else {
+                None
+            };
+            self.send(
+                node,
+                at,
+                Frame::Request {
+                    request,
+                    proposal,
+                    epoch,
+                },
+            );
         }
     }
 }

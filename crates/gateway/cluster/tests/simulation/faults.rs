@@ -30,8 +30,16 @@ impl Faults {
     pub(crate) fn new(prng: &mut Prng, nodes: usize) -> Self {
         let loses = prng.one_in(4);
         let is_calm = prng.one_in(5);
-        let breaks = if is_calm { 0 } else { prng.any(&[0, 400, 2_000]) };
-        let every_ms = if is_calm { 6_000 } else { prng.any(&[400, 1_000, 3_000]) };
+        let breaks = if is_calm {
+            0
+        } else {
+            prng.any(&[0, 400, 2_000])
+        };
+        let every_ms = if is_calm {
+            6_000
+        } else {
+            prng.any(&[400, 1_000, 3_000])
+        };
         Self {
             cuts: vec![vec![false; nodes]; nodes],
             away: vec![false; nodes],
@@ -42,7 +50,7 @@ impl Faults {
             doubles: prng.any(&[0, 50]),
             lags: prng.any(&[0, 30, 80]),
             breaks,
-            loses_at_ms: loses.then(|| 6_000 + prng.below(12_000) as u64),
+            loses_at_ms: loses.then(|| 6_000 + prng.below(11_000) as u64),
             every_ms,
         }
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use cluster::{HomeEvent, Shard};
 use model::ProposalState;
 
+use crate::line::Line;
 use crate::line::Meaning;
 use crate::node::{Ticket, topic};
-use crate::line::Line;
 use crate::world::{CHAOS_MS, QUIET_MS, World};
 
 impl World {
@@ -16,7 +16,12 @@ impl World {
         for shard in self.books.reported.clone() {
             self.books.accepted.insert(shard.clone());
             for node in 0..self.nodes.len() {
-                self.step(node, HomeEvent::Accept { shard: shard.clone() });
+                self.step(
+                    node,
+                    HomeEvent::Accept {
+                        shard: shard.clone(),
+                    },
+                );
                 self.works_off(node);
             }
         }
@@ -63,7 +68,14 @@ impl World {
                 let change = self.number();
                 let ticket = self.nodes[node].ticket(Ticket::Change(change));
                 let line = Line::new(Meaning::Change(change));
-                self.step(node, HomeEvent::Store { shard: Shard::Common, ticket, line });
+                self.step(
+                    node,
+                    HomeEvent::Store {
+                        shard: Shard::Common,
+                        ticket,
+                        line,
+                    },
+                );
                 self.works_off(node);
                 self.last = Some(change);
             }
@@ -73,7 +85,11 @@ impl World {
     pub(crate) fn is_home(&self, node: usize, shard: &Shard) -> bool {
         let one = &self.nodes[node];
         let homes = &one.homes;
-        one.is_up && !one.is_stopped && homes.home_of(shard).is_some_and(|(home, _)| home == homes.node())
+        one.is_up
+            && !one.is_stopped
+            && homes
+                .home_of(shard)
+                .is_some_and(|(home, _)| home == homes.node())
     }
 
     /// All nodes serve, each shard has one home, and nothing is open.
@@ -82,15 +98,27 @@ impl World {
             eprintln!("{} at the end: {:#?}", one.name, one.homes);
         }
         for shard in [Shard::Common, topic()] {
-            let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &shard)).count();
+            let homes = (0..self.nodes.len())
+                .filter(|node| self.is_home(*node, &shard))
+                .count();
             assert_eq!(homes, 1, "book ends: homes of {shard:?}");
         }
         for one in &self.nodes {
             let admits = one.admission.admits(one.time(self.now_ms).steady_ms);
-            assert!(admits, "book ends: {} admits nothing: {:?}", one.name, one.admission);
+            assert!(
+                admits,
+                "book ends: {} admits nothing: {:?}",
+                one.name, one.admission
+            );
         }
-        let confirmed = self.last.is_some_and(|last| self.books.confirmed.contains(&last));
-        assert!(confirmed, "book ends: change {:?} is not confirmed", self.last);
+        let confirmed = self
+            .last
+            .is_some_and(|last| self.books.confirmed.contains(&last));
+        assert!(
+            confirmed,
+            "book ends: change {:?} is not confirmed",
+            self.last
+        );
         self.check_acknowledged();
         self.books.all_settled();
     }
@@ -100,14 +128,23 @@ impl World {
         if self.books.reported.contains(&topic()) {
             return;
         }
-        let shells: Vec<_> = self.nodes.iter().filter_map(|one| one.shell.as_ref()).collect();
+        let shells: Vec<_> = self
+            .nodes
+            .iter()
+            .filter_map(|one| one.shell.as_ref())
+            .collect();
         let [shell] = shells.as_slice() else {
             panic!("book ends: {} topics", shells.len());
         };
-        let decided: BTreeSet<u64> = self.books.acknowledged.iter().filter_map(|meaning| match meaning {
-            Meaning::Approved(proposal) | Meaning::Rejected(proposal) => Some(*proposal),
-            _ => None,
-        }).collect();
+        let decided: BTreeSet<u64> = self
+            .books
+            .acknowledged
+            .iter()
+            .filter_map(|meaning| match meaning {
+                Meaning::Approved(proposal) | Meaning::Rejected(proposal) => Some(*proposal),
+                _ => None,
+            })
+            .collect();
         for meaning in &self.books.acknowledged {
             let Meaning::Opened(proposal) = meaning else {
                 continue;
@@ -117,12 +154,18 @@ impl World {
             let state = shell.state(*proposal);
             let is_decided = decided.contains(proposal);
             let fits = !is_decided || state != Some(ProposalState::Pending);
-            assert!(fits, "book acknowledged: the decision about {proposal} is gone");
+            assert!(
+                fits,
+                "book acknowledged: the decision about {proposal} is gone"
+            );
         }
         for proposal in decided {
             let known = [Meaning::Approved(proposal), Meaning::Rejected(proposal)];
             let in_log = known.iter().any(|meaning| self.log.has(*meaning));
-            assert!(in_log, "book acknowledged: the decision about {proposal} is gone");
+            assert!(
+                in_log,
+                "book acknowledged: the decision about {proposal} is gone"
+            );
         }
     }
 }

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{AppendId, AppendResult, CommonEntry, HomeMessage, HomeRecord, LastMessage, Shard, ShardSubject, StoredMessage};
+use cluster::{
+    AppendId, AppendResult, CommonEntry, HomeMessage, HomeRecord, LastMessage, Shard, ShardSubject,
+    StoredMessage,
+};
 
 use crate::line::{Line, Meaning};
 
@@ -29,7 +32,9 @@ impl Log {
         message: HomeMessage<Line>,
     ) -> AppendResult {
         if let Some(sequence) = self.ids.get(&id) {
-            return AppendResult::Acked { sequence: *sequence };
+            return AppendResult::Acked {
+                sequence: *sequence,
+            };
         }
         let last = self.lasts.get(&subject).copied().unwrap_or_default();
         if expected.is_some_and(|expected| expected != last) {
@@ -39,7 +44,11 @@ impl Log {
         self.lasts.insert(subject.clone(), sequence);
         self.ids.insert(id, sequence);
         self.authors.push(id);
-        self.stream.push(StoredMessage { subject, sequence, message });
+        self.stream.push(StoredMessage {
+            subject,
+            sequence,
+            message,
+        });
         AppendResult::Acked { sequence }
     }
 
@@ -48,7 +57,10 @@ impl Log {
         let known = self.stream.len().saturating_sub(lag);
         let from = (after as usize).min(known);
         let messages = self.stream[from..known].iter();
-        messages.filter(|one| one.subject.shard == *shard).cloned().collect()
+        messages
+            .filter(|one| one.subject.shard == *shard)
+            .cloned()
+            .collect()
     }
 
     /// The last message of the highest epoch of a shard.

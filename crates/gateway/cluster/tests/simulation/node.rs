@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use cluster::{
-    Admission, HomeEffect, HomeEvent, Heartbeat, Homes, HomesConfig, Incarnation, JournalHead, NoAdmission, NodeId,
-    NodeTime, Shard,
+    Admission, Heartbeat, HomeEffect, HomeEvent, Homes, HomesConfig, Incarnation, JournalHead,
+    NoAdmission, NodeId, NodeTime, Shard,
 };
 use model::TopicName;
 
@@ -23,18 +23,32 @@ pub(crate) enum Frame {
     Beat(Arc<Heartbeat>),
     Spread(Stored),
     /// A request of a door to the home of an epoch; with its proposal if the door knows it.
-    Request { request: u64, proposal: Option<u64>, epoch: u64 },
-    Held { request: u64 },
-    Settled { request: u64 },
+    Request {
+        request: u64,
+        proposal: Option<u64>,
+        epoch: u64,
+    },
+    Held {
+        request: u64,
+    },
+    Settled {
+        request: u64,
+    },
 }
 
 /// Something that a process takes in.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Home(HomeEvent<Line>),
-    Frame { from: usize, frame: Frame },
+    Frame {
+        from: usize,
+        frame: Frame,
+    },
     /// The server has answered what an epoch's home sent it.
-    Answered { epoch: u64, operation: u64 },
+    Answered {
+        epoch: u64,
+        operation: u64,
+    },
 }
 
 /// What waits for an answer of `Homes`.
@@ -118,7 +132,9 @@ impl Node {
         let mut config = config(self.at, self.life + 1, &self.name);
         config.former_homes = self.disk_homes.iter().cloned().collect();
         let heads = self.disk_heads.iter();
-        config.heads = heads.map(|((shard, _), head)| (shard.clone(), *head)).collect();
+        config.heads = heads
+            .map(|((shard, _), head)| (shard.clone(), *head))
+            .collect();
         self.life += 1;
         self.is_up = true;
         self.known = self.disk_heads.clone();
@@ -156,7 +172,10 @@ impl Node {
 
     /// The node is given to know a place.
     pub(crate) fn know(&mut self, shard: &Shard, head: &JournalHead) {
-        let known = self.known.entry((shard.clone(), head.epoch)).or_insert(*head);
+        let known = self
+            .known
+            .entry((shard.clone(), head.epoch))
+            .or_insert(*head);
         if known.number < head.number {
             *known = *head;
         }

@@ -20,10 +20,6 @@ impl Prng {
         self.below(bound) == 0
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
-        all.get(self.below(all.len()))
-    }
-
     /// One of several that can be cloned; there is at least one.
     pub(crate) fn any<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()

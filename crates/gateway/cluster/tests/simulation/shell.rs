@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState, TopicName};
+use model::{
+    Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState,
+    TopicName,
+};
 use topic::{
-    Configure, Decision, EndedProposal, End, Interest, Join, Joining, ListItem, ListScope, Logs, Now, Parked,
-    PublicTarget, RequestEvent, Restore, Resume, Seating, ServerLists, Terms, TopicConfig, UpstreamNames,
+    Configure, Decision, End, EndedProposal, Interest, Join, Joining, ListItem, ListScope, Logs,
+    Now, Parked, PublicTarget, RequestEvent, Restore, Resume, Seating, ServerLists, Terms,
+    TopicConfig, UpstreamNames,
 };
 
 use crate::line::{Line, Meaning};
@@ -27,13 +31,23 @@ const SERVER: LinkId = LinkId(101);
 /// What follows from a step of the topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Out {
-    Store { proposal: u64, meaning: Meaning },
+    Store {
+        proposal: u64,
+        meaning: Meaning,
+    },
     /// The caller of a request learns that it is held.
-    Held { request: u64 },
+    Held {
+        request: u64,
+    },
     /// The caller of a request has its answer.
-    Settled { request: u64 },
+    Settled {
+        request: u64,
+    },
     /// The server gets the request of a proposal.
-    Run { proposal: u64, operation: u64 },
+    Run {
+        proposal: u64,
+        operation: u64,
+    },
 }
 
 /// The state of a request at the home.
@@ -88,24 +102,35 @@ fn terms(request: u64) -> Terms {
 
 impl Shell {
     /// The topic as it is after a restart, from the lines of its journal; and the records that follow.
-    pub(crate) fn restored(epoch: u64, lines: &[Line], approved_is_pending: bool) -> (Self, Vec<Out>) {
+    pub(crate) fn restored(
+        epoch: u64,
+        lines: &[Line],
+        approved_is_pending: bool,
+    ) -> (Self, Vec<Out>) {
         let mut shell = Self::empty(epoch);
         let mut opened = BTreeSet::new();
         let mut states = BTreeMap::new();
         for line in lines {
-            match line.meaning {
-                Meaning::Opened(proposal) => drop(opened.insert(proposal)),
-                Meaning::Approved(proposal) => drop(states.insert(proposal, ProposalState::Running)),
-                Meaning::Rejected(proposal) => drop(states.insert(proposal, ProposalState::Rejected)),
-                Meaning::Ended(proposal) => drop(states.insert(proposal, ProposalState::Completed)),
-                Meaning::Change(_) | Meaning::Tokens(_) => {}
-            }
+            let (proposal, state) = match line.meaning {
+                Meaning::Opened(proposal) => {
+                    opened.insert(proposal);
+                    continue;
+                }
+                Meaning::Approved(proposal) => (proposal, ProposalState::Running),
+                Meaning::Rejected(proposal) => (proposal, ProposalState::Rejected),
+                Meaning::Ended(proposal) => (proposal, ProposalState::Completed),
+                Meaning::Change(_) | Meaning::Tokens(_) => continue,
+            };
+            states.insert(proposal, state);
         }
         let mut out = Vec::new();
         for proposal in opened {
             let mut state = states.get(&proposal).copied();
             if state == Some(ProposalState::Running) {
-                out.push(Out::Store { proposal, meaning: Meaning::Ended(proposal) });
+                out.push(Out::Store {
+                    proposal,
+                    meaning: Meaning::Ended(proposal),
+                });
                 state = Some(ProposalState::Failed);
             }
             if approved_is_pending && state == Some(ProposalState::Failed) {
@@ -137,7 +162,10 @@ impl Shell {
     }
 
     fn empty(epoch: u64) -> Self {
-        let names = [UpstreamNames::gateway(), UpstreamNames::new(id("one"), "one")];
+        let names = [
+            UpstreamNames::gateway(),
+            UpstreamNames::new(id("one"), "one"),
+        ];
         let config = TopicConfig::new(TopicName::new("main").unwrap(), names.to_vec());
         let mut shell = Self {
             topic: Topic::new(config),
@@ -152,18 +180,39 @@ impl Shell {
             handle: link.0,
             capabilities: Arc::new(Capabilities::upstream()),
         });
-        shell.step(Event::Configure(Configure { seats: seats.into(), ..Configure::servers(&names) }));
-        let manifest = ServerLists { tools: vec![ListItem::from("a")], ..ServerLists::default() };
-        shell.step(Event::Listed { server: &one, scope: ListScope::Shared, manifest, changed: &[] });
+        shell.step(Event::Configure(Configure {
+            seats: seats.into(),
+            ..Configure::servers(&names)
+        }));
+        let manifest = ServerLists {
+            tools: vec![ListItem::from("a")],
+            ..ServerLists::default()
+        };
+        shell.step(Event::Listed {
+            server: &one,
+            scope: ListScope::Shared,
+            manifest,
+            changed: &[],
+        });
         shell.join(CALLER, "bob", "mcp/proposal:tools/*");
         shell.join(REVIEWER, "ann", "mcp/*");
         shell
     }
 
     fn join(&mut self, link: LinkId, name: &str, grant: &str) {
-        let joining = Joining { promotes: true, ..Joining::default() };
+        let joining = Joining {
+            promotes: true,
+            ..Joining::default()
+        };
         let (participant, capabilities) = (&id(name), caps(grant));
-        let join = Join { link, handle: link.0, participant, capabilities, rate: None, joining };
+        let join = Join {
+            link,
+            handle: link.0,
+            participant,
+            capabilities,
+            rate: None,
+            joining,
+        };
         self.step(Event::Join(join));
     }
 
@@ -198,7 +247,10 @@ impl Shell {
             Some(proposal) => {
                 self.next += 1;
                 let (proposal, operation) = (op(proposal), op(self.next));
-                let parked = Parked::Proposal { proposal, until_ms: FAR_MS };
+                let parked = Parked::Proposal {
+                    proposal,
+                    until_ms: FAR_MS,
+                };
                 self.step(Event::Resume(Resume {
                     link: CALLER,
                     operation,
@@ -214,7 +266,10 @@ impl Shell {
 
     pub(crate) fn decide(&mut self, proposal: u64, approves: bool) -> Vec<Out> {
         let decision = if approves {
-            Decision::Approve { shown: SHOWN, current: Some(SHOWN) }
+            Decision::Approve {
+                shown: SHOWN,
+                current: Some(SHOWN),
+            }
         } else {
             Decision::Reject { reason: None }
         };
@@ -232,14 +287,24 @@ impl Shell {
     }
 
     pub(crate) fn written(&mut self, proposal: u64, stored: bool) -> Vec<Out> {
-        let effects = self.step(Event::Written { proposal: op(proposal), stored });
+        let effects = self.step(Event::Written {
+            proposal: op(proposal),
+            stored,
+        });
         self.follow(effects)
     }
 
     /// The server has answered.
     pub(crate) fn answered(&mut self, operation: u64) -> Vec<Out> {
-        let end = End::Answered { outcome: Outcome::Ok, answer: 1 };
-        let effects = self.step(Event::Answer { link: SERVER, operation: op(operation), end });
+        let end = End::Answered {
+            outcome: Outcome::Ok,
+            answer: 1,
+        };
+        let effects = self.step(Event::Answer {
+            link: SERVER,
+            operation: op(operation),
+            end,
+        });
         self.follow(effects)
     }
 
@@ -261,7 +326,9 @@ impl Shell {
                     });
                     out.extend(self.follow(effects));
                 }
-                Effect::Store { proposal, record, .. } => {
+                Effect::Store {
+                    proposal, record, ..
+                } => {
                     let proposal = number(proposal);
                     let meaning = meaning(proposal, &record);
                     out.push(Out::Store { proposal, meaning });
@@ -269,8 +336,15 @@ impl Shell {
                 Effect::Proposed { proposal } => {
                     out.extend(self.reply(number(proposal.id) - PROPOSAL, Stage::Held));
                 }
-                Effect::Deliver { call, proposal: Some(proposal), .. } => {
-                    out.push(Out::Run { proposal: number(proposal.id), operation: call });
+                Effect::Deliver {
+                    call,
+                    proposal: Some(proposal),
+                    ..
+                } => {
+                    out.push(Out::Run {
+                        proposal: number(proposal.id),
+                        operation: call,
+                    });
                 }
                 Effect::Approved { proposal, servers } => {
                     for server in servers {
@@ -284,7 +358,9 @@ impl Shell {
                         out.extend(self.follow(effects));
                     }
                 }
-                Effect::Settle { call, .. } | Effect::Refuse { call, .. } | Effect::Report { call, .. } => {
+                Effect::Settle { call, .. }
+                | Effect::Refuse { call, .. }
+                | Effect::Report { call, .. } => {
                     out.extend(self.reply(call, Stage::Settled));
                 }
                 _ => {}
@@ -306,7 +382,10 @@ impl Shell {
 fn meaning(proposal: u64, record: &Change) -> Meaning {
     match record {
         Change::Opened => Meaning::Opened(proposal),
-        Change::Decided { state: ProposalState::Running, .. } => Meaning::Approved(proposal),
+        Change::Decided {
+            state: ProposalState::Running,
+            ..
+        } => Meaning::Approved(proposal),
         Change::Decided { .. } => Meaning::Rejected(proposal),
         Change::Ended { .. } => Meaning::Ended(proposal),
         other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{AppendId, AppendResult, HomeEvent, HomeMessage, Shard, ShardSubject};
+use cluster::{AppendId, AppendResult, HomeEffect, HomeEvent, HomeMessage, Shard, ShardSubject};
 
 use crate::books::Books;
 use crate::broken::Broken;
@@ -13,8 +13,8 @@ use crate::node::{Frame, Input, Node};
 use crate::prng::Prng;
 
 /// The time of faults, and the time after it in which all is well, milliseconds.
-pub(crate) const CHAOS_MS: u64 = 20_000;
-pub(crate) const QUIET_MS: u64 = 25_000;
+pub(crate) const CHAOS_MS: u64 = 18_000;
+pub(crate) const QUIET_MS: u64 = 24_000;
 const NODE_TICK_MS: u64 = 240;
 
 /// A request to the log.
@@ -26,21 +26,51 @@ pub(crate) enum Work {
         id: AppendId,
         message: HomeMessage<Line>,
     },
-    Look { shard: Shard, request: u64 },
-    Read { shard: Shard, request: u64, after: u64 },
+    Look {
+        shard: Shard,
+        request: u64,
+    },
+    Read {
+        shard: Shard,
+        request: u64,
+        after: u64,
+    },
 }
 
 /// Something that happens at its time.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    Input { node: usize, life: u64, input: Input },
+    Input {
+        node: usize,
+        life: u64,
+        input: Input,
+    },
     /// A request of a node reaches the log.
-    Work { node: usize, life: u64, work: Work },
-    Tick { node: usize, life: u64 },
-    Goes { node: usize, life: u64 },
-    Restart { node: usize },
-    Ends { node: usize, life: u64 },
-    FlightEnds { flight: u64, node: usize, life: u64 },
+    Work {
+        node: usize,
+        life: u64,
+        work: Work,
+    },
+    Tick {
+        node: usize,
+        life: u64,
+    },
+    Goes {
+        node: usize,
+        life: u64,
+    },
+    Restart {
+        node: usize,
+    },
+    Ends {
+        node: usize,
+        life: u64,
+    },
+    FlightEnds {
+        flight: u64,
+        node: usize,
+        life: u64,
+    },
     Fault,
     Client,
 }
@@ -64,9 +94,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, broken: Broken) -> Self {
         let mut prng = Prng(seed);
-        let count = 2 + prng.below(4);
+        let count = prng.any(&[2, 3, 3, 3, 4, 5]);
         let drift = |prng: &mut Prng| prng.below(20_000) as i64 - 10_000;
-        let nodes: Vec<Node> = (0..count).map(|at| Node::new(at, drift(&mut prng))).collect();
+        let nodes: Vec<Node> = (0..count)
+            .map(|at| Node::new(at, drift(&mut prng)))
+            .collect();
         let faults = Faults::new(&mut prng, count);
         let mut world = Self {
             prng,
@@ -185,7 +217,10 @@ impl World {
         match input {
             Input::Home(event) => self.step(node, event),
             Input::Answered { epoch, operation } => {
-                let shell = self.nodes[node].shell.as_mut().filter(|shell| shell.epoch == epoch);
+                let shell = self.nodes[node]
+                    .shell
+                    .as_mut()
+                    .filter(|shell| shell.epoch == epoch);
                 if let Some(shell) = shell {
                     let out = shell.answered(operation);
                     self.follow(node, out);
@@ -198,35 +233,35 @@ impl World {
     pub(crate) fn step(&mut self, node: usize, event: HomeEvent<Line>) {
         let one = &mut self.nodes[node];
         let time = one.time(self.now_ms);
-        if self.traced {
-            let shown = match &event {
-                HomeEvent::Beat(beat) => format!("beat {} of {:?} at {:?} homes {:?}", beat.beat, beat.node.name, beat.revision, beat.homes),
-                other => format!("{other:?}"),
-            };
-            if shown != "Tick" {
-                eprintln!("{:>6} {} <- {shown}", self.now_ms, one.name);
-            }
-        }
+        trace_event(self.traced, self.now_ms, &one.name, &event);
         let effects = one.homes.step(time, event);
-        for effect in effects.iter().filter(|_| self.traced) {
-            if !matches!(effect, cluster::HomeEffect::Publish(_) | cluster::HomeEffect::KeepHead { .. }) {
-                eprintln!("{:>6} {} -> {effect:?}", self.now_ms, one.name);
-            }
-        }
+        trace_effects(self.traced, self.now_ms, &one.name, &effects);
         one.backlog.extend(effects);
     }
 
     /// Sends a frame to one node.
     pub(crate) fn send(&mut self, from: usize, to: usize, frame: Frame) {
-        if to != from && (self.faults.is_cut(from, to) || self.prng.below(1_000) < self.faults.drops) {
+        if to != from
+            && (self.faults.is_cut(from, to) || self.prng.below(1_000) < self.faults.drops)
+        {
             return;
         }
         let copies = 1 + usize::from(self.prng.below(1_000) < self.faults.doubles);
         for _ in 0..copies {
             let delay_ms = self.faults.bus_delay_ms(&mut self.prng);
             let life = self.nodes[to].life;
-            let input = Input::Frame { from, frame: frame.clone() };
-            self.after(delay_ms, Happening::Input { node: to, life, input });
+            let input = Input::Frame {
+                from,
+                frame: frame.clone(),
+            };
+            self.after(
+                delay_ms,
+                Happening::Input {
+                    node: to,
+                    life,
+                    input,
+                },
+            );
         }
     }
 
@@ -238,8 +273,19 @@ impl World {
                 && self.prng.one_in(2)
             {
                 let result = AppendResult::Unknown;
-                let event = HomeEvent::Appended { shard: subject.shard.clone(), id: *id, result };
-                self.after(900, Happening::Input { node, life, input: Input::Home(event) });
+                let event = HomeEvent::Appended {
+                    shard: subject.shard.clone(),
+                    id: *id,
+                    result,
+                };
+                self.after(
+                    900,
+                    Happening::Input {
+                        node,
+                        life,
+                        input: Input::Home(event),
+                    },
+                );
             }
             return;
         }
@@ -256,13 +302,29 @@ impl World {
             return;
         }
         let delay_ms = self.faults.log_delay_ms(&mut self.prng);
-        self.after(delay_ms, Happening::Input { node, life, input: Input::Home(event) });
+        self.after(
+            delay_ms,
+            Happening::Input {
+                node,
+                life,
+                input: Input::Home(event),
+            },
+        );
     }
 
     fn log_answers(&mut self, work: Work) -> HomeEvent<Line> {
-        let lag = if self.prng.below(100) < self.faults.lags { self.prng.below(8) } else { 0 };
+        let lag = if self.prng.below(100) < self.faults.lags {
+            self.prng.below(8)
+        } else {
+            0
+        };
         match work {
-            Work::Append { subject, expected, id, message } => {
+            Work::Append {
+                subject,
+                expected,
+                id,
+                message,
+            } => {
                 let shard = subject.shard.clone();
                 let before = self.log.stream.len();
                 let result = self.log.append(subject, expected, id, message);
@@ -273,12 +335,48 @@ impl World {
             }
             Work::Look { shard, request } => {
                 let last = self.log.last(&shard, lag);
-                HomeEvent::Looked { shard, request, last }
+                HomeEvent::Looked {
+                    shard,
+                    request,
+                    last,
+                }
             }
-            Work::Read { shard, request, after } => {
+            Work::Read {
+                shard,
+                request,
+                after,
+            } => {
                 let messages = self.log.read(&shard, after, lag);
-                HomeEvent::Read { shard, request, messages }
+                HomeEvent::Read {
+                    shard,
+                    request,
+                    messages,
+                }
             }
         }
+    }
+}
+
+fn trace_event(traced: bool, now_ms: u64, name: &str, event: &HomeEvent<Line>) {
+    match event {
+        _ if !traced => {}
+        HomeEvent::Tick => {}
+        HomeEvent::Beat(beat) => {
+            let (from, revision, homes) = (&beat.node, beat.revision, &beat.homes);
+            eprintln!(
+                "{now_ms:>6} {name} <- beat {} of {from:?} at {revision:?} {homes:?}",
+                beat.beat
+            );
+        }
+        other => eprintln!("{now_ms:>6} {name} <- {other:?}"),
+    }
+}
+
+fn trace_effects(traced: bool, now_ms: u64, name: &str, effects: &[HomeEffect<Line>]) {
+    let is_shown = |effect: &&HomeEffect<Line>| {
+        !matches!(effect, HomeEffect::Publish(_) | HomeEffect::KeepHead { .. })
+    };
+    for effect in effects.iter().filter(is_shown).filter(|_| traced) {
+        eprintln!("{now_ms:>6} {name} -> {effect:?}");
     }
 }
