@@ -98,16 +98,7 @@ impl<R: HomeLine> Homes<R> {
         (home.head, home.sequence, home.acked_ms) = (head, sequence, sending.first_ms);
         let tickets = std::mem::take(&mut sending.tickets);
         let stored = sending.stored(sequence);
-        self.learn(shard, &head);
-        if *shard == Shard::Common {
-            // The copy may have it already, from the log.
-            let _ = self.take_common(&stored);
-            self.push(HomeEffect::Spread(stored.clone()));
-            self.await_confirmation(&stored, &tickets);
-        } else if let Some(home) = self.home_mut(shard) {
-            // A home's own messages follow each other.
-            let _ = home.history.take(&stored);
-        }
+        self.take_own(shard, &stored, &tickets);
         for ticket in tickets {
             let shard = shard.clone();
             self.push(HomeEffect::Stored { shard, ticket });
@@ -127,6 +118,20 @@ impl<R: HomeLine> Homes<R> {
             self.confirm();
         }
         self.send_next(shard);
+    }
+
+    /// Takes a message of this home's own that is durable.
+    fn take_own(&mut self, shard: &Shard, stored: &StoredMessage<R>, tickets: &[u64]) {
+        self.learn(shard, &stored.head());
+        if *shard == Shard::Common {
+            // The copy may have it already, from the log.
+            let _ = self.take_common(stored);
+            self.push(HomeEffect::Spread(stored.clone()));
+            self.await_confirmation(stored, tickets);
+        } else if let Some(home) = self.home_mut(shard) {
+            // A home's own messages follow each other.
+            let _ = home.history.take(stored);
+        }
     }
 
     fn await_confirmation(&mut self, stored: &StoredMessage<R>, tickets: &[u64]) {
@@ -157,8 +162,8 @@ impl<R: HomeLine> Homes<R> {
     }
 
     /// The last message of the home's subject is not the one that it wrote last. A later one is
-    /// another node's, which has ended the epoch. An earlier one means that the log has lost what it
-    /// acknowledged.
+    /// another node's, which has ended the epoch. An earlier one means that the log has lost what
+    /// it acknowledged.
     fn refused(&mut self, shard: &Shard, last: u64) {
         let Some(home) = self.home_mut(shard) else {
             return;

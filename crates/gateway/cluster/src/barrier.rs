@@ -2,12 +2,12 @@
 //!
 //! A node admits while it has contact with the home of the common journal or with a majority, and
 //! is as new as the newest revision that it knows of. So a change is in force when each member has
-//! applied it, or can neither have such a contact any more nor get one without learning of it. Votes
-//! for that come from nodes which have applied the change themselves and then say, in one heartbeat,
-//! that they have not received the member for longer than its contacts last. The members that give no
-//! such vote are no majority: so whatever majority the member counts has one of the voters in it.
-//! While the members change, this holds for those of before and those of after (Raft's joint
-//! consensus; Ongaro and Ousterhout, 2014).
+//! applied it, or can neither have such a contact any more nor get one without learning of it.
+//! Votes for that come from nodes which have applied the change themselves and then say, in one
+//! heartbeat, that they have not received the member for longer than its contacts last. The members
+//! that give no such vote are no majority: so whatever majority the member counts has one of the
+//! voters in it. While the members change, this holds for those of before and those of after
+//! (Raft's joint consensus; Ongaro and Ousterhout, 2014).
 
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ impl<R: HomeLine> Homes<R> {
         decides(&home.confirmed) && decides(&self.common.members)
     }
 
-    /// Whether a member has applied a message, or admits nothing before it has. Without `applied` only
-    /// the latter counts.
+    /// Whether a member has applied a message, or admits nothing before it has. Without `applied`
+    /// only the latter counts.
     fn is_in_force(&self, home: &Home<R>, name: &str, number: u64, applied: bool) -> bool {
         let lives: Vec<_> = self.peers.of_name(name).collect();
         let applied: Vec<_> = lives

@@ -132,8 +132,8 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// The home of the common journal says where its epoch begins: what this copy has beyond that is
-    /// lost, unless a person has accepted it.
+    /// The home of the common journal says where its epoch begins: what this copy has beyond that
+    /// is lost, unless a person has accepted it.
     fn common_claimed(&mut self, claim: &HomeClaim) {
         let own = self.common.history.head;
         let follows = &claim.follows;

@@ -21,8 +21,8 @@ pub enum HomeEffect<R> {
         /// The number of the request.
         request: u64,
     },
-    /// Messages of a shard's journal are asked for, of all epochs and in the log's order. Any replica
-    /// will do. Answered by [`HomeEvent::Read`](crate::HomeEvent::Read).
+    /// Messages of a shard's journal are asked for, of all epochs and in the log's order. Any
+    /// replica will do. Answered by [`HomeEvent::Read`](crate::HomeEvent::Read).
     Read {
         /// The shard.
         shard: Shard,
@@ -69,8 +69,8 @@ pub enum HomeEffect<R> {
         /// All lines of a topic's journal; none of the common one, which each node applies.
         lines: Vec<R>,
     },
-    /// This node is the home no more. Tickets without an answer have none: their lines are stored or
-    /// not.
+    /// This node is the home no more. Tickets without an answer have none: their lines are stored
+    /// or not.
     StepDown {
         /// The shard.
         shard: Shard,
@@ -124,7 +124,7 @@ pub enum HomeEffect<R> {
     RenewalOver {
         /// The account.
         account: Arc<str>,
-        /// Those who wait for it.
+        /// The runner's numbers of those that wait for it.
         tickets: Vec<u64>,
         /// Whether its result is known.
         known: bool,

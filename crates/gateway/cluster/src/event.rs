@@ -11,7 +11,8 @@ use crate::shard::Shard;
 /// An event that the runner hands in.
 #[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum HomeEvent<R> {
-    /// Time passes. The runner sends it at least each [`TICK_MS`](crate::TICK_MS), and first of all.
+    /// Time passes. The runner sends it at least each [`TICK_MS`](crate::TICK_MS), and first of
+    /// all.
     Tick,
     /// A heartbeat of another node.
     Beat(Arc<Heartbeat>),

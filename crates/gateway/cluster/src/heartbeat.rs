@@ -23,11 +23,11 @@ pub struct Heartbeat {
     pub config: u64,
     /// The place of the common journal up to which it has applied all.
     pub revision: JournalHead,
-    /// Whether it was as new as a home of the common journal in this life. Before, what it has may come
-    /// from a replica that lags, and is older than what its life before knew.
+    /// Whether it was as new as a home of the common journal in this life. Before, what it has may
+    /// come from a replica that lags, and is older than what its life before knew.
     pub has_met_home: bool,
-    /// The last epoch in which it knows a loss of the common journal to be accepted, if its copy has
-    /// messages that the journal has not.
+    /// The last epoch in which it knows a loss of the common journal to be accepted, if its copy
+    /// has messages that the journal has not.
     pub lost: Option<u64>,
     /// The shards that it is the home of.
     pub homes: Vec<HomeClaim>,

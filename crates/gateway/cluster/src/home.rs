@@ -162,6 +162,38 @@ pub(crate) struct Home<R> {
 }
 
 impl<R: HomeLine> Home<R> {
+    /// A home whose epoch has begun at this place; with the sequence of its beginning, and when
+    /// that was sent.
+    pub(crate) fn new(
+        shard: &Shard,
+        begun: JournalHead,
+        appended: (u64, u64),
+        history: History,
+    ) -> Self {
+        let (sequence, acked_ms) = appended;
+        Self {
+            subject: ShardSubject {
+                shard: shard.clone(),
+                epoch: begun.epoch,
+            },
+            history,
+            begun,
+            follows: JournalHead::default(),
+            head: begun,
+            sequence,
+            queue: VecDeque::new(),
+            sending: None,
+            acked_ms,
+            state: HomeState::Serving,
+            is_broken: false,
+            settled_ms: None,
+            unconfirmed: VecDeque::new(),
+            confirmed: Members::default(),
+            removed: BTreeSet::new(),
+            renewals: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn epoch(&self) -> u64 {
         self.subject.epoch
     }

@@ -11,14 +11,14 @@ pub const SLOT_MAX: u16 = 1_023;
 
 /// One life of a process, in its data directory, which one process at a time has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Incarnation {
+pub struct NodeLife {
     /// The number of the data directory: random, and written when the directory was made.
     pub directory: u64,
     /// The number of the life in it: each is greater than those before.
     pub life: u64,
 }
 
-impl Incarnation {
+impl NodeLife {
     /// Whether this life is over because a later one has the directory.
     #[must_use]
     pub fn is_before(self, other: Self) -> bool {
@@ -32,7 +32,7 @@ pub struct NodeId {
     /// The name of the node, which outlives its process.
     pub name: Arc<str>,
     /// The life of its process.
-    pub incarnation: Incarnation,
+    pub incarnation: NodeLife,
 }
 
 /// The time of a step.

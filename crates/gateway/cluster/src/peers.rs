@@ -18,8 +18,8 @@ pub(crate) struct Peer {
     /// When that came, milliseconds.
     pub(crate) received_ms: u64,
     /// When this node sent the latest of its own heartbeats that the peer has echoed. All that the
-    /// peer says of itself is at least as new: unlike the time at which a heartbeat comes, this holds
-    /// however long it was on its way.
+    /// peer says of itself is at least as new: unlike the time at which a heartbeat comes, this
+    /// holds however long it was on its way.
     pub(crate) echoed_ms: Option<u64>,
     /// As `echoed_ms`, of the latest of its heartbeats that counted when the next one came.
     counted_ms: Option<u64>,
@@ -28,15 +28,15 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Whether its latest heartbeat counts as contact for a node that is at this place of the common
-    /// journal: it was as new as a home itself, and this node is as new as it.
+    /// Whether its latest heartbeat counts as contact for a node that is at this place of the
+    /// common journal: it was as new as a home itself, and this node is as new as it.
     fn counts(&self, own: &JournalHead) -> bool {
         let revision = &self.beat.revision;
         self.beat.has_met_home && (revision.epoch, revision.number) <= (own.epoch, own.number)
     }
 
-    /// The time since which this node has contact with it. A heartbeat that does not count leaves the
-    /// contact of those before it.
+    /// The time since which this node has contact with it. A heartbeat that does not count leaves
+    /// the contact of those before it.
     pub(crate) fn contact_ms(&self, own: &JournalHead) -> Option<u64> {
         if self.counts(own) {
             self.echoed_ms

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::node::{Incarnation, NodeId, Slot};
+use crate::node::{NodeId, NodeLife, Slot};
 use crate::shard::ShardSubject;
 
 /// A line of a journal's owner, as the runner wrote it. It is never read here.
@@ -24,8 +24,8 @@ pub struct JournalHead {
     pub number: u64,
     /// The start of the SHA-256 of the message, its number, its subject and the sum before it.
     pub sum: [u8; 8],
-    /// The sum of the first message of the epoch: a log that is set back far enough has another epoch
-    /// under the same number.
+    /// The sum of the first message of the epoch: a log that is set back far enough has another
+    /// epoch under the same number.
     pub begun: [u8; 8],
 }
 
@@ -232,7 +232,7 @@ impl<R> StoredMessage<R> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendId {
     /// The life of the process that appends.
-    pub incarnation: Incarnation,
+    pub incarnation: NodeLife,
     /// The number of the append in it.
     pub number: u64,
 }

@@ -1,7 +1,7 @@
 //! Renewals: a refresh token is used by one request at a time, whose intent is durable before it.
 //!
-//! Token endpoints that rotate refresh tokens take a second use for theft and revoke the whole family
-//! (RFC 9700, section 4.14.2).
+//! Token endpoints that rotate refresh tokens take a second use for theft and revoke the whole
+//! family (RFC 9700, section 4.14.2).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::shard::Shard;
 use crate::timing::DRIFT_PART;
 
 impl<R: HomeLine> Homes<R> {
-    /// A refresh token is to be used. Whoever asks meanwhile waits for the same request.
+    /// A refresh token is to be used. Callers that ask meanwhile wait for the same request.
     pub(crate) fn renew(&mut self, account: Arc<str>, ticket: u64) {
         let shard = Shard::Common;
         let Some(home) = self.home_mut(&shard).filter(|home| home.is_serving()) else {

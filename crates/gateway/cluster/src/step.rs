@@ -12,7 +12,8 @@ use crate::record::HomeLine;
 use crate::shard::Shard;
 
 impl<R: HomeLine> Homes<R> {
-    /// Takes one step. Pure: the same state, time and event give the same effects, in the same order.
+    /// Takes one step. Pure: the same state, time and event give the same effects, in the same
+    /// order.
     pub fn step(&mut self, now: NodeTime, event: HomeEvent<R>) -> Vec<HomeEffect<R>> {
         self.now.steady_ms = self.now.steady_ms.max(now.steady_ms);
         self.now.wall_ms = now.wall_ms;

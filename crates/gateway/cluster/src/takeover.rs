@@ -47,6 +47,16 @@ impl<R: HomeLine> Homes<R> {
         if taking.request != request || !matches!(taking.step, TakingStep::Look) {
             return;
         }
+        let history = &self.common.history;
+        if let Some(last) = last.filter(|_| *shard == Shard::Common) {
+            // A message that this copy has, or a later one, at an earlier place: those between are
+            // gone.
+            let is_earlier = last.sequence < history.sequence;
+            self.common.is_lost |= is_earlier && last.head >= history.head;
+        }
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
         let epoch = last.map_or(0, |last| last.head.epoch);
         let ends = *taking.ends.get_or_insert(epoch);
         if epoch > ends && last.is_some_and(|last| !last.fenced) && !taking.accepts {
@@ -205,8 +215,8 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// Messages of a journal that is being taken over. A replica may lag: the reader goes on until it
-    /// has the beginning of its own epoch.
+    /// Messages of a journal that is being taken over. A replica may lag: the reader goes on until
+    /// it has the beginning of its own epoch.
     pub(crate) fn replayed(&mut self, shard: &Shard, messages: &[StoredMessage<R>]) {
         let Some(taking) = self.taking(shard) else {
             return;
@@ -256,42 +266,20 @@ impl<R: HomeLine> Homes<R> {
             // Another node has ended the new epoch meanwhile.
             return self.set_role(shard, Role::Away);
         }
-        let is_beyond = |head: &JournalHead| {
-            let is_later = (head.epoch, head.number) > (begun.epoch, begun.number);
-            is_later || accepts && head.epoch == begun.epoch && *head != begun
-        };
-        if self.heads.of(shard).any(is_beyond) {
-            // Either another node has ended the new epoch meanwhile, or epochs are gone. Nodes follow
-            // the highest one that they know of, so that the next one is to be beyond.
+        if self.is_beyond(shard, &begun, accepts) {
+            // Either another node has ended the new epoch meanwhile, or epochs are gone. Nodes
+            // follow the highest one that they know of, so that the next one is to be beyond.
             return self.take(shard, Taking::new(accepts));
         }
-        let gone = |head: &&JournalHead| {
-            history.contradicts(head) || head.epoch == begun.epoch && **head != begun
-        };
-        let missing = self.heads.of(shard).filter(gone).max().copied();
-        let missing = missing.or(broken.then_some(begun));
+        let missing = self
+            .missing(shard, history, &begun)
+            .or(broken.then_some(begun));
         let known = history.lost.or(missing).filter(|_| !accepts);
-        let home = Home {
-            subject: ShardSubject {
-                shard: shard.clone(),
-                epoch: begun.epoch,
-            },
-            history: history.clone(),
-            begun,
-            follows,
-            head: begun,
-            sequence,
-            queue: Default::default(),
-            sending: None,
-            acked_ms,
-            state: HomeState::Serving,
-            is_broken: false,
-            settled_ms: None,
-            unconfirmed: self.common.unconfirmed(begun.number).into_iter().collect(),
-            confirmed: self.common.before.clone(),
-            removed: Default::default(),
-            renewals: Default::default(),
-        };
+        let mut home = Home::new(shard, begun, (sequence, acked_ms), history.clone());
+        home.follows = follows;
+        home.unconfirmed
+            .extend(self.common.unconfirmed(begun.number));
+        home.confirmed = self.common.before.clone();
         self.set_role(shard, Role::Home(Box::new(home)));
         self.common.is_read = true;
         self.learn(shard, &begun);
@@ -305,7 +293,28 @@ impl<R: HomeLine> Homes<R> {
         self.beat();
     }
 
-    /// What was lost before this epoch counts no more.
+    /// Whether a place is known that is beyond the beginning of the new epoch.
+    fn is_beyond(&self, shard: &Shard, begun: &JournalHead, accepts: bool) -> bool {
+        self.heads.of(shard).any(|head| {
+            let is_later = (head.epoch, head.number) > (begun.epoch, begun.number);
+            is_later || accepts && head.epoch == begun.epoch && head != begun
+        })
+    }
+
+    /// A place that is known, and is not in the journal.
+    fn missing(
+        &self,
+        shard: &Shard,
+        history: &History,
+        begun: &JournalHead,
+    ) -> Option<JournalHead> {
+        let gone = |head: &&JournalHead| {
+            history.contradicts(head) || head.epoch == begun.epoch && *head != begun
+        };
+        self.heads.of(shard).filter(gone).max().copied()
+    }
+
+    /// From now on no loss before this epoch counts.
     fn accept_before(&mut self, shard: &Shard, epoch: u64) {
         if *shard == Shard::Common {
             self.common.history.accepted = epoch;

@@ -11,9 +11,9 @@ use model::TopicName;
 
 use crate::{
     ALONE_MS, Admission, AppendId, AppendResult, CLOCKS_APART_MS, CUT_OFF_MS, HEARTBEAT_MS,
-    HomeEffect, HomeEvent, HomeLine, HomeMessage, HomeRecord, Homes, HomesConfig, Incarnation,
-    LOG_RETRY_MS, LastMessage, NoAdmission, NodeId, NodeTime, NotStored, RENEWAL_MS, SILENCE_MS,
-    Shard, ShardSubject, Slot, StepDownCause, StoredMessage, TICK_MS,
+    HomeEffect, HomeEvent, HomeLine, HomeMessage, HomeRecord, Homes, HomesConfig, LOG_RETRY_MS,
+    LastMessage, NoAdmission, NodeId, NodeLife, NodeTime, NotStored, RENEWAL_MS, SILENCE_MS, Shard,
+    ShardSubject, Slot, StepDownCause, StoredMessage, TICK_MS,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ type Effect = HomeEffect<Text>;
 
 fn node(name: &str, life: u64) -> NodeId {
     let directory = name.len() as u64;
-    let incarnation = Incarnation { directory, life };
+    let incarnation = NodeLife { directory, life };
     NodeId {
         name: name.into(),
         incarnation,

@@ -8,8 +8,8 @@ pub const HEARTBEAT_MS: u64 = 500;
 pub const HEARTBEAT_GAP_MS: u64 = 20;
 /// The time after which a node without heartbeats counts as silent, milliseconds.
 pub const SILENCE_MS: u64 = 4_000;
-/// The time after which a home steps down if the log acknowledges nothing and no majority echoes its
-/// heartbeats, milliseconds.
+/// The time after which a home steps down if the log acknowledges nothing and no majority echoes
+/// its heartbeats, milliseconds.
 pub const ALONE_MS: u64 = 3_000;
 /// The time after which a home without a majority appends an empty group, so that it knows that it
 /// is the home, milliseconds.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{AppendId, HomeRecord, Incarnation, JournalHead, Shard, ShardSubject};
+use cluster::{AppendId, HomeRecord, JournalHead, NodeLife, Shard, ShardSubject};
 
 use crate::line::Meaning;
 use crate::log::Stored;
@@ -10,7 +10,7 @@ use crate::log::Stored;
 /// One epoch of a shard in the log.
 #[derive(Debug, Default)]
 struct EpochBook {
-    home: Option<Incarnation>,
+    home: Option<NodeLife>,
     is_over: bool,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct Books {
     pub(crate) reported: BTreeSet<Shard>,
     /// Shards of which a person has accepted a loss.
     pub(crate) accepted: BTreeSet<Shard>,
-    /// How often the server got the request of each proposal.
+    /// Times that the server got the request of each proposal.
     runs: BTreeMap<u64, u32>,
-    /// What the topic was told to be durable.
+    /// Lines of which the topic has learned that they are durable.
     pub(crate) acknowledged: BTreeSet<Meaning>,
     /// Changes that are confirmed.
     pub(crate) confirmed: BTreeSet<u64>,
-    /// How often each request was answered.
+    /// Times that each request was answered.
     settled: BTreeMap<u64, u32>,
     /// Requests whose door is gone.
     gone: BTreeSet<u64>,

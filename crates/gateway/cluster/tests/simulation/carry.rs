@@ -139,7 +139,7 @@ impl World {
             let me = one.homes.node().clone();
             let latest = one.sent;
             let hears = &mut Arc::make_mut(&mut beat).hears;
-            hears.retain(|heard| heard.node != me);
+            hears.retain(|one| one.node != me);
             hears.push(HeardNode {
                 node: me,
                 beat: latest,
@@ -246,7 +246,7 @@ impl World {
         later.any(|one| one.subject.shard == Shard::Common && heads.contains(&one.head()))
     }
 
-    /// What follows from a step of the topic.
+    /// Carries the consequences of a step of the topic out.
     pub(crate) fn follow(&mut self, node: usize, out: Vec<Out>) {
         for one in out {
             match one {

@@ -99,39 +99,38 @@ impl World {
             return;
         };
         for (request, waiting) in self.nodes[node].door.clone() {
-            let is_next = epoch > waiting.epoch;
-            if is_next && waiting.epoch > 0 && waiting.proposal.is_none() {
-                // It may have been proposed: it is never sent again.
-                self.nodes[node].door.remove(&request);
-                self.books.settles(request);
-                continue;
-            }
-            if epoch == waiting.epoch && waiting.sent_ms + REPEAT_MS > self.now_ms
-                || epoch < waiting.epoch
-            {
-                continue;
-            }
-            let proposal = waiting.proposal;
-            let waiting = Waiting {
+            self.tend_request(node, (at, epoch), request, waiting);
+        }
+    }
+
+    fn tend_request(&mut self, node: usize, home: (usize, u64), request: u64, waiting: Waiting) {
+        let (at, epoch) = home;
+        let is_next = epoch > waiting.epoch;
+        if is_next && waiting.epoch > 0 && waiting.proposal.is_none() {
+            // It may have been proposed: it is never sent again.
+            self.nodes[node].door.remove(&request);
+            return self.books.settles(request);
+        }
+        let is_sent = epoch == waiting.epoch && waiting.sent_ms + REPEAT_MS > self.now_ms;
+        if is_sent || epoch < waiting.epoch {
+            return;
+        }
+        let proposal = waiting.proposal;
+        let sent_ms = self.now_ms;
+        let waiting = Waiting {
+            proposal,
+            epoch,
+            sent_ms,
+        };
+        self.nodes[node].door.insert(request, waiting);
+        self.send(
+            node,
+            at,
+            Frame::Request {
+                request,
                 proposal,
                 epoch,
-                sent_ms: self.now_ms,
-            };
-            self.nodes[node].door.insert(request, waiting);
-            let proposal = if is_next || waiting.proposal.is_some() {
-                proposal
-            } else {
-                None
-            };
-            self.send(
-                node,
-                at,
-                Frame::Request {
-                    request,
-                    proposal,
-                    epoch,
-                },
-            );
-        }
+            },
+        );
     }
 }

@@ -123,7 +123,7 @@ impl World {
         self.books.all_settled();
     }
 
-    /// What was acknowledged is there, unless a loss was reported.
+    /// All that was acknowledged is there, unless a loss was reported.
     fn check_acknowledged(&mut self) {
         if self.books.reported.contains(&topic()) {
             return;

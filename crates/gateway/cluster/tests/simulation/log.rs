@@ -22,8 +22,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Appends if the last message of the subject is the expected one; an id that was stored already
-    /// comes first.
+    /// Appends if the last message of the subject is the expected one; an id that was stored
+    /// already comes first.
     pub(crate) fn append(
         &mut self,
         subject: ShardSubject,

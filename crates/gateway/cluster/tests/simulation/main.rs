@@ -1,6 +1,7 @@
-//! Seeded simulation of a cluster: nodes with [`cluster::Homes`] and real topics, a bus that delays,
-//! drops, doubles and cuts, a log that is slow, unavailable or loses what it acknowledged, clocks that
-//! drift, stops and crashes between any two effects; and books that check what must hold.
+//! Seeded simulation of a cluster: nodes with [`cluster::Homes`] and real topics, a bus that
+//! delays, drops, doubles and cuts, a log that is slow, unavailable or loses what it acknowledged,
+//! clocks that drift, stops and crashes between any two effects; and books that check what must
+//! hold.
 
 #![allow(
     clippy::unwrap_used,
@@ -98,7 +99,7 @@ fn survey() {
 
 /// Clusters in one test: 10,000 in all, in about 50 seconds of one processor.
 const SEEDS: u64 = 2_500;
-/// What must have happened in them.
+/// Things that must have happened in them.
 const SEEN: &[&str] = &[
     "epochs",
     "losses",

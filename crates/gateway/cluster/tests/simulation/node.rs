@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use cluster::{
-    Admission, Heartbeat, HomeEffect, HomeEvent, Homes, HomesConfig, Incarnation, JournalHead,
-    NoAdmission, NodeId, NodeTime, Shard,
+    Admission, Heartbeat, HomeEffect, HomeEvent, Homes, HomesConfig, JournalHead, NoAdmission,
+    NodeId, NodeLife, NodeTime, Shard,
 };
 use model::TopicName;
 
@@ -51,7 +51,7 @@ pub(crate) enum Input {
     },
 }
 
-/// What waits for an answer of `Homes`.
+/// A runner's number that waits for an answer of `Homes`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ticket {
     Topic { proposal: u64, meaning: Meaning },
@@ -187,9 +187,9 @@ impl Node {
     }
 }
 
-pub(crate) fn incarnation(at: usize, life: u64) -> Incarnation {
+pub(crate) fn incarnation(at: usize, life: u64) -> NodeLife {
     let directory = at as u64;
-    Incarnation { directory, life }
+    NodeLife { directory, life }
 }
 
 fn config(at: usize, life: u64, name: &Arc<str>) -> HomesConfig {

@@ -28,7 +28,7 @@ const REVIEWER: LinkId = LinkId(2);
 const GATEWAY: LinkId = LinkId(100);
 const SERVER: LinkId = LinkId(101);
 
-/// What follows from a step of the topic.
+/// A consequence of a step of the topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Out {
     Store {
@@ -101,7 +101,8 @@ fn terms(request: u64) -> Terms {
 }
 
 impl Shell {
-    /// The topic as it is after a restart, from the lines of its journal; and the records that follow.
+    /// The topic as it is after a restart, from the lines of its journal; and the records that
+    /// follow.
     pub(crate) fn restored(
         epoch: u64,
         lines: &[Line],
