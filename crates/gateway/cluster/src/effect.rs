@@ -44,7 +44,9 @@ pub enum HomeEffect<R> {
         message: HomeMessage<R>,
     },
     /// A place that is known to have been written is kept in the data directory, for
-    /// [`HomesConfig::heads`](crate::HomesConfig::heads) of the next life.
+    /// [`HomesConfig::heads`](crate::HomesConfig::heads) of the next life: in place of the one with
+    /// the same shard, epoch and beginning; the latest [`HEAD_EPOCHS_MAX`](crate::HEAD_EPOCHS_MAX) of
+    /// a shard are enough.
     KeepHead {
         /// The shard.
         shard: Shard,

@@ -129,13 +129,16 @@ impl History {
     }
 }
 
+/// The epoch of a place, and the sum of its first message: a log that is set back far enough has
+/// several epochs under one number.
+type EpochKey = (u64, [u8; 8]);
+
 /// The highest places of journals that are known to have been written, by shard and epoch.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownHeads(BTreeMap<Shard, BTreeMap<u64, JournalHead>>);
+pub(crate) struct KnownHeads(BTreeMap<Shard, BTreeMap<EpochKey, JournalHead>>);
 
 impl KnownHeads {
-    /// Learns of a place; whether it is new. Of two epochs under one number the one that was known
-    /// first stays.
+    /// Learns of a place; whether it is new.
     pub(crate) fn learn(&mut self, shard: &Shard, head: &JournalHead) -> bool {
         if head.number == 0 {
             return false;
@@ -146,19 +149,16 @@ impl KnownHeads {
         let Some(epochs) = self.0.get_mut(shard) else {
             return false;
         };
-        let oldest = epochs.keys().next().copied().unwrap_or_default();
-        let is_full = epochs.len() >= HEAD_EPOCHS_MAX && !epochs.contains_key(&head.epoch);
-        let known = epochs.get(&head.epoch);
-        if is_full && head.epoch < oldest
-            || known.is_some_and(|one| one.number >= head.number || one.begun != head.begun)
+        let key = (head.epoch, head.begun);
+        if epochs
+            .get(&key)
+            .is_some_and(|known| known.number >= head.number)
         {
             return false;
         }
-        epochs.insert(head.epoch, *head);
-        if epochs.len() > HEAD_EPOCHS_MAX {
-            epochs.pop_first();
-        }
-        true
+        epochs.insert(key, *head);
+        let removed = (epochs.len() > HEAD_EPOCHS_MAX).then(|| epochs.pop_first());
+        removed.flatten().is_none_or(|(removed, _)| removed != key)
     }
 
     /// The places of a shard, by epoch.

@@ -77,7 +77,7 @@ impl World {
                 self.nodes[node].know(&shard, &head);
                 self.nodes[node]
                     .disk_heads
-                    .insert((shard, head.epoch), head);
+                    .insert((shard, head.epoch, head.begun), head);
             }
             HomeEffect::KeepHead { .. } => {}
             HomeEffect::Apply { lines, .. } => {

@@ -17,6 +17,9 @@ pub(crate) const CUT_OFF_MS: u64 = 3_000;
 pub(crate) const RENEWAL_MS: u64 = 2_000;
 const BASE_MS: u64 = 1_000_000;
 
+/// A shard, an epoch, and the sum of its first message.
+type HeadKey = (Shard, u64, [u8; 8]);
+
 /// A frame of the bus.
 #[derive(Debug, Clone)]
 pub(crate) enum Frame {
@@ -89,10 +92,10 @@ pub(crate) struct Node {
     /// The number of its latest heartbeat.
     pub(crate) sent: u64,
     pub(crate) door: BTreeMap<u64, Waiting>,
-    pub(crate) disk_heads: BTreeMap<(Shard, u64), JournalHead>,
+    pub(crate) disk_heads: BTreeMap<HeadKey, JournalHead>,
     pub(crate) disk_homes: BTreeSet<Shard>,
     /// Places that it was given to know, by the account of the simulation.
-    pub(crate) known: BTreeMap<(Shard, u64), JournalHead>,
+    pub(crate) known: BTreeMap<HeadKey, JournalHead>,
 }
 
 pub(crate) fn topic() -> Shard {
@@ -133,7 +136,7 @@ impl Node {
         config.former_homes = self.disk_homes.iter().cloned().collect();
         let heads = self.disk_heads.iter();
         config.heads = heads
-            .map(|((shard, _), head)| (shard.clone(), *head))
+            .map(|((shard, ..), head)| (shard.clone(), *head))
             .collect();
         self.life += 1;
         self.is_up = true;
@@ -174,7 +177,7 @@ impl Node {
     pub(crate) fn know(&mut self, shard: &Shard, head: &JournalHead) {
         let known = self
             .known
-            .entry((shard.clone(), head.epoch))
+            .entry((shard.clone(), head.epoch, head.begun))
             .or_insert(*head);
         if known.number < head.number {
             *known = *head;
@@ -182,7 +185,7 @@ impl Node {
     }
 
     pub(crate) fn heads(&self, shard: &Shard) -> Vec<JournalHead> {
-        let known = self.known.iter().filter(|((of, _), _)| of == shard);
+        let known = self.known.iter().filter(|((of, ..), _)| of == shard);
         known.map(|(_, head)| *head).collect()
     }
 }
