@@ -49,9 +49,21 @@ impl<R: HomeLine> Homes<R> {
             return false;
         };
         let names = home.confirmed.names().chain(self.common.members.names());
-        let counts = |name: &&Arc<str>| **name != self.me.name && !home.removed.contains(*name);
+        let counts = |name: &&Arc<str>| **name != self.me.name && !self.is_removed(home, name);
         let mut names = names.filter(counts);
         names.all(|name| self.is_in_force(home, name, first.number, true))
+    }
+
+    /// Whether a person has taken a member out, and no process of it has appeared since.
+    fn is_removed(&self, home: &Home<R>, name: &Arc<str>) -> bool {
+        let is_gone = self.peers.of_name(name).next().is_none();
+        is_gone && home.removed.contains(name) && self.is_settled(home)
+    }
+
+    /// Whether what former homes let nodes admit is over.
+    fn is_settled(&self, home: &Home<R>) -> bool {
+        let settled_ms = home.settled_ms;
+        settled_ms.is_some_and(|at| at + self.limit_ms() <= self.now_ms())
     }
 
     /// Notes when no former home can take itself for the home any more.
@@ -94,7 +106,7 @@ impl<R: HomeLine> Homes<R> {
         }
         let limit_ms = self.limit_ms();
         let now_ms = self.now_ms();
-        if home.settled_ms.is_none_or(|at| at + limit_ms > now_ms) {
+        if !self.is_settled(home) {
             return false;
         }
         let is_clear = |hears: &[HeardNode], up_ms: u64| {
@@ -163,6 +175,9 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         let name = Arc::clone(name);
+        if let Some(home) = self.home_mut(&Shard::Common) {
+            home.removed.remove(&name);
+        }
         self.change_members(CommonEntry::NodeJoined { name, slot });
     }
 
@@ -194,6 +209,7 @@ impl<R: HomeLine> Homes<R> {
             .filter(|home| home.is_serving())
         {
             home.removed.insert(Arc::clone(&name));
+            self.peers.remove(&name);
             self.change_members(CommonEntry::NodeLeft { name });
         }
     }

@@ -131,6 +131,11 @@ impl Peers {
         true
     }
 
+    /// Forgets all lives of a node.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.all.retain(|node, _| *node.name != *name);
+    }
+
     pub(crate) fn forget(&mut self, now_ms: u64) {
         self.all
             .retain(|_, peer| now_ms.saturating_sub(peer.received_ms) < FORGOTTEN_MS);

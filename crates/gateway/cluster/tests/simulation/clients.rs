@@ -21,7 +21,7 @@ impl World {
         if !one.is_up || one.is_stopped || self.now_ms > CHAOS_MS + QUIET_MS / 2 {
             return self.tidy();
         }
-        match self.prng.below(8) {
+        match self.prng.below(9) {
             0..2 => self.calls(node),
             2..6 => self.decides(node),
             6 => {
@@ -35,7 +35,8 @@ impl World {
                 };
                 self.changes(node);
             }
-            _ => self.renews_at(node),
+            7 => self.renews_at(node),
+            _ => self.person(node),
         }
     }
 
@@ -72,6 +73,24 @@ impl World {
                 line,
             },
         );
+        self.works_off(node);
+    }
+
+    /// A person takes a member out that does not run, or writes the configuration anew.
+    fn person(&mut self, node: usize) {
+        let down = self.nodes.iter().find(|one| !one.is_up);
+        let event = match down.map(|one| one.name.clone()) {
+            Some(name) if self.prng.one_in(4) => HomeEvent::Remove { name },
+            _ => {
+                let topic = topic();
+                let topics = [&topic].into_iter().filter_map(|shard| match shard {
+                    Shard::Topic(name) => Some(name.clone()),
+                    Shard::Common => None,
+                });
+                HomeEvent::Topics(topics.collect())
+            }
+        };
+        self.step(node, event);
         self.works_off(node);
     }
 

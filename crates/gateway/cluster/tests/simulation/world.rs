@@ -234,7 +234,10 @@ impl World {
         let one = &mut self.nodes[node];
         let time = one.time(self.now_ms);
         trace_event(self.traced, self.now_ms, &one.name, &event);
+        self.books.count((&event).into());
         let effects = one.homes.step(time, event);
+        let names = effects.iter().map(<&'static str>::from);
+        names.for_each(|name| self.books.count(name));
         trace_effects(self.traced, self.now_ms, &one.name, &effects);
         one.backlog.extend(effects);
     }
