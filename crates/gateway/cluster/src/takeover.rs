@@ -232,9 +232,12 @@ impl<R: HomeLine> Homes<R> {
             for stored in messages {
                 self.take_read(stored);
             }
-            // A place behind the beginning that was just written was taken by what is lost.
             let history = self.common.history.clone();
-            self.common.is_lost |= history.sequence >= sequence && history.head < begun;
+            // What this copy has at a later place than the beginning that was just written, and does
+            // not follow it, is gone.
+            let is_same = history.sequence == sequence && history.head == begun;
+            self.common.is_lost |=
+                history.sequence >= sequence && history.head <= begun && !is_same;
             if self.common.is_lost || history.head >= begun {
                 self.finish_taking(shard, &history, self.common.is_lost, Vec::new());
             }
