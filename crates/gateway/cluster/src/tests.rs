@@ -6,14 +6,15 @@
 )] // all of it is a test
 
 mod chain;
+mod groups;
 
 use model::TopicName;
 
 use crate::{
-    ALONE_MS, Admission, AppendId, AppendResult, CLOCKS_APART_MS, CUT_OFF_MS, HEARTBEAT_MS,
-    HomeEffect, HomeEvent, HomeLine, HomeMessage, HomeRecord, Homes, HomesConfig, LOG_RETRY_MS,
-    LastMessage, NoAdmission, NodeId, NodeLife, NodeTime, NotStored, RENEWAL_MS, SILENCE_MS, Shard,
-    ShardSubject, Slot, StepDownCause, StoredMessage, TICK_MS,
+    ALONE_MS, Admission, AppendResult, CLOCKS_APART_MS, CUT_OFF_MS, HEARTBEAT_MS, HomeEffect,
+    HomeEvent, HomeLine, HomeMessage, HomeRecord, Homes, HomesConfig, LastMessage, NoAdmission,
+    NodeId, NodeLife, NodeTime, NotStored, RENEWAL_MS, SILENCE_MS, Shard, ShardSubject, Slot,
+    StepDownCause, StoredMessage, TICK_MS,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -494,26 +495,6 @@ fn a_successor_waits_for_the_request_of_the_home_before() {
     assert!(!cluster.was_seen(sent));
     cluster.pass(RENEWAL_MS / 8);
     assert!(cluster.was_seen(sent));
-}
-
-#[test]
-fn an_append_without_an_answer_is_repeated_with_its_id() {
-    let mut cluster = Cluster::grown(&["a", "b"]);
-    cluster.away.fill(true);
-    cluster.seen.clear();
-    let home = cluster.store(&topic(), 1);
-    cluster.pass(3 * LOG_RETRY_MS);
-    let ids = cluster.seen.iter().filter_map(|(at, effect)| match effect {
-        HomeEffect::Append { id, subject, .. } if *at == home && subject.shard == topic() => {
-            Some(*id)
-        }
-        _ => None,
-    });
-    let ids: Vec<AppendId> = ids.collect();
-    assert!(
-        ids.len() >= 3 && ids.iter().all(|id| *id == ids[0]),
-        "{ids:?}"
-    );
 }
 
 #[test]
