@@ -155,6 +155,11 @@ impl<R: HomeLine> Homes<R> {
         let Some(home) = self.home(shard) else {
             return;
         };
+        if home.epoch() < head.epoch {
+            // Another home was there after this one. If the log has lost its epoch, the next take-over
+            // notices.
+            return self.step_down(shard, StepDownCause::Fenced);
+        }
         let is_lost = match shard {
             Shard::Common => self.common.is_lost,
             Shard::Topic(_) => home.history.contradicts(head),
