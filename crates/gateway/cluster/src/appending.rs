@@ -71,6 +71,12 @@ impl<R: HomeLine> Homes<R> {
         let Some(state) = self.shards.get_mut(shard) else {
             return;
         };
+        if let Role::Home(home) = &state.role
+            && home.was_elsewhere(id, result)
+        {
+            let known = home.head;
+            return self.stop(shard, known);
+        }
         let (sending, is_home) = match &mut state.role {
             Role::Away => (None, false),
             Role::Taking(taking) => (taking.sending(), false),
@@ -96,6 +102,7 @@ impl<R: HomeLine> Homes<R> {
         };
         let head = sending.head();
         (home.head, home.sequence, home.acked_ms) = (head, sequence, sending.first_ms);
+        home.note_acked(sending.id, sequence);
         let tickets = std::mem::take(&mut sending.tickets);
         let stored = sending.stored(sequence);
         self.take_own(shard, &stored, &tickets);

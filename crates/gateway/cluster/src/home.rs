@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::effect::HomeEffect;
+use crate::event::AppendResult;
 use crate::heartbeat::HomeClaim;
 use crate::history::History;
 use crate::members::Members;
@@ -13,6 +14,9 @@ use crate::record::{
 };
 use crate::shard::{Shard, ShardSubject};
 use crate::timing::{GROUP_BYTES_MAX, GROUP_LINES_MAX};
+
+/// The number of appends of which a second acknowledgement is compared.
+const ACKED_MAX: usize = 16;
 
 /// An append that has no answer yet.
 #[derive(Debug, Clone)]
@@ -146,6 +150,8 @@ pub(crate) struct Home<R> {
     pub(crate) sequence: u64,
     pub(crate) queue: VecDeque<Queued<R>>,
     pub(crate) sending: Option<Sending<R>>,
+    /// The latest appends that were acknowledged, each with its sequence.
+    pub(crate) acked: VecDeque<(AppendId, u64)>,
     /// When the latest append that was acknowledged was sent, milliseconds.
     pub(crate) acked_ms: u64,
     pub(crate) state: HomeState,
@@ -183,6 +189,7 @@ impl<R: HomeLine> Home<R> {
             sequence,
             queue: VecDeque::new(),
             sending: None,
+            acked: VecDeque::new(),
             acked_ms,
             state: HomeState::Serving,
             is_broken: false,
@@ -200,6 +207,24 @@ impl<R: HomeLine> Home<R> {
 
     pub(crate) fn is_serving(&self) -> bool {
         self.state == HomeState::Serving
+    }
+
+    /// Notes an append that was acknowledged.
+    pub(crate) fn note_acked(&mut self, id: AppendId, sequence: u64) {
+        self.acked.push_back((id, sequence));
+        if self.acked.len() > ACKED_MAX {
+            self.acked.pop_front();
+        }
+    }
+
+    /// Whether an append was acknowledged under another sequence before: a log that was set back has
+    /// stored a repeated one anew.
+    pub(crate) fn was_elsewhere(&self, id: AppendId, result: AppendResult) -> bool {
+        let AppendResult::Acked { sequence } = result else {
+            return false;
+        };
+        let mut acked = self.acked.iter();
+        acked.any(|(known, at)| *known == id && *at != sequence)
     }
 
     pub(crate) fn claim(&self, shard: &Shard, accepted: u64) -> HomeClaim {

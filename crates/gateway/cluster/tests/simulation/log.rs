@@ -76,6 +76,15 @@ impl Log {
         })
     }
 
+    /// Whether the numbers of a shard's messages follow each other, so that a reader misses none.
+    pub(crate) fn is_whole(&self, shard: &Shard) -> bool {
+        let messages = self.stream.iter().filter(|one| one.subject.shard == *shard);
+        let numbers = messages.map(|one| one.message.number);
+        numbers
+            .zip(1..)
+            .all(|(number, expected)| number == expected)
+    }
+
     /// Whether a line stands in the stream.
     pub(crate) fn has(&self, meaning: Meaning) -> bool {
         self.stream.iter().any(|one| match &one.message.record {

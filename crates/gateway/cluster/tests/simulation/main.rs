@@ -173,7 +173,7 @@ notices! {
     the_book_of_admission_notices_votes_of_nodes_that_hear: DeafVoters => "book admission"
     the_book_of_settlements_notices_a_second_answer: AnswersAgain => "book settles"
     the_book_of_flights_notices_a_late_request: LateFlights => "book flights"
-    the_book_of_losses_notices_nodes_that_keep_no_heads: NoHeads => "book losses"
+    the_book_of_acknowledgements_notices_nodes_that_keep_no_heads: NoHeads => "book acknowledged"
 }
 
 // Split so that they run side by side. A failing seed prints its number.
