@@ -29,7 +29,9 @@ pub(crate) struct Books {
     runs: BTreeMap<u64, u32>,
     /// Lines of which the topic has learned that they are durable.
     pub(crate) acknowledged: BTreeSet<Meaning>,
-    /// Changes that are confirmed.
+    /// Changes whose callers were answered.
+    pub(crate) answered: BTreeSet<u64>,
+    /// Those of them that must be in force everywhere.
     pub(crate) confirmed: BTreeSet<u64>,
     /// Times that each request was answered.
     settled: BTreeMap<u64, u32>,

@@ -213,6 +213,7 @@ impl World {
     fn confirmed(&mut self, node: usize, ticket: u64) {
         if let Some(Ticket::Change(change)) = self.nodes[node].tickets.remove(&ticket) {
             self.books.count("confirmed");
+            self.books.answered.insert(change);
             // A home that knows nothing of a loss does not know all members.
             let is_lost = self.books.has_lost(&Shard::Common);
             if !is_lost || self.books.accepted.contains(&Shard::Common) {

@@ -113,7 +113,7 @@ impl World {
         }
         let confirmed = self
             .last
-            .is_some_and(|last| self.books.confirmed.contains(&last));
+            .is_some_and(|last| self.books.answered.contains(&last));
         assert!(
             confirmed,
             "book ends: change {:?} is not confirmed",
