@@ -1,0 +1,366 @@
+//! Take-over of a shard: end the former epoch, begin a new one, then read what there is.
+//!
+//! The order is that of BookKeeper's recovery and of Kafka's leader epochs: fence first, then read.
+//! After the fence no other node appends to the former epoch, so that the journal that is read is
+//! whole.
+
+use crate::effect::HomeEffect;
+use crate::event::{AppendResult, LastMessage};
+use crate::history::History;
+use crate::home::{Home, HomeState, Queued, Sending};
+use crate::homes::{Common, Homes, Role};
+use crate::record::{CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
+use crate::shard::{Shard, ShardSubject};
+use crate::taking::{Taking, TakingStep};
+use crate::timing::{LOG_RETRY_MS, SILENCE_MS};
+
+impl<R: HomeLine> Homes<R> {
+    fn taking(&mut self, shard: &Shard) -> Option<&mut Taking<R>> {
+        match self.shards.get_mut(shard).map(|state| &mut state.role) {
+            Some(Role::Taking(taking)) => Some(taking),
+            _ => None,
+        }
+    }
+
+    /// Begins a take-over, or begins it anew.
+    pub(crate) fn take(&mut self, shard: &Shard, taking: Taking<R>) {
+        self.set_role(shard, Role::Taking(taking));
+        self.look(shard);
+    }
+
+    /// Asks for the end of the journal.
+    fn look(&mut self, shard: &Shard) {
+        let (request, now_ms) = (self.next_number(), self.now_ms());
+        if let Some(taking) = self.taking(shard) {
+            taking.step = TakingStep::Look;
+            (taking.request, taking.asked_ms) = (request, now_ms);
+            let shard = shard.clone();
+            self.push(HomeEffect::Look { shard, request });
+        }
+    }
+
+    /// The end of the journal, or of an older state of it: the fence tells.
+    pub(crate) fn looked(&mut self, shard: &Shard, request: u64, last: Option<LastMessage>) {
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        if taking.request != request || !matches!(taking.step, TakingStep::Look) {
+            return;
+        }
+        let history = &self.common.history;
+        if let Some(last) = last.filter(|_| *shard == Shard::Common) {
+            // A message that this copy has, or a later one, at an earlier place: those between are
+            // gone.
+            let is_earlier = last.sequence < history.sequence;
+            self.common.is_lost |= is_earlier && last.head >= history.head;
+        }
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        let epoch = last.map_or(0, |last| last.head.epoch);
+        let ends = *taking.ends.get_or_insert(epoch);
+        if epoch > ends && last.is_some_and(|last| !last.fenced) && !taking.accepts {
+            // Another node took the shard over meanwhile.
+            return self.rest(shard);
+        }
+        match last {
+            Some(last) if !last.fenced => self.fence(shard, last),
+            Some(last) => self.begin(shard, last.head),
+            None => self.begin(shard, JournalHead::default()),
+        }
+    }
+
+    /// Leaves a shard to others for a while.
+    fn rest(&mut self, shard: &Shard) {
+        let rests_until_ms = self.now_ms() + SILENCE_MS;
+        self.set_role(shard, Role::Away);
+        if let Some(state) = self.shards.get_mut(shard) {
+            state.rests_until_ms = rests_until_ms;
+        }
+    }
+
+    fn fence(&mut self, shard: &Shard, last: LastMessage) {
+        let subject = ShardSubject {
+            shard: shard.clone(),
+            epoch: last.head.epoch,
+        };
+        let record = HomeRecord::Fenced {
+            by: self.me.clone(),
+            next: None,
+        };
+        self.send_taking(
+            shard,
+            subject,
+            (last.head, last.sequence),
+            record,
+            TakingStep::Fence,
+        );
+    }
+
+    fn begin(&mut self, shard: &Shard, follows: JournalHead) {
+        let subject = ShardSubject {
+            shard: shard.clone(),
+            epoch: follows.epoch + 1,
+        };
+        let record = HomeRecord::Begun {
+            node: self.me.clone(),
+            follows,
+        };
+        self.send_taking(shard, subject, (follows, 0), record, TakingStep::Begin);
+    }
+
+    fn send_taking(
+        &mut self,
+        shard: &Shard,
+        subject: ShardSubject,
+        after: (JournalHead, u64),
+        record: HomeRecord<R>,
+        step: impl FnOnce(Box<Sending<R>>) -> TakingStep<R>,
+    ) {
+        let sending = Sending::new(self.append_id(), subject, after, record, self.now_ms());
+        let effect = sending.effect();
+        if let Some(taking) = self.taking(shard) {
+            taking.step = step(Box::new(sending));
+            self.push(effect);
+        }
+    }
+
+    /// The log's answer to a fence or to a beginning.
+    pub(crate) fn taking_appended(&mut self, shard: &Shard, result: AppendResult) {
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        let Some(sending) = taking.sending() else {
+            return;
+        };
+        let sequence = match result {
+            AppendResult::Unknown => return,
+            // Another message came first, or what was read is gone: then its place tells.
+            AppendResult::Refused { .. } => return self.look(shard),
+            AppendResult::Acked { sequence } => sequence,
+        };
+        let (head, first_ms) = (sending.head(), sending.first_ms);
+        match &taking.step {
+            TakingStep::Fence(_) => self.begin(shard, head),
+            TakingStep::Begin(sending) => {
+                let HomeRecord::Begun { follows, .. } = sending.message.record else {
+                    return;
+                };
+                taking.step = TakingStep::Replay {
+                    begun: head,
+                    follows,
+                    sequence,
+                    acked_ms: first_ms,
+                };
+                if taking.accepts && *shard == Shard::Common {
+                    self.reset(head.epoch);
+                }
+                self.read_for_taking(shard);
+            }
+            TakingStep::Look | TakingStep::Replay { .. } => {}
+        }
+    }
+
+    /// The copy of the common journal begins anew; what stands before this epoch is taken as it is.
+    pub(crate) fn reset(&mut self, lenient_below: u64) {
+        self.common = Common::default();
+        self.common.history.lenient_below = lenient_below;
+        self.push(HomeEffect::Reset);
+    }
+
+    fn read_for_taking(&mut self, shard: &Shard) {
+        let (request, now_ms) = (self.next_number(), self.now_ms());
+        let after = match shard {
+            Shard::Common => self.common.history.sequence,
+            Shard::Topic(_) => 0,
+        };
+        if let Some(taking) = self.taking(shard) {
+            (taking.request, taking.asked_ms) = (request, now_ms);
+            let shard = shard.clone();
+            self.push(HomeEffect::Read {
+                shard,
+                request,
+                after,
+            });
+        }
+    }
+
+    /// Repeats what has no answer.
+    pub(crate) fn tend_taking(&mut self, shard: &Shard) {
+        let now_ms = self.now_ms();
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        if let Some(sending) = taking.sending() {
+            if sending.asked_ms + LOG_RETRY_MS <= now_ms {
+                sending.asked_ms = now_ms;
+                let effect = sending.effect();
+                self.push(effect);
+            }
+            return;
+        }
+        if taking.asked_ms + LOG_RETRY_MS > now_ms {
+            return;
+        }
+        match taking.step {
+            TakingStep::Replay {
+                begun, acked_ms, ..
+            } if acked_ms + SILENCE_MS <= now_ms => {
+                // No replica lags for so long: the beginning is gone.
+                self.learn(shard, &begun);
+                self.look(shard);
+            }
+            TakingStep::Replay { .. } => self.read_for_taking(shard),
+            _ => self.look(shard),
+        }
+    }
+
+    /// Messages of a journal that is being taken over. A replica may lag: the reader goes on until
+    /// it has the beginning of its own epoch.
+    pub(crate) fn replayed(&mut self, shard: &Shard, messages: &[StoredMessage<R>]) {
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        let TakingStep::Replay {
+            begun, sequence, ..
+        } = taking.step
+        else {
+            return;
+        };
+        let accepts = taking.accepts;
+        if *shard == Shard::Common {
+            for stored in messages {
+                self.take_read(stored);
+            }
+            let history = self.common.history.clone();
+            // What this copy has at a later place than the beginning that was just written, and does
+            // not follow it, is gone.
+            let is_same = history.sequence == sequence && history.head == begun;
+            self.common.is_lost |=
+                history.sequence >= sequence && history.head <= begun && !is_same;
+            if self.common.is_lost || history.head >= begun {
+                self.finish_taking(shard, &history, self.common.is_lost, Vec::new());
+            }
+            return;
+        }
+        let mut history = History::lenient(if accepts { begun.epoch } else { 0 });
+        let is_broken = messages.iter().any(|stored| history.take(stored).is_err());
+        if is_broken || history.head >= begun {
+            let lines = lines_of(messages);
+            self.finish_taking(shard, &history, is_broken, lines);
+        }
+    }
+
+    fn finish_taking(&mut self, shard: &Shard, history: &History, broken: bool, lines: Vec<R>) {
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        let TakingStep::Replay {
+            begun,
+            follows,
+            sequence,
+            acked_ms,
+        } = taking.step
+        else {
+            return;
+        };
+        let accepts = taking.accepts;
+        if !broken && history.head > begun {
+            // Another node has ended the new epoch meanwhile.
+            return self.set_role(shard, Role::Away);
+        }
+        if self.is_beyond(shard, &begun, accepts) {
+            // Either another node has ended the new epoch meanwhile, or epochs are gone. Nodes
+            // follow the highest one that they know of, so that the next one is to be beyond.
+            return self.take(shard, Taking::new(accepts));
+        }
+        let missing = self
+            .missing(shard, history, &begun)
+            .or(broken.then_some(begun));
+        let known = history.lost.or(missing).filter(|_| !accepts);
+        let mut home = Home::new(shard, begun, (sequence, acked_ms), history.clone());
+        home.follows = follows;
+        home.unconfirmed
+            .extend(self.common.unconfirmed(begun.number));
+        home.confirmed = self.common.before.clone();
+        self.set_role(shard, Role::Home(Box::new(home)));
+        self.common.is_read = true;
+        self.learn(shard, &begun);
+        if accepts {
+            self.accept_before(shard, begun.epoch);
+        }
+        match known {
+            Some(known) => self.stop(shard, known),
+            None => self.become_home(shard, begun.epoch, accepts, lines),
+        }
+        self.beat();
+    }
+
+    /// Whether a place is known that is beyond the beginning of the new epoch.
+    fn is_beyond(&self, shard: &Shard, begun: &JournalHead, accepts: bool) -> bool {
+        self.heads.of(shard).any(|head| {
+            let is_later = (head.epoch, head.number) > (begun.epoch, begun.number);
+            is_later || accepts && head.epoch == begun.epoch && head != begun
+        })
+    }
+
+    /// A place that is known, and is not in the journal.
+    fn missing(
+        &self,
+        shard: &Shard,
+        history: &History,
+        begun: &JournalHead,
+    ) -> Option<JournalHead> {
+        let gone = |head: &&JournalHead| {
+            history.contradicts(head) || head.epoch == begun.epoch && *head != begun
+        };
+        self.heads.of(shard).filter(gone).max().copied()
+    }
+
+    /// From now on no loss before this epoch counts.
+    fn accept_before(&mut self, shard: &Shard, epoch: u64) {
+        if *shard == Shard::Common {
+            self.common.history.accepted = epoch;
+            self.common.is_lost = false;
+        } else if let Some(home) = self.home_mut(shard) {
+            home.history.accepted = epoch;
+        }
+    }
+
+    fn become_home(&mut self, shard: &Shard, epoch: u64, accepts: bool, lines: Vec<R>) {
+        if accepts {
+            self.enqueue(shard, Queued::Accepted);
+        }
+        let effect = HomeEffect::BecomeHome {
+            shard: shard.clone(),
+            epoch,
+            lines,
+        };
+        self.push(effect);
+        if *shard == Shard::Common {
+            self.inherit_renewals();
+        }
+    }
+
+    /// A person has looked at what was lost.
+    pub(crate) fn accept(&mut self, shard: &Shard) {
+        let is_stopped = |home: &Home<R>| matches!(home.state, HomeState::Stopped(_));
+        if self.home(shard).is_some_and(is_stopped) {
+            self.take(shard, Taking::new(true));
+        }
+    }
+}
+
+/// The lines of messages, in their order.
+fn lines_of<R: HomeLine>(messages: &[StoredMessage<R>]) -> Vec<R> {
+    let mut lines = Vec::new();
+    for stored in messages {
+        if let HomeRecord::Lines(entries) = &stored.message.record {
+            lines.extend(entries.iter().filter_map(|entry| match entry {
+                CommonEntry::Line(line) => Some(line.clone()),
+                _ => None,
+            }));
+        }
+    }
+    lines
+}
