@@ -1,7 +1,7 @@
 //! A bank that pays by rules: the stage of the tests of rules.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use platform::unix_ms;
 use serde_json::{Value, json};
@@ -103,7 +103,9 @@ impl Bank {
 
     /// A rule of ann's for the proposals of scout.
     pub(super) fn approving(&self, id: &str, lines: &str, when: &str) -> String {
-        let expires = whole_seconds(unix_ms() + DAY_MS);
+        // A rule of the same version is the same rule: it ends at the same second.
+        static EXPIRES: LazyLock<String> = LazyLock::new(|| whole_seconds(unix_ms() + DAY_MS));
+        let expires = &*EXPIRES;
         format!(
             "[[rule]]\nid = \"{id}\"\nauthor = \"ann\"\ndecision = \"approve\"\n\
              kind = \"mcp/request:tools/call:pay\"\nto = \"bank\"\nproposers = [\"scout\"]\n{}\n\
