@@ -10,6 +10,8 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
+use crate::session::Session;
+
 /// All but the unreserved characters (RFC 3986 section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -59,19 +61,19 @@ struct Refused {
 #[derive(Clone)]
 pub(crate) struct ApiClient {
     router: Router,
-    bearer: Option<String>,
+    session: Arc<Session>,
     /// Notes of the door about the connection, which calls need.
     extensions: Extensions,
 }
 
 impl ApiClient {
     /// The API with the token of a session. `extensions` are those of the browser's request.
-    pub(crate) fn new(router: Router, bearer: Option<String>, mut extensions: Extensions) -> Self {
+    pub(crate) fn new(router: Router, session: Arc<Session>, mut extensions: Extensions) -> Self {
         // Who asks is who signed in, whatever certificate the browser shows.
         extensions.remove::<Arc<ClientCertificate>>();
         Self {
             router,
-            bearer,
+            session,
             extensions,
         }
     }
@@ -117,7 +119,8 @@ impl ApiClient {
         *request.extensions_mut() = self.extensions.clone();
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(header::CONTENT_TYPE, json);
-        if let Some(bearer) = &self.bearer {
+        // As it is now: a stream outlives the token with which it began.
+        if let Some(bearer) = self.session.bearer() {
             let value = format!("Bearer {bearer}");
             let value = HeaderValue::try_from(value).map_err(|_| unreadable())?;
             request.headers_mut().insert(header::AUTHORIZATION, value);

@@ -349,7 +349,7 @@ impl Bearers {
             if !known_issuer.is_asked_about(token) {
                 continue;
             }
-            let KnownIssuer { config, issuer } = known_issuer;
+            let KnownIssuer { config, issuer, .. } = known_issuer;
             let _flight = self.cache.flight(&hash).lock_owned().await;
             let now_ms = unix_ms();
             if let Some(checked) = self.cache.find(&hash, now_ms) {

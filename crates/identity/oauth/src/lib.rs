@@ -39,6 +39,7 @@ mod trouble;
 pub mod vault;
 
 pub use kept_accounts::{AccountRecord, KeptAccounts, UpstreamAccount, UpstreamClient};
+pub use logins::LoginError;
 pub use secret::Secret;
 pub use server::{
     AccountServer, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX,

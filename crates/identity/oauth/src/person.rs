@@ -125,10 +125,7 @@ pub struct PersonTokens {
 /// A place at which people sign in for the gateway's own pages.
 pub trait SignInPlace: Send + Sync {
     /// Begins a sign-in.
-    fn begin<'a>(
-        &'a self,
-        wish: PersonWish<'a>,
-    ) -> Awaited<'a, Result<BegunPerson, PersonError>>;
+    fn begin<'a>(&'a self, wish: PersonWish<'a>) -> Awaited<'a, Result<BegunPerson, PersonError>>;
 
     /// Ends a sign-in with the whole address to which the place returned.
     fn end<'a>(
@@ -183,6 +180,12 @@ impl PersonSignIn {
         &self.state
     }
 
+    /// Whether an answer with this state is about it.
+    #[must_use]
+    pub fn has_state(&self, state: &str) -> bool {
+        self.state.as_bytes().ct_eq(state.as_bytes()).into()
+    }
+
     /// The proof that its code is exchanged by who began it.
     #[must_use]
     pub fn verifier(&self) -> Secret {
@@ -211,7 +214,8 @@ impl PersonSignIn {
         client: &AskingClient<'_>,
     ) -> Result<String, Trouble> {
         let endpoint = server.authorization_endpoint.as_deref();
-        let lacks = || Trouble::Metadata(format!("{} has no authorization endpoint", server.host()));
+        let lacks =
+            || Trouble::Metadata(format!("{} has no authorization endpoint", server.host()));
         let mut url = parse_url(endpoint.ok_or_else(lacks)?)?;
         let mut query = url.query_pairs_mut();
         let is_anew = self.max_age_secs == 0;
@@ -257,8 +261,7 @@ impl PersonSignIn {
     /// It is an answer to another sign-in, of another server, or a refusal.
     pub fn code(&self, server: &AuthorizationServer, answer: &str) -> Result<Secret, PersonError> {
         let response = Response::read(answer)?;
-        let state = response.state.expose().as_bytes();
-        let is_own = bool::from(state.ct_eq(self.state.as_bytes()));
+        let is_own = self.has_state(response.state.expose());
         if !is_own || unix_ms() >= self.begun_ms.saturating_add(LOGIN_MS_MAX) {
             return Err(LoginError::Unknown.into());
         }

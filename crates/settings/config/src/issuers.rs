@@ -227,7 +227,11 @@ fn console(
     if let Some(wrong) = scopes.iter().find(|scope| !is_scope(scope)) {
         let key = table.full("console_scopes");
         let message = format!("`{key}`: `{}` is no scope", wrong.escape_debug());
-        table.note_value("console_scopes", message, "write each scope as a text of its own");
+        table.note_value(
+            "console_scopes",
+            message,
+            "write each scope as a text of its own",
+        );
     }
     let Some(id) = client_id else {
         let message = format!("{} has `console_scopes` without `client_id`", table.name());

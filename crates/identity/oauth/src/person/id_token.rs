@@ -21,7 +21,8 @@ pub(super) struct Expected<'e> {
 pub(super) fn check(token: Option<&str>, expected: &Expected<'_>) -> Result<Asked, PersonError> {
     let token = token.ok_or(PersonError::IdToken("is missing"))?;
     let claims = claims(token).ok_or(PersonError::IdToken("cannot be read"))?;
-    let is_text = |name: &str, wanted: &str| claims.get(name).and_then(Value::as_str) == Some(wanted);
+    let is_text =
+        |name: &str, wanted: &str| claims.get(name).and_then(Value::as_str) == Some(wanted);
     if !is_text("iss", expected.issuer) {
         return Err(PersonError::IdToken("is of another issuer"));
     }
@@ -39,7 +40,9 @@ pub(super) fn check(token: Option<&str>, expected: &Expected<'_>) -> Result<Aske
         return Err(PersonError::IdToken("has expired"));
     }
     if time("iat").is_none_or(|at_ms| at_ms > now_ms.saturating_add(SKEW_MS)) {
-        return Err(PersonError::IdToken("is of the future, or does not say when it was issued"));
+        return Err(PersonError::IdToken(
+            "is of the future, or does not say when it was issued",
+        ));
     }
     // A clock that goes ahead makes nothing younger than it is.
     Ok(time("auth_time").map_or(Asked::Unknown, |at_ms| Asked::At(at_ms.min(now_ms))))
@@ -71,7 +74,9 @@ fn is_for(claims: &Map<String, Value>, client: &str) -> bool {
 
 fn time_ms(claims: &Map<String, Value>, name: &str) -> Option<u64> {
     let value = claims.get(name)?;
-    let secs = value.as_u64().or_else(|| value.as_f64().map(|secs| secs as u64))?;
+    let secs = value
+        .as_u64()
+        .or_else(|| value.as_f64().map(|secs| secs as u64))?;
     Some(secs.saturating_mul(1_000))
 }
 
@@ -114,14 +119,23 @@ mod tests {
             (json!({}), Ok(Asked::At(NOW_MS - 5_000))),
             (json!({ "auth_time": null }), Ok(Asked::Unknown)),
             (json!({ "auth_time": NOW_S + 9_000 }), Ok(Asked::At(NOW_MS))),
-            (json!({ "aud": ["gw"], "azp": "gw" }), Ok(Asked::At(NOW_MS - 5_000))),
-            (json!({ "aud": ["gw", "b"], "azp": "gw" }), Ok(Asked::At(NOW_MS - 5_000))),
+            (
+                json!({ "aud": ["gw"], "azp": "gw" }),
+                Ok(Asked::At(NOW_MS - 5_000)),
+            ),
+            (
+                json!({ "aud": ["gw", "b"], "azp": "gw" }),
+                Ok(Asked::At(NOW_MS - 5_000)),
+            ),
             (json!({ "exp": NOW_S - 30 }), Ok(Asked::At(NOW_MS - 5_000))),
             (json!({ "aud": ["gw", "b"] }), Err("is for another client")),
             (json!({ "aud": "b" }), Err("is for another client")),
             (json!({ "aud": null }), Err("is for another client")),
             (json!({ "azp": "b" }), Err("is for another client")),
-            (json!({ "iss": "https://evil.example" }), Err("is of another issuer")),
+            (
+                json!({ "iss": "https://evil.example" }),
+                Err("is of another issuer"),
+            ),
             (json!({ "nonce": "m" }), Err("is of another sign-in")),
             (json!({ "nonce": null }), Err("is of another sign-in")),
             (json!({ "exp": NOW_S - 61 }), Err("has expired")),

@@ -82,14 +82,25 @@ fn an_answer_is_of_its_sign_in_and_server() {
     assert_eq!(code(false, format!("code=c&state={state}")), good);
     let step = |error: LoginError| Err(PersonError::Step(error));
     for (query, error) in [
-        (format!("code=c&state={}&{iss}", other.state()), LoginError::Unknown),
+        (
+            format!("code=c&state={}&{iss}", other.state()),
+            LoginError::Unknown,
+        ),
         (format!("code=c&state={state}"), LoginError::MixUp),
-        (format!("code=c&state={state}&iss=https://evil.example"), LoginError::MixUp),
-        (format!("code=c&code=d&state={state}&{iss}"), LoginError::Unreadable),
+        (
+            format!("code=c&state={state}&iss=https://evil.example"),
+            LoginError::MixUp,
+        ),
+        (
+            format!("code=c&code=d&state={state}&{iss}"),
+            LoginError::Unreadable,
+        ),
         (format!("code=c&{iss}"), LoginError::Unreadable),
         (format!("state={state}&{iss}"), LoginError::Unreadable),
         (
-            format!("error=access_denied&error_description=no%0A%3Cb%3E&code=c&state={state}&{iss}"),
+            format!(
+                "error=access_denied&error_description=no%0A%3Cb%3E&code=c&state={state}&{iss}"
+            ),
             LoginError::Denied("access_denied (no\\n<b>)".to_owned()),
         ),
     ] {
@@ -100,8 +111,11 @@ fn an_answer_is_of_its_sign_in_and_server() {
         ..sign_in
     };
     let answer = format!("{CALLBACK}?code=c&state={}&{iss}", late.state);
-    let read = late.code(&server(true), &answer).map(drop);
-    assert_eq!(read, step(LoginError::Unknown));
+    let read = late.code(&server(true), &answer);
+    assert_eq!(
+        read.map(|code| code.expose().to_owned()),
+        step(LoginError::Unknown)
+    );
 }
 
 #[test]
@@ -114,12 +128,24 @@ fn who_was_to_be_asked_anew_was() {
         (0, Asked::Now, Ok(())),
         (0, Asked::At(10_000_000), Ok(())),
         (0, Asked::At(10_000_000 - SKEW_MS), Ok(())),
-        (0, Asked::At(10_000_000 - SKEW_MS - 1), Err(PersonError::NotAsked)),
+        (
+            0,
+            Asked::At(10_000_000 - SKEW_MS - 1),
+            Err(PersonError::NotAsked),
+        ),
         (0, Asked::Unknown, Err(PersonError::NoTime)),
         (60, Asked::Unknown, Ok(())),
         (60, Asked::At(10_000_000 - SKEW_MS - 60_000), Ok(())),
-        (60, Asked::At(10_000_000 - SKEW_MS - 60_001), Err(PersonError::NotAsked)),
+        (
+            60,
+            Asked::At(10_000_000 - SKEW_MS - 60_001),
+            Err(PersonError::NotAsked),
+        ),
     ] {
-        assert_eq!(sign_in(max_age_secs).check_asked(asked), expect, "{asked:?}");
+        assert_eq!(
+            sign_in(max_age_secs).check_asked(asked),
+            expect,
+            "{asked:?}"
+        );
     }
 }
