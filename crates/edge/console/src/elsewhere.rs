@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use html::{Cookies, Validity};
-use maud::{Markup, html};
+use maud::html;
 use oauth::LoginError;
 use oauth::logins::LOGIN_MS_MAX;
 use oauth::person::{Asked as AskedWho, PersonError, PersonSignIn, PersonTokens, PersonWish};
@@ -17,8 +17,9 @@ use platform::random;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::api_client::{Problem, encoded};
+use crate::api_client::Problem;
 use crate::asked::Asked;
+use crate::entrances::PROVED;
 use crate::home::{ConsoleSettings, ConsoleSignIn, TokenBearer};
 use crate::page::{bare, mark, problem};
 use crate::session::{CONSOLE_SESSION_MS, Person};
@@ -26,10 +27,8 @@ use crate::sign_in::{self, count_wrong, own_path, redirect, unsure, welcome};
 use crate::state::{Console, Visit};
 
 /// Sign-ins at other places that an address begins in a minute.
-pub const CONSOLE_SIGN_INS_PER_MINUTE: u32 = 30;
+pub const CONSOLE_SIGN_INS_PER_MINUTE: u32 = 60;
 
-/// The page at which a further proof of who a person is ends.
-pub(crate) const PROVED: &str = "/proved";
 /// The longest answer of a place, in bytes.
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
 const COOKIE: &str = "console-signin";
@@ -43,56 +42,6 @@ struct Begun {
     /// The page of the console that follows.
     next: String,
     sign_in: PersonSignIn,
-}
-
-/// Buttons for the places at which people sign in.
-pub(crate) fn buttons(settings: &ConsoleSettings, asked: &Asked, next: &str) -> Markup {
-    // Whoever was to sign in anew still is.
-    let is_anew = asked.below == "/sign-in" && asked.query().some("anew").is_some();
-    html! {
-        @if !settings.places.is_empty() {
-            div class="row" data-testid="places" {
-                @for place in &settings.places {
-                    a class="button" href=(address(settings, asked, (&place.name, next), is_anew)) {
-                        "Sign in at " (place.label)
-                    }
-                }
-            }
-            p class="soft" { "Or:" }
-        }
-    }
-}
-
-/// The link with which a person proves once more who it is, at the place at which it has signed in.
-pub(crate) fn again(visit: &Visit, place: &str) -> Markup {
-    let settings = visit.console.home.settings();
-    let is_known = settings.places.iter().any(|known| known.name == place);
-    let to = address(&settings, &visit.asked, (place, PROVED), true);
-    html! {
-        @if is_known {
-            p {
-                a class="button" href=(to) target="_blank" rel="noopener" data-testid="again" {
-                    "Sign in again at " (settings.label(place))
-                }
-                " This opens another tab. Then press “Go on” here."
-            }
-        }
-    }
-}
-
-/// The address at which a sign-in begins: at the gateway's public name, to which the place leads back.
-fn address(
-    settings: &ConsoleSettings,
-    asked: &Asked,
-    (place, next): (&str, &str),
-    is_anew: bool,
-) -> String {
-    let anew = if is_anew { "&anew=1" } else { "" };
-    let path = format!("/console/sign-in?with={place}&next={}{anew}", encoded(next));
-    match &settings.public_url {
-        Some(url) if url.origin() != asked.origin => url.at(&path),
-        Some(_) | None => format!("{}{path}", settings.prefix()),
-    }
 }
 
 /// Answers requests that are about a sign-in at another place.

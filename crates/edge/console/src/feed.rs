@@ -12,9 +12,9 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use sha2::{Digest as _, Sha256};
 
-use crate::account::Kept;
 use crate::api_client::Problem;
 use crate::asked::Form;
+use crate::keep::Kept;
 use crate::page::{problem, respond};
 use crate::pages::LastAnswer;
 use crate::places::Place;

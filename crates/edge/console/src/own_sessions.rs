@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use wire::time::rfc3339;
 
-use crate::account::Kept;
 use crate::home::ConsoleSignIn;
+use crate::keep::Kept;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use crate::state::{At, Visit};

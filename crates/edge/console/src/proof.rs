@@ -6,7 +6,7 @@ use html::parts::hidden;
 use maud::{Markup, html};
 
 use crate::api_client::Problem;
-use crate::elsewhere;
+use crate::entrances::again;
 use crate::home::ConsoleSignIn;
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab, problem};
@@ -93,7 +93,7 @@ fn form(visit: &Visit) -> Markup {
                 input type="password" name=(FIELD) autocomplete="current-password" autocapitalize="off" spellcheck="false" data-testid="proof";
             }
             @if let Some(account) = visit.session.account() {
-                (elsewhere::again(visit, &account.place))
+                (again(visit, &account.place))
             }
             p class="soft" {
                 "A fresh code is what " code { "portmoot console --no-browser" } " prints. Or sign in again in this browser, as " code { "portmoot console" } " does, and leave this empty."

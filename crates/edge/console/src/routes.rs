@@ -15,10 +15,11 @@ use platform::Limiter;
 use tokio::sync::Semaphore;
 use tower::{ServiceExt as _, service_fn};
 
-use crate::account::Kept;
 use crate::api_client::{ApiClient, Problem};
 use crate::asked::{Asked, Entrance, below, entrance};
+use crate::entrances::PROVED;
 use crate::home::{ConsoleHome, ConsoleSettings};
+use crate::keep::Kept;
 use crate::outcome::Outcome;
 use crate::page::{Content, Frame, Tab, bare, problem, respond};
 use crate::passes::Passes;
@@ -99,7 +100,7 @@ async fn answer(console: &Arc<Console>, request: Request) -> Response {
     match visit.asked.below.as_str() {
         "/feed" => return on_account_of(&visit, feed::open(Arc::clone(&visit))),
         "/entered" => return sign_in::entered(&visit),
-        elsewhere::PROVED => return elsewhere::proved(&visit),
+        PROVED => return elsewhere::proved(&visit),
         _ => {}
     }
     Sessions::touch(&visit.session, visit.now_ms());

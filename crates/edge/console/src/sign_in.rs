@@ -9,11 +9,11 @@ use html::parts::hidden;
 use html::{Hostile, see_other};
 use maud::{Markup, html};
 
-use crate::account::Kept;
 use crate::api_client::{Problem, encoded};
 use crate::asked::Asked;
-use crate::elsewhere;
+use crate::entrances::{PROVED, buttons};
 use crate::home::{ConsoleSettings, ConsoleSignIn, TokenBearer};
+use crate::keep::Kept;
 use crate::page::{bare, mark, problem, respond};
 use crate::session::{Person, Session, Sessions};
 use crate::state::{At, Console, Visit};
@@ -38,7 +38,7 @@ pub(crate) fn page(
     let body = html! {
         h1 class="brand" { (mark(&base)) "Portmoot" }
         @if let Some(wrong) = wrong { (problem(wrong)) }
-        (elsewhere::buttons(settings, asked, &next(asked)))
+        (buttons(settings, asked, &next(asked)))
         form method="post" action={ (base) "/login" } data-enter {
             (hidden("next", &next(asked)))
             // A browser that keeps the token names it so.
@@ -87,7 +87,7 @@ fn next(asked: &Asked) -> String {
     let carried = match asked.below.as_str() {
         "/login" => Some(asked.form().get("next").to_owned()),
         "/entered" | "/sign-in" => Some(asked.query().get("next").to_owned()),
-        elsewhere::PROVED => Some(elsewhere::PROVED.to_owned()),
+        PROVED => Some(PROVED.to_owned()),
         _ => None,
     };
     let wanted = carried.unwrap_or_else(|| At::read(&asked.below, &asked.query()).address());

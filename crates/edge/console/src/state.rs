@@ -9,7 +9,6 @@ use maud::Markup;
 use platform::Limiter;
 use tokio::sync::Semaphore;
 
-use crate::account::Kept;
 use crate::api_client::{ApiClient, Problem, encoded};
 use crate::asked::{Asked, Form};
 use crate::filters::{Filters, OF_AUDIT, OF_CALLS};
@@ -285,11 +284,6 @@ impl Console {
 }
 
 impl Visit {
-    /// Whether the session goes on.
-    pub(crate) async fn keep(&self) -> Kept {
-        self.console.keep(&self.session).await
-    }
-
     /// The page of the request.
     pub(crate) fn at(&self) -> At {
         At::read(&self.asked.below, &self.asked.query())

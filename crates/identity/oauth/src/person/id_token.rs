@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq as _;
 
-use super::{Asked, PersonError, SKEW_MS};
+use super::place::{Asked, PersonError, SKEW_MS};
 
 /// Whose an ID token must be.
 pub(super) struct Expected<'e> {

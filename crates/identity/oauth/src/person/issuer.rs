@@ -6,7 +6,7 @@ use std::sync::Arc;
 use platform::{Mutex, unix_ms};
 
 use super::id_token::{self, Expected};
-use super::{
+use super::place::{
     Asked, AskingClient, Awaited, BegunPerson, PersonError, PersonSignIn, PersonTokens, PersonWish,
     SignInPlace,
 };
