@@ -25,7 +25,7 @@ pub(crate) struct Account {
 
 struct Held {
     tokens: Option<PersonTokens>,
-    /// When it is renewed next, in Unix milliseconds; `None` if nobody knows.
+    /// When it is renewed next, in Unix milliseconds; `None` if that is not known.
     due_ms: Option<u64>,
     /// Until when the place is left alone, in Unix milliseconds.
     rests_until_ms: u64,

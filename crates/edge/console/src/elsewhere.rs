@@ -88,7 +88,7 @@ async fn begun(
     let query = asked.query();
     let name = query.get("with");
     let place = console.home.place(name).zip(settings.public_url.as_ref());
-    let no_place = || Problem::new(StatusCode::NOT_FOUND, "Nobody signs in there.");
+    let no_place = || Problem::new(StatusCode::NOT_FOUND, "There is no such place to sign in.");
     let (place, public_url) = place.ok_or_else(no_place)?;
     let now_ms = console.home.now_ms();
     let started = console.starts.act(asked.browser.from, now_ms);
@@ -219,7 +219,7 @@ async fn ended(
             },
             next: begun.next,
         }),
-        TokenBearer::Nobody(why) => Err(Problem {
+        TokenBearer::Unknown(why) => Err(Problem {
             hint: Some("Ask the operator of the gateway.".to_owned()),
             ..Problem::new(StatusCode::FORBIDDEN, &why)
         }),
@@ -227,7 +227,7 @@ async fn ended(
     }
 }
 
-/// When a person has proved who it is, in Unix milliseconds; 0 if nobody knows.
+/// When a person has proved who it is, in Unix milliseconds; 0 if that is not known.
 fn proved_ms(tokens: &PersonTokens, now_ms: u64) -> u64 {
     match tokens.asked {
         AskedWho::Now => now_ms,

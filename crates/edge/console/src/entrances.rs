@@ -13,7 +13,7 @@ pub(crate) const PROVED: &str = "/proved";
 
 /// Buttons for the places at which people sign in.
 pub(crate) fn buttons(settings: &ConsoleSettings, asked: &Asked, next: &str) -> Markup {
-    // Whoever was to sign in anew still is.
+    // A person that was to sign in anew still is.
     let is_anew = asked.below == "/sign-in" && asked.query().some("anew").is_some();
     html! {
         @if !settings.places.is_empty() {

@@ -145,9 +145,9 @@ impl Feed {
         if self.trouble == trouble {
             return None;
         }
-        let told = event("trouble", &trouble);
+        let news = event("trouble", &trouble);
         self.trouble = trouble;
-        Some(told)
+        Some(news)
     }
 
     async fn changes(&mut self) -> Result<String, Problem> {

@@ -40,8 +40,8 @@ pub struct PlaceName {
 pub enum TokenBearer {
     /// This participant.
     Participant(String),
-    /// Nobody, for this reason.
-    Nobody(String),
+    /// None that is known, for this reason.
+    Unknown(String),
     /// Its issuer cannot be asked now.
     Unsure,
 }

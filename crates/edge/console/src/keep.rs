@@ -1,4 +1,4 @@
-//! Whether sessions go on: tokens are renewed before they end, and issuers are asked about them.
+//! Checks of sessions: tokens are renewed before they end, and issuers are asked about them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) enum Kept {
     Good,
     /// It has ended.
     Over,
-    /// Nobody can say now.
+    /// Its issuer cannot say now.
     Unsure,
 }
 
@@ -109,7 +109,7 @@ impl Console {
         // It was good before: bad tokens of others at its address do not count for it.
         match self.home.bearer_of(bearer.as_deref(), None).await {
             TokenBearer::Participant(name) if name == session.participant => Kept::Good,
-            TokenBearer::Participant(_) | TokenBearer::Nobody(_) => Kept::Over,
+            TokenBearer::Participant(_) | TokenBearer::Unknown(_) => Kept::Over,
             TokenBearer::Unsure => Kept::Unsure,
         }
     }

@@ -1,5 +1,5 @@
-//! What a one-time code of the console itself stands for beside a token: a sign-in elsewhere, on its way
-//! to the person's own name of this machine, or to the answer to a question.
+//! Sign-ins elsewhere that go on with a one-time code of the console: to the person's own name of this
+//! machine, or to the answer to a question.
 
 use std::collections::HashMap;
 use std::sync::Arc;

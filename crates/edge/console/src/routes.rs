@@ -166,7 +166,7 @@ async fn visit(
     }
 }
 
-/// The answer while nobody can say whether a session goes on.
+/// The answer while it is not known whether a session goes on.
 fn not_now(visit: &Visit) -> Response {
     let why = sign_in::unsure();
     if visit.asked.is_part || visit.asked.below == "/feed" {

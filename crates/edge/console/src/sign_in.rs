@@ -210,7 +210,7 @@ pub(crate) fn no_cookie() -> Problem {
     }
 }
 
-/// The failure while nobody can say whether a token is good.
+/// The failure while it is not known whether a token is good.
 pub(crate) fn unsure() -> Problem {
     Problem {
         status: StatusCode::SERVICE_UNAVAILABLE,
@@ -392,7 +392,7 @@ async fn person_of(
             account: None,
             proved_ms: now_ms,
         }),
-        TokenBearer::Nobody(_) | TokenBearer::Unsure => None,
+        TokenBearer::Unknown(_) | TokenBearer::Unsure => None,
     }
 }
 

@@ -39,7 +39,7 @@ pub struct IssuerConfig {
     pub unknown: Option<TokenAccess>,
     /// Whether a call that needs more scopes than its token has is answered with a challenge.
     pub step_up: bool,
-    /// The gateway as its client for people who sign in to the console there; `None` if nobody does.
+    /// The gateway as its client for people who sign in to the console there; `None` if none do.
     pub console: Option<PageClient>,
 }
 

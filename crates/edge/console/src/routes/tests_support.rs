@@ -196,8 +196,8 @@ impl ConsoleHome for TestHome {
                 return TokenBearer::Unsure;
             }
             let known = self.participant(bearer);
-            let nobody = || TokenBearer::Nobody("`eve` has no place here".to_owned());
-            known.map_or_else(nobody, TokenBearer::Participant)
+            let unknown = || TokenBearer::Unknown("`eve` has no place here".to_owned());
+            known.map_or_else(unknown, TokenBearer::Participant)
         })
     }
 

@@ -31,7 +31,7 @@ pub struct PageClient {
     pub scopes: Vec<String>,
     /// Further parameters of the authorization request.
     pub params: Vec<(String, String)>,
-    /// Whether the issuer is told for which resource the token is (RFC 8707).
+    /// Whether requests name the resource that the token is for (RFC 8707).
     pub has_resource: bool,
 }
 

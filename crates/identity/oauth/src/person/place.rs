@@ -29,10 +29,10 @@ pub enum PersonError {
     /// The issuer's ID token is missing, or is not for this sign-in.
     #[error("the issuer's ID token {0}")]
     IdToken(&'static str),
-    /// The issuer signed the person in without asking who it is, although it was told to.
+    /// The issuer signed the person in without asking who it is, although that was asked for.
     #[error("the issuer did not ask again who you are")]
     NotAsked,
-    /// The issuer does not say when it asked, so nobody knows whether it did.
+    /// The issuer does not say when it asked, so it is not known whether it did.
     #[error("the issuer does not say when it asked who you are (`auth_time`)")]
     NoTime,
 }
@@ -76,7 +76,7 @@ pub struct PersonSignIn {
     /// Set where the issuer is asked for an ID token, which must have it.
     pub(super) nonce: Option<String>,
     redirect_uri: String,
-    /// Set where the issuer is told the resource (RFC 8707).
+    /// Set where the issuer gets the resource by name (RFC 8707).
     resource: Option<String>,
     max_age_secs: u64,
     begun_ms: u64,
@@ -97,7 +97,7 @@ pub enum Asked {
     Now,
     /// At this time, in Unix milliseconds.
     At(u64),
-    /// Nobody knows.
+    /// That is not known.
     Unknown,
 }
 
@@ -266,7 +266,7 @@ impl PersonSignIn {
     /// Checks when the person was asked who it is against what was wished for.
     ///
     /// # Errors
-    /// It was longer ago, or nobody knows when.
+    /// It was longer ago, or is not known.
     pub fn check_asked(&self, asked: Asked) -> Result<(), PersonError> {
         match asked {
             Asked::Now => Ok(()),

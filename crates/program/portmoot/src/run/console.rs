@@ -85,11 +85,11 @@ impl ConsoleHome for InRegistry {
             if let Some(token) = bearer
                 && let Err(refusal) = self.registry.admit(token, from).await
             {
-                return nobody(&refusal);
+                return unknown(&refusal);
             }
             match self.registry.known_sender(bearer) {
                 Ok(sender) => TokenBearer::Participant(sender.id.to_string()),
-                Err(refusal) => nobody(&refusal),
+                Err(refusal) => unknown(&refusal),
             }
         })
     }
@@ -139,12 +139,12 @@ impl ConsoleHome for InRegistry {
 }
 
 /// The bearer of a token that is refused.
-fn nobody(refusal: &Refusal) -> TokenBearer {
+fn unknown(refusal: &Refusal) -> TokenBearer {
     let codes = [RefusalCode::IssuerUnreachable, RefusalCode::RateLimited];
     if codes.contains(&refusal.code) {
         return TokenBearer::Unsure;
     }
-    TokenBearer::Nobody(refusal.message.to_string())
+    TokenBearer::Unknown(refusal.message.to_string())
 }
 
 /// The pages of the console, which speaks to these handlers of the API.

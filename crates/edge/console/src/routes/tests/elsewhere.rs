@@ -418,7 +418,7 @@ async fn an_issuer_that_does_not_answer_ends_no_session() {
         .insert("t-2".to_owned(), "ann".to_owned());
     site.later(5_000);
     assert!(is_in(&site.get("/console", &cookie).await, "ann"));
-    // One of which nobody can say whether its token is good.
+    // One whose issuer cannot say whether its token is good.
     site.0.home.is_asked.store(false, Ordering::Relaxed);
     let unsure = site.get("/console", &cookie).await;
     assert_eq!(unsure.status, StatusCode::SERVICE_UNAVAILABLE);

@@ -101,7 +101,7 @@ fn an_answer_is_of_its_sign_in_and_server() {
             format!(
                 "error=access_denied&error_description=no%0A%3Cb%3E&code=c&state={state}&{iss}"
             ),
-            LoginError::Denied("access_denied (no\\n<b>)".to_owned()),
+            LoginError::Denied("access_denied (no\\u{a}<b>)".to_owned()),
         ),
     ] {
         assert_eq!(code(true, query.clone()), step(error), "{query}");
