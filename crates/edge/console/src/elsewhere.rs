@@ -244,23 +244,30 @@ fn not_begun() -> Problem {
     }
 }
 
-/// The failure of a step at a place. Words of the place are text of others, and bounded.
+/// The failure of a step at a place. Words of the place are text of others, and bounded. Why it cannot be
+/// asked is for operators, in the log: that may name addresses of the gateway's network.
 fn failed(label: &str, error: &PersonError) -> Problem {
-    let hint = match error {
-        PersonError::NoTime => Some(format!(
-            "Use a code instead: portmoot console. The operator can have {label} name auth_time, or leave openid out of console_scopes."
-        )),
+    let (status, words, hint) = match error {
         PersonError::Step(LoginError::Unknown) => return not_begun(),
-        PersonError::Step(_) | PersonError::IdToken(_) | PersonError::NotAsked => None,
-    };
-    let status = if error.is_transient() {
-        StatusCode::BAD_GATEWAY
-    } else {
-        StatusCode::FORBIDDEN
+        PersonError::Step(LoginError::Trouble(trouble)) if !trouble.is_refusal() => (
+            StatusCode::BAD_GATEWAY,
+            "it cannot be asked now".to_owned(),
+            Some("Try again soon. The operator finds the reason in the gateway’s log.".to_owned()),
+        ),
+        PersonError::NoTime => (
+            StatusCode::FORBIDDEN,
+            error.to_string(),
+            Some(format!(
+                "Use a code instead: portmoot console. The operator can have {label} name auth_time, or leave openid out of console_scopes."
+            )),
+        ),
+        PersonError::Step(_) | PersonError::IdToken(_) | PersonError::NotAsked => {
+            (StatusCode::FORBIDDEN, error.to_string(), None)
+        }
     };
     Problem {
         hint,
-        ..Problem::new(status, &format!("Not signed in at {label}: {error}."))
+        ..Problem::new(status, &format!("Not signed in at {label}: {words}."))
     }
 }
 

@@ -87,7 +87,7 @@ pub struct PageIssuer {
     pub spec: PageSpec,
     dialer: Dialer,
     reach: AllowedAddresses,
-    found: Mutex<Option<Found>>,
+    kept: Mutex<Option<Found>>,
     /// Held by the one that fetches the metadata.
     flight: tokio::sync::Mutex<()>,
 }
@@ -102,7 +102,7 @@ impl PageIssuer {
             reach: AllowedAddresses::of(&parse_url(&spec.issuer)?, &spec.allowed),
             spec,
             dialer,
-            found: Mutex::default(),
+            kept: Mutex::default(),
             flight: tokio::sync::Mutex::default(),
         })
     }
@@ -115,8 +115,8 @@ impl PageIssuer {
     }
 
     fn known(&self) -> Option<Arc<AuthorizationServer>> {
-        let found = self.found.lock();
-        let fresh = found
+        let kept = self.kept.lock();
+        let fresh = kept
             .as_ref()
             .filter(|found| unix_ms() < found.at_ms.saturating_add(METADATA_MS));
         fresh.map(|found| Arc::clone(&found.server))
@@ -131,6 +131,17 @@ impl PageIssuer {
         if let Some(known) = self.known() {
             return Ok(known);
         }
+        let found = self.found().await;
+        found.inspect_err(|trouble| self.log(trouble))
+    }
+
+    /// Writes for operators why the issuer cannot be used.
+    fn log(&self, trouble: &Trouble) {
+        tracing::warn!(target: "portmoot::issuers", issuer = %self.spec.issuer, %trouble, "no person can sign in at the issuer");
+    }
+
+    /// Fetches the metadata.
+    async fn found(&self) -> Result<Arc<AuthorizationServer>, Trouble> {
         let issuer = &self.spec.issuer;
         let found = authorization_server(&self.dialer, issuer, &self.reach).await?;
         let lacks = |what: &str| Trouble::Metadata(format!("the issuer `{issuer}` {what}"));
@@ -144,7 +155,7 @@ impl PageIssuer {
             return Err(lacks("does not say that it knows PKCE with S256"));
         }
         let server = Arc::new(found);
-        *self.found.lock() = Some(Found {
+        *self.kept.lock() = Some(Found {
             server: Arc::clone(&server),
             at_ms: unix_ms(),
         });
@@ -159,11 +170,13 @@ impl PageIssuer {
     ) -> Result<IssuedTokens, Trouble> {
         let client = self.spec.client.at(server);
         let asked = request(self.way(), server, &client, grant, resource).await;
-        if asked.is_err() {
-            // It may have moved its endpoints.
-            *self.found.lock() = None;
-        }
-        asked
+        asked.inspect_err(|trouble| {
+            self.log(trouble);
+            if !trouble.is_refusal() {
+                // It may have moved its endpoints.
+                *self.kept.lock() = None;
+            }
+        })
     }
 
     async fn exchange(

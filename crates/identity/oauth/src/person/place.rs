@@ -44,12 +44,6 @@ impl From<Trouble> for PersonError {
 }
 
 impl PersonError {
-    /// Whether the same step may succeed later.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Step(LoginError::Trouble(trouble)) if trouble.is_transient())
-    }
-
     /// Whether the authorization server has refused in so many words.
     #[must_use]
     pub fn is_refusal(&self) -> bool {

@@ -529,6 +529,14 @@ async fn a_sign_in_proves_no_more_than_its_issuer_knows() {
         let proved = site.get("/console/proved", &cookie).await;
         assert_eq!(proved.body.contains("It is you"), is_proof, "{asked:?}");
     }
+    // Addresses of the gateway's network are for operators.
+    let site = Site::new();
+    let trouble = Trouble::Metadata("`10.0.0.7` is no place".to_owned());
+    site.fails("c-ann", trouble.into());
+    let begun = site.begin("").await;
+    let refused = site.ends(&begun.cookie, &begun.answer("c-ann")).await;
+    assert_eq!(refused.status, StatusCode::BAD_GATEWAY);
+    assert!(!refused.body.contains("10.0.0.7") && refused.body.contains("cannot be asked now"));
     let site = Site::new();
     site.fails("c-ann", PersonError::NoTime);
     let begun = site.begin("&anew=1").await;
