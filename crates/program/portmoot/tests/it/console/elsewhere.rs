@@ -144,7 +144,14 @@ fn a_person_signs_in_at_an_identity_provider_and_proves_there_who_it_is() {
     });
     judge.judge("proved");
     assert_eq!(judge.faults, Vec::<String>::new());
-    assert_eq!(judge.browser.complaints(), Vec::<String>::new());
+    // The provider's own pages load a font, and have no icon.
+    let mut complaints = judge.browser.complaints();
+    let foreign = [
+        "https://fonts.googleapis.com".to_owned(),
+        corp.provider.issuer(),
+    ];
+    complaints.retain(|one| !foreign.iter().any(|place| one.starts_with(place)));
+    assert_eq!(complaints, Vec::<String>::new());
 }
 
 #[test]
