@@ -92,7 +92,7 @@ async fn begun(
     let (place, public_url) = place.ok_or_else(no_place)?;
     let now_ms = console.home.now_ms();
     let started = console.starts.act(asked.browser.from, now_ms);
-    started.map_err(|wait_ms| too_many(wait_ms))?;
+    started.map_err(too_many)?;
     let is_anew = query.some("anew").is_some();
     let wish = PersonWish {
         redirect_uri: &public_url.at(&format!("/console/signed-in/{name}")),

@@ -222,7 +222,7 @@ fn console(
     has_resource: bool,
 ) -> Option<PageClient> {
     let written = words(table, "console_scopes");
-    let params = params(table, "console_params");
+    let params = params(table, "console_params", &["nonce", "max_age"]);
     let scopes = written?;
     if let Some(wrong) = scopes.iter().find(|scope| !is_scope(scope)) {
         let key = table.full("console_scopes");

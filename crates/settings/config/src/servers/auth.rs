@@ -32,7 +32,7 @@ const ACCOUNTS: [(&str, AccountOwner); 2] = [
 ];
 const LISTS: [(&str, CallerList); 2] = [("caller", CallerList::Caller), ("any", CallerList::Any)];
 /// Parameters of an authorization request that the gateway itself sets.
-const OWN_PARAMS: [&str; 11] = [
+const OWN_PARAMS: [&str; 9] = [
     "response_type",
     "client_id",
     "redirect_uri",
@@ -42,8 +42,6 @@ const OWN_PARAMS: [&str; 11] = [
     "scope",
     "resource",
     "request",
-    "nonce",
-    "max_age",
 ];
 /// Bytes of a key file that are read.
 const KEY_BYTES_MAX: u64 = 16 * 1024;
@@ -100,7 +98,7 @@ pub(super) fn read(
         callback_port: callback_port(&table),
         client_metadata_url: url(&table, "client_metadata_url"),
         scopes: scopes(&table),
-        authorize_params: params(&table, "authorize_params"),
+        authorize_params: params(&table, "authorize_params", &[]),
         resource: resource(&table),
         audience: table.text("audience").map(str::to_owned),
         allow_private: subnets(&table),
@@ -407,12 +405,16 @@ pub(crate) fn is_scope(text: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
 }
 
-/// Further parameters of an authorization request, under a key.
-pub(crate) fn params(table: &Table<'_>, key: &'static str) -> Vec<(String, String)> {
+/// Further parameters of an authorization request, under a key. The gateway sets these others, too.
+pub(crate) fn params(
+    table: &Table<'_>,
+    key: &'static str,
+    others: &[&str],
+) -> Vec<(String, String)> {
     let mut params = Vec::new();
     for entry in table.entries(key) {
         let name = entry.key.as_str();
-        if OWN_PARAMS.contains(&name) {
+        if OWN_PARAMS.contains(&name) || others.contains(&name) {
             let message = format!("`{}`: the gateway sets `{name}` itself", table.full(key));
             let hint = "it is for other parameters, such as access_type";
             table.note_value(key, message, hint);
