@@ -110,16 +110,20 @@ async fn begun(
         next: own_path(query.get("next")).unwrap_or_default().to_owned(),
         sign_in: begun.sign_in,
     };
+    Ok(Started {
+        address: begun.address,
+        cookie: sealed(console, &state, now_ms),
+    })
+}
+
+/// The cookie with a sign-in.
+fn sealed(console: &Console, state: &Begun, now_ms: u64) -> String {
     let validity = Validity {
         now_ms,
         valid_ms: LOGIN_MS_MAX,
     };
-    let text = serde_json::to_vec(&state).unwrap_or_default();
-    let cookies = Cookies::of_return(console.home.sealer());
-    Ok(Started {
-        address: begun.address,
-        cookie: cookies.set(COOKIE, PURPOSE, &text, random(), validity),
-    })
+    let text = serde_json::to_vec(state).unwrap_or_default();
+    Cookies::of_return(console.home.sealer()).set(COOKIE, PURPOSE, &text, random(), validity)
 }
 
 fn too_many(wait_ms: u64) -> Problem {

@@ -10,6 +10,8 @@ use crate::client::{Client, ClientTrust};
 pub const CONSOLE_SIGN_IN_MS: u64 = 12 * 3_600_000;
 /// The name of this place. No issuer has it: it is the gateway's own.
 pub const OWN_PLACE: &str = "portmoot";
+/// The page to which it leads back: the console's for a place of this name.
+const CALLBACK: &str = "/console/signed-in/portmoot";
 
 /// The console as a client of a gateway at this address.
 pub(crate) fn client(public_url: &PublicUrl) -> Client {
@@ -17,6 +19,6 @@ pub(crate) fn client(public_url: &PublicUrl) -> Client {
         id: CONSOLE_CLIENT.to_owned(),
         name: "The gateway’s console".to_owned(),
         standing: ClientTrust::Configured,
-        redirect_uris: vec![public_url.at(&format!("/console/signed-in/{OWN_PLACE}"))],
+        redirect_uris: vec![public_url.at(CALLBACK)],
     }
 }
