@@ -13,7 +13,7 @@ const RENEWED_BEFORE_MS: u64 = 60_000;
 /// Time for which a place is left alone that could not renew, in milliseconds.
 const REST_MS: u64 = 5_000;
 
-/// The tokens that a place gave a person for its session. They are given up with it.
+/// The tokens that a place gave a person for its session.
 pub(crate) struct Account {
     /// The name of the place.
     pub(crate) place: String,
@@ -85,14 +85,22 @@ impl Account {
     pub(crate) fn rest(&self, now_ms: u64) {
         self.held.lock().rests_until_ms = now_ms.saturating_add(REST_MS);
     }
-}
 
-impl Drop for Account {
-    fn drop(&mut self) {
+    /// Gives the tokens up: the session for which they were has ended.
+    pub(crate) fn give_up(&self) {
         let tokens = self.held.lock().tokens.take();
         if let (Some(tokens), Ok(runtime)) = (tokens, Handle::try_current()) {
             let at = Arc::clone(&self.at);
             runtime.spawn(async move { at.give_up(tokens).await });
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        // Elsewhere that could end the next sign-in of the person too.
+        if self.at.is_each_apart() {
+            self.give_up();
         }
     }
 }

@@ -207,7 +207,6 @@ async fn ended(
     let tokens = tokens.map_err(|error| failed(settings.label(place), &error))?;
     let bearer = tokens.access.expose().to_owned();
     let proved_ms = proved_ms(&tokens, now_ms);
-    // Given up with its tokens if the person has no place here.
     let account = Arc::new(Account::new(place, at, tokens));
     match console
         .home
@@ -223,10 +222,13 @@ async fn ended(
             },
             next: begun.next,
         }),
-        TokenBearer::Unknown(why) => Err(Problem {
-            hint: Some("Ask the operator of the gateway.".to_owned()),
-            ..Problem::new(StatusCode::FORBIDDEN, &why)
-        }),
+        TokenBearer::Unknown(why) => {
+            account.give_up();
+            Err(Problem {
+                hint: Some("Ask the operator of the gateway.".to_owned()),
+                ..Problem::new(StatusCode::FORBIDDEN, &why)
+            })
+        }
         TokenBearer::Unsure => Err(unsure()),
     }
 }

@@ -93,11 +93,21 @@ impl Session {
     /// Ends it, and gives up the tokens of its person.
     fn finish(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
-        let account = self.account.lock().take();
-        drop(account);
+        if let Some(account) = self.account.lock().take() {
+            account.give_up();
+        }
     }
 
-    /// Whether it goes on at this time.
+    /// Whether it is open at this time; one that is not has ended.
+    fn goes_on(&self, now_ms: u64) -> bool {
+        let is_open = self.is_open(now_ms);
+        if !is_open {
+            self.finish();
+        }
+        is_open
+    }
+
+    /// Whether it is open at this time.
     pub(crate) fn is_open(&self, now_ms: u64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.last_ms());
         !self.has_ended.load(Ordering::Relaxed)
@@ -108,6 +118,13 @@ impl Session {
     /// Its token; none for the local user of a gateway whose callers need none.
     pub(crate) fn bearer(&self) -> Option<String> {
         self.bearer.lock().clone()
+    }
+
+    /// Goes on with what its person has shown now.
+    pub(crate) fn take(&self, person: Person) {
+        *self.bearer.lock() = person.bearer;
+        *self.account.lock() = person.account;
+        self.note_proof(person.proved_ms);
     }
 
     /// Goes on with another token of its person.
@@ -216,7 +233,7 @@ impl Sessions {
         now_ms: u64,
     ) -> String {
         let mut sessions = self.0.lock();
-        sessions.retain(|_, session| session.is_open(now_ms));
+        sessions.retain(|_, session| session.goes_on(now_ms));
         make_room(&mut sessions, &person.participant);
         let session = Arc::new(Session::new(person, from, now_ms));
         enter(&mut sessions, home, session, now_ms)
@@ -231,12 +248,9 @@ impl Sessions {
         (person, from): (Person, Option<IpAddr>),
         now_ms: u64,
     ) -> String {
-        *session.bearer.lock() = person.bearer;
-        let before = std::mem::replace(&mut *session.account.lock(), person.account);
-        drop(before);
+        session.take(person);
         *session.from.lock() = from;
         session.since_ms.store(now_ms, Ordering::Relaxed);
-        session.note_proof(person.proved_ms);
         Self::touch(session, now_ms);
         let mut sessions = self.0.lock();
         sessions.retain(|_, one| !Arc::ptr_eq(one, session));
@@ -253,7 +267,7 @@ impl Sessions {
         let id = sealed_id(home, cookies, now_ms)?;
         let mut sessions = self.0.lock();
         let session = sessions.get(&id)?;
-        if session.is_open(now_ms) {
+        if session.goes_on(now_ms) {
             return Some(Arc::clone(session));
         }
         sessions.remove(&id);

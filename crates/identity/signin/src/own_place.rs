@@ -155,6 +155,10 @@ impl SignInPlace for OwnPlace {
         Box::pin(self.renewed(refresh))
     }
 
+    fn is_each_apart(&self) -> bool {
+        true
+    }
+
     fn give_up(&self, tokens: PersonTokens) -> Awaited<'_, ()> {
         Box::pin(async move { self.given_up(&tokens).await })
     }

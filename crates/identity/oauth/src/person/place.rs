@@ -129,6 +129,12 @@ pub trait SignInPlace: Send + Sync {
         resource: &'a str,
     ) -> Awaited<'a, Result<PersonTokens, PersonError>>;
 
+    /// Whether a person that signs in twice has two grants. With one, giving up the tokens of the first
+    /// sign-in can take those of the second one with them.
+    fn is_each_apart(&self) -> bool {
+        false
+    }
+
     /// Gives tokens up. A failure changes nothing: they end by themselves.
     fn give_up(&self, tokens: PersonTokens) -> Awaited<'_, ()>;
 }

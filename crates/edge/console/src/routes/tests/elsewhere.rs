@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::elsewhere::CONSOLE_SIGN_INS_PER_MINUTE;
 use crate::home::{ConsoleHome as _, PlaceName};
 use crate::routes::tests_support::{PROOF_MS, Reply, Stage, proposal, tokens};
+use crate::session::CONSOLE_IDLE_MS;
 use crate::sign_in::CONSOLE_TRIES_PER_MINUTE;
 
 /// Time for which tokens of the test's place are good, in milliseconds.
@@ -362,6 +363,21 @@ async fn a_token_is_renewed_before_it_ends_and_given_up_with_the_session() {
 }
 
 #[tokio::test]
+async fn tokens_of_a_session_that_was_idle_for_long_are_given_up() {
+    let site = Site::new();
+    let cookie = site.signed_in("c-ann").await;
+    site.later(CONSOLE_IDLE_MS);
+    assert!(
+        !site
+            .get("/console", &cookie)
+            .await
+            .body
+            .contains("Sign out")
+    );
+    assert_eq!(site.given_up(1).await, ["r-1"]);
+}
+
+#[tokio::test]
 async fn a_renewal_that_is_refused_ends_the_session() {
     let site = Site::new();
     let cookie = site.signed_in("c-ann").await;
@@ -511,7 +527,9 @@ async fn who_is_asked_again_signs_in_anew_and_goes_on_in_the_first_tab() {
     assert!(site.0.acts.lock().is_empty());
     site.post(act, &entered.cookie(), &form).await;
     assert_eq!(site.0.acts.lock().len(), 1);
-    assert_eq!(site.given_up(1).await, ["r-2"], "the tokens of before");
+    // At an issuer those of before and those of now can be one grant.
+    tokio::task::yield_now().await;
+    assert!(site.0.home.corp.given_up.lock().is_empty());
 }
 
 #[tokio::test]
@@ -615,6 +633,34 @@ async fn on_plain_loopback_a_person_is_led_to_its_own_name_with_its_tokens() {
     let inbox = site.0.get("/console", &entered.cookie()).await;
     assert!(is_in(&inbox, "ann"), "{}", inbox.body);
     assert_eq!(*site.0.home.corp.renewed.lock(), ["r-1"]);
+    // Without a script the code of a further sign-in is typed as the proof; its tokens are used from then on.
+    site.0
+        .answers("GET /api/v1/participants", json!({ "participants": [] }));
+    let undo = "/api/v1/participants/scout/grants";
+    site.0
+        .answers(&format!("DELETE {undo}"), serde_json::Value::Null);
+    site.later(PROOF_MS - LIFETIME_MS);
+    site.gives("c-ann", "t-ann", "r-3");
+    let begun = at_public("/console/sign-in?with=corp&next=%2Fproved&anew=1", "").await;
+    let url = url::Url::parse(begun.header("location")).unwrap();
+    let state = url.query_pairs().find(|(name, _)| name == "state");
+    let state = state.unwrap().1.into_owned();
+    let on = on.split_once("&state=").unwrap().0.to_owned();
+    let on = format!("{on}&state={state}&iss=https%3A%2F%2Fidp.example");
+    let led = at_public(&on, &begun.cookie()).await;
+    let code = led.header("refresh").split_once('#').unwrap().1.to_owned();
+    let token = inbox.field("token");
+    let form = [("token", &*token), ("confirmed", "1"), ("proof", &*code)];
+    let act = "/console/access/scout/undo";
+    site.0.post(act, &entered.cookie(), &form).await;
+    assert_eq!(site.0.acts.lock().len(), 1);
+    site.later(LIFETIME_MS);
+    site.gives("r-3", "t-ann", "r-4");
+    assert!(is_in(
+        &site.0.get("/console", &entered.cookie()).await,
+        "ann"
+    ));
+    assert_eq!(*site.0.home.corp.renewed.lock(), ["r-1", "r-3"]);
 }
 
 #[tokio::test]

@@ -143,6 +143,8 @@ fn a_person_signs_in_at_an_identity_provider_and_proves_there_who_it_is() {
         judge.browser.text("[data-testid=proved]")
     });
     judge.judge("proved");
+    // That would take the tokens of the further sign-in with it.
+    assert_eq!(corp.provider.asked("/token/revocation"), 0);
     assert_eq!(judge.faults, Vec::<String>::new());
     // The provider's own pages load a font, and have no icon.
     let mut complaints = judge.browser.complaints();
