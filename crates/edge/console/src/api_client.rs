@@ -4,12 +4,14 @@ use auth::ClientCertificate;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, HeaderValue, Method, Request, StatusCode, header};
+use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
+use crate::home::{ConsoleHome, TokenBearer};
 use crate::session::Session;
 
 /// All but the unreserved characters (RFC 3986 section 2.3).
@@ -60,6 +62,7 @@ struct Refused {
 /// The API for one request of a browser.
 #[derive(Clone)]
 pub(crate) struct ApiClient {
+    home: Arc<dyn ConsoleHome>,
     router: Router,
     session: Arc<Session>,
     /// Notes of the door about the connection, which calls need.
@@ -68,10 +71,15 @@ pub(crate) struct ApiClient {
 
 impl ApiClient {
     /// The API with the token of a session. `extensions` are those of the browser's request.
-    pub(crate) fn new(router: Router, session: Arc<Session>, mut extensions: Extensions) -> Self {
+    pub(crate) fn new(
+        (home, router): (Arc<dyn ConsoleHome>, Router),
+        session: Arc<Session>,
+        mut extensions: Extensions,
+    ) -> Self {
         // Who asks is who signed in, whatever certificate the browser shows.
         extensions.remove::<Arc<ClientCertificate>>();
         Self {
+            home,
             router,
             session,
             extensions,
@@ -113,6 +121,26 @@ impl ApiClient {
     }
 
     async fn ask(&self, method: Method, path: &str, body: String) -> Result<String, Problem> {
+        let body = Bytes::from(body);
+        let answer = self.send(method.clone(), path, body.clone()).await;
+        // What the gateway knew of the token can have run out since the request of the browser began:
+        // the token's issuer is asked, and the API once more.
+        match answer {
+            Err(refused) if refused.ends_session() && self.is_good().await => {
+                self.send(method, path, body).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether the session's token is its participant's now.
+    async fn is_good(&self) -> bool {
+        let bearer = self.session.bearer();
+        let known = self.home.bearer_of(bearer.as_deref(), None).await;
+        matches!(known, TokenBearer::Participant(name) if name == self.session.participant)
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<String, Problem> {
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().map_err(|_| unreadable())?;

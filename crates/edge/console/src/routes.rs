@@ -149,7 +149,7 @@ async fn visit(
     };
     let visit = Visit {
         api: ApiClient::new(
-            console.api.clone(),
+            (Arc::clone(&console.home), console.api.clone()),
             Arc::clone(&session),
             asked.extensions.clone(),
         ),

@@ -1,8 +1,10 @@
 //! Tests of people who sign in at an issuer: the way there and back, their tokens, and further proofs.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use auth::PublicUrl;
+use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use oauth::Trouble;
@@ -10,7 +12,8 @@ use oauth::person::{Asked, PersonError};
 use serde_json::json;
 
 use crate::elsewhere::CONSOLE_SIGN_INS_PER_MINUTE;
-use crate::home::{ConsoleHome as _, PlaceName};
+use crate::home::{ConsoleHome, PlaceName};
+use crate::routes::router;
 use crate::routes::tests_support::{PROOF_MS, Reply, Stage, proposal, tokens};
 use crate::session::CONSOLE_IDLE_MS;
 use crate::sign_in::CONSOLE_TRIES_PER_MINUTE;
@@ -683,4 +686,41 @@ async fn no_issuer_is_asked_about_a_code_that_was_used() {
             .lock()
             .contains(&"an-opaque-token".to_owned())
     );
+}
+
+/// An API that has forgotten what it knew of tokens, so many times.
+fn forgetful(times: usize) -> (Router, Arc<AtomicUsize>) {
+    let left = Arc::new(AtomicUsize::new(times));
+    let counted = Arc::clone(&left);
+    let api = Router::new().fallback(move || async move {
+        let forgets = counted
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok();
+        if forgets {
+            let why = json!({ "message": "this token is not valid" });
+            return (StatusCode::UNAUTHORIZED, axum::Json(why));
+        }
+        let empty = json!({ "proposals": [], "next": null });
+        (StatusCode::OK, axum::Json(empty))
+    });
+    (api, left)
+}
+
+#[tokio::test]
+async fn a_session_outlives_what_the_gateway_knew_of_its_token_when_a_request_began() {
+    for (times, goes_on) in [(1, true), (100, false)] {
+        let mut stage = Stage::new(vec![]);
+        let (api, left) = forgetful(times);
+        stage.router = router(
+            Arc::clone(&stage.home) as Arc<dyn ConsoleHome>,
+            api,
+            Arc::clone(&stage.codes),
+        );
+        let cookie = stage.sign_in("ann").await;
+        let page = stage.get("/console", &cookie).await;
+        assert_eq!(is_in(&page, "ann"), goes_on, "{}", page.body);
+        assert_eq!(left.load(Ordering::Relaxed) == 0, goes_on);
+    }
 }
