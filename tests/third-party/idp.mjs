@@ -151,7 +151,7 @@ function control(order) {
       if (order.op !== 'heal') for (const go of kept.splice(0)) if (order.op === 'clear') go();
       return {};
     case 'client':
-      for (const key of order.client.jwks.keys) key.kid = thumbprint(key);
+      for (const key of order.client.jwks?.keys ?? []) key.kid = thumbprint(key);
       more.push(order.client);
       serve = provider(['a']);
       return {};

@@ -43,12 +43,13 @@ pub(crate) async fn issued(visit: &Visit) -> Result<Vec<IssuedToken>, Problem> {
 pub(crate) async fn content(visit: &Visit) -> Result<Content, Problem> {
     let all = people::all(visit, "").await?;
     let issued = issued(visit).await;
+    let own_sessions = own_sessions::section(visit).await;
     let body = html! {
         h1 { "Access" }
         div id="participants" data-live class="wide" tabindex="0" role="region" aria-label="Participants" { (table(visit, &all)) }
         (left_out(all.len()))
         section id="changes" data-live { (changes(visit, &all)) }
-        (own_sessions::section(visit))
+        (own_sessions)
         section id="tokens" data-live {
             h2 { "Issued tokens" }
             @match &issued {

@@ -4,11 +4,15 @@ use auth::ClientCertificate;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, HeaderValue, Method, Request, StatusCode, header};
+use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tower::ServiceExt as _;
+
+use crate::home::{ConsoleHome, TokenBearer};
+use crate::session::Session;
 
 /// All but the unreserved characters (RFC 3986 section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -58,20 +62,26 @@ struct Refused {
 /// The API for one request of a browser.
 #[derive(Clone)]
 pub(crate) struct ApiClient {
+    home: Arc<dyn ConsoleHome>,
     router: Router,
-    bearer: Option<String>,
+    session: Arc<Session>,
     /// Notes of the door about the connection, which calls need.
     extensions: Extensions,
 }
 
 impl ApiClient {
     /// The API with the token of a session. `extensions` are those of the browser's request.
-    pub(crate) fn new(router: Router, bearer: Option<String>, mut extensions: Extensions) -> Self {
+    pub(crate) fn new(
+        (home, router): (Arc<dyn ConsoleHome>, Router),
+        session: Arc<Session>,
+        mut extensions: Extensions,
+    ) -> Self {
         // Who asks is who signed in, whatever certificate the browser shows.
         extensions.remove::<Arc<ClientCertificate>>();
         Self {
+            home,
             router,
-            bearer,
+            session,
             extensions,
         }
     }
@@ -111,13 +121,34 @@ impl ApiClient {
     }
 
     async fn ask(&self, method: Method, path: &str, body: String) -> Result<String, Problem> {
+        let body = Bytes::from(body);
+        let answer = self.send(method.clone(), path, body.clone()).await;
+        // What the gateway knew of the token can have run out since the request of the browser began:
+        // the token's issuer is asked, and the API once more.
+        match answer {
+            Err(refused) if refused.ends_session() && self.is_good().await => {
+                self.send(method, path, body).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether the session's token is its participant's now.
+    async fn is_good(&self) -> bool {
+        let bearer = self.session.bearer();
+        let known = self.home.bearer_of(bearer.as_deref(), None).await;
+        matches!(known, TokenBearer::Participant(name) if name == self.session.participant)
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<String, Problem> {
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().map_err(|_| unreadable())?;
         *request.extensions_mut() = self.extensions.clone();
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(header::CONTENT_TYPE, json);
-        if let Some(bearer) = &self.bearer {
+        // As it is now: a stream outlives the token with which it began.
+        if let Some(bearer) = self.session.bearer() {
             let value = format!("Bearer {bearer}");
             let value = HeaderValue::try_from(value).map_err(|_| unreadable())?;
             request.headers_mut().insert(header::AUTHORIZATION, value);

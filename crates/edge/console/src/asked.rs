@@ -128,6 +128,11 @@ impl Asked {
         &self.form
     }
 
+    /// The query of the address, as it came.
+    pub(crate) fn raw_query(&self) -> &str {
+        &self.query
+    }
+
     /// The query of the address.
     pub(crate) fn query(&self) -> Form {
         Form::parse(self.query.as_bytes())

@@ -107,7 +107,7 @@ async fn approve(visit: &Visit, found: &ProposalDetails) -> Outcome {
         return question(visit, &found.id, asked);
     }
     if name_to_type(found).is_some()
-        && let Some(asked) = proof::wanted(visit, Tab::Inbox)
+        && let Some(asked) = proof::wanted(visit, Tab::Inbox).await
     {
         return asked;
     }

@@ -240,7 +240,7 @@ pub(crate) async fn approve(visit: &Visit, name: &str) -> Outcome {
         };
         return confirm::ask(visit, question);
     }
-    if let Some(asked) = proof::wanted(visit, Tab::Servers) {
+    if let Some(asked) = proof::wanted(visit, Tab::Servers).await {
         return asked;
     }
     let body = json!({ "digests": [form.get("digest")] }).to_string();

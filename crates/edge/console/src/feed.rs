@@ -14,9 +14,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api_client::Problem;
 use crate::asked::Form;
+use crate::keep::Kept;
 use crate::page::{problem, respond};
 use crate::pages::LastAnswer;
 use crate::places::Place;
+use crate::sign_in::unsure;
 use crate::state::{At, FEED_LOOK_MS, Visit};
 use crate::{inbox, overview, pages};
 
@@ -93,15 +95,16 @@ impl Feed {
                 () = tokio::time::sleep(self.pause) => {}
                 () = self.visit.console.home.stopped() => return None,
             }
+            let before = Instant::now();
+            let kept = self.visit.keep().await;
             let session = &self.visit.session;
-            if !session.is_open(self.visit.now_ms()) || !self.visit.is_signed_in() {
+            if !session.is_open(self.visit.now_ms()) || kept == Kept::Over {
                 return Some(self.end("over"));
             }
             if !self.place.is_in(&session.feeds) {
                 return Some(self.end("enough"));
             }
-            let before = Instant::now();
-            let event = self.look().await;
+            let event = self.look(kept).await;
             // A look that costs much is taken less often.
             let pause = Duration::from_millis(self.at.look_ms().unwrap_or(FEED_LOOK_MS));
             self.pause = pause.max(before.elapsed() * LOOK_PART);
@@ -118,7 +121,10 @@ impl Feed {
     }
 
     /// Changes since the last look, as events.
-    async fn look(&mut self) -> Option<String> {
+    async fn look(&mut self, kept: Kept) -> Option<String> {
+        if kept == Kept::Unsure {
+            return self.tell(problem(&unsure()).into_string());
+        }
         // For the pictures of the overview, which takes its own; without the right to see metrics there
         // are none.
         if self.is_hidden || self.at != At::Overview {
@@ -130,11 +136,18 @@ impl Feed {
             // The page stays as it was, and says so.
             Err(refused) => (String::new(), problem(&refused).into_string()),
         };
-        if self.trouble != trouble {
-            events += &event("trouble", &trouble);
-            self.trouble = trouble;
-        }
+        events += &self.tell(trouble).unwrap_or_default();
         (!events.is_empty()).then_some(events)
+    }
+
+    /// Has the page tell of this fault, if it does not yet.
+    fn tell(&mut self, trouble: String) -> Option<String> {
+        if self.trouble == trouble {
+            return None;
+        }
+        let news = event("trouble", &trouble);
+        self.trouble = trouble;
+        Some(news)
     }
 
     async fn changes(&mut self) -> Result<String, Problem> {

@@ -2,8 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 
 use auth::{PublicUrl, Sealer};
+use oauth::person::{Awaited, SignInPlace};
 
 /// Where the console runs, as it is configured now.
 #[derive(Debug, Clone)]
@@ -20,6 +22,28 @@ pub struct ConsoleSettings {
     pub public_url: Option<PublicUrl>,
     /// Whether callers need a token.
     pub needs_token: bool,
+    /// The places at which people sign in, beside the sign-in page.
+    pub places: Vec<PlaceName>,
+}
+
+/// A place at which people sign in, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceName {
+    /// Its name in addresses: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Its name for people, after "sign in at".
+    pub label: String,
+}
+
+/// The bearer of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenBearer {
+    /// This participant.
+    Participant(String),
+    /// None that is known, for this reason.
+    Unknown(String),
+    /// Its issuer cannot be asked now.
+    Unsure,
 }
 
 impl ConsoleSettings {
@@ -34,6 +58,18 @@ impl ConsoleSettings {
     pub(crate) fn prefix(&self) -> &str {
         self.public_url.as_ref().map_or("", PublicUrl::prefix)
     }
+
+    /// The name of a place for people.
+    pub(crate) fn label<'s>(&'s self, place: &'s str) -> &'s str {
+        let known = self.places.iter().find(|known| known.name == place);
+        known.map_or(place, |known| &known.label)
+    }
+
+    /// The resource that tokens of the console are for: the main endpoint.
+    pub(crate) fn resource(&self) -> String {
+        let url = self.public_url.as_ref();
+        url.map_or_else(String::new, |url| url.at("/mcp"))
+    }
 }
 
 /// The gateway, as its console needs it.
@@ -44,6 +80,15 @@ pub trait ConsoleHome: Send + Sync + 'static {
     fn sealer(&self) -> &Sealer;
     /// The participant of a token; without one the local user, while callers need none.
     fn participant(&self, bearer: Option<&str>) -> Option<String>;
+    /// The bearer of a token, of whom the token's issuer is asked if it has to be; `from` is the address
+    /// that shows it.
+    fn bearer_of<'a>(
+        &'a self,
+        bearer: Option<&'a str>,
+        from: Option<IpAddr>,
+    ) -> Awaited<'a, TokenBearer>;
+    /// The place of this name at which people sign in.
+    fn place(&self, name: &str) -> Option<Arc<dyn SignInPlace>>;
     /// Now, in Unix milliseconds.
     fn now_ms(&self) -> u64;
     /// Ends when the gateway stops.

@@ -1,6 +1,6 @@
 //! The console: pages for people in a browser, who decide about proposals and see what happens.
 //!
-//! A browser signs in with a one-time code of `portmoot console`, or with a token. From then on each
+//! A browser signs in with a one-time code of `portmoot console`, with a token, or at an issuer. From then on each
 //! page is a question to the API's own handlers, in this process, with that token: the console may do
 //! what its person may do, and nothing else. It knows neither the gateway nor a topic; [`ConsoleHome`] tells
 //! it where it runs, and who a token is.
@@ -9,6 +9,7 @@
 //! decide. All texts of others are [`html::Hostile`].
 
 mod access;
+mod account;
 mod api_client;
 mod arguments;
 mod asked;
@@ -24,10 +25,13 @@ mod coverage;
 mod decide;
 mod definitions;
 mod editing;
+mod elsewhere;
+mod entrances;
 mod feed;
 mod filters;
 mod home;
 mod inbox;
+mod keep;
 mod latencies;
 mod like;
 mod log_rows;
@@ -39,6 +43,7 @@ mod overview;
 mod own_sessions;
 mod page;
 mod pages;
+mod passes;
 mod people;
 mod places;
 mod proof;
@@ -54,13 +59,15 @@ mod sign_in;
 mod state;
 mod times;
 mod tools;
+mod used;
 mod waits;
 
 pub use arguments::{CARD_BYTES_MAX, FULL_BYTES_MAX, LONG_TEXT_CHARS, ROWS_MAX, ROWS_SHOWN_MAX};
 pub use batch::BATCH_MAX;
 pub use coverage::{COVERAGE_PARTICIPANTS_MAX, COVERAGE_ROWS_MAX};
 pub use definitions::{DEFINITIONS_BYTES_MAX, MARKED_WORDS_MAX};
-pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
+pub use elsewhere::CONSOLE_SIGN_INS_PER_MINUTE;
+pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn, PlaceName, TokenBearer};
 pub use inbox::{CARDS_MAX, LINES_MAX, LIST_PAGES_MAX};
 pub use latencies::TOOL_ROWS_MAX;
 pub use map::{MAP_CALLS_MAX, MAP_PARTICIPANTS_MAX, MAP_SERVERS_MAX};
@@ -73,3 +80,4 @@ pub use session::{
 };
 pub use sign_in::CONSOLE_TRIES_PER_MINUTE;
 pub use state::{FEED_LOOK_MS, PAGES_WRITTEN_MAX};
+pub use used::USED_SIGN_INS_MAX;

@@ -385,7 +385,7 @@ async fn put_in_force(visit: &Visit, found: &ProposalDetails) -> Result<Outcome,
         let why = "You were not shown this rule. Look at it first.";
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
-    if let Some(asked) = proof::wanted(visit, Tab::Inbox) {
+    if let Some(asked) = proof::wanted(visit, Tab::Inbox).await {
         return Ok(asked);
     }
     let path = format!("/api/v1/topics/{}/rules", encoded(&found.topic));

@@ -4,9 +4,11 @@ use html::Hostile;
 use html::parts::hidden;
 use maud::{Markup, html};
 use std::sync::Arc;
+use tokio::task::JoinSet;
 use wire::time::rfc3339;
 
 use crate::home::ConsoleSignIn;
+use crate::keep::Kept;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use crate::state::{At, Visit};
@@ -14,18 +16,24 @@ use crate::times;
 
 /// The sessions of the person. One of a former bearer of its name, whose token is good no more, is none
 /// of them.
-fn all(visit: &Visit) -> Vec<Arc<Session>> {
-    let console = &visit.console;
-    let mut own = console
-        .sessions
-        .of(&visit.session.participant, visit.now_ms());
-    own.retain(|session| console.is_good(session));
-    own
+async fn all(visit: &Visit) -> Vec<Arc<Session>> {
+    let (console, own) = (&visit.console, &visit.session.participant);
+    let mut looks = JoinSet::new();
+    for session in console.sessions.of(own, visit.now_ms()) {
+        let console = Arc::clone(console);
+        looks.spawn(async move {
+            let kept = console.keep(&session).await;
+            (kept == Kept::Good).then_some(session)
+        });
+    }
+    let mut good: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
+    good.sort_by_key(|session| std::cmp::Reverse(session.since_ms()));
+    good
 }
 
 /// The part of the access page with the sessions of the person.
-pub(crate) fn section(visit: &Visit) -> Markup {
-    let own = all(visit);
+pub(crate) async fn section(visit: &Visit) -> Markup {
+    let own = all(visit).await;
     html! {
         section {
             h2 { "Your sessions of this console" }
@@ -66,14 +74,14 @@ fn row(visit: &Visit, one: &Arc<Session>) -> Markup {
 }
 
 /// `POST /console/sessions/end` and `end-others`. This session is ended by signing out.
-pub(crate) fn act(visit: &Visit, act: &str) -> Outcome {
+pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
     let label = visit.asked.form().get("session");
     let is_meant = |one: &Session| match act {
         "end-others" => true,
         "end" => one.label == label,
         _ => false,
     };
-    let mut others = all(visit);
+    let mut others = all(visit).await;
     others.retain(|one| !Arc::ptr_eq(one, &visit.session) && is_meant(one));
     for one in &others {
         visit.console.sessions.end(one);

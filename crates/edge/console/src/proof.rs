@@ -6,6 +6,7 @@ use html::parts::hidden;
 use maud::{Markup, html};
 
 use crate::api_client::Problem;
+use crate::entrances::again;
 use crate::home::ConsoleSignIn;
 use crate::outcome::Outcome;
 use crate::page::{Content, Tab, problem};
@@ -17,31 +18,39 @@ pub(crate) const FIELD: &str = "proof";
 
 /// The page that has a person prove who it is before an act goes on as it was asked for; `None` lets it go
 /// on. Where callers need no token, the local user has none to show.
-pub(crate) fn wanted(visit: &Visit, tab: Tab) -> Option<Outcome> {
+pub(crate) async fn wanted(visit: &Visit, tab: Tab) -> Option<Outcome> {
     let now_ms = visit.now_ms();
     let (home, session) = (&visit.console.home, &visit.session);
     let needs_none = home.participant(None).as_deref() == Some(&*session.participant);
     if needs_none || session.unproved_ms(now_ms) < home.settings().proof_ms {
         return None;
     }
-    match visit
-        .asked
-        .form()
-        .some(FIELD)
-        .map(|typed| prove(visit, typed, now_ms))
-    {
-        Some(Ok(())) => None,
-        Some(Err(wrong)) => Some(ask(visit, tab, Some(wrong))),
-        None => Some(ask(visit, tab, None)),
+    let Some(typed) = visit.asked.form().some(FIELD) else {
+        return Some(ask(visit, tab, None));
+    };
+    match prove(visit, typed, now_ms).await {
+        Ok(()) => None,
+        Err(wrong) => Some(ask(visit, tab, Some(wrong))),
     }
 }
 
 /// Takes a code or token as a proof of the session's own participant.
-fn prove(visit: &Visit, typed: &str, now_ms: u64) -> Result<(), Problem> {
-    let person = shown(&visit.console, typed, now_ms);
-    let is_own = person.is_some_and(|person| person.participant == visit.session.participant);
-    if is_own {
-        visit.session.note_proof(now_ms);
+async fn prove(visit: &Visit, typed: &str, now_ms: u64) -> Result<(), Problem> {
+    let session = &visit.session;
+    let proof_ms = visit.console.home.settings().proof_ms;
+    let person = shown(&visit.console, &visit.asked, typed, now_ms).await;
+    // The code of a sign-in elsewhere proves what that has proved.
+    let own = person.filter(|person| {
+        person.participant == session.participant
+            && now_ms.saturating_sub(person.proved_ms) < proof_ms
+    });
+    if let Some(person) = own {
+        if person.account.is_some() {
+            // The tokens of the sign-in before may not outlive those of this one.
+            session.take(person);
+        } else {
+            session.note_proof(person.proved_ms);
+        }
         record(visit, false, "proved again who it is at the console");
         return Ok(());
     }
@@ -87,6 +96,9 @@ fn form(visit: &Visit) -> Markup {
             p { "You signed in a while ago. Show once more that it is you: what you asked for goes on then." }
             label { "Code or token"
                 input type="password" name=(FIELD) autocomplete="current-password" autocapitalize="off" spellcheck="false" data-testid="proof";
+            }
+            @if let Some(account) = visit.session.account() {
+                (again(visit, &account.place))
             }
             p class="soft" {
                 "A fresh code is what " code { "portmoot console --no-browser" } " prints. Or sign in again in this browser, as " code { "portmoot console" } " does, and leave this empty."

@@ -372,7 +372,7 @@ pub(crate) async fn act(visit: &Visit, name: &str, act: &str) -> Outcome {
         };
         return confirm::ask(visit, question);
     }
-    if let Some(asked) = proof::wanted(visit, Tab::Access) {
+    if let Some(asked) = proof::wanted(visit, Tab::Access).await {
         return asked;
     }
     match send(visit, &name, act).await {

@@ -17,16 +17,20 @@ use tower::{ServiceExt as _, service_fn};
 
 use crate::api_client::{ApiClient, Problem};
 use crate::asked::{Asked, Entrance, below, entrance};
+use crate::entrances::PROVED;
 use crate::home::{ConsoleHome, ConsoleSettings};
+use crate::keep::Kept;
 use crate::outcome::Outcome;
 use crate::page::{Content, Frame, Tab, bare, problem, respond};
+use crate::passes::Passes;
 use crate::places::Places;
 use crate::samples::Samples;
 use crate::session::Sessions;
 use crate::state::{At, Console, PAGES_WRITTEN_MAX, Visit};
+use crate::used::UsedSignIns;
 use crate::{
-    assets, batch, decide, definitions, feed, inbox, like, own_sessions, pages, people, rights,
-    rules, server_accounts, servers, sign_in, tools,
+    assets, batch, decide, definitions, elsewhere, feed, inbox, like, own_sessions, pages, people,
+    rights, rules, server_accounts, servers, sign_in, tools,
 };
 
 /// The routes of the console, which speaks to these handlers of the API, and takes these codes. A
@@ -38,6 +42,9 @@ pub fn router(home: Arc<dyn ConsoleHome>, api: Router, codes: Arc<ConsoleCodes>)
         codes,
         sessions: Sessions::default(),
         tries: Limiter::new(sign_in::CONSOLE_TRIES_PER_MINUTE),
+        starts: Limiter::new(elsewhere::CONSOLE_SIGN_INS_PER_MINUTE),
+        used: UsedSignIns::default(),
+        passes: Passes::default(),
         feeds: Places::default(),
         samples: Samples::default(),
         writers: Semaphore::new(PAGES_WRITTEN_MAX),
@@ -81,15 +88,19 @@ async fn answer(console: &Arc<Console>, request: Request) -> Response {
         Err(response) => return *response,
     };
     if asked.method == Method::POST && asked.below == "/login" {
-        return sign_in::enter(console, &settings, &asked, console.home.now_ms());
+        return sign_in::enter(console, &settings, &asked, console.home.now_ms()).await;
     }
-    let visit = match visit(console, &settings, asked) {
+    if let Some(response) = elsewhere::answer(console, &settings, &asked).await {
+        return response;
+    }
+    let visit = match visit(console, &settings, asked).await {
         Ok(visit) => Arc::new(visit),
         Err(response) => return *response,
     };
     match visit.asked.below.as_str() {
         "/feed" => return on_account_of(&visit, feed::open(Arc::clone(&visit))),
         "/entered" => return sign_in::entered(&visit),
+        PROVED => return elsewhere::proved(&visit),
         _ => {}
     }
     Sessions::touch(&visit.session, visit.now_ms());
@@ -127,7 +138,7 @@ async fn arrived(settings: &ConsoleSettings, request: Request) -> Result<Asked, 
 }
 
 /// The visit of a person that has signed in.
-fn visit(
+async fn visit(
     console: &Arc<Console>,
     settings: &ConsoleSettings,
     asked: Asked,
@@ -138,8 +149,8 @@ fn visit(
     };
     let visit = Visit {
         api: ApiClient::new(
-            console.api.clone(),
-            session.bearer(),
+            (Arc::clone(&console.home), console.api.clone()),
+            Arc::clone(&session),
             asked.extensions.clone(),
         ),
         console: Arc::clone(console),
@@ -148,11 +159,25 @@ fn visit(
         base: format!("{}/console", settings.prefix()),
     };
     // A revoked token, or one of the next bearer of the name, ends the session.
-    if visit.is_signed_in() {
-        Ok(visit)
-    } else {
-        Err(Box::new(lost(&visit)))
+    match visit.keep().await {
+        Kept::Good => Ok(visit),
+        Kept::Over => Err(Box::new(lost(&visit))),
+        Kept::Unsure => Err(Box::new(not_now(&visit))),
     }
+}
+
+/// The answer while it is not known whether a session goes on.
+fn not_now(visit: &Visit) -> Response {
+    let why = sign_in::unsure();
+    if visit.asked.is_part || visit.asked.below == "/feed" {
+        return respond(why.status, problem(&why).into_string(), &[]);
+    }
+    bare(
+        why.status,
+        &visit.base,
+        "Not now",
+        &html! { h1 { "Not now" } (problem(&why)) },
+    )
 }
 
 /// Ends a session whose token is good no more.
@@ -198,7 +223,7 @@ async fn act(visit: &Arc<Visit>) -> Outcome {
         ["access", name, act] => rights::act(visit, name, act).await,
         ["p", id, act @ ("like" | "rule")] => like::act(visit, id, act).await,
         ["p", id, act] => decide::decide(visit, id, act).await,
-        ["sessions", act] => own_sessions::act(visit, act),
+        ["sessions", act] => own_sessions::act(visit, act).await,
         ["servers", name, "approve"] => definitions::approve(visit, name).await,
         [
             "servers",

@@ -226,7 +226,7 @@ pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
         return confirm::ask(visit, question);
     }
     if act == "accept"
-        && let Some(asked) = proof::wanted(visit, Tab::Rules)
+        && let Some(asked) = proof::wanted(visit, Tab::Rules).await
     {
         return asked;
     }

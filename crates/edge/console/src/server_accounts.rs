@@ -129,7 +129,7 @@ pub(crate) async fn act(visit: &Visit, name: &str, act: &str) -> Outcome {
     }
     // The end of a sign-in is the end of what was proved at its begin.
     if matches!(act, "sign-in" | "key")
-        && let Some(asked) = proof::wanted(visit, Tab::Servers)
+        && let Some(asked) = proof::wanted(visit, Tab::Servers).await
     {
         return asked;
     }

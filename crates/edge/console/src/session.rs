@@ -11,12 +11,17 @@ use html::{Cookies, Validity};
 use platform::{Mutex, random};
 use subtle::ConstantTimeEq as _;
 
+use crate::account::Account;
 use crate::home::ConsoleHome;
 
-/// A person that has shown a code or a token.
+/// A person that has shown a code or a token, or has signed in at another place.
 pub(crate) struct Person {
     pub(crate) participant: String,
     pub(crate) bearer: Option<String>,
+    /// Its tokens at the place at which it has signed in.
+    pub(crate) account: Option<Arc<Account>>,
+    /// When it has proved who it is, in Unix milliseconds.
+    pub(crate) proved_ms: u64,
 }
 
 /// Time after which a person signs in again, in milliseconds.
@@ -41,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) participant: String,
     /// Its token; the API judges it anew with every request.
     bearer: Mutex<Option<String>>,
+    /// That with which the token is renewed, if it came from another place.
+    account: Mutex<Option<Arc<Account>>>,
     /// Stands in every form.
     pub(crate) form_token: String,
     /// Its name in the list of its participant's sessions; it opens nothing.
@@ -67,12 +74,13 @@ impl Session {
         Self {
             participant: person.participant,
             bearer: Mutex::new(person.bearer),
+            account: Mutex::new(person.account),
             form_token: BASE64URL_NOPAD.encode(&random::<24>()),
             label: BASE64URL_NOPAD.encode(&random::<12>()),
             from: Mutex::new(from),
             since_ms: AtomicU64::new(now_ms),
             last_ms: AtomicU64::new(now_ms),
-            proved_ms: AtomicU64::new(now_ms),
+            proved_ms: AtomicU64::new(person.proved_ms),
             has_keys: AtomicBool::new(true),
             has_ended: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -82,7 +90,24 @@ impl Session {
         }
     }
 
-    /// Whether it goes on at this time.
+    /// Ends it, and gives up the tokens of its person.
+    fn finish(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        if let Some(account) = self.account.lock().take() {
+            account.give_up();
+        }
+    }
+
+    /// Whether it is open at this time; one that is not has ended.
+    fn goes_on(&self, now_ms: u64) -> bool {
+        let is_open = self.is_open(now_ms);
+        if !is_open {
+            self.finish();
+        }
+        is_open
+    }
+
+    /// Whether it is open at this time.
     pub(crate) fn is_open(&self, now_ms: u64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.last_ms());
         !self.has_ended.load(Ordering::Relaxed)
@@ -93,6 +118,23 @@ impl Session {
     /// Its token; none for the local user of a gateway whose callers need none.
     pub(crate) fn bearer(&self) -> Option<String> {
         self.bearer.lock().clone()
+    }
+
+    /// Goes on with what its person has shown now.
+    pub(crate) fn take(&self, person: Person) {
+        *self.bearer.lock() = person.bearer;
+        *self.account.lock() = person.account;
+        self.note_proof(person.proved_ms);
+    }
+
+    /// Goes on with another token of its person.
+    pub(crate) fn set_bearer(&self, bearer: String) {
+        *self.bearer.lock() = Some(bearer);
+    }
+
+    /// The tokens of the place at which its person has signed in.
+    pub(crate) fn account(&self) -> Option<Arc<Account>> {
+        self.account.lock().clone()
     }
 
     /// When its person has signed in, in Unix milliseconds.
@@ -115,9 +157,9 @@ impl Session {
         now_ms.saturating_sub(self.proved_ms.load(Ordering::Relaxed))
     }
 
-    /// Notes that its person has proved who it is.
-    pub(crate) fn note_proof(&self, now_ms: u64) {
-        self.proved_ms.store(now_ms, Ordering::Relaxed);
+    /// Notes that its person has proved at this time who it is.
+    pub(crate) fn note_proof(&self, at_ms: u64) {
+        self.proved_ms.fetch_max(at_ms, Ordering::Relaxed);
     }
 
     /// Whether a form of one of its pages has this token.
@@ -191,25 +233,24 @@ impl Sessions {
         now_ms: u64,
     ) -> String {
         let mut sessions = self.0.lock();
-        sessions.retain(|_, session| session.is_open(now_ms));
+        sessions.retain(|_, session| session.goes_on(now_ms));
         make_room(&mut sessions, &person.participant);
         let session = Arc::new(Session::new(person, from, now_ms));
         enter(&mut sessions, home, session, now_ms)
     }
 
-    /// Goes on with a session whose participant has signed in again, with this token; returns its new
-    /// cookie. Forms that were filled in before stay good, the cookie of before does not.
+    /// Goes on with a session whose participant has signed in again; returns its new cookie. Forms that
+    /// were filled in before stay good, the cookie of before does not.
     pub(crate) fn renew(
         &self,
         home: &dyn ConsoleHome,
         session: &Arc<Session>,
-        (bearer, from): (Option<String>, Option<IpAddr>),
+        (person, from): (Person, Option<IpAddr>),
         now_ms: u64,
     ) -> String {
-        *session.bearer.lock() = bearer;
+        session.take(person);
         *session.from.lock() = from;
         session.since_ms.store(now_ms, Ordering::Relaxed);
-        session.note_proof(now_ms);
         Self::touch(session, now_ms);
         let mut sessions = self.0.lock();
         sessions.retain(|_, one| !Arc::ptr_eq(one, session));
@@ -226,7 +267,7 @@ impl Sessions {
         let id = sealed_id(home, cookies, now_ms)?;
         let mut sessions = self.0.lock();
         let session = sessions.get(&id)?;
-        if session.is_open(now_ms) {
+        if session.goes_on(now_ms) {
             return Some(Arc::clone(session));
         }
         sessions.remove(&id);
@@ -251,7 +292,7 @@ impl Sessions {
 
     /// Ends a session, for all its pages and streams.
     pub(crate) fn end(&self, ended: &Arc<Session>) {
-        ended.has_ended.store(true, Ordering::Relaxed);
+        ended.finish();
         self.0
             .lock()
             .retain(|_, session| !Arc::ptr_eq(session, ended));
@@ -301,7 +342,7 @@ fn make_room(sessions: &mut HashMap<[u8; 32], Arc<Session>>, participant: &str) 
         .min_by_key(|(_, session)| session.last_ms())
         .map(|(id, _)| *id);
     if let Some(ended) = oldest.and_then(|id| sessions.remove(&id)) {
-        ended.has_ended.store(true, Ordering::Relaxed);
+        ended.finish();
     }
 }
 
@@ -314,6 +355,8 @@ mod tests {
         Person {
             participant,
             bearer,
+            account: None,
+            proved_ms: 0,
         }
     }
 
@@ -370,7 +413,11 @@ mod tests {
         let find = |set: &str, now_ms| sessions.find(&home, &[cookie(set)], now_ms);
         let session = find(&first, 1).unwrap();
         let now_ms = CONSOLE_IDLE_MS - 1;
-        let second = sessions.renew(&home, &session, (Some("u".to_owned()), None), now_ms);
+        let again = Person {
+            proved_ms: now_ms,
+            ..person("ann".to_owned(), Some("u".to_owned()))
+        };
+        let second = sessions.renew(&home, &session, (again, None), now_ms);
         assert!(find(&first, now_ms).is_none(), "the cookie of before");
         let after = find(&second, now_ms).unwrap();
         assert!(Arc::ptr_eq(&session, &after) && after.unproved_ms(now_ms) == 0);

@@ -11,7 +11,9 @@ use maud::{Markup, html};
 
 use crate::api_client::{Problem, encoded};
 use crate::asked::Asked;
-use crate::home::{ConsoleSettings, ConsoleSignIn};
+use crate::entrances::{PROVED, buttons};
+use crate::home::{ConsoleSettings, ConsoleSignIn, TokenBearer};
+use crate::keep::Kept;
 use crate::page::{bare, mark, problem, respond};
 use crate::session::{Person, Session, Sessions};
 use crate::state::{At, Console, Visit};
@@ -36,6 +38,7 @@ pub(crate) fn page(
     let body = html! {
         h1 class="brand" { (mark(&base)) "Portmoot" }
         @if let Some(wrong) = wrong { (problem(wrong)) }
+        (buttons(settings, asked, &next(asked)))
         form method="post" action={ (base) "/login" } data-enter {
             (hidden("next", &next(asked)))
             // A browser that keeps the token names it so.
@@ -83,7 +86,8 @@ fn port(origin: &str) -> String {
 fn next(asked: &Asked) -> String {
     let carried = match asked.below.as_str() {
         "/login" => Some(asked.form().get("next").to_owned()),
-        "/entered" => Some(asked.query().get("next").to_owned()),
+        "/entered" | "/sign-in" => Some(asked.query().get("next").to_owned()),
+        PROVED => Some(PROVED.to_owned()),
         _ => None,
     };
     let wanted = carried.unwrap_or_else(|| At::read(&asked.below, &asked.query()).address());
@@ -91,10 +95,10 @@ fn next(asked: &Asked) -> String {
 }
 
 /// A path below the console's to which a browser may be led.
-fn own_path(path: &str) -> Option<&str> {
+pub(crate) fn own_path(path: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~%?=&+".contains(&byte);
     let is_own = path.is_empty() || path.starts_with('/') || path.starts_with('?');
-    let is_page = !["/login", "/logout", "/feed", "/entered", "/-"]
+    let is_page = !["/login", "/logout", "/feed", "/entered", "/sign", "/-"]
         .iter()
         .any(|one| path.starts_with(one));
     (path.len() <= NEXT_BYTES_MAX && is_own && is_page && path.bytes().all(is_plain))
@@ -111,7 +115,7 @@ pub(crate) fn present(console: &Console, asked: &Asked, now_ms: u64) -> Option<A
 }
 
 /// `POST /console/login`: a code or a token was sent.
-pub(crate) fn enter(
+pub(crate) async fn enter(
     console: &Arc<Console>,
     settings: &ConsoleSettings,
     asked: &Asked,
@@ -122,11 +126,23 @@ pub(crate) fn enter(
         return refused(console, settings, asked, StatusCode::FORBIDDEN, why);
     }
     // A right one passes, however many wrong ones came before: behind a proxy all come from there.
-    let Some(person) = identified(console, settings, asked, now_ms) else {
+    let Some(person) = identified(console, settings, asked, now_ms).await else {
         return wrong(console, settings, asked, now_ms);
     };
+    welcome(console, asked, person, &next(asked)).await
+}
+
+/// Signs a person in, in whose browser this was asked for, and leads it to this page of the console.
+pub(crate) async fn welcome(
+    console: &Arc<Console>,
+    asked: &Asked,
+    person: Person,
+    next: &str,
+) -> Response {
+    let settings = &console.home.settings();
+    let now_ms = console.home.now_ms();
     if !console.is_own_name(asked, &person.participant) {
-        return led(console, settings, asked, &person, now_ms);
+        return led(console, settings, asked, &person, next);
     }
     let before = present(console, asked, now_ms);
     let other = before
@@ -135,22 +151,26 @@ pub(crate) fn enter(
     if let Some(other) = other
         && asked.form().get("instead") != "1"
     {
-        return instead(console, settings, asked, &person, other);
+        return instead(console, settings, asked, (&person, other), next);
     }
+    let why = match &person.account {
+        Some(account) => format!("signed in at the console by {}", account.place),
+        None => "signed in at the console".to_owned(),
+    };
     console.home.record(&ConsoleSignIn {
         participant: Some(&person.participant),
         from: asked.browser.from,
         is_refused: false,
-        why: "signed in at the console",
+        why: &why,
     });
-    let cookie = opened(console, asked, person, before.as_ref(), now_ms);
-    redirect(&after(settings, asked), &[cookie])
+    let cookie = opened(console, asked, person, before.as_ref(), now_ms).await;
+    redirect(&after(settings, next), &[cookie])
 }
 
 /// The cookie of a person that has signed in. A session of the same participant goes on: forms that it has
 /// filled in stay good. One of another participant, or of a former bearer of the name, ends.
-fn opened(
-    console: &Console,
+async fn opened(
+    console: &Arc<Console>,
     asked: &Asked,
     person: Person,
     before: Option<&Arc<Session>>,
@@ -159,8 +179,8 @@ fn opened(
     let (home, sessions) = (&*console.home, &console.sessions);
     let from = asked.browser.from;
     if let Some(before) = before {
-        if before.participant == person.participant && console.is_good(before) {
-            return sessions.renew(home, before, (person.bearer, from), now_ms);
+        if before.participant == person.participant && console.keep(before).await == Kept::Good {
+            return sessions.renew(home, before, (person, from), now_ms);
         }
         sessions.end(before);
     }
@@ -168,8 +188,8 @@ fn opened(
 }
 
 /// The address that a browser is led to after a sign-in: it sees whether the cookie was kept.
-fn after(settings: &ConsoleSettings, asked: &Asked) -> String {
-    let query = match &*next(asked) {
+fn after(settings: &ConsoleSettings, next: &str) -> String {
+    let query = match next {
         "" => String::new(),
         next => format!("?next={}", encoded(next)),
     };
@@ -190,8 +210,17 @@ pub(crate) fn no_cookie() -> Problem {
     }
 }
 
+/// The failure while it is not known whether a token is good.
+pub(crate) fn unsure() -> Problem {
+    Problem {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        message: "Your sign-in cannot be checked now: its issuer does not answer.".to_owned(),
+        hint: Some("Try again soon: you stay signed in until it says otherwise.".to_owned()),
+    }
+}
+
 /// A refused sign-in, which the audit log has.
-fn refused(
+pub(crate) fn refused(
     console: &Console,
     settings: &ConsoleSettings,
     asked: &Asked,
@@ -237,10 +266,12 @@ fn further_code(console: &Console, person: &Person, now_ms: u64) -> Result<Strin
     let code = console
         .codes
         .issue(&person.participant, person.bearer.as_deref(), now_ms);
-    code.map_err(|TooManyConsoleCodes| {
+    let code = code.map_err(|TooManyConsoleCodes| {
         let why = "Too many one-time codes wait to be used. Try again in a minute.";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)
-    })
+    })?;
+    console.passes.give(&code, person, now_ms);
+    Ok(code)
 }
 
 /// Leads a person to its own name of this machine: cookies of the name under which it came go to other
@@ -250,19 +281,15 @@ fn led(
     settings: &ConsoleSettings,
     asked: &Asked,
     person: &Person,
-    now_ms: u64,
+    next: &str,
 ) -> Response {
-    let code = match further_code(console, person, now_ms) {
+    let code = match further_code(console, person, console.home.now_ms()) {
         Ok(code) => code,
         Err(why) => return page(settings, asked, why.status, Some(&why)),
     };
     let base = format!("{}/console", settings.prefix());
     let host = console.codes.host(&person.participant);
-    let to = format!(
-        "http://{host}{}{base}{}#{code}",
-        port(&asked.origin),
-        next(asked)
-    );
+    let to = format!("http://{host}{}{base}{next}#{code}", port(&asked.origin));
     let body = html! {
         h1 class="brand" { (mark(&base)) "Portmoot" }
         p { "Your console has an address of its own on this machine, which no other program knows." }
@@ -281,8 +308,8 @@ fn instead(
     console: &Console,
     settings: &ConsoleSettings,
     asked: &Asked,
-    person: &Person,
-    other: &Session,
+    (person, other): (&Person, &Session),
+    next: &str,
 ) -> Response {
     let code = match further_code(console, person, console.home.now_ms()) {
         Ok(code) => code,
@@ -293,7 +320,7 @@ fn instead(
         h1 { "Sign in as " (Hostile(&person.participant)) " instead of " (Hostile(&other.participant)) "?" }
         p { "A link or a code has asked for this. If it was not yours, stay who you are." }
         form method="post" action={ (base) "/login" } data-testid="instead" {
-            (hidden("code", &code)) (hidden("instead", "1")) (hidden("next", &next(asked)))
+            (hidden("code", &code)) (hidden("instead", "1")) (hidden("next", next))
             div class="row" {
                 a class="button main" href=(base) { "Stay " (Hostile(&other.participant)) }
                 button type="submit" { "Sign in as " (Hostile(&person.participant)) }
@@ -309,7 +336,7 @@ pub(crate) fn capital(words: &str) -> String {
 }
 
 /// The participant that a form identifies, and its token.
-fn identified(
+async fn identified(
     console: &Console,
     settings: &ConsoleSettings,
     asked: &Asked,
@@ -317,28 +344,56 @@ fn identified(
 ) -> Option<Person> {
     let form = asked.form();
     if form.some("local").is_some() && has_local_user(settings, asked) {
-        return person_of(console, None);
+        return person_of(console, asked, None, now_ms).await;
     }
-    shown(console, form.some("code")?, now_ms)
+    shown(console, asked, form.some("code")?, now_ms).await
 }
 
 /// The person that has typed a code or a token, or pasted the address with a code.
-pub(crate) fn shown(console: &Console, typed: &str, now_ms: u64) -> Option<Person> {
-    let code = match typed.rsplit_once("/console#") {
-        Some((_, code)) => code,
+pub(crate) async fn shown(
+    console: &Console,
+    asked: &Asked,
+    typed: &str,
+    now_ms: u64,
+) -> Option<Person> {
+    let code = match typed.rsplit_once("/console") {
+        Some((_, rest)) => rest.rsplit_once('#').map_or(typed, |(_, code)| code),
         None => typed,
     };
-    let redeemed = console.codes.redeem(code, now_ms);
-    person_of(console, redeemed.unwrap_or_else(|| Some(typed.to_owned())))
+    match console.codes.redeem(code, now_ms) {
+        Some(bearer) => {
+            let person = person_of(console, asked, bearer, now_ms).await?;
+            Some(console.passes.take(code, person, now_ms))
+        }
+        // An issuer is asked about no code that was used before.
+        None if is_code(code) => None,
+        None => person_of(console, asked, Some(typed.to_owned()), now_ms).await,
+    }
+}
+
+/// Whether a text has the form of a one-time code.
+fn is_code(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == 32 && text.bytes().all(is_digit)
 }
 
 /// The person whose token is this.
-fn person_of(console: &Console, bearer: Option<String>) -> Option<Person> {
-    let participant = console.home.participant(bearer.as_deref())?;
-    Some(Person {
-        participant,
-        bearer,
-    })
+async fn person_of(
+    console: &Console,
+    asked: &Asked,
+    bearer: Option<String>,
+    now_ms: u64,
+) -> Option<Person> {
+    let from = asked.browser.from;
+    match console.home.bearer_of(bearer.as_deref(), from).await {
+        TokenBearer::Participant(participant) => Some(Person {
+            participant,
+            bearer,
+            account: None,
+            proved_ms: now_ms,
+        }),
+        TokenBearer::Unknown(_) | TokenBearer::Unsure => None,
+    }
 }
 
 /// `POST /console/logout`.

@@ -13,9 +13,11 @@ use crate::api_client::{ApiClient, Problem, encoded};
 use crate::asked::{Asked, Form};
 use crate::filters::{Filters, OF_AUDIT, OF_CALLS};
 use crate::home::ConsoleHome;
+use crate::passes::Passes;
 use crate::places::Places;
 use crate::samples::Samples;
 use crate::session::{Session, Sessions};
+use crate::used::UsedSignIns;
 
 /// Time between looks of a stream at its page, in milliseconds; four times as long where a look costs
 /// more.
@@ -31,6 +33,10 @@ pub(crate) struct Console {
     pub(crate) codes: Arc<ConsoleCodes>,
     pub(crate) sessions: Sessions,
     pub(crate) tries: Limiter,
+    /// Sign-ins elsewhere that have begun, by address.
+    pub(crate) starts: Limiter,
+    pub(crate) used: UsedSignIns,
+    pub(crate) passes: Passes,
     pub(crate) feeds: Places,
     pub(crate) samples: Samples,
     /// Permits to write a page with proposals.
@@ -261,12 +267,6 @@ impl Console {
         plain.is_none_or(|host| host.eq_ignore_ascii_case(&self.codes.host(participant)))
     }
 
-    /// Whether the token of a session is still its participant's.
-    pub(crate) fn is_good(&self, session: &Session) -> bool {
-        let present = self.home.participant(session.bearer().as_deref());
-        present.as_deref() == Some(&*session.participant)
-    }
-
     /// Does the work of writing a page apart from the tasks of the gateway, which go on meanwhile.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
@@ -284,11 +284,6 @@ impl Console {
 }
 
 impl Visit {
-    /// Whether the session's token is still its participant's.
-    pub(crate) fn is_signed_in(&self) -> bool {
-        self.console.is_good(&self.session)
-    }
-
     /// The page of the request.
     pub(crate) fn at(&self) -> At {
         At::read(&self.asked.below, &self.asked.query())

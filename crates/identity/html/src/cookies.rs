@@ -37,6 +37,15 @@ impl<'c> Cookies<'c> {
         }
     }
 
+    /// Cookies that travel to one host alone, also when another site leads back to its pages.
+    #[must_use]
+    pub fn of_return(sealer: &'c Sealer) -> Self {
+        Self {
+            same_site: "Lax",
+            ..Self::of_host(sealer)
+        }
+    }
+
     /// Whether cookies travel to the gateway alone.
     #[must_use]
     pub fn is_secure(self) -> bool {
@@ -130,6 +139,11 @@ mod tests {
         assert!(set.starts_with("__Host-pm_a="), "{set}");
         assert!(
             set.ends_with("; Path=/; Max-Age=5; HttpOnly; SameSite=Strict; Secure"),
+            "{set}"
+        );
+        let set = Cookies::of_return(&sealer).set("a", "purpose", b"state", [3; 24], VALIDITY);
+        assert!(
+            set.starts_with("__Host-pm_a=") && set.ends_with("; SameSite=Lax; Secure"),
             "{set}"
         );
     }

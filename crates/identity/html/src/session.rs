@@ -39,6 +39,12 @@ impl SignedInPerson {
             until_ms: now_ms.saturating_add(SESSION_MS),
         }
     }
+
+    /// When it signed in, in Unix milliseconds.
+    #[must_use]
+    pub fn since_ms(&self) -> u64 {
+        self.until_ms.saturating_sub(SESSION_MS)
+    }
 }
 
 /// A new browser. `random` are 18 fresh random bytes.

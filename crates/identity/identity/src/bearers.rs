@@ -19,6 +19,7 @@ use auth::{Bearer, Participant, Presented, TOKEN_PREFIX, TokenAudience, TokenHas
 use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
 use oauth::dialer::Dialer;
 use oauth::issuer::{Issuer, TokenCheck};
+use oauth::person::PageIssuer;
 use platform::{Limiter, RwLock, unix_ms};
 use tls::ClientTls;
 
@@ -64,6 +65,8 @@ struct Known {
 struct KnownIssuer {
     config: IssuerConfig,
     issuer: Arc<Issuer>,
+    /// The issuer as a place at which people sign in to the console.
+    page: Option<Arc<PageIssuer>>,
 }
 
 impl KnownIssuer {
@@ -100,6 +103,7 @@ impl Bearers {
             issuers.push(KnownIssuer {
                 config: one.clone(),
                 issuer,
+                page: page_of(one, &before),
             });
         }
         let scopes = offered(&config.scopes);
@@ -345,7 +349,7 @@ impl Bearers {
             if !known_issuer.is_asked_about(token) {
                 continue;
             }
-            let KnownIssuer { config, issuer } = known_issuer;
+            let KnownIssuer { config, issuer, .. } = known_issuer;
             let _flight = self.cache.flight(&hash).lock_owned().await;
             let now_ms = unix_ms();
             if let Some(checked) = self.cache.find(&hash, now_ms) {
@@ -407,6 +411,20 @@ impl Bearers {
             .collect()
     }
 
+    /// The names of the issuers at which people sign in to the console.
+    pub fn page_names(&self) -> Vec<String> {
+        let known = self.known();
+        let pages = known.issuers.iter().filter(|one| one.page.is_some());
+        pages.map(|one| one.config.name.clone()).collect()
+    }
+
+    /// The issuer of this name, if people sign in to the console there.
+    pub fn page(&self, name: &str) -> Option<Arc<PageIssuer>> {
+        let known = self.known();
+        let mut issuers = known.issuers.iter();
+        issuers.find(|one| one.config.name == name)?.page.clone()
+    }
+
     /// Number of unknown tokens that were refused since the start, for any reason.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
@@ -416,6 +434,18 @@ impl Bearers {
     pub fn tokens_len(&self) -> usize {
         self.cache.len()
     }
+}
+
+/// The issuer of a configuration as a place at which people sign in: the one of before if it is the same.
+fn page_of(config: &IssuerConfig, before: &Known) -> Option<Arc<PageIssuer>> {
+    let spec = config.page_spec()?;
+    let mut pages = before.issuers.iter().filter_map(|one| one.page.as_ref());
+    if let Some(same) = pages.find(|page| page.spec == spec) {
+        return Some(Arc::clone(same));
+    }
+    // The configuration was checked.
+    let page = PageIssuer::new(spec, Dialer::new(ClientTls::of_machine()));
+    page.ok().map(Arc::new)
 }
 
 /// A JWT of a known issuer. Nothing that it says is known to be true yet.

@@ -7,6 +7,7 @@ use auth::{Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, Scope, Scopes, TopicName};
 use oauth::dialer::Subnet;
 use oauth::issuer::{IssuerSpec, TokenCheck};
+use oauth::person::{PageClient, PageSpec};
 
 /// The most issuers.
 pub const ISSUERS_MAX: usize = 16;
@@ -38,6 +39,8 @@ pub struct IssuerConfig {
     pub unknown: Option<TokenAccess>,
     /// Whether a call that needs more scopes than its token has is answered with a challenge.
     pub step_up: bool,
+    /// The gateway as its client for people who sign in to the console there; `None` if none do.
+    pub console: Option<PageClient>,
 }
 
 /// Gives a place to those whose claims match: `[[issuers.NAME.map]]`.
@@ -107,6 +110,16 @@ impl IssuerConfig {
             source,
             allowed,
         }
+    }
+
+    /// Settings with which people sign in to the console there.
+    #[must_use]
+    pub fn page_spec(&self) -> Option<PageSpec> {
+        Some(PageSpec {
+            issuer: self.rules.issuer.clone(),
+            client: self.console.clone()?,
+            allowed: self.allowed.clone(),
+        })
     }
 
     /// The participant of the subject of a token.

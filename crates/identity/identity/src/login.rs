@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The id of the gateway's own console as a client, which no other client may have.
+pub const CONSOLE_CLIENT: &str = "portmoot-console";
+
 /// `[login]`, while it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginConfig {

@@ -9,6 +9,7 @@
 //!   for ([`client::Authorize`]).
 //! - [`ServerAccounts`]: those of all servers; [`logins::Logins`]: sign-ins under way;
 //!   [`connect::Connects`]: callers that are to begin one.
+//! - [`person`]: people who sign in for the gateway's own pages.
 //! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no
 //!   configuration has, such as its key.
 
@@ -25,6 +26,7 @@ pub mod key;
 pub mod logins;
 pub mod metadata;
 pub mod outside;
+pub mod person;
 mod pkce;
 pub mod registration;
 mod secret;
@@ -37,6 +39,7 @@ mod trouble;
 pub mod vault;
 
 pub use kept_accounts::{AccountRecord, KeptAccounts, UpstreamAccount, UpstreamClient};
+pub use logins::LoginError;
 pub use secret::Secret;
 pub use server::{
     AccountServer, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX,

@@ -342,17 +342,9 @@ impl Logins {
             }
             all.remove(&key).ok_or(LoginError::Unknown)?
         };
-        response.check_issuer(&pending.found)?;
+        response.check_issuer(&pending.found.server)?;
         is_in_force(&pending.account.site)?;
-        let code = match (response.code, response.error) {
-            (Some(code), None) => code,
-            (_, Some(error)) => {
-                // Its words follow its code, and could be anything.
-                let words = response.description.map(|text| format!(" ({text})"));
-                return Err(LoginError::Denied(error + &words.unwrap_or_default()));
-            }
-            (None, None) => return Err(LoginError::Unreadable),
-        };
+        let code = response.code()?;
         let grant = TokenGrant::Code {
             code: code.expose(),
             verifier: &pending.verifier,
@@ -584,8 +576,8 @@ fn no_endpoint(found: &Discovery, what: &str) -> Trouble {
 }
 
 /// An authorization response.
-struct Response {
-    state: Secret,
+pub(crate) struct Response {
+    pub(crate) state: Secret,
     code: Option<Secret>,
     issuer: Option<String>,
     error: Option<String>,
@@ -593,7 +585,7 @@ struct Response {
 }
 
 impl Response {
-    fn read(callback: &str) -> Result<Self, LoginError> {
+    pub(crate) fn read(callback: &str) -> Result<Self, LoginError> {
         let callback = callback.trim();
         if callback.len() > RESPONSE_BYTES_MAX {
             return Err(LoginError::Unreadable);
@@ -635,12 +627,25 @@ impl Response {
 
     /// Refuses an answer from another authorization server (RFC 9207 section 2.4), whatever it
     /// says.
-    fn check_issuer(&self, found: &Discovery) -> Result<(), LoginError> {
-        let promised = found.server.authorization_response_iss_parameter_supported;
+    pub(crate) fn check_issuer(&self, server: &AuthorizationServer) -> Result<(), LoginError> {
+        let promised = server.authorization_response_iss_parameter_supported;
         match &self.issuer {
-            Some(issuer) if *issuer == found.server.issuer => Ok(()),
+            Some(issuer) if *issuer == server.issuer => Ok(()),
             None if !promised => Ok(()),
             Some(_) | None => Err(LoginError::MixUp),
+        }
+    }
+
+    /// The code, or the refusal in its place.
+    pub(crate) fn code(self) -> Result<Secret, LoginError> {
+        match (self.code, self.error) {
+            (Some(code), None) => Ok(code),
+            (_, Some(error)) => {
+                // Its words follow its code, and could be anything.
+                let words = self.description.map(|text| format!(" ({text})"));
+                Err(LoginError::Denied(error + &words.unwrap_or_default()))
+            }
+            (None, None) => Err(LoginError::Unreadable),
         }
     }
 }

@@ -271,7 +271,7 @@ fn is_client_id(text: &str) -> bool {
 }
 
 /// By a secret, in the way that the server takes; in the header, where it says nothing.
-fn with_secret(secret: Secret, server: &AuthorizationServer) -> ClientAuth {
+pub(crate) fn with_secret(secret: Secret, server: &AuthorizationServer) -> ClientAuth {
     if !server.takes("client_secret_basic") && server.takes("client_secret_post") {
         ClientAuth::Post(secret)
     } else if !server.takes("client_secret_basic") && server.takes("none") {

@@ -3,6 +3,7 @@
 mod callers;
 mod clients;
 mod keys;
+mod people;
 mod reload;
 mod renewal;
 mod sessions;

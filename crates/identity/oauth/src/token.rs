@@ -116,6 +116,8 @@ pub struct IssuedTokens {
     pub lifetime_ms: Option<u64>,
     /// The granted scopes, if the server names them.
     pub scopes: Option<Vec<String>>,
+    /// The ID token of a sign-in by OpenID Connect, unread.
+    pub id_token: Option<Secret>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +128,7 @@ struct Answer {
     refresh_token: Option<Zeroizing<String>>,
     scope: Option<Value>,
     issued_token_type: Option<String>,
+    id_token: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -374,7 +377,14 @@ fn read(
         expires_ms: lifetime_ms.map(|lifetime| unix_ms().saturating_add(lifetime)),
         lifetime_ms,
         scopes: answer.scope.as_ref().and_then(scopes),
+        id_token: answer.id_token.as_ref().and_then(id_token),
     })
+}
+
+/// An ID token, if it is a text of a length that is read.
+fn id_token(value: &Value) -> Option<Secret> {
+    let text = value.as_str()?;
+    (text.len() <= TOKEN_BYTES_MAX).then(|| Secret::new(text.to_owned()))
 }
 
 /// Reads an answer with tokens that can be used; or what the server did instead.

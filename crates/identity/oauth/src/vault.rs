@@ -80,6 +80,7 @@ impl Saved {
             expires_ms: None,
             lifetime_ms: None,
             scopes: None,
+            id_token: None,
         };
         Self {
             issuer: String::new(),
@@ -260,6 +261,7 @@ impl Vault {
                 expires_ms: written.expires_ms,
                 lifetime_ms: written.lifetime_ms,
                 scopes: None,
+                id_token: None,
             };
             let saved = Saved {
                 issuer: record.issuer,
@@ -483,6 +485,7 @@ mod tests {
                 expires_ms: Some(7),
                 lifetime_ms: Some(5),
                 scopes: None,
+                id_token: None,
             },
             at_ms: 1,
         }

@@ -29,6 +29,8 @@ pub struct CodeConsent {
     /// Mark of the participant when it consented. With another mark it is another bearer of the
     /// name, or had something revoked.
     pub mark: String,
+    /// When the participant was asked who it is, in Unix milliseconds.
+    pub asked_ms: u64,
 }
 
 /// State of a code that was presented.
@@ -200,6 +202,7 @@ pub(crate) fn grant_of_test() -> CodeConsent {
         request,
         participant: "ann".into(),
         mark: String::new(),
+        asked_ms: 0,
     }
 }
 

@@ -5,14 +5,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
+use identity::login::CONSOLE_CLIENT;
 use identity::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
 use model::{ParticipantId, Refusal, RefusalCode};
+use oauth::Secret;
+use oauth::person::{Asked, PersonTokens};
 use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};
 use store::audit::RecordedVerdict;
 
 use crate::client::{self, ClientTrust};
 use crate::codes::{CodeConsent, Redeemed, is_verifier};
+use crate::console::CONSOLE_SIGN_IN_MS;
 use crate::params::FormParams;
 use crate::refresh::{PresentedToken, RefreshToken, hash, judge};
 use crate::request::{granted, resource};
@@ -99,7 +103,25 @@ pub(crate) struct Given {
     scopes: Vec<String>,
 }
 
+/// Tokens for a code, and when their participant was asked who it is, in Unix milliseconds.
+pub(crate) struct Exchanged {
+    pub(crate) given: Given,
+    pub(crate) asked_ms: u64,
+}
+
 impl Given {
+    /// The tokens, for a page of the gateway's own.
+    pub(crate) fn for_page(self, now_ms: u64, asked: Asked) -> PersonTokens {
+        let lifetime_ms = self.expires_in.saturating_mul(1_000);
+        PersonTokens {
+            access: Secret::new(self.access),
+            refresh: Some(Secret::new(self.refresh)),
+            expires_ms: Some(now_ms.saturating_add(lifetime_ms)),
+            lifetime_ms: Some(lifetime_ms),
+            asked,
+        }
+    }
+
     pub(crate) fn json(&self) -> Value {
         let mut answer = json!({
             "access_token": self.access,
@@ -178,12 +200,16 @@ impl SignIn {
         let Some(client_id) = params.get("client_id") else {
             return Err(TokenError::new("invalid_client", "client_id is missing"));
         };
+        if client_id == CONSOLE_CLIENT {
+            let why = "that client asks in the gateway itself alone";
+            return Err(TokenError::new("invalid_client", why));
+        }
         let client_id = client_id.to_owned();
         let params = params.clone();
         let acted = match params.get("grant_type") {
             Some("authorization_code") => {
-                self.blocking(move |me| me.exchange(&now, &client_id, &params))
-                    .await
+                let exchange = move |me: &Self| Ok(me.exchange(&now, &client_id, &params)?.given);
+                self.blocking(exchange).await
             }
             Some("refresh_token") => {
                 self.blocking(move |me| me.renew(&now, &client_id, &params))
@@ -199,12 +225,12 @@ impl SignIn {
     }
 
     /// Tokens for a code. Blocks on the disk.
-    fn exchange(
+    pub(crate) fn exchange(
         &self,
         now: &Now,
         client_id: &str,
         params: &FormParams,
-    ) -> Result<Given, TokenError> {
+    ) -> Result<Exchanged, TokenError> {
         let code = params
             .get("code")
             .ok_or_else(|| TokenError::new("invalid_request", "code is missing"))?;
@@ -238,7 +264,10 @@ impl SignIn {
             self.end_family(begun.family, "code used twice", now.ms);
             return Err(invalid_grant("the code was used twice"));
         }
-        Ok(begun.given)
+        Ok(Exchanged {
+            given: begun.given,
+            asked_ms: grant.asked_ms,
+        })
     }
 
     fn check_exchange(
@@ -292,7 +321,11 @@ impl SignIn {
         let participant = &grant.participant;
         let family = FamilyId(u128::from_be_bytes(random()));
         let first = self.refresh.text(&self.refresh.first(family, random()));
-        let ends_ms = now.ms.saturating_add(millis(now.login.longest));
+        let mut longest_ms = millis(now.login.longest);
+        if request.client_id == CONSOLE_CLIENT {
+            longest_ms = longest_ms.min(CONSOLE_SIGN_IN_MS);
+        }
+        let ends_ms = now.ms.saturating_add(longest_ms);
         let record = Family {
             id: family.to_string(),
             participant: participant.clone(),
@@ -372,7 +405,12 @@ impl SignIn {
     }
 
     /// Tokens for a refresh token. Blocks on the disk.
-    fn renew(&self, now: &Now, client_id: &str, params: &FormParams) -> Result<Given, TokenError> {
+    pub(crate) fn renew(
+        &self,
+        now: &Now,
+        client_id: &str,
+        params: &FormParams,
+    ) -> Result<Given, TokenError> {
         let Some(text) = params.get("refresh_token") else {
             let why = "refresh_token is missing";
             return Err(TokenError::new("invalid_request", why));
@@ -604,10 +642,10 @@ impl SignIn {
         }
     }
 
-    fn revoke_family(
+    pub(crate) fn revoke_family(
         &self,
         family: FamilyId,
-        client: Option<&str>,
+        by: Option<&str>,
         now_ms: u64,
     ) -> Result<(), Refusal> {
         let id = family.to_string();
@@ -615,7 +653,7 @@ impl SignIn {
             let Some(known) = journal.state(|state| state.family(&id).cloned()) else {
                 return Ok(());
             };
-            if client.is_some_and(|client| client != known.client) {
+            if by.is_some_and(|by| by != known.client) {
                 return Err(Refusal::new(
                     RefusalCode::Forbidden,
                     "the token was given to another client",
@@ -629,7 +667,9 @@ impl SignIn {
             journal
                 .append(&records)
                 .map_err(|error| store::not_written(&error))?;
-            self.home.sign_ins_changed(&known.participant, true);
+            // Nothing is opened with the console's tokens: other clients of its person go on.
+            let has_opened = known.client != client::digest(CONSOLE_CLIENT);
+            self.home.sign_ins_changed(&known.participant, has_opened);
             let why = format!("revoked by the client: {id}");
             Self::record(
                 permit,

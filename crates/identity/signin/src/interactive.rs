@@ -37,6 +37,12 @@ fn stop(status: StatusCode, sentence: &str) -> Response {
     pages::problem(status, sentence, START_AGAIN).response()
 }
 
+/// Whether a request wants its person asked who it is, although the browser is known.
+fn asks_anew(params: &FormParams) -> bool {
+    let prompt = params.get("prompt").unwrap_or_default();
+    prompt.split(' ').any(|one| one == "login")
+}
+
 /// Purpose for which the answer to a form is sealed: the browser, and this very form.
 fn of_form(session: &BrowserSession, sealed: &str) -> String {
     format!("{} {}", session.browser, client::digest(sealed))
@@ -132,7 +138,10 @@ impl SignIn {
             );
         };
         let session = self.sessions(now).find(&browser.cookies(), now.ms);
-        let session = session.unwrap_or_else(|| new_browser(random()));
+        let mut session = session.unwrap_or_else(|| new_browser(random()));
+        if asks_anew(&params) {
+            session.person = None;
+        }
         let open = Open {
             now,
             request,
@@ -143,7 +152,7 @@ impl SignIn {
             && self.is_signed_in(now, &person)
             && self.is_remembered(&open, &person.name, browser)
         {
-            return self.approve(open, person.name, None).await;
+            return self.approve(open, person, None).await;
         }
         self.show(open, None)
     }
@@ -344,7 +353,7 @@ impl SignIn {
             };
             is_same && self.is_signed_in(now, who)
         });
-        let Some(participant) = who.map(|who| who.name) else {
+        let Some(who) = who else {
             self.record_refusal(
                 None,
                 Some(&open.request.client_name),
@@ -357,7 +366,7 @@ impl SignIn {
         };
         if params.get("decision") != Some("allow") {
             let why = "access_denied: the participant refused";
-            self.record_refusal(Some(&participant), Some(&open.request.client_name), why);
+            self.record_refusal(Some(&who.name), Some(&open.request.client_name), why);
             let error = ("access_denied", "the person did not allow it");
             let location = open.request.error_location(now.public_url.as_str(), error);
             return redirect(&location, &self.sessions(now).leave());
@@ -366,7 +375,7 @@ impl SignIn {
         let mut remembered = None;
         if can_remember && params.get("remember").is_some() {
             let mark = mark(
-                &participant,
+                &who.name,
                 &open.request.client_id,
                 &open.request.redirect_uri,
             );
@@ -378,7 +387,7 @@ impl SignIn {
                 now.ms,
             ));
         }
-        self.approve(open, participant, Some(GivenConsent { remembered }))
+        self.approve(open, who, Some(GivenConsent { remembered }))
             .await
     }
 
@@ -386,17 +395,18 @@ impl SignIn {
     async fn approve(
         self: &Arc<Self>,
         open: Open<'_>,
-        participant: String,
+        person: SignedInPerson,
         given: Option<GivenConsent>,
     ) -> Response {
         let Open { now, request, .. } = open;
         let is_new = given.is_some();
         let cookie = given.and_then(|given| given.remembered);
         let is_remembered = cookie.is_some();
-        let mark = self.mark(now, &participant);
+        let mark = self.mark(now, &person.name);
         let grant = CodeConsent {
             request: request.clone(),
-            participant,
+            asked_ms: person.since_ms(),
+            participant: person.name,
             mark,
         };
         let at_ms = now.ms;

@@ -9,13 +9,14 @@
 //! - [`router`]: the endpoints and pages. [`SignIn`]: the server of one gateway, and what operators
 //!   do about sign-ins.
 //! - [`Connect`]: the pages at which participants give servers access to accounts of their own, and
-//!   the callback of such sign-ins.
+//!   the callback of such sign-ins. [`OwnPlace`]: this server, as people of the console sign in at it.
 //! - [`redirect`], [`client`], [`registration`], [`request`], [`codes`], [`refresh`]: the protocol,
 //!   with time and randomness as arguments.
 
 pub mod client;
 pub mod codes;
 mod connect;
+mod console;
 mod cookies;
 mod document;
 mod grants;
@@ -23,6 +24,7 @@ mod interactive;
 mod manage;
 mod metadata;
 mod one_time;
+mod own_place;
 mod pages;
 mod params;
 pub mod redirect;
@@ -38,10 +40,12 @@ pub use connect::{
     CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect,
     ConnectCode, connect_router,
 };
+pub use console::{CONSOLE_SIGN_IN_MS, OWN_PLACE};
 pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};
 pub use manage::{Asker, EndedSignIns, GivenConsent, OneTimeCode, SignedInClient};
 pub use one_time::{CODE_DIGITS, ONE_TIME_CODES_MAX, ONE_TIME_MS, WRONG_TRIES_MAX};
+pub use own_place::OwnPlace;
 pub use params::{FormParams, PARAMS_BYTES_MAX, PARAMS_MAX};
 pub use routes::router;
 pub use service::{

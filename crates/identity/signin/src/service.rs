@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use html::SignedInPerson;
 use identity::AccessJournal;
 use identity::config::IdentityConfig;
-use identity::login::LoginConfig;
+use identity::login::{CONSOLE_CLIENT, LoginConfig};
 use identity::sign_ins::{login_key, session_mark, subject};
 use oauth::dialer::{AllowedAddresses, Dialer};
 use platform::{Limiter, Mutex, random, unix_ms};
@@ -21,6 +21,7 @@ use url::Url;
 
 use crate::client::{Client, ClientIds, ClientLookup, UnknownClient, look_up};
 use crate::codes::Codes;
+use crate::console;
 use crate::document::Documents;
 use crate::one_time::OneTimeCodes;
 use crate::refresh::RefreshTokens;
@@ -145,6 +146,9 @@ impl SignIn {
         now: &Now,
         from: Option<IpAddr>,
     ) -> Result<Client, UnknownClient> {
+        if id == CONSOLE_CLIENT {
+            return Ok(console::client(&now.public_url));
+        }
         match look_up(id, &now.login, &self.clients)? {
             ClientLookup::Found(client) => Ok(client),
             ClientLookup::Document(url) => {

@@ -10,6 +10,7 @@ use identity::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAc
 use model::{IdError, ParticipantId, TopicName};
 use oauth::dialer::{Subnet, parse_url};
 use oauth::issuer::{Credentials, TokenCheck};
+use oauth::person::PageClient;
 use topic::section::Sets;
 
 use crate::node::{Node, TreeEntry, Value};
@@ -18,6 +19,7 @@ use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::{ListedText, Problems, Table};
 use crate::secrets::{FORMS, Outside, note_unread};
+use crate::servers::auth::{is_scope, params};
 use crate::values::capabilities;
 
 const SKEW: Duration = Duration::from_secs(30);
@@ -85,7 +87,9 @@ fn issuer(
         );
     }
     check_url(table, "issuer");
-    let source = source(table, outside);
+    let client_id = table.text("client_id").map(str::to_owned);
+    let secret = client_secret(table, outside);
+    let source = source(table, client_id.clone(), secret.clone());
     let audiences = words(table, "audiences").unwrap_or_default();
     let audience_from = table
         .choice("audience_from", &AUDIENCE_FROM)
@@ -104,6 +108,7 @@ fn issuer(
     let unknown = unknown(table, profiles);
     let step_up = table.flag("step_up").unwrap_or(false);
     let map = map(table, profiles);
+    let console = console(table, client_id, secret, audiences.is_empty());
     table.finish_by_ref();
     let rules = Rules {
         issuer: identifier?.to_owned(),
@@ -126,6 +131,7 @@ fn issuer(
         map,
         unknown,
         step_up,
+        console,
     })
 }
 
@@ -208,12 +214,48 @@ fn check_url<'a>(table: &Table<'a>, key: &'static str) -> Option<&'a str> {
     Some(text)
 }
 
-fn source(table: &Table<'_>, outside: &Outside<'_>) -> Option<TokenCheck> {
+/// The gateway as the issuer's client for the console, which `console_scopes` switches on.
+fn console(
+    table: &Table<'_>,
+    client_id: Option<String>,
+    secret: Option<Result<String, ()>>,
+    has_resource: bool,
+) -> Option<PageClient> {
+    let written = words(table, "console_scopes");
+    let params = params(table, "console_params", &["nonce", "max_age"]);
+    let scopes = written?;
+    if let Some(wrong) = scopes.iter().find(|scope| !is_scope(scope)) {
+        let key = table.full("console_scopes");
+        let message = format!("`{key}`: `{}` is no scope", wrong.escape_debug());
+        table.note_value(
+            "console_scopes",
+            message,
+            "write each scope as a text of its own",
+        );
+    }
+    let Some(id) = client_id else {
+        let message = format!("{} has `console_scopes` without `client_id`", table.name());
+        let hint = "register the gateway as a client of the issuer, with the redirect URI PUBLIC_URL/console/signed-in/NAME";
+        table.wrong("config_missing", message, hint);
+        return None;
+    };
+    Some(PageClient {
+        id,
+        secret: secret.transpose().ok()?,
+        scopes,
+        params,
+        has_resource,
+    })
+}
+
+fn source(
+    table: &Table<'_>,
+    client_id: Option<String>,
+    secret: Option<Result<String, ()>>,
+) -> Option<TokenCheck> {
     let tokens = table.choice("tokens", &TOKENS).unwrap_or(Tokens::Jwt);
     let keys = check_url(table, "jwks_url").map(str::to_owned);
     let about = check_url(table, "introspection_url").map(str::to_owned);
-    let client_id = table.text("client_id").map(str::to_owned);
-    let secret = client_secret(table, outside);
     match (tokens, client_id, secret) {
         (Tokens::Jwt, _, _) => Some(TokenCheck::Keys(keys)),
         (Tokens::Introspect, Some(client_id), Some(Ok(client_secret))) => {

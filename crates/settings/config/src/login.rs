@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::checked::Config;
-use identity::login::{Clients, ConfiguredClient, LoginConfig};
+use identity::login::{CONSOLE_CLIENT, Clients, ConfiguredClient, LoginConfig};
 
 use crate::node::{Node, TreeEntry};
 use crate::problem::Problem;
@@ -99,6 +99,11 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
                 .at(&entry.location)
                 .hint(hint),
         );
+    }
+    if entry.key == CONSOLE_CLIENT {
+        let message = format!("`{CONSOLE_CLIENT}` is the id of the gateway's own console");
+        let problem = Problem::new("config_name", message).at(&entry.location);
+        table.problems().note(problem.hint("choose another id"));
     }
     let name = table.text("name").unwrap_or(&entry.key).to_owned();
     let redirect_uris = table.plain_texts("redirect_uris");

@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod batch;
+mod elsewhere;
 mod proof;
 mod servers;
 mod sessions;

@@ -1,9 +1,10 @@
 //! A gateway in memory for tests: an API with a few answers, and a browser.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use auth::{Peer, Sealer};
 use axum::Router;
@@ -13,12 +14,18 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use model::ParticipantId;
+use oauth::metadata::AuthorizationServer;
+use oauth::person::{
+    Asked as AskedWho, AskingClient, Awaited, BegunPerson, PersonError, PersonSignIn, PersonTokens,
+    PersonWish, SignInPlace,
+};
+use oauth::{Secret, Trouble};
 use platform::Mutex;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::router;
-use crate::home::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
+use crate::home::{ConsoleHome, ConsoleSettings, ConsoleSignIn, TokenBearer};
 
 /// Time for which a proof counts, in milliseconds.
 pub(crate) const PROOF_MS: u64 = 900_000;
@@ -32,6 +39,101 @@ pub(crate) fn settings() -> ConsoleSettings {
         has_tls: false,
         public_url: None,
         needs_token: true,
+        places: Vec::new(),
+    }
+}
+
+/// A place that signs people in with the tokens that a test has put there, by code.
+#[derive(Default)]
+pub(crate) struct TestPlace {
+    /// What happens at the end, or in a renewal, by code or refresh token; whatever is not here is
+    /// refused.
+    pub(crate) outcomes: Mutex<HashMap<String, Result<PersonTokens, PersonError>>>,
+    /// Renewals that were asked for.
+    pub(crate) renewed: Mutex<Vec<String>>,
+    /// Refresh tokens that were given up.
+    pub(crate) given_up: Mutex<Vec<String>>,
+    /// Ages in seconds that were asked for.
+    pub(crate) ages: Mutex<Vec<u64>>,
+}
+
+/// The issuer of the test's place.
+const ISSUER: &str = "https://idp.example";
+
+/// Tokens for a second, with these texts.
+pub(crate) fn tokens(access: &str, refresh: &str, expires_ms: u64) -> PersonTokens {
+    PersonTokens {
+        access: Secret::new(access.to_owned()),
+        refresh: Some(Secret::new(refresh.to_owned())),
+        expires_ms: Some(expires_ms),
+        lifetime_ms: Some(600_000),
+        asked: AskedWho::Now,
+    }
+}
+
+impl TestPlace {
+    fn outcome(&self, by: &str) -> Result<PersonTokens, PersonError> {
+        let known = self.outcomes.lock().get(by).cloned();
+        known.unwrap_or_else(|| {
+            let refused = Trouble::Refused {
+                host: "idp.example".to_owned(),
+                error: "invalid_grant".to_owned(),
+                description: None,
+            };
+            Err(refused.into())
+        })
+    }
+
+    fn server() -> AuthorizationServer {
+        AuthorizationServer {
+            authorization_endpoint: Some(format!("{ISSUER}/authorize")),
+            authorization_response_iss_parameter_supported: true,
+            ..AuthorizationServer::bare(ISSUER)
+        }
+    }
+}
+
+impl SignInPlace for TestPlace {
+    fn begin<'a>(&'a self, wish: PersonWish<'a>) -> Awaited<'a, Result<BegunPerson, PersonError>> {
+        self.ages.lock().push(wish.max_age_secs);
+        let client = AskingClient {
+            id: "gw",
+            scopes: &[],
+            params: &[],
+            has_resource: true,
+        };
+        let sign_in = PersonSignIn::new(&client, &wish);
+        let address = sign_in.address(&Self::server(), &client).unwrap();
+        Box::pin(async move { Ok(BegunPerson { address, sign_in }) })
+    }
+
+    fn end<'a>(
+        &'a self,
+        sign_in: &'a PersonSignIn,
+        answer: &'a str,
+    ) -> Awaited<'a, Result<PersonTokens, PersonError>> {
+        Box::pin(async move {
+            let code = sign_in.code(&Self::server(), answer)?;
+            self.outcome(code.expose())
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        refresh: &'a Secret,
+        _: &'a str,
+    ) -> Awaited<'a, Result<PersonTokens, PersonError>> {
+        Box::pin(async move {
+            self.renewed.lock().push(refresh.expose().to_owned());
+            self.outcome(refresh.expose())
+        })
+    }
+
+    fn give_up(&self, tokens: PersonTokens) -> Awaited<'_, ()> {
+        Box::pin(async move {
+            let refresh = tokens.refresh.unwrap();
+            self.given_up.lock().push(refresh.expose().to_owned());
+        })
     }
 }
 
@@ -45,6 +147,12 @@ pub(crate) struct TestHome {
     pub(crate) clock_ms: AtomicU64,
     /// Recorded acts: who, whether refused, why.
     pub(crate) records: Mutex<Vec<(Option<String>, bool, String)>>,
+    /// The place `corp`.
+    pub(crate) corp: Arc<TestPlace>,
+    /// Whether issuers can be asked about tokens.
+    pub(crate) is_asked: AtomicBool,
+    /// Tokens that were asked about.
+    pub(crate) looks: Mutex<Vec<String>>,
 }
 
 impl Default for TestHome {
@@ -57,6 +165,9 @@ impl Default for TestHome {
             tokens: Mutex::new(owned.into()),
             clock_ms: AtomicU64::new(platform::unix_ms()),
             records: Mutex::default(),
+            corp: Arc::default(),
+            is_asked: AtomicBool::new(true),
+            looks: Mutex::default(),
         }
     }
 }
@@ -72,6 +183,26 @@ impl ConsoleHome for TestHome {
 
     fn participant(&self, bearer: Option<&str>) -> Option<String> {
         self.tokens.lock().get(bearer.unwrap_or_default()).cloned()
+    }
+
+    fn bearer_of<'a>(
+        &'a self,
+        bearer: Option<&'a str>,
+        _: Option<IpAddr>,
+    ) -> Awaited<'a, TokenBearer> {
+        Box::pin(async move {
+            self.looks.lock().extend(bearer.map(str::to_owned));
+            if !self.is_asked.load(Ordering::Relaxed) {
+                return TokenBearer::Unsure;
+            }
+            let known = self.participant(bearer);
+            let unknown = || TokenBearer::Unknown("`eve` has no place here".to_owned());
+            known.map_or_else(unknown, TokenBearer::Participant)
+        })
+    }
+
+    fn place(&self, name: &str) -> Option<Arc<dyn SignInPlace>> {
+        (name == "corp").then(|| Arc::clone(&self.corp) as Arc<dyn SignInPlace>)
     }
 
     fn now_ms(&self) -> u64 {

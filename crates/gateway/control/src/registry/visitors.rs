@@ -136,6 +136,17 @@ impl Registry {
         self.identify(presented.into(), None).ok()
     }
 
+    /// The same, with the refusal of one that is not known.
+    ///
+    /// # Errors
+    /// The refusal to send.
+    pub fn known_sender<'c>(
+        &self,
+        presented: impl Into<Presented<'c>>,
+    ) -> Result<Arc<Participant>, Refusal> {
+        self.identify(presented.into(), None)
+    }
+
     fn identify(
         &self,
         presented: Presented<'_>,

@@ -101,7 +101,7 @@ impl Bearers {
         steps: &mut Steps,
     ) -> Option<Arc<Participant>> {
         let at = steps.take("its issuer is configured", known.issuer_of(&jwt))?;
-        let KnownIssuer { config, issuer } = known.issuers.get(at)?;
+        let KnownIssuer { config, issuer, .. } = known.issuers.get(at)?;
         let head = jwt.check_head(&config.rules).map_err(|fault| match fault {
             TokenFault::Type => format!("{fault}{}", jwt.type_advice(&config.name, &config.rules)),
             fault => fault.to_string(),

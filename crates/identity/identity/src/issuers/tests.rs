@@ -51,6 +51,7 @@ fn issuer() -> IssuerConfig {
         ],
         unknown: None,
         step_up: false,
+        console: None,
     }
 }
 

@@ -8,8 +8,11 @@ use api::ConsoleCodes;
 use auth::Sealer;
 use axum::Router;
 use config::Config;
-use console::{ConsoleHome, ConsoleSettings, ConsoleSignIn};
+use console::{ConsoleHome, ConsoleSettings, ConsoleSignIn, PlaceName, TokenBearer};
 use control::Registry;
+use model::{Refusal, RefusalCode};
+use oauth::person::{Awaited, SignInPlace};
+use signin::{OWN_PLACE, OwnPlace, SignIn};
 use store::audit::{AuditEntry, RecordedVerdict};
 use store::recorder::{UNKNOWN_PARTICIPANT, entry};
 
@@ -25,23 +28,77 @@ pub(super) fn settings(config: &Config, needs_token: bool) -> ConsoleSettings {
         has_tls: config.doors.tls.is_some(),
         public_url: config.identity.public_url.clone(),
         needs_token,
+        places: Vec::new(),
     }
 }
 
 /// A registry as the home of a console.
-struct InRegistry(Arc<Registry>);
+struct InRegistry {
+    registry: Arc<Registry>,
+    /// The gateway's own authorization server.
+    sign_in: Option<Arc<SignIn>>,
+}
+
+impl InRegistry {
+    /// The places at which people sign in: issuers, and the gateway's own authorization server.
+    fn places(&self) -> Vec<PlaceName> {
+        let issuers = self.registry.bearers.page_names().into_iter();
+        let issuers = issuers.map(|name| PlaceName {
+            label: name.clone(),
+            name,
+        });
+        let own = self.own().map(|_| PlaceName {
+            name: OWN_PLACE.to_owned(),
+            label: "this gateway".to_owned(),
+        });
+        issuers.chain(own).collect()
+    }
+
+    fn own(&self) -> Option<&Arc<SignIn>> {
+        self.registry.config().identity.login.as_ref()?;
+        self.sign_in.as_ref()
+    }
+}
 
 impl ConsoleHome for InRegistry {
     fn settings(&self) -> ConsoleSettings {
-        settings(&self.0.config(), self.participant(None).is_none())
+        ConsoleSettings {
+            places: self.places(),
+            ..settings(&self.registry.config(), self.participant(None).is_none())
+        }
     }
 
     fn sealer(&self) -> &Sealer {
-        &self.0.context.sealer
+        &self.registry.context.sealer
     }
 
     fn participant(&self, bearer: Option<&str>) -> Option<String> {
-        Some(self.0.sender(bearer)?.id.to_string())
+        Some(self.registry.sender(bearer)?.id.to_string())
+    }
+
+    fn bearer_of<'a>(
+        &'a self,
+        bearer: Option<&'a str>,
+        from: Option<IpAddr>,
+    ) -> Awaited<'a, TokenBearer> {
+        Box::pin(async move {
+            if let Some(token) = bearer
+                && let Err(refusal) = self.registry.admit(token, from).await
+            {
+                return unknown(&refusal);
+            }
+            match self.registry.known_sender(bearer) {
+                Ok(sender) => TokenBearer::Participant(sender.id.to_string()),
+                Err(refusal) => unknown(&refusal),
+            }
+        })
+    }
+
+    fn place(&self, name: &str) -> Option<Arc<dyn SignInPlace>> {
+        if name == OWN_PLACE {
+            return Some(Arc::new(OwnPlace(Arc::clone(self.own()?))));
+        }
+        Some(self.registry.bearers.page(name)?)
     }
 
     fn now_ms(&self) -> u64 {
@@ -49,7 +106,7 @@ impl ConsoleHome for InRegistry {
     }
 
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let topic = self.0.topics().into_iter().next();
+        let topic = self.registry.topics().into_iter().next();
         Box::pin(async move {
             match topic {
                 Some(topic) => topic.stopped().await,
@@ -70,8 +127,8 @@ impl ConsoleHome for InRegistry {
             Some(address) => format!("{}, from {address}", sign_in.why),
             None => sign_in.why.to_owned(),
         };
-        let permit = self.0.audit.reserve_or_count();
-        self.0.audit.write_counted(
+        let permit = self.registry.audit.reserve_or_count();
+        self.registry.audit.write_counted(
             permit,
             &AuditEntry {
                 why: Some(&why),
@@ -81,7 +138,25 @@ impl ConsoleHome for InRegistry {
     }
 }
 
+/// The bearer of a token that is refused.
+fn unknown(refusal: &Refusal) -> TokenBearer {
+    let codes = [RefusalCode::IssuerUnreachable, RefusalCode::RateLimited];
+    if codes.contains(&refusal.code) {
+        return TokenBearer::Unsure;
+    }
+    TokenBearer::Unknown(refusal.message.to_string())
+}
+
 /// The pages of the console, which speaks to these handlers of the API.
-pub(super) fn console(registry: &Arc<Registry>, api: Router, codes: Arc<ConsoleCodes>) -> Router {
-    console::router(Arc::new(InRegistry(Arc::clone(registry))), api, codes)
+pub(super) fn console(
+    registry: &Arc<Registry>,
+    sign_in: Option<&Arc<SignIn>>,
+    api: Router,
+    codes: Arc<ConsoleCodes>,
+) -> Router {
+    let home = InRegistry {
+        registry: Arc::clone(registry),
+        sign_in: sign_in.cloned(),
+    };
+    console::router(Arc::new(home), api, codes)
 }

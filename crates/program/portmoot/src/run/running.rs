@@ -186,7 +186,7 @@ impl Gateway {
         let connect = connect(&registry, &access, sign_in.as_ref());
         let codes = Arc::default();
         let api = api::router(&registry, &access, sign_in.clone(), &connect, file, &codes);
-        let mut pages = console(&registry, api.clone(), codes).merge(api);
+        let mut pages = console(&registry, sign_in.as_ref(), api.clone(), codes).merge(api);
         pages = pages.merge(signin::connect_router(connect));
         if let Some(sign_in) = sign_in {
             pages = pages.merge(signin::router(sign_in));

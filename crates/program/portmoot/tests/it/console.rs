@@ -2,6 +2,7 @@
 
 mod accessibility;
 mod browser;
+mod elsewhere;
 mod hostile;
 mod log;
 mod pages;

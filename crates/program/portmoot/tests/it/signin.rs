@@ -38,7 +38,7 @@ struct Site {
 }
 
 /// A port that nothing listens on.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -98,7 +98,7 @@ pub(super) fn read(
         callback_port: callback_port(&table),
         client_metadata_url: url(&table, "client_metadata_url"),
         scopes: scopes(&table),
-        authorize_params: params(&table),
+        authorize_params: params(&table, "authorize_params", &[]),
         resource: resource(&table),
         audience: table.text("audience").map(str::to_owned),
         allow_private: subnets(&table),
@@ -397,37 +397,33 @@ fn scopes(table: &Table<'_>) -> Vec<String> {
     scopes
 }
 
-fn is_scope(text: &str) -> bool {
+/// Whether a text can be a scope.
+pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty()
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
 }
 
-fn params(table: &Table<'_>) -> Vec<(String, String)> {
+/// Further parameters of an authorization request, under a key. The gateway sets these others, too.
+pub(crate) fn params(
+    table: &Table<'_>,
+    key: &'static str,
+    others: &[&str],
+) -> Vec<(String, String)> {
     let mut params = Vec::new();
-    for entry in table.entries("authorize_params") {
+    for entry in table.entries(key) {
         let name = entry.key.as_str();
-        if OWN_PARAMS.contains(&name) {
-            let message = format!(
-                "`{}`: the gateway sets `{name}` itself",
-                table.full("authorize_params")
-            );
-            table.note_value(
-                "authorize_params",
-                message,
-                "it is for other parameters, such as access_type",
-            );
+        if OWN_PARAMS.contains(&name) || others.contains(&name) {
+            let message = format!("`{}`: the gateway sets `{name}` itself", table.full(key));
+            let hint = "it is for other parameters, such as access_type";
+            table.note_value(key, message, hint);
         }
         match entry.node.text() {
             Some(text) => params.push((name.to_owned(), text.to_owned())),
             None => {
-                let message = format!("`{}.{name}` must be a text", table.full("authorize_params"));
-                table.note_value(
-                    "authorize_params",
-                    message,
-                    "for example { access_type = \"offline\" }",
-                );
+                let message = format!("`{}.{name}` must be a text", table.full(key));
+                table.note_value(key, message, "for example { access_type = \"offline\" }");
             }
         }
     }

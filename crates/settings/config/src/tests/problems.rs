@@ -332,6 +332,22 @@ fn problems_have_messages() {
             "`System` cannot be the name of an issuer [config_name]",
         ),
         (
+            "[issuers.corp]\nissuer = 'https://idp.example'\nconsole_scopes = ['openid']",
+            "`[issuers.corp]` has `console_scopes` without `client_id` [config_missing]",
+        ),
+        (
+            "[issuers.corp]\nissuer = 'https://idp.example'\nclient_id = 'gw'\nconsole_scopes = ['a b']",
+            "`issuers.corp.console_scopes`: `a b` is no scope [config_value]",
+        ),
+        (
+            "[issuers.corp]\nissuer = 'https://idp.example'\nclient_id = 'gw'\nconsole_scopes = []\nconsole_params = { nonce = 'x' }",
+            "`issuers.corp.console_params`: the gateway sets `nonce` itself [config_value]",
+        ),
+        (
+            "[login]\nenabled = true\n[login.client.portmoot-console]\nredirect_uris = ['http://127.0.0.1/']",
+            "`portmoot-console` is the id of the gateway's own console [config_name]",
+        ),
+        (
             "[participants.'rules:x']\ntoken_env = 'TOKEN'",
             "`rules:x` is not a valid name: this name, or one that looks like it, belongs to the gateway [config_name]",
         ),

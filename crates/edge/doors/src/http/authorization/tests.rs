@@ -30,6 +30,7 @@ fn config(public_url: &str) -> Config {
         map: Vec::new(),
         unknown: None,
         step_up: true,
+        console: None,
     };
     let scope = |name: &str, baseline| ScopeConfig {
         name: name.into(),

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::provider::Provider;
 use super::{challenge, initialize, refused_sign_ins, resource};
 use crate::home::Home;
-use crate::http::Reply;
+use crate::http::{Connection, Reply};
 use crate::support::{Gateway, until};
 use crate::ws::Socket;
 
@@ -279,4 +279,61 @@ fn a_provider_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
             "at once, when it is there again: {mode}: {reply:?}"
         );
     }
+}
+
+/// A session of the console asks about its token again when the answer counts no more, as every door does.
+#[test]
+fn a_console_session_of_an_opaque_token_ends_with_the_token_and_not_with_an_answer() {
+    let provider = Provider::start(600);
+    let (home, gateway) = start(&provider, "");
+    let config = std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap();
+    let config = format!("[console]\nenabled = true\n{config}");
+    // With another configuration no answer of before counts.
+    let reloads = |skew: u32| {
+        let count = || gateway.log().matches("changed: reloaded").count();
+        let before = count();
+        let skew = format!("[issuers.corp]\nskew = \"{skew}s\"");
+        home.write("portmoot.toml", &config.replace("[issuers.corp]", &skew));
+        until("it is reloaded", || (count() > before).then_some(()));
+    };
+    reloads(1);
+    let (host, origin) = ("mcp.example.com", "https://mcp.example.com");
+    let ask = |method: &str, path: &str, cookie: &str, form: &str| {
+        let headers = [
+            ("origin", origin),
+            ("cookie", cookie),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ];
+        Connection::open(gateway.address()).exchange_at(host, method, path, &headers, form)
+    };
+    let token = opaque(&provider, "machine", "/mcp");
+    // Of a token that no door has seen yet, too.
+    let entered = ask("POST", "/console/login", "", &format!("code={token}"));
+    assert_eq!(entered.status, 303, "{entered:?}");
+    let cookie = entered
+        .header("set-cookie")
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap();
+    let page = || ask("GET", "/console/past", cookie, "").body;
+    assert!(page().contains("Sign out"));
+    let asked = provider.asked(ABOUT);
+    reloads(2);
+    until("the provider is asked again", || {
+        assert!(page().contains("Sign out"), "{}", page());
+        (provider.asked(ABOUT) > asked).then_some(())
+    });
+    provider.control(&json!({ "op": "mode", "mode": "down" }));
+    reloads(3);
+    until("it is not known", || {
+        (ask("GET", "/console/past", cookie, "").status == 503).then_some(())
+    });
+    provider.control(&json!({ "op": "mode", "mode": "up" }));
+    assert!(page().contains("Sign out"));
+    provider.revoke("machine", &token);
+    reloads(4);
+    until("it has ended", || {
+        page().contains("session has ended").then_some(())
+    });
 }

@@ -1,6 +1,6 @@
 //! Attacks on the pages: forgery, framing, open redirects, guessing, deputies.
 
-use super::{Browser, REDIRECT, Site};
+use super::{Browser, REDIRECT, Site, VERIFIER};
 use crate::http::Reply;
 
 pub(super) fn protected(reply: &Reply) {
@@ -543,5 +543,52 @@ fn tokens_may_be_pasted_only_where_the_operator_allows_it() {
                 "invalid_grant"
             );
         }
+    }
+}
+
+#[test]
+fn who_is_to_be_asked_anew_is_although_the_browser_is_known() {
+    let site = Site::behind("https://mcp.example.com");
+    let mut browser = Browser::default();
+    let client = site.register(&[REDIRECT]);
+    site.allowed(&mut browser, &client, "ann", &[]);
+    let known = browser.authorize(&site, &client, &[]);
+    assert!(known.has_field("who") && !known.has_field("code"));
+    let anew = browser.authorize(&site, &client, &[("prompt", "login")]);
+    assert!(anew.has_field("code"), "{}", anew.reply.body);
+    let asked = browser.submit(&site, &anew, &[("code", &site.one_time_code("ann"))]);
+    assert!(asked.has_field("who"), "{}", asked.reply.body);
+}
+
+/// Tokens of the console are asked for in the gateway itself alone, and its codes go to its own page alone.
+#[test]
+fn the_consoles_own_client_gets_no_tokens_from_outside() {
+    const CONSOLE: &str = "portmoot-console";
+    let site = Site::start("clients = \"configured\"", "");
+    let mut browser = Browser::default();
+    let elsewhere = browser.authorize(&site, CONSOLE, &[]);
+    assert_eq!(elsewhere.reply.status, 400, "{:?}", elsewhere.reply);
+    let own = format!("{}/console/signed-in/portmoot", site.url());
+    let mut allowed = || {
+        let page = browser.authorize(&site, CONSOLE, &[("redirect_uri", &own)]);
+        let page = browser.submit(&site, &page, &[("code", &site.one_time_code("ann"))]);
+        browser.submit(&site, &page, &[("decision", "allow")])
+    };
+    let back = allowed();
+    assert!(back.reply.header("location").unwrap().starts_with(&own));
+    for form in [
+        [
+            ("grant_type", "authorization_code"),
+            ("code", &*back.parameter("code")),
+        ],
+        [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", "pm_rt_x"),
+        ],
+    ] {
+        let proof = [("client_id", CONSOLE), ("code_verifier", VERIFIER)];
+        let refused = site.form("/oauth/token", &[&form[..], &proof].concat());
+        assert_eq!(refused.status, 401, "{refused:?}");
+        assert_eq!(refused.json()["error"], "invalid_client");
     }
 }

@@ -140,6 +140,7 @@ const DOORS: &[(&str, &str, Body)] = &[
     // The console.
     ("GET", "/console", Counted),
     ("POST", "/console/login", Counted),
+    ("GET", "/console/signed-in/portmoot", Counted),
     ("POST", "/console/p/{id}/approve", Counted),
     // The API.
     ("GET", "/healthz", Unread(200)),
