@@ -53,6 +53,7 @@ fn config(issuer: &str) -> Arc<IdentityConfig> {
         map: Vec::new(),
         unknown: Some(place),
         step_up: false,
+        console: None,
     };
     let public_url = Some(PublicUrl::parse(PUBLIC).expect("a URL"));
     Arc::new(IdentityConfig {
