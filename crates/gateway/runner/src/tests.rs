@@ -5,6 +5,7 @@
     clippy::panic
 )] // all of it is a test
 
+mod admitting;
 mod heads;
 mod servers;
 mod simulated;
