@@ -198,7 +198,7 @@ async fn an_append_without_an_answer_is_stored_once() {
             ..Faults::default()
         };
         let three = Three::start(seed, faults).await;
-        for ticket in 0..5 {
+        for ticket in 0..3 {
             a_change_is_in_force(&three, ticket, &format!("line {ticket}")).await;
         }
     }
