@@ -9,7 +9,7 @@
 //! - [`Shares`]: what many participants share, with a share for each.
 //! - [`Histogram`]: durations, counted in buckets.
 //! - [`Limiter`]: acts of each source address in a minute.
-//! - [`unix_ms`], [`millis`]: the wall clock.
+//! - [`unix_ms`], [`millis`]: the wall clock. [`steady_ms`]: a clock that goes on in sleep.
 //! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that
 //!   are whole or absent.
 //! - [`random`]: bytes of the operating system.
@@ -26,7 +26,7 @@ mod memory;
 mod random;
 mod shares;
 
-pub use clock::{millis, unix_ms};
+pub use clock::{millis, steady_ms, unix_ms};
 #[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
 pub use files::{open_regular, replace_file};

@@ -1,0 +1,190 @@
+//! Bytes of what nodes send each other and store: integers little-endian, texts and lists after
+//! their length. What does not read back whole is nothing.
+
+mod beat;
+mod message;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cluster::{JournalHead, NodeId, NodeLife, Shard};
+use model::TopicName;
+
+pub(crate) use beat::{read_beat, write_beat};
+pub(crate) use message::{read_message, read_stored, write_message, write_stored};
+
+/// The first byte of each content: another one is another version's.
+const FORMAT: u8 = 1;
+
+/// A content that is being written.
+#[derive(Debug, Default)]
+struct Out(Vec<u8>);
+
+impl Out {
+    fn new() -> Self {
+        Self(vec![FORMAT])
+    }
+
+    fn tag(&mut self, tag: u8) {
+        self.0.push(tag);
+    }
+
+    fn flag(&mut self, is_so: bool) {
+        self.tag(u8::from(is_so));
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn length(&mut self, length: usize) {
+        // No content has so many bytes.
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        self.0.extend_from_slice(&length.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.length(bytes.len());
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn option<T>(&mut self, option: Option<&T>, write: impl FnOnce(&mut Self, &T)) {
+        self.flag(option.is_some());
+        if let Some(value) = option {
+            write(self, value);
+        }
+    }
+
+    fn list<T>(&mut self, list: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.length(list.len());
+        list.iter().for_each(|one| write(self, one));
+    }
+
+    fn sum(&mut self, sum: [u8; 8]) {
+        self.0.extend_from_slice(&sum);
+    }
+
+    fn head(&mut self, head: &JournalHead) {
+        self.number(head.epoch);
+        self.number(head.number);
+        self.sum(head.sum);
+        self.sum(head.begun);
+    }
+
+    fn node(&mut self, node: &NodeId) {
+        self.text(&node.name);
+        self.number(node.incarnation.directory);
+        self.number(node.incarnation.life);
+    }
+}
+
+/// A content that is being read.
+#[derive(Debug)]
+struct In {
+    rest: Bytes,
+}
+
+impl In {
+    fn new(content: &Bytes) -> Option<Self> {
+        let rest = content.clone();
+        let mut input = Self { rest };
+        (input.tag()? == FORMAT).then_some(input)
+    }
+
+    /// The value, if all was read.
+    fn end<T>(self, value: T) -> Option<T> {
+        self.rest.is_empty().then_some(value)
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<Bytes> {
+        (bytes <= self.rest.len()).then(|| self.rest.split_to(bytes))
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.first_chunk::<N>().copied()
+    }
+
+    fn tag(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[tag]| tag)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.tag()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        usize::try_from(u32::from_le_bytes(self.array()?)).ok()
+    }
+
+    fn bytes(&mut self) -> Option<Bytes> {
+        let length = self.length()?;
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Option<Arc<str>> {
+        let bytes = self.bytes()?;
+        std::str::from_utf8(&bytes).ok().map(Arc::from)
+    }
+
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.flag()? {
+            true => read(self).map(Some),
+            false => Some(None),
+        }
+    }
+
+    /// A list; memory is taken for what is there, not for what its length says.
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let length = self.length()?;
+        let mut list = Vec::new();
+        for _ in 0..length {
+            list.push(read(self)?);
+        }
+        Some(list)
+    }
+
+    fn head(&mut self) -> Option<JournalHead> {
+        Some(JournalHead {
+            epoch: self.number()?,
+            number: self.number()?,
+            sum: self.array()?,
+            begun: self.array()?,
+        })
+    }
+
+    fn node(&mut self) -> Option<NodeId> {
+        Some(NodeId {
+            name: self.text()?,
+            incarnation: NodeLife {
+                directory: self.number()?,
+                life: self.number()?,
+            },
+        })
+    }
+
+    fn shard(&mut self) -> Option<Shard> {
+        shard_of(&self.text()?)
+    }
+}
+
+/// The shard of a name.
+pub(crate) fn shard_of(name: &str) -> Option<Shard> {
+    if name == Shard::Common.as_str() {
+        return Some(Shard::Common);
+    }
+    TopicName::new(name).ok().map(Shard::Topic)
+}

@@ -1,0 +1,77 @@
+//! Admission of requests, before and after the word about it is carried out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{
+    Admission, AppendResult, HomeEffect, HomeEvent, Homes, HomesConfig, NodeId, NodeLife,
+    StoredMessage, TICK_MS,
+};
+
+use super::TestClock;
+use crate::line::ShardLine;
+use crate::shared::Shared;
+
+type Log = Vec<StoredMessage<ShardLine>>;
+
+/// The answer of a log that began empty.
+fn answer(log: &mut Log, effect: HomeEffect<ShardLine>) -> Option<HomeEvent<ShardLine>> {
+    Some(match effect {
+        HomeEffect::Look { shard, request } => HomeEvent::Looked {
+            shard,
+            request,
+            last: None,
+        },
+        HomeEffect::Read { shard, request, .. } => HomeEvent::Read {
+            shard,
+            request,
+            messages: log.clone(),
+        },
+        HomeEffect::Append {
+            subject,
+            id,
+            message,
+            ..
+        } => {
+            let sequence = log.len() as u64 + 1;
+            let shard = subject.shard.clone();
+            log.push(StoredMessage {
+                subject,
+                sequence,
+                message,
+            });
+            HomeEvent::Appended {
+                shard,
+                id,
+                result: AppendResult::Acked { sequence },
+            }
+        }
+        _ => return None,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
+    let incarnation = NodeLife {
+        directory: 1,
+        life: 1,
+    };
+    let name = "alone".into();
+    let config = HomesConfig::new(NodeId { name, incarnation }, Vec::new());
+    let shared = Shared::new(Homes::new(config), Arc::new(TestClock::new()));
+    let mut log = Log::new();
+    let is_admitted = || matches!(shared.view(Homes::admission), Admission::Until(_));
+    for _ in 0..200 {
+        shared.step(HomeEvent::Tick);
+        let tick = Duration::from_millis(TICK_MS);
+        while let Ok(effects) = tokio::time::timeout(tick, shared.effects()).await {
+            let answers = effects.into_iter();
+            let answers: Vec<_> = answers.filter_map(|one| answer(&mut log, one)).collect();
+            answers.into_iter().for_each(|event| shared.step(event));
+        }
+    }
+    assert!(is_admitted());
+    assert!(!shared.admits(), "it was not carried out");
+    shared.admit(shared.view(Homes::admission));
+    assert!(shared.admits());
+}
