@@ -78,7 +78,7 @@ impl Seen {
         self.effects.lock().iter().filter(|one| is_so(one)).count()
     }
 
-    /// How often this node became the home of a shard.
+    /// Times that this node became the home of a shard.
     fn homes(&self, of: &Shard) -> usize {
         self.count(|one| matches!(one, HomeEffect::BecomeHome { shard, .. } if shard == of))
     }

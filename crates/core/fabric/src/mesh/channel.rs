@@ -274,7 +274,7 @@ impl Channel {
         self.is_left
     }
 
-    /// What is owed is sent with the next acknowledgement.
+    /// Has the next acknowledgement carry the bytes that this side owes the sender.
     pub(super) fn pay(&mut self) {
         self.receiving.must_acknowledge |= self.receiving.owes;
     }

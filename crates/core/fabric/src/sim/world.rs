@@ -115,7 +115,7 @@ pub enum Happened {
     Arrived(SubscriptionNumber, BusMessage),
 }
 
-/// What will happen.
+/// An event of the future, at a time that is drawn already.
 #[derive(Debug)]
 enum Due {
     Reaches(NodeNumber, Ticket, LogCommand),

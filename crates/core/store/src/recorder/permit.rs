@@ -23,7 +23,7 @@ impl RecordPermit {
         }
     }
 
-    /// The same room, for an entry about an act from this address.
+    /// Has the entry say that its act came from this address, unless the entry names one.
     #[must_use]
     pub fn from_address(self, address: Option<IpAddr>) -> Self {
         Self { address, ..self }

@@ -46,8 +46,8 @@ pub(crate) fn settings() -> ConsoleSettings {
 /// A place that signs people in with the tokens that a test has put there, by code.
 #[derive(Default)]
 pub(crate) struct TestPlace {
-    /// What happens at the end, or in a renewal, by code or refresh token; whatever is not here is
-    /// refused.
+    /// Answers at the end of a sign-in or in a renewal, by code or refresh token; the place refuses a
+    /// code or token that is not here.
     pub(crate) outcomes: Mutex<HashMap<String, Result<PersonTokens, PersonError>>>,
     /// Renewals that were asked for.
     pub(crate) renewed: Mutex<Vec<String>>,
@@ -326,7 +326,7 @@ impl Stage {
         self.post_as("ann", path, cookie, form).await
     }
 
-    /// The same at another participant's host.
+    /// Posts a form as a page of another participant's console does.
     pub(crate) async fn post_as(
         &self,
         who: &str,

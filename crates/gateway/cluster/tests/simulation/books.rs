@@ -31,7 +31,7 @@ pub(crate) struct Books {
     pub(crate) acknowledged: BTreeSet<Meaning>,
     /// Changes whose callers were answered.
     pub(crate) answered: BTreeSet<u64>,
-    /// Those of them that must be in force everywhere.
+    /// Changes that were answered and must be in force everywhere.
     pub(crate) confirmed: BTreeSet<u64>,
     /// Times that each request was answered.
     settled: BTreeMap<u64, u32>,

@@ -62,6 +62,11 @@ impl World {
     }
 
     fn changes(&mut self, node: usize) {
+        self.change_at(node);
+    }
+
+    /// Has the home at this node store a change of access; returns the number of the change.
+    pub(crate) fn change_at(&mut self, node: usize) -> u64 {
         let change = self.number();
         let ticket = self.nodes[node].ticket(Ticket::Change(change));
         let line = Line::new(Meaning::Change(change));
@@ -74,6 +79,7 @@ impl World {
             },
         );
         self.works_off(node);
+        change
     }
 
     /// A person takes a member out that does not run, or writes the configuration anew.

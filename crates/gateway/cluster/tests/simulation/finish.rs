@@ -65,18 +65,7 @@ impl World {
         }
         for node in 0..self.nodes.len() {
             if self.last.is_none() && self.is_home(node, &Shard::Common) {
-                let change = self.number();
-                let ticket = self.nodes[node].ticket(Ticket::Change(change));
-                let line = Line::new(Meaning::Change(change));
-                self.step(
-                    node,
-                    HomeEvent::Store {
-                        shard: Shard::Common,
-                        ticket,
-                        line,
-                    },
-                );
-                self.works_off(node);
+                let change = self.change_at(node);
                 self.last = Some(change);
             }
         }

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::place::{Asked, PersonError, SKEW_MS};
 
-/// Whose an ID token must be.
+/// The sign-in that an ID token must be about.
 pub(super) struct Expected<'e> {
     pub(super) issuer: &'e str,
     pub(super) client: &'e str,

@@ -20,7 +20,7 @@ pub(super) const SKEW_MS: u64 = 60_000;
 /// An answer that is waited for.
 pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Why a person is not signed in. The sentence is for the person.
+/// A sign-in that failed, in a sentence for the person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PersonError {
     /// A step of the sign-in failed.
