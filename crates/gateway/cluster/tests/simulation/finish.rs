@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use cluster::{HomeEvent, Shard};
 use model::ProposalState;
 
-use crate::line::Line;
 use crate::line::Meaning;
-use crate::node::{Ticket, topic};
+use crate::node::topic;
 use crate::world::{CHAOS_MS, QUIET_MS, World};
 
 impl World {
