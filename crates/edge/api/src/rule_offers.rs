@@ -124,12 +124,13 @@ pub(crate) async fn dismiss(
 pub(crate) async fn end(
     State(api): State<Api>,
     Caller(caller): Caller,
+    Source(address): Source,
     Path((topic, rule)): Path<(String, String)>,
 ) -> ApiResult<Json<Rule>> {
     let (dispatch, caller) = api.there(&topic, &caller)?;
     let ended = blocking(move || {
         let view = named(&dispatch, &caller, &rule)?;
-        dispatch.end_rule(&view.rule.name, &caller.id)?;
+        dispatch.end_rule(&view.rule.name, &caller.id, address)?;
         Ok(Rule::of(&RuleView {
             state: "ended",
             why: Some(format!("{} ended it", caller.id)),

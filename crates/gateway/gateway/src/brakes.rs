@@ -173,7 +173,7 @@ impl Dispatch {
             .may_brake(by, participant)
             .and_then(|()| self.may_pause(participant, reason))
             .and_then(|()| self.braking_places.take(PAUSE, by))
-            .inspect_err(|refusal| self.record_refused(by, participant, PAUSE, refusal))?;
+            .inspect_err(|refusal| self.record_refused(braking, PAUSE, refusal))?;
         let brake = Brake {
             by: by.clone(),
             reason: reason.map(Arc::from),
@@ -207,7 +207,7 @@ impl Dispatch {
                 }
                 self.braking_places.take(RESUME, by)
             })
-            .inspect_err(|refusal| self.record_refused(by, participant, RESUME, refusal))?;
+            .inspect_err(|refusal| self.record_refused(braking, RESUME, refusal))?;
         let permit = self.audit.reserve_of(by)?.from_address(braking.address);
         let record = BrakeRecord::Resumed {
             topic: self.name().to_string(),
@@ -256,7 +256,7 @@ impl Dispatch {
         written.map_err(|error| not_written(&error))?;
         if !is_latest {
             let refusal = conflict("this participant was paused again meanwhile");
-            self.record_refused(by, participant, RESUME, &refusal);
+            self.record_refused(braking, RESUME, &refusal);
             return Err(refusal);
         }
         self.take(Event::Brake {
@@ -360,14 +360,10 @@ impl Dispatch {
         self.announce(&ParticipantId::gateway(), &[], kind, None, &payload, None);
     }
 
-    fn record_refused(
-        &self,
-        by: &ParticipantId,
-        participant: &ParticipantId,
-        kind: &str,
-        refusal: &Refusal,
-    ) {
-        Record(self).not_braked(by, participant, kind, refusal.code.as_str());
+    fn record_refused(&self, braking: &Braking, kind: &str, refusal: &Refusal) {
+        let permit = self.audit.reserve_or_count().from_address(braking.address);
+        let (by, participant) = (&braking.by, &braking.participant);
+        Record(self).not_braked(permit, by, participant, kind, refusal.code.as_str());
     }
 }
 

@@ -252,14 +252,14 @@ impl Dispatch {
     /// Answers bytes that are no envelope (MCPx v0.1, section 3.5.2).
     pub fn tell_breach(&self, link: &Link, breach: &Breach) {
         let from = link.participant.id.as_str();
-        Record(self).malformed(from, breach.refusal().code.as_str());
+        Record(self).malformed(link, breach.refusal().code.as_str());
         self.tell(link.id, |stamp| system::breach(stamp, from, breach));
     }
 
     /// Answers a message that is too long or no text.
     pub fn tell_error(&self, link: &Link, error: &str, message: &str) {
         let from = link.participant.id.as_str();
-        Record(self).malformed(from, error);
+        Record(self).malformed(link, error);
         let notice = ErrorDraft {
             error,
             message,

@@ -256,16 +256,18 @@ impl<'d> Record<'d> {
     /// A participant was not paused or resumed.
     pub(crate) fn not_braked(
         self,
+        permit: RecordPermit,
         by: &ParticipantId,
         participant: &ParticipantId,
         kind: &str,
         why: &str,
     ) {
-        self.write_now(&AuditEntry {
+        let entry = AuditEntry {
             to: &[participant.as_str()],
             why: Some(why),
             ..self.entry(by.as_str(), kind, Word::Refused)
-        });
+        };
+        self.write(permit, &entry);
     }
 
     /// An envelope of a server in the room.
@@ -279,12 +281,15 @@ impl<'d> Record<'d> {
     }
 
     /// A message that is no envelope.
-    pub(crate) fn malformed(self, from: &str, why: &str) {
+    pub(crate) fn malformed(self, link: &Link, why: &str) {
         self.0.violations.count(Violation::Malformed);
-        self.write_now(&AuditEntry {
+        let from = link.participant.id.as_str();
+        let permit = self.0.audit.reserve_or_count();
+        let entry = AuditEntry {
             why: Some(why),
             ..self.entry(from, MALFORMED, Word::Refused)
-        });
+        };
+        self.write(permit.from_address(link.address()), &entry);
     }
 
     /// An envelope on which these receivers do not act.

@@ -109,7 +109,8 @@ impl Window {
             None => self.kind = Some(entry.kind.to_string()),
             Some(kind) => self.mixed |= *kind != entry.kind.to_string(),
         }
-        self.permit.get_or_insert(permit);
+        // The count is about acts from anywhere.
+        self.permit.get_or_insert(permit.from_address(None));
         None
     }
 
@@ -152,6 +153,8 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn count(window: &mut Window, why: &str) -> bool {
@@ -173,6 +176,24 @@ mod tests {
         assert!(count(&mut window, "not_admitted"));
         let mut counted = |cause: &str| window.tally(cause).counted;
         assert_eq!((counted("malformed"), counted("not_admitted")), (9, 0));
+    }
+
+    #[test]
+    fn a_count_is_of_no_address() {
+        let mut window = Window::default();
+        let refused = AuditEntry {
+            why: Some("malformed"),
+            ..entry(None, "ann", "chat", RecordedVerdict::Refused)
+        };
+        let here = Some(Ipv4Addr::LOCALHOST.into());
+        for _ in 0..FLOOD_ENTRIES_MAX {
+            let permit = RecordPermit::none().from_address(here);
+            let written = window.count(permit, &refused).unwrap();
+            assert_eq!(written.address(), here);
+        }
+        let permit = RecordPermit::none().from_address(here);
+        assert!(window.count(permit, &refused).is_none());
+        assert_eq!(window.permit.unwrap().address(), None);
     }
 
     #[test]

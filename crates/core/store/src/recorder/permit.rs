@@ -29,6 +29,11 @@ impl RecordPermit {
         Self { address, ..self }
     }
 
+    #[cfg(test)]
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
     /// Whether an entry that is written here is kept.
     #[must_use]
     pub fn keeps(&self) -> bool {

@@ -8,6 +8,7 @@ mod renewals;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -388,13 +389,19 @@ impl Dispatch {
         Ok(rule)
     }
 
-    /// Ends a learned rule. Blocks until that is on disk; it decides nothing from the beginning on.
+    /// Ends a learned rule, as a participant asks from this address. Blocks until that is on disk; the
+    /// rule decides nothing from the beginning on.
     ///
     /// # Errors
     /// There is no such learned rule, or its end cannot be written.
-    pub fn end_rule(&self, rule: &RuleName, by: &ParticipantId) -> Result<(), Refusal> {
+    pub fn end_rule(
+        &self,
+        rule: &RuleName,
+        by: &ParticipantId,
+        address: Option<IpAddr>,
+    ) -> Result<(), Refusal> {
         // It ends whether or not the log has room.
-        let permit = self.audit.reserve_or_count();
+        let permit = self.audit.reserve_or_count().from_address(address);
         let at_ms = self.rules.not_before(unix_ms());
         let ended = self
             .kept()

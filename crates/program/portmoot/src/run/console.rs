@@ -122,16 +122,12 @@ impl ConsoleHome for InRegistry {
             RecordedVerdict::Admitted
         };
         let from = sign_in.participant.unwrap_or(UNKNOWN_PARTICIPANT);
-        let address = sign_in.from.as_ref().map(IpAddr::to_string);
-        let why = match &address {
-            Some(address) => format!("{}, from {address}", sign_in.why),
-            None => sign_in.why.to_owned(),
-        };
         let permit = self.registry.audit.reserve_or_count();
+        let permit = permit.from_address(sign_in.from);
         self.registry.audit.write_counted(
             permit,
             &AuditEntry {
-                why: Some(&why),
+                why: Some(sign_in.why),
                 ..entry(None, from, CONSOLE, verdict)
             },
         );

@@ -157,6 +157,17 @@ fn decisions_and_changes_of_access_say_from_which_address() {
     run(&["participants", "pause", "scout"]);
     run(&["participants", "resume", "scout"]);
     run(&["servers", "restart", "tools"]);
+    // One that is refused: it is not paused.
+    let again = [
+        "participants",
+        "resume",
+        "scout",
+        "--url",
+        &url,
+        "--token",
+        &ann,
+    ];
+    home.run(&again);
     let log = AuditLog(&home);
     let acts = [
         ("mcp/proposal:tools/call:echo", "approved"),
@@ -166,6 +177,7 @@ fn decisions_and_changes_of_access_say_from_which_address() {
         ("portmoot/pause", "admitted"),
         ("portmoot/resume", "admitted"),
         ("portmoot/restart", "admitted"),
+        ("portmoot/resume", "refused"),
     ];
     for (kind, verdict) in acts {
         let entry = log.has("ann", kind, verdict, "");
