@@ -102,6 +102,9 @@ pub enum NatsError {
     /// The server is older than [`SERVER_MIN`].
     #[error("the NATS server is {0}; 2.11 or newer is needed, 2.15 recommended")]
     Old(String),
+    /// Several replicas are wished, and the server stands alone.
+    #[error("the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers")]
+    Alone,
     /// The stream cannot be made.
     #[error("the stream cannot be made: {0}")]
     Stream(#[from] LogError),
@@ -197,6 +200,9 @@ impl Nats {
         let mut made = answers::made(&self.api("STREAM.CREATE", wish).await?)?;
         if made == Made::Other {
             made = answers::made(&self.api("STREAM.INFO", String::new()).await?)?;
+        }
+        if made == Made::Alone {
+            return Err(NatsError::Alone);
         }
         let unfit = |property| NatsError::Unfit {
             stream: self.stream.clone(),

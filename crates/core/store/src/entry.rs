@@ -63,8 +63,15 @@ impl Entry {
         &self.body
     }
 
-    /// The entry as a JSON object.
-    pub(crate) fn line(&self) -> Vec<u8> {
+    /// Reads an entry that [`Entry::line`] has written; `None` if it did not.
+    #[must_use]
+    pub fn read_line(line: &[u8]) -> Option<Entry> {
+        Entry::read(line.strip_prefix(b"{")?)
+    }
+
+    /// The entry as a JSON object, in one line.
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
         let members = self.body.strip_prefix(b"{").unwrap_or(&self.body);
         [
             b"{",
@@ -77,7 +84,8 @@ impl Entry {
     }
 
     /// About the bytes of its line.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.owner.len() + self.body.len()
     }
 }

@@ -84,6 +84,13 @@ pub enum StoreError {
     /// An earlier write failed; nothing more is written.
     #[error("writing stopped after an earlier failure; restart once the disk works")]
     Stopped,
+    /// This process is not the one of the cluster that writes the journal, or is it no more. An
+    /// append that was under way is stored or not.
+    #[error("another node of the cluster writes the journal now")]
+    Elsewhere,
+    /// The log that the nodes of the cluster share did not take the entries. They are not stored.
+    #[error("the cluster's log took no entries: {0}")]
+    Untaken(&'static str),
     /// The entries of one participant that wait for the disk fill its share of the queue.
     #[error("too many entries of one participant wait for the disk")]
     Share,
@@ -161,7 +168,9 @@ impl StoreError {
             | StoreError::Unopened { .. }
             | StoreError::Compacted
             | StoreError::Paused
+            | StoreError::Untaken(_)
             | StoreError::Stopped => "log_unavailable",
+            StoreError::Elsewhere => "home_elsewhere",
             StoreError::Busy | StoreError::Share => "overloaded",
             StoreError::Damaged { .. } => "journal_damaged",
             StoreError::Lost { .. } => "journal_lost",

@@ -206,6 +206,15 @@ impl<R: HomeLine> Homes<R> {
         claimed.map(|(node, _, claim)| (node, claim.epoch))
     }
 
+    /// Whether this node is the home of a shard at this time, on the clock of
+    /// [`Homes::step`](crate::Homes::step), and serves it. To be asked with the clock of the moment:
+    /// a process that was stopped for a while is the home no more.
+    #[must_use]
+    pub fn leads(&self, shard: &Shard, steady_ms: u64) -> bool {
+        let serves = self.home(shard).is_some_and(Home::is_serving);
+        serves && self.lease_ms(shard).is_some_and(|until_ms| steady_ms <= until_ms)
+    }
+
     /// The latest word about the admission of requests.
     #[must_use]
     pub fn admission(&self) -> Admission {

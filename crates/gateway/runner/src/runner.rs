@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{HomeEvent, Homes, HomesConfig, TICK_MS};
+use cluster::{HomeEvent, Homes, HomesConfig, Shard, TICK_MS};
 use fabric::{Broadcast, Broadcasts, BusError, ClusterKeys, Log, Mesh, SubjectError, SubjectName};
 use platform::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
@@ -119,6 +119,12 @@ impl Runner {
     #[must_use]
     pub fn admits(&self) -> bool {
         self.shared.admits()
+    }
+
+    /// Whether the node is the home of a shard at this moment.
+    #[must_use]
+    pub fn leads(&self, shard: &Shard) -> bool {
+        self.shared.leads(shard)
     }
 
     /// Looks at the state of the rules: homes, members, the node's slot.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{Admission, HomeEffect, HomeEvent, Homes, NoAdmission};
+use cluster::{Admission, HomeEffect, HomeEvent, Homes, NoAdmission, Shard};
 use platform::Mutex;
 use tokio::sync::Notify;
 
@@ -85,6 +85,12 @@ impl Shared {
         let now_ms = self.clock.now().steady_ms;
         let carried_out = *self.admission.lock();
         steps.homes.admission().admits(now_ms) && carried_out.admits(now_ms)
+    }
+
+    /// Whether this node is the home of a shard now.
+    pub(crate) fn leads(&self, shard: &Shard) -> bool {
+        let steps = self.steps.lock();
+        steps.homes.leads(shard, self.clock.now().steady_ms)
     }
 
     /// Looks at the rules' state.

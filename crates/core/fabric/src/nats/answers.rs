@@ -17,6 +17,8 @@ pub(super) const DUPLICATES_NS: i64 = 120_000_000_000;
 const WRONG_LAST_SEQUENCE: u32 = 10_071;
 const WRONG_LAST_SEQUENCE_UNDER_WAY: u32 = 10_164;
 const STREAM_EXISTS: u32 = 10_058;
+/// Several replicas are wished of a server that stands alone.
+const NO_CLUSTER: u32 = 10_074;
 
 /// An answer that reports a failure.
 #[derive(Debug, Deserialize)]
@@ -77,6 +79,8 @@ pub(super) enum Made {
     Stream(StreamConfig),
     /// One of this name is there, and has another configuration.
     Other,
+    /// Several replicas are wished, and the server stands alone.
+    Alone,
 }
 
 /// The answer to an append that expected this sequence.
@@ -148,6 +152,7 @@ pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
     let answer: StreamAnswer = read(answer)?;
     match (answer.error, answer.config) {
         (Some(failed), _) if failed.err_code == STREAM_EXISTS => Ok(Made::Other),
+        (Some(failed), _) if failed.err_code == NO_CLUSTER => Ok(Made::Alone),
         (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
         (None, Some(config)) => Ok(Made::Stream(config)),
         (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),

@@ -1,0 +1,339 @@
+//! Journal of a home: what it appends goes into the log that the nodes share, and counts once the
+//! log has it.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use cluster::{HomeEvent, NotStored, Shard};
+use platform::Mutex;
+use runner::Runner;
+use store::{
+    Entry, Journal, JournalWriter, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot, StoreError,
+    WRITER_BYTES_MAX, WRITER_PERMITS_MAX, Watcher,
+};
+
+use crate::copy::{AppliedGroup, JournalCopy};
+use crate::group;
+
+/// Entries that a copy has beyond twice those in force before it is compacted.
+const SLACK_ENTRIES: usize = 1_024;
+
+/// The journal of a node while it is the home. What it is told once that is over is
+/// [`StoreError::Elsewhere`].
+pub struct HomeJournal {
+    copy: Arc<Mutex<JournalCopy>>,
+    runner: Arc<OnceLock<Runner>>,
+    time: Mutex<HomeTime>,
+}
+
+/// The node's time as the home.
+#[derive(Default)]
+struct HomeTime {
+    is_over: bool,
+    /// Appends under way, in their order.
+    appends: VecDeque<Appending>,
+    /// Reserved places, and the bytes of `appends`.
+    places: usize,
+    bytes: usize,
+    /// The number of the next line.
+    ticket: u64,
+    watchers: Vec<Box<dyn Watcher>>,
+    snapshot: Option<Arc<dyn Snapshot>>,
+    on_uncompacted: Option<OnUncompacted>,
+    has_reported: bool,
+}
+
+/// An append that has no answer yet.
+struct Appending {
+    /// The number of its last line.
+    ticket: u64,
+    bytes: usize,
+    on_durable: OnDurable,
+    /// Its place, once it is applied.
+    at: Option<Position>,
+}
+
+impl HomeJournal {
+    pub(crate) fn new(copy: Arc<Mutex<JournalCopy>>, runner: Arc<OnceLock<Runner>>) -> Arc<Self> {
+        Arc::new(Self {
+            copy,
+            runner,
+            time: Mutex::new(HomeTime {
+                ticket: 1,
+                ..HomeTime::default()
+            }),
+        })
+    }
+
+    /// The journal for its users.
+    ///
+    /// # Errors
+    /// When an entry cannot be read.
+    pub fn writer(self: &Arc<Self>) -> Result<JournalWriter, StoreError> {
+        let journal = Arc::new(SharedJournal(Arc::clone(self)));
+        JournalWriter::over(journal, None)
+    }
+
+    /// Whether the node is the home no more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.time.lock().is_over
+    }
+
+    /// Hands groups that count to those who watch. They are this journal's own, in its order. The
+    /// caller has the copy's lock, so that none begins to watch meanwhile.
+    pub(crate) fn applied(&self, groups: &[AppliedGroup]) {
+        let mut watchers = {
+            let mut time = self.time.lock();
+            let unplaced = time.appends.iter_mut().filter(|one| one.at.is_none());
+            for (append, group) in unplaced.zip(groups) {
+                append.at = Some(group.last);
+            }
+            std::mem::take(&mut time.watchers)
+        };
+        for group in groups {
+            let watches = |watcher: &mut Box<dyn Watcher>| {
+                watcher.take(group.last, &group.entries) == ControlFlow::Continue(())
+            };
+            watchers.retain_mut(watches);
+        }
+        let mut time = self.time.lock();
+        if !time.is_over {
+            time.watchers = watchers;
+        }
+    }
+
+    /// Reports the append whose last line has this number.
+    pub(crate) fn stored(&self, ticket: u64) {
+        let append = self.take(ticket);
+        if let Some(append) = append {
+            let at = append.at.unwrap_or_default();
+            (append.on_durable)(Ok(at));
+        }
+        self.compact_if_due();
+    }
+
+    /// Reports an append of which a line is not stored.
+    pub(crate) fn not_stored(&self, ticket: u64, why: NotStored) {
+        // A line of a group that is not the last one: the group never ends, and never was.
+        let append = {
+            let mut time = self.time.lock();
+            let place = time.appends.iter().position(|one| one.ticket >= ticket);
+            place.and_then(|place| time.remove(place))
+        };
+        if let Some(append) = append {
+            (append.on_durable)(Err(refused(why)));
+        }
+    }
+
+    /// The node is the home no more: what is under way is stored or not.
+    pub(crate) fn end(&self) {
+        let appends = {
+            let mut time = self.time.lock();
+            time.is_over = true;
+            time.watchers.clear();
+            time.snapshot = None;
+            time.bytes = 0;
+            std::mem::take(&mut time.appends)
+        };
+        for append in appends {
+            (append.on_durable)(Err(StoreError::Elsewhere));
+        }
+    }
+
+    fn take(&self, ticket: u64) -> Option<Appending> {
+        let mut time = self.time.lock();
+        let place = time.appends.iter().position(|one| one.ticket == ticket)?;
+        time.remove(place)
+    }
+
+    fn submit(&self, entries: &[Entry], on_durable: OnDurable) {
+        let lines = group::lines(entries);
+        let mut time = self.time.lock();
+        let (false, Some(runner)) = (time.is_over, self.runner.get()) else {
+            drop(time);
+            return on_durable(Err(StoreError::Elsewhere));
+        };
+        let first = time.ticket;
+        time.ticket += lines.len() as u64;
+        let bytes = lines.iter().map(|line| line.0.len()).sum();
+        time.bytes += bytes;
+        let ticket = time.ticket - 1;
+        time.appends.push_back(Appending {
+            ticket,
+            bytes,
+            on_durable,
+            at: None,
+        });
+        // Under the lock, so that the lines of two groups never mix.
+        for (ticket, line) in (first..).zip(lines) {
+            let shard = Shard::Common;
+            let store = HomeEvent::Store {
+                shard,
+                ticket,
+                line,
+            };
+            if let Err(too_long) = runner.hand_in(store) {
+                tracing::error!(%too_long, "a line of the journal");
+            }
+        }
+    }
+
+    fn compact_if_due(&self) {
+        let Some(snapshot) = self.time.lock().snapshot.clone() else {
+            return;
+        };
+        let mut copy = self.copy.lock();
+        if copy.entries().len() <= 2 * snapshot.live() + SLACK_ENTRIES {
+            return;
+        }
+        match snapshot.entries() {
+            Ok(entries) => copy.compact(entries),
+            Err(why) => {
+                drop(copy);
+                self.report(&why.to_string());
+            }
+        }
+    }
+
+    fn report(&self, why: &str) {
+        let report = {
+            let mut time = self.time.lock();
+            if std::mem::replace(&mut time.has_reported, true) {
+                return;
+            }
+            time.on_uncompacted.take()
+        };
+        if let Some(report) = report {
+            report(why);
+        }
+    }
+}
+
+impl HomeTime {
+    fn remove(&mut self, place: usize) -> Option<Appending> {
+        let append = self.appends.remove(place)?;
+        self.bytes -= append.bytes;
+        Some(append)
+    }
+}
+
+/// The error about a line that is not stored.
+fn refused(why: NotStored) -> StoreError {
+    match why {
+        NotStored::NotHome | NotStored::Moving => StoreError::Elsewhere,
+        NotStored::Lost => StoreError::Untaken("it has lost what it acknowledged"),
+        NotStored::Busy => StoreError::Busy,
+    }
+}
+
+/// A place in the queue.
+struct HomePlace(Option<Arc<HomeJournal>>);
+
+impl Debug for HomePlace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("HomePlace")
+    }
+}
+
+impl Place for HomePlace {
+    fn append(mut self: Box<Self>, entries: Vec<Entry>, on_durable: OnDurable) {
+        if let Some(journal) = self.0.take() {
+            journal.time.lock().places -= 1;
+            journal.submit(&entries, on_durable);
+        }
+    }
+}
+
+impl Drop for HomePlace {
+    fn drop(&mut self) {
+        if let Some(journal) = &self.0 {
+            journal.time.lock().places -= 1;
+        }
+    }
+}
+
+/// The journal as its users have it; clones share one.
+#[derive(Clone)]
+pub(crate) struct SharedJournal(pub(crate) Arc<HomeJournal>);
+
+impl Debug for SharedJournal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&self.0, f)
+    }
+}
+
+impl Journal for SharedJournal {
+    fn reserve(&self) -> Result<Box<dyn Place>, StoreError> {
+        let mut time = self.0.time.lock();
+        if time.is_over {
+            return Err(StoreError::Elsewhere);
+        }
+        let is_full = time.places + time.appends.len() >= WRITER_PERMITS_MAX;
+        if is_full || time.bytes >= WRITER_BYTES_MAX {
+            return Err(StoreError::Busy);
+        }
+        time.places += 1;
+        Ok(Box::new(HomePlace(Some(Arc::clone(&self.0)))))
+    }
+
+    fn append(&self, entries: Vec<Entry>, on_durable: OnDurable) {
+        self.0.submit(&entries, on_durable);
+    }
+
+    fn replay(&self, take: &mut dyn FnMut(Replayed)) -> Result<Position, StoreError> {
+        let copy = self.0.copy.lock();
+        for (index, entry) in copy.entries().iter().enumerate() {
+            take(Replayed {
+                number: index + 1,
+                entry: entry.clone(),
+            });
+        }
+        Ok(copy.last())
+    }
+
+    fn watch(&self, after: Position, watcher: Box<dyn Watcher>) -> Result<(), StoreError> {
+        // The copy changes under its lock, and is handed to watchers afterwards.
+        let copy = self.0.copy.lock();
+        if copy.last() != after {
+            return Err(StoreError::Compacted);
+        }
+        self.0.time.lock().watchers.push(watcher);
+        Ok(())
+    }
+
+    fn compact_by(&self, snapshot: Arc<dyn Snapshot>) {
+        self.0.time.lock().snapshot = Some(snapshot);
+    }
+
+    fn on_uncompacted(&self, report: OnUncompacted) {
+        self.0.time.lock().on_uncompacted.get_or_insert(report);
+    }
+
+    fn failure(&self) -> Option<String> {
+        let fault = self.0.copy.lock().fault();
+        let over = self
+            .0
+            .is_over()
+            .then(|| StoreError::Elsewhere.to_string());
+        fault.map(|fault| fault.to_string()).or(over)
+    }
+
+    fn unreadable(&self, number: Option<usize>, cause: &str) -> StoreError {
+        let which = number.map_or_else(String::new, |number| format!(" {number}"));
+        tracing::error!(cause, "entry{which} of the common journal cannot be read");
+        StoreError::Untaken("an entry of it cannot be read by this version")
+    }
+}
+
+impl Debug for HomeJournal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let time = self.time.lock();
+        f.debug_struct("HomeJournal")
+            .field("is_over", &time.is_over)
+            .field("appends", &time.appends.len())
+            .finish_non_exhaustive()
+    }
+}

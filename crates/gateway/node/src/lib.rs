@@ -1,0 +1,31 @@
+//! This process as a node of a cluster: the journal that the nodes share, and the ways of
+//! connections to its home.
+//!
+//! The nodes of a cluster elect a *home* (`cluster`, run by `runner`), and only the home runs a
+//! gateway. Its journal is the common log: [`HomeJournal`], which ends with the node's time as the
+//! home. Every other node has a copy of that log, so that it can become the home, and carries the
+//! connections of its clients to the home, through a tunnel each.
+//!
+//! - [`Node`]: this process in the cluster: [`Node::join`], [`Node::standing`].
+//! - [`HomeJournal`]: the journal, while this node is the home.
+//! - [`Conveyed`]: a client's connection that another node conveys to this one.
+//! - [`NodeLives`]: what the next life of the node has to know of this one.
+//!
+//! All that a node does for the cluster runs on threads of its own: a thread of the gateway that
+//! waits for the journal never keeps the journal waiting.
+
+mod conveyed;
+mod copy;
+mod group;
+mod journal;
+mod lives;
+mod node;
+mod presence;
+mod user;
+#[cfg(test)]
+mod tests;
+
+pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
+pub use journal::HomeJournal;
+pub use lives::{NodeLives, NodeRecord};
+pub use node::{Node, NodeError, NodeParts, OtherHome, Standing};

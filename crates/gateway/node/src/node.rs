@@ -1,0 +1,377 @@
+//! Node: this process in the cluster, from joining to its end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use cluster::{HomeEvent, HomesConfig, NodeId, Shard};
+use fabric::nats::{Nats, NatsConfig, NatsError};
+use fabric::{
+    Bus, BusError, ClusterKeys, Incarnation, Log, Mesh, PeerChannel, SubjectError, SubjectName,
+    Tunnel,
+};
+use platform::Mutex;
+use runner::{HeadsError, HeadsFile, MachineClock, Runner, RunnerError, RunnerParts};
+use store::{JournalWriter, Ledger, StoreError};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, watch};
+use zeroize::Zeroizing;
+
+use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed, convey};
+use crate::copy::JournalCopy;
+use crate::journal::HomeJournal;
+use crate::lives::{self, NextLife, NodeLives};
+use crate::presence::{self, Presences};
+use crate::user::NodeUser;
+
+/// The threads of a node: so many as let one carry out effects while another one encrypts.
+const THREADS: usize = 2;
+/// Connections that other nodes convey and that no gateway has taken yet.
+const CONVEYED_WAITING_MAX: usize = 1_024;
+/// Replicas that are asked for where none are configured, and the servers form a cluster.
+const REPLICAS: u8 = 3;
+/// The pause before the stream is asked for again, while the servers have no leader.
+const STREAM_RETRY: Duration = Duration::from_millis(200);
+/// The time in which the servers have to elect a leader.
+const STREAM_MAX: Duration = Duration::from_secs(30);
+/// The folder of a data directory for what a node keeps beside its journal.
+const FOLDER: &str = "cluster";
+
+/// The parts of a node.
+#[derive(Debug)]
+pub struct NodeParts {
+    /// The way to the servers of NATS.
+    pub nats: NatsConfig,
+    /// Servers that keep each record; `None` is 3 where the servers form a cluster, else 1.
+    pub replicas: Option<u8>,
+    /// The key that all nodes of the cluster have.
+    pub key: Zeroizing<[u8; 32]>,
+    /// The node's name.
+    pub name: String,
+    /// The time without contact after which it serves nothing.
+    pub cut_off: Duration,
+    /// The data directory.
+    pub directory: PathBuf,
+    /// The journal of that directory, which is this node's alone.
+    pub local: JournalWriter,
+}
+
+/// A node that cannot join.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The servers of NATS cannot be used.
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+    /// The name of the cluster is no subject.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// The bus cannot be used.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file of known places cannot be used.
+    #[error(transparent)]
+    Heads(#[from] HeadsError),
+    /// The runner cannot begin.
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    /// The system gives no threads or folders.
+    #[error("the node cannot begin: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The part that this node has in the cluster.
+#[derive(Debug, Clone)]
+pub enum Standing {
+    /// It is the home: it runs the gateway, over this journal.
+    Home(Arc<HomeJournal>),
+    /// Another node is, or will be.
+    Away,
+    /// The log has lost messages that it had acknowledged, or has what this version cannot read:
+    /// nothing is served until a person has looked.
+    Lost,
+}
+
+/// Another node that is the home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherHome {
+    /// The node.
+    pub node: NodeId,
+    /// The epoch of its time as the home.
+    pub epoch: u64,
+}
+
+/// This process in the cluster. Dropping it ends that without a word to the others.
+pub struct Node {
+    life: Arc<NodeTasks>,
+    standing: watch::Receiver<Standing>,
+    conveyed: tokio::sync::Mutex<mpsc::Receiver<Tunnel>>,
+    /// `None` once it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// What the tasks of a node share.
+struct NodeTasks {
+    me: NodeId,
+    mesh: Arc<Mesh>,
+    runner: Arc<OnceLock<Runner>>,
+    presences: Arc<Presences>,
+}
+
+impl Node {
+    /// Joins the cluster: from then on this node may become its home.
+    ///
+    /// # Errors
+    /// [`NodeError`] when NATS or the data directory cannot be used.
+    pub async fn join(parts: NodeParts) -> Result<Self, NodeError> {
+        let mut runtime = Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(THREADS).thread_name("portmoot-node");
+        let runtime = runtime.enable_all().build()?;
+        let joined = runtime.spawn(connect(parts));
+        // A task that panicked has said so.
+        let joined = joined.await.map_err(io::Error::other);
+        match joined.map_err(NodeError::from).flatten() {
+            Ok(joined) => Ok(Self {
+                life: joined.life,
+                standing: joined.standing,
+                conveyed: tokio::sync::Mutex::new(joined.conveyed),
+                runtime: Some(runtime),
+            }),
+            Err(why) => {
+                runtime.shutdown_background();
+                Err(why)
+            }
+        }
+    }
+
+    /// A node whose tasks run on the caller's threads.
+    #[cfg(test)]
+    pub(crate) fn of(joined: Joined) -> Self {
+        Self {
+            life: joined.life,
+            standing: joined.standing,
+            conveyed: tokio::sync::Mutex::new(joined.conveyed),
+            runtime: None,
+        }
+    }
+
+    /// This node's part in the cluster, and each change of it.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
+    /// This node.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        &self.life.me
+    }
+
+    /// Whether this node is the home at this moment, by the clock too: a process that was stopped
+    /// for a while is not.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        let runner = self.life.runner.get();
+        runner.is_some_and(|runner| runner.admits() && runner.leads(&Shard::Common))
+    }
+
+    /// The other node that is the home, as far as this one knows.
+    #[must_use]
+    pub fn other_home(&self) -> Option<OtherHome> {
+        let runner = self.life.runner.get()?;
+        let home = runner.view(|homes| {
+            let (node, epoch) = homes.home_of(&Shard::Common)?;
+            let node = node.clone();
+            Some(OtherHome { node, epoch })
+        });
+        home.filter(|home| home.node != self.life.me)
+    }
+
+    /// Conveys a client's connection to the home: the bytes of the tunnel are those of the
+    /// connection from then on.
+    ///
+    /// # Errors
+    /// [`NotConveyed`]: then another try, at the next home, loses nothing.
+    pub async fn convey(&self, ends: ConveyedEnds) -> Result<Tunnel, NotConveyed> {
+        let home = self.other_home().ok_or(NotConveyed::NoHome)?;
+        let at = self.life.presences.of(&home.node);
+        let tunnel = self.life.mesh.tunnel(at.ok_or(NotConveyed::NoHome)?)?;
+        convey(tunnel, ends).await
+    }
+
+    /// The next connection that another node conveys to this one. It waits for
+    /// [`Conveyed::take`], or is dropped.
+    pub async fn conveyed(&self) -> Option<Conveyed> {
+        loop {
+            let tunnel = self.conveyed.lock().await.recv().await?;
+            if let Some(conveyed) = Conveyed::read(tunnel).await {
+                return Some(conveyed);
+            }
+        }
+    }
+
+    /// Hands what this node is the home of over to others, and takes nothing any more. Returns once
+    /// it is no home, or after `within`.
+    pub async fn drain(&self, within: Duration) {
+        if let Some(runner) = self.life.runner.get() {
+            // It has no line.
+            let _ = runner.hand_in(HomeEvent::Drain);
+        }
+        let mut standing = self.standing.clone();
+        let away = standing.wait_for(|standing| !matches!(standing, Standing::Home(_)));
+        let _ = tokio::time::timeout(within, away).await;
+    }
+
+    /// A person has looked at what was lost, and has the cluster go on with what there is.
+    pub fn accept_loss(&self) {
+        if let Some(runner) = self.life.runner.get() {
+            let shard = Shard::Common;
+            let _ = runner.hand_in(HomeEvent::Accept { shard });
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({})", self.life.me.name)
+    }
+}
+
+/// What joining has made.
+pub(crate) struct Joined {
+    life: Arc<NodeTasks>,
+    standing: watch::Receiver<Standing>,
+    conveyed: mpsc::Receiver<Tunnel>,
+}
+
+/// The ways to other nodes.
+pub(crate) struct Ways {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) root: SubjectName,
+}
+
+async fn connect(parts: NodeParts) -> Result<Joined, NodeError> {
+    let nats = Arc::new(Nats::connect(&parts.nats).await?);
+    make_stream(&nats, parts.replicas).await?;
+    let ways = Ways {
+        log: nats.clone(),
+        bus: nats,
+        root: format!("pm.{}", parts.nats.cluster).parse()?,
+    };
+    begin(parts, ways).await
+}
+
+/// Makes the stream, once the servers have a leader. Servers that form no cluster keep one replica.
+async fn make_stream(nats: &Nats, replicas: Option<u8>) -> Result<(), NodeError> {
+    let start = tokio::time::Instant::now();
+    let mut wish = replicas.unwrap_or(REPLICAS);
+    loop {
+        match nats.make_stream(wish).await {
+            Ok(facts) => {
+                tracing::info!(replicas = facts.replicas, "the cluster's log is there");
+                return Ok(());
+            }
+            Err(NatsError::Alone) if replicas.is_none() && wish > 1 => wish = 1,
+            Err(NatsError::Stream(why)) if start.elapsed() < STREAM_MAX => {
+                tracing::debug!(%why, "the cluster's log is not there yet");
+                tokio::time::sleep(STREAM_RETRY).await;
+            }
+            Err(why) => return Err(why.into()),
+        }
+    }
+}
+
+pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeError> {
+    let lives: Ledger<NodeLives> = parts.local.ledger()?;
+    let next = lives::begin(&lives, u64::from_le_bytes(platform::random()))?;
+    let me = NodeId {
+        name: parts.name.into(),
+        incarnation: next.life,
+    };
+    let keys = ClusterKeys::new(&parts.key);
+    let nodes: SubjectName = format!("{}.n", ways.root).parse()?;
+    let mesh = Mesh::join(ways.bus, nodes, keys.clone(), Incarnation::random()).await?;
+    let mesh = Arc::new(mesh);
+    let at: SubjectName = format!("{}.at", ways.root).parse()?;
+    let words = mesh.listen(&(&at).into()).await?;
+    let (standing, of_standing) = watch::channel(Standing::Away);
+    let runner = Arc::<OnceLock<Runner>>::default();
+    let user = NodeUser {
+        copy: Arc::<Mutex<JournalCopy>>::default(),
+        runner: Arc::clone(&runner),
+        home: Mutex::default(),
+        standing,
+        lives,
+    };
+    let started = Runner::start(RunnerParts {
+        config: homes_config(&me, next, parts.cut_off),
+        log: ways.log,
+        mesh: Arc::clone(&mesh),
+        keys,
+        root: ways.root,
+        heads: heads(&parts.directory)?,
+        clock: Arc::new(MachineClock),
+        user: Arc::new(user),
+    });
+    let _ = runner.set(started.await?);
+    let presences = Arc::<Presences>::default();
+    let (sender, conveyed) = mpsc::channel(CONVEYED_WAITING_MAX);
+    tokio::spawn(presence::say(Arc::clone(&mesh), at, me.clone()));
+    tokio::spawn(presence::hear(Arc::clone(&presences), words));
+    tokio::spawn(accept(Arc::clone(&mesh), sender));
+    let life = Arc::new(NodeTasks {
+        me,
+        mesh,
+        runner,
+        presences,
+    });
+    Ok(Joined {
+        life,
+        standing: of_standing,
+        conveyed,
+    })
+}
+
+fn homes_config(me: &NodeId, next: NextLife, cut_off: Duration) -> HomesConfig {
+    let mut config = HomesConfig::new(me.clone(), Vec::new());
+    config.former_homes = next
+        .was_home
+        .then_some(Shard::Common)
+        .into_iter()
+        .collect();
+    config.cut_off_ms = platform::millis(cut_off);
+    config
+}
+
+fn heads(directory: &Path) -> Result<HeadsFile, NodeError> {
+    let folder = directory.join(FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    Ok(HeadsFile::open(&folder)?)
+}
+
+/// Takes up the tunnels that other nodes open. One more than may wait is closed.
+async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Tunnel>) {
+    loop {
+        match mesh.accept().await {
+            PeerChannel::Tunnel(tunnel) => {
+                if conveyed.try_send(tunnel).is_err() {
+                    tracing::debug!("too many conveyed connections wait");
+                }
+            }
+            // This version has no calls between nodes.
+            PeerChannel::Call(_) => {}
+        }
+    }
+}

@@ -1,0 +1,220 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)] // all of it is a test
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fabric::nats::NatsConfig;
+use fabric::sim::{Faults, Simulated};
+use serde::{Deserialize, Serialize};
+use store::{Fold, JournalWriter, StoreError};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use zeroize::Zeroizing;
+
+use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed};
+use crate::node::{Joined, NodeParts, Ways, begin};
+use crate::{HomeJournal, Node, Standing};
+
+const LONG: Duration = Duration::from_secs(120);
+
+/// Texts, as an owner of records keeps them.
+#[derive(Debug, Default)]
+struct Texts(Vec<String>);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Text {
+    text: String,
+}
+
+impl Fold for Texts {
+    const OWNER: &'static str = "texts";
+    type Record = Text;
+
+    fn apply(&mut self, record: &Text) {
+        self.0.push(record.text.clone());
+    }
+
+    fn live(&self) -> usize {
+        self.0.len()
+    }
+
+    fn records(&mut self, _: u64) -> Vec<Text> {
+        let texts = self.0.iter();
+        texts.map(|text| Text { text: text.clone() }).collect()
+    }
+}
+
+struct Nodes {
+    world: Simulated,
+    folders: Vec<TempDir>,
+    nodes: Vec<Node>,
+}
+
+impl Nodes {
+    /// So many nodes, of which one is the home.
+    async fn start(number: u32) -> Self {
+        let mut all = Self {
+            world: Simulated::new(7, Faults::default()),
+            folders: Vec::new(),
+            nodes: Vec::new(),
+        };
+        for _ in 0..number {
+            all.folders.push(tempfile::tempdir().unwrap());
+            all.join(all.nodes.len()).await;
+        }
+        all
+    }
+
+    async fn join(&mut self, index: usize) {
+        let way = self.world.node(u16::try_from(index).unwrap().into());
+        let way = Arc::new(way);
+        let ways = Ways {
+            log: way.clone(),
+            bus: way,
+            root: "pm.sim".parse().unwrap(),
+        };
+        let joined = begin(parts(index, self.folders[index].path()), ways).await;
+        self.nodes.push(Node::of(joined.unwrap()));
+    }
+
+    /// The home's place, and its journal.
+    async fn home(&self) -> (usize, Arc<HomeJournal>) {
+        let look = async {
+            loop {
+                for (index, node) in self.nodes.iter().enumerate() {
+                    if let Standing::Home(journal) = &*node.standing().borrow() {
+                        return (index, Arc::clone(journal));
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(LONG, look).await.unwrap()
+    }
+}
+
+fn parts(index: usize, directory: &Path) -> NodeParts {
+    NodeParts {
+        nats: NatsConfig::default(),
+        replicas: None,
+        key: Zeroizing::new([3; 32]),
+        name: format!("node-{index}"),
+        cut_off: Duration::from_secs(10),
+        directory: directory.to_owned(),
+        local: JournalWriter::open(directory).unwrap(),
+    }
+}
+
+async fn write(journal: &Arc<HomeJournal>, text: &str) -> Result<(), StoreError> {
+    let ledger = journal.writer()?.ledger::<Texts>()?;
+    let (sender, end) = tokio::sync::oneshot::channel();
+    let record = Text {
+        text: text.to_owned(),
+    };
+    ledger.submit(&[record], |end| drop(sender.send(end)));
+    tokio::time::timeout(LONG, end).await.unwrap().unwrap()
+}
+
+fn texts(journal: &Arc<HomeJournal>) -> Vec<String> {
+    let ledger = journal.writer().unwrap().ledger::<Texts>().unwrap();
+    ledger.state(|texts| texts.0.clone())
+}
+
+fn ends() -> ConveyedEnds {
+    ConveyedEnds {
+        client: "192.0.2.7:50000".parse().unwrap(),
+        node: "127.0.0.1:7070".parse().unwrap(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_home_has_stored_its_successor_has() {
+    let nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    let large = "x".repeat(3 * runner::LINE_BYTES_MAX);
+    write(&journal, "one").await.unwrap();
+    write(&journal, &large).await.unwrap();
+    nodes.nodes[first].drain(LONG).await;
+    let late = write(&journal, "late").await;
+    assert!(matches!(late, Err(StoreError::Elsewhere)), "{late:?}");
+    assert!(!nodes.nodes[first].leads());
+    let (second, journal) = nodes.home().await;
+    assert_ne!(first, second);
+    assert_eq!(texts(&journal), ["one".to_owned(), large]);
+    write(&journal, "two").await.unwrap();
+    assert_eq!(texts(&journal).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_home_that_is_cut_off_reports_that_it_is_none() {
+    let nodes = Nodes::start(3).await;
+    let (first, journal) = nodes.home().await;
+    let number = u16::try_from(first).unwrap().into();
+    nodes.world.world(|world| {
+        world.cut_log(number, true);
+        for other in (0..3_u16).map(Into::into).filter(|other| *other != number) {
+            world.cut(number, other, true);
+            world.cut(other, number, true);
+        }
+    });
+    let cut = write(&journal, "cut").await;
+    assert!(matches!(cut, Err(StoreError::Elsewhere)), "{cut:?}");
+    assert!(journal.is_over() && !nodes.nodes[first].leads());
+    let (second, _) = nodes.home().await;
+    assert_ne!(first, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
+    let nodes = Nodes::start(2).await;
+    let (home, _) = nodes.home().await;
+    let front = &nodes.nodes[1 - home];
+    let echo = async {
+        let conveyed: Conveyed = nodes.nodes[home].conveyed().await.unwrap();
+        assert_eq!(conveyed.ends, ends());
+        let mut taken = conveyed.take().await.unwrap();
+        let mut bytes = [0; 5];
+        taken.read_exact(&mut bytes).await.unwrap();
+        taken.write_all(&bytes).await.unwrap();
+        taken.shutdown().await.unwrap();
+    };
+    let client = async {
+        let mut tunnel = loop {
+            match front.convey(ends()).await {
+                Ok(tunnel) => break tunnel,
+                Err(NotConveyed::NoHome) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(why) => panic!("{why}"),
+            }
+        };
+        tunnel.write_all(b"hello").await.unwrap();
+        let mut back = Vec::new();
+        tunnel.read_to_end(&mut back).await.unwrap();
+        back
+    };
+    let ((), back) = tokio::join!(echo, client);
+    assert_eq!(back, b"hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_the_home_drops_was_not_conveyed() {
+    let nodes = Nodes::start(2).await;
+    let (home, _) = nodes.home().await;
+    let front = &nodes.nodes[1 - home];
+    let refuse = async { drop(nodes.nodes[home].conveyed().await.unwrap()) };
+    let client = async {
+        loop {
+            match front.convey(ends()).await {
+                Err(NotConveyed::NoHome) => tokio::time::sleep(Duration::from_millis(50)).await,
+                other => break other,
+            }
+        }
+    };
+    let ((), refused) = tokio::join!(refuse, client);
+    assert!(matches!(refused, Err(NotConveyed::Refused(_))), "{refused:?}");
+}

@@ -1,0 +1,120 @@
+//! User of the runner: the copy of the common journal, and this node's time as the home.
+
+use std::sync::{Arc, OnceLock};
+
+use cluster::{HomeEffect, Shard, StepDownCause};
+use platform::Mutex;
+use runner::{HomeUser, Runner, ShardLine};
+use store::Ledger;
+use tokio::sync::watch;
+
+use crate::copy::JournalCopy;
+use crate::journal::HomeJournal;
+use crate::lives::{NodeLives, NodeRecord};
+use crate::node::Standing;
+
+/// The user.
+pub(crate) struct NodeUser {
+    pub(crate) copy: Arc<Mutex<JournalCopy>>,
+    pub(crate) runner: Arc<OnceLock<Runner>>,
+    pub(crate) home: Mutex<Option<Arc<HomeJournal>>>,
+    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) lives: Ledger<NodeLives>,
+}
+
+impl HomeUser for NodeUser {
+    fn carry_out(&self, effect: HomeEffect<ShardLine>) {
+        match effect {
+            HomeEffect::Apply { revision, lines } => {
+                let mut copy = self.copy.lock();
+                let groups = copy.apply(revision, &lines);
+                if let Some(home) = self.home() {
+                    home.applied(&groups);
+                }
+            }
+            HomeEffect::Reset => self.copy.lock().reset(),
+            HomeEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
+            HomeEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
+            HomeEffect::StopTopic { shard, known } => {
+                tracing::error!(
+                    shard = shard.as_str(), epoch = known.epoch, number = known.number,
+                    "the cluster's log has lost messages that it had acknowledged: nothing is served until a person has looked; then: portmoot cluster accept"
+                );
+                self.end(Standing::Lost);
+            }
+            HomeEffect::Stored { ticket, .. } => {
+                if let Some(home) = self.home() {
+                    home.stored(ticket);
+                }
+            }
+            HomeEffect::NotStored { ticket, why, .. } => {
+                if let Some(home) = self.home() {
+                    home.not_stored(ticket, why);
+                }
+            }
+            // Nodes serve through the home alone: what it has stored is in force.
+            HomeEffect::Confirmed { .. } | HomeEffect::Admit(_) => {}
+            // Accounts are used at the home alone.
+            HomeEffect::Renew { .. } | HomeEffect::RenewalOver { .. } => {}
+            // The runner's own.
+            HomeEffect::Publish(_)
+            | HomeEffect::Spread(_)
+            | HomeEffect::Look { .. }
+            | HomeEffect::Read { .. }
+            | HomeEffect::Append { .. }
+            | HomeEffect::KeepHead { .. } => {}
+        }
+    }
+}
+
+impl NodeUser {
+    fn home(&self) -> Option<Arc<HomeJournal>> {
+        self.home.lock().clone()
+    }
+
+    fn begin(&self, shard: &Shard, epoch: u64) {
+        if *shard != Shard::Common {
+            return;
+        }
+        if let Some(fault) = self.copy.lock().fault() {
+            tracing::error!(%fault, "this node cannot be the home: update it");
+            return self.end(Standing::Lost);
+        }
+        tracing::info!(epoch, "this node is the home of the cluster");
+        self.note(true);
+        let home = HomeJournal::new(Arc::clone(&self.copy), Arc::clone(&self.runner));
+        let before = self.home.lock().replace(Arc::clone(&home));
+        if let Some(before) = before {
+            before.end();
+        }
+        self.standing.send_replace(Standing::Home(home));
+    }
+
+    fn step_down(&self, shard: &Shard, epoch: u64, why: &StepDownCause) {
+        if *shard == Shard::Common {
+            tracing::info!(epoch, ?why, "this node is the home of the cluster no more");
+            self.end(Standing::Away);
+            self.note(false);
+        }
+    }
+
+    /// Ends the time as the home.
+    fn end(&self, standing: Standing) {
+        let home = self.home.lock().take();
+        if let Some(home) = home {
+            home.end();
+        }
+        self.standing.send_replace(standing);
+    }
+
+    /// Notes for the next life whether this one is the home. It is late by what the disk takes: it
+    /// decides only how soon a node that is back tries.
+    fn note(&self, is_home: bool) {
+        self.lives
+            .submit(&[NodeRecord::HomeChanged { is_home }], |noted| {
+                if let Err(why) = noted {
+                    tracing::warn!(%why, "it cannot be noted whether this node is the home");
+                }
+            });
+    }
+}
