@@ -261,6 +261,7 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     config.result_limits.clear();
     config.data_dir = None;
     config.key = None;
+    config.cluster = None;
     // A command lists once: it waits for every server that may still start.
     let longest = config
         .servers
