@@ -39,7 +39,7 @@ pub use mesh::{
 };
 pub use seal::{
     CONTENT_BYTES_MAX, ClusterKeys, ENDED_MAX, FrameOpener, FrameReceiver, FrameSealer,
-    Incarnation, OpenError, Opened, SENDERS_MAX,
+    Incarnation, OpenError, Opened, SENDERS_MAX, derived_key,
 };
 pub use subject::{SUBJECT_BYTES_MAX, SubjectError, SubjectName, SubjectPattern, token};
 pub use window::WINDOW;

@@ -105,7 +105,7 @@ impl ClusterKeys {
     /// The keys that follow from the cluster's key, which is random.
     #[must_use]
     pub fn new(cluster: &[u8; 32]) -> Self {
-        let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"portmoot cluster 1").extract(cluster);
+        let root = root_of(cluster);
         let cipher = |purpose| XChaCha20Poly1305::new(&Key::from(*derived(&root, purpose)));
         Self {
             frames: cipher(b"frames"),
@@ -163,6 +163,16 @@ impl fmt::Debug for ClusterKeys {
 
 /// The length of a derived key, as `ring` asks for it.
 struct KeyBytes;
+
+/// A key for a purpose of the nodes of a cluster, derived from its key.
+#[must_use]
+pub fn derived_key(cluster: &[u8; 32], purpose: &str) -> Zeroizing<[u8; 32]> {
+    derived(&root_of(cluster), purpose.as_bytes())
+}
+
+fn root_of(cluster: &[u8; 32]) -> hkdf::Prk {
+    hkdf::Salt::new(hkdf::HKDF_SHA256, b"portmoot cluster 1").extract(cluster)
+}
 
 impl hkdf::KeyType for KeyBytes {
     fn len(&self) -> usize {

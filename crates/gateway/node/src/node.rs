@@ -16,6 +16,7 @@ use runner::{HeadsError, HeadsFile, MachineClock, Runner, RunnerError, RunnerPar
 use store::{JournalWriter, Ledger, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
 use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed, convey};
@@ -35,6 +36,8 @@ const REPLICAS: u8 = 3;
 const STREAM_RETRY: Duration = Duration::from_millis(200);
 /// The time in which the servers have to elect a leader.
 const STREAM_MAX: Duration = Duration::from_secs(30);
+/// The time between two looks at who is the home.
+const LOOK: Duration = Duration::from_millis(100);
 /// The folder of a data directory for what a node keeps beside its journal.
 const FOLDER: &str = "cluster";
 
@@ -119,6 +122,19 @@ struct NodeTasks {
     mesh: Arc<Mesh>,
     runner: Arc<OnceLock<Runner>>,
     presences: Arc<Presences>,
+    homes: watch::Sender<Option<OtherHome>>,
+}
+
+impl NodeTasks {
+    fn other_home(&self) -> Option<OtherHome> {
+        let runner = self.runner.get()?;
+        let home = runner.view(|homes| {
+            let (node, epoch) = homes.home_of(&Shard::Common)?;
+            let node = node.clone();
+            Some(OtherHome { node, epoch })
+        });
+        home.filter(|home| home.node != self.me)
+    }
 }
 
 impl Node {
@@ -181,13 +197,13 @@ impl Node {
     /// The other node that is the home, as far as this one knows.
     #[must_use]
     pub fn other_home(&self) -> Option<OtherHome> {
-        let runner = self.life.runner.get()?;
-        let home = runner.view(|homes| {
-            let (node, epoch) = homes.home_of(&Shard::Common)?;
-            let node = node.clone();
-            Some(OtherHome { node, epoch })
-        });
-        home.filter(|home| home.node != self.life.me)
+        self.life.other_home()
+    }
+
+    /// The other node that is the home, and each change.
+    #[must_use]
+    pub fn other_homes(&self) -> watch::Receiver<Option<OtherHome>> {
+        self.life.homes.subscribe()
     }
 
     /// Conveys a client's connection to the home: the bytes of the tunnel are those of the
@@ -336,7 +352,9 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         mesh,
         runner,
         presences,
+        homes: watch::Sender::new(None),
     });
+    tokio::spawn(watch_homes(Arc::clone(&life)));
     Ok(Joined {
         life,
         standing: of_standing,
@@ -359,6 +377,21 @@ fn heads(directory: &Path) -> Result<HeadsFile, NodeError> {
     let folder = directory.join(FOLDER);
     std::fs::create_dir_all(&folder)?;
     Ok(HeadsFile::open(&folder)?)
+}
+
+/// Notes who is the home.
+async fn watch_homes(life: Arc<NodeTasks>) {
+    let mut times = tokio::time::interval(LOOK);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        times.tick().await;
+        let now = life.other_home();
+        life.homes.send_if_modified(|known| {
+            let is_new = *known != now;
+            *known = now;
+            is_new
+        });
+    }
 }
 
 /// Takes up the tunnels that other nodes open. One more than may wait is closed.

@@ -2,10 +2,12 @@
 
 mod banner;
 mod changes;
+mod clustered;
 mod console;
 mod descriptors;
 mod reload;
 mod running;
+mod served;
 mod sign_in;
 mod watch;
 
@@ -23,6 +25,7 @@ use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
 use reload::{ConfigReader, ReloadedConfig};
 use running::Gateway;
+use served::Served;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -61,7 +64,12 @@ pub(crate) async fn serve(
     let watched = loaded.watched();
     let mut files = watch::WatchedFiles::new(watched.clone());
     let (file, mut reloads) = config_file(&loaded, &sources);
-    let gateway = Gateway::start(loaded.config.clone(), this_program(), file)?;
+    let joined = Served::start(loaded.config.clone(), file, output);
+    let mut gateway = tokio::select! {
+        joined = joined => joined?,
+        _ = terminate.recv() => return Ok(Exit::Ok),
+        _ = interrupt.recv() => return Ok(Exit::Ok),
+    };
     gateway.reads(&watched, None)?;
     greet(&gateway, &loaded, output).await?;
     let reader = Arc::new(ConfigReader {
@@ -80,6 +88,7 @@ pub(crate) async fn serve(
                 break;
             },
             Some(reload) = reloads.recv() => asked = Some(reload),
+            failed = gateway.failed() => return Err(failed),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -130,7 +139,7 @@ pub(crate) async fn serve(
 }
 
 /// Listens, and prints where, and what comes next.
-async fn greet(gateway: &Gateway, loaded: &Loaded, output: Output) -> Result<(), Failure> {
+async fn greet(gateway: &Served, loaded: &Loaded, output: Output) -> Result<(), Failure> {
     let address = gateway.listen().await?;
     consent::show_commands(&loaded.config, output);
     let url = url_of(&address.to_string(), loaded.config.doors.tls.is_some());
@@ -180,7 +189,7 @@ impl StartTerminal {
 
 /// Writes for commands which files the gateway reads, and why it did not take over what they say
 /// now.
-fn announce(gateway: &Gateway, paths: &[PathBuf], failed: Option<&Failure>) {
+fn announce(gateway: &Served, paths: &[PathBuf], failed: Option<&Failure>) {
     if let Err(failure) = gateway.reads(paths, failed) {
         tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
     }
@@ -260,6 +269,7 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     config.telemetry = None;
     config.result_limits.clear();
     config.data_dir = None;
+    config.cluster = None;
     config.key = None;
     config.cluster = None;
     // A command lists once: it waits for every server that may still start.

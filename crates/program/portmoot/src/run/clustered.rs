@@ -1,0 +1,306 @@
+//! This process as a node of a cluster: it runs the gateway while it is the home, and conveys the
+//! connections of its clients to the home else.
+
+mod front;
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use api::ConfigFile;
+use auth::{TokenHash, encode_token};
+use config::{ClusterConfig, Config};
+use doors::Doors;
+use fabric::nats::{NatsConfig, UserFiles};
+use node::{HomeJournal, Node, NodeParts, Standing};
+use platform::Mutex;
+use store::recorder::Recorder;
+use store::{DirectoryOwner, JournalWriter};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::{LOG_TARGET, Output};
+use tls::ServerTls;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking};
+use zeroize::Zeroizing;
+
+use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
+use super::this_program;
+
+/// The time in which a node that stops hands over what it is the home of.
+const HAND_OVER_MAX: Duration = Duration::from_secs(5);
+/// The time that a node that begins waits for the cluster to have a home.
+const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
+/// The pause between two looks at who is the home.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The gateway of this process, while it is the home.
+type AtHome = Option<Arc<Gateway>>;
+
+/// A node of a cluster.
+pub(super) struct Clustered {
+    shared: Arc<Shared>,
+    /// Ends with the node's tasks.
+    failure: JoinHandle<Failure>,
+    tasks: Mutex<Vec<JoinHandle<Infallible>>>,
+}
+
+/// What the tasks of a node have in common.
+struct Shared {
+    node: Node,
+    /// The journal of its own data directory, which holds the directory's lock.
+    local: JournalWriter,
+    audit: Recorder,
+    operator: Option<TokenHash>,
+    file: Option<Arc<ConfigFile>>,
+    config: Mutex<Config>,
+    gateway: watch::Sender<AtHome>,
+    socket: OnceLock<TcpListener>,
+    /// Entry in the data directory that commands read.
+    announced: Mutex<DirectoryOwner>,
+    is_stopping: watch::Sender<bool>,
+}
+
+impl Clustered {
+    /// Joins the cluster. `file` is the configuration file that the API may change.
+    ///
+    /// # Errors
+    /// When NATS, the key or the data directory cannot be used.
+    pub(super) async fn join(
+        config: Config,
+        cluster: &ClusterConfig,
+        file: Option<Arc<ConfigFile>>,
+        output: Output,
+    ) -> Result<Self, Failure> {
+        let directory = config.data_dir.clone().unwrap_or_default();
+        let local = JournalWriter::open(&directory)?;
+        let key = read_key(cluster).await?;
+        let operator = fabric::derived_key(&key, "operator");
+        let operator = operator_key(&config, &directory, &encode_token(&operator))?;
+        output.message(&format!(
+            "joining the cluster {} as {}",
+            cluster.name, cluster.node
+        ));
+        let joined = Node::join(NodeParts {
+            nats: nats(cluster),
+            replicas: cluster.replicas,
+            key,
+            name: cluster.node.clone(),
+            cut_off: cluster.cut_off,
+            directory,
+            local: local.clone(),
+        });
+        let node = joined.await.map_err(|error| cannot_join(&error))?;
+        let shared = Arc::new(Shared {
+            node,
+            audit: audit(&config, Some(&local))?,
+            local,
+            operator,
+            file,
+            config: Mutex::new(config),
+            gateway: watch::Sender::new(None),
+            socket: OnceLock::new(),
+            announced: Mutex::default(),
+            is_stopping: watch::Sender::new(false),
+        });
+        let failure = tokio::spawn(serve_at_home(Arc::clone(&shared)));
+        Ok(Self {
+            shared,
+            failure,
+            tasks: Mutex::default(),
+        })
+    }
+
+    /// Listens on the configured address, and serves clients from then on. Returns the bound
+    /// address.
+    ///
+    /// # Errors
+    /// When listening there is impossible.
+    pub(super) async fn listen(&self) -> Result<SocketAddr, Failure> {
+        let shared = &self.shared;
+        let address = shared.config.lock().doors.listen;
+        let bind = || {
+            let socket = Doors::bind(address)?;
+            let bound = socket.local_addr()?;
+            Ok((socket, bound))
+        };
+        let (socket, bound) = bind().map_err(|error| cannot_listen(address, &error))?;
+        let _ = shared.socket.set(socket);
+        let mut tasks = self.tasks.lock();
+        tasks.push(tokio::spawn(front::accept(Arc::clone(shared))));
+        tasks.push(tokio::spawn(front::take_conveyed(Arc::clone(shared))));
+        drop(tasks);
+        {
+            let mut announced = shared.announced.lock();
+            let tls = shared.config.lock().doors.tls.clone();
+            let certificate = tls.as_ref().map(ServerTls::fingerprint);
+            announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
+            announced.listen = Some(bound.to_string());
+        }
+        shared.announce()?;
+        let _ = tokio::time::timeout(FIRST_HOME_MAX, shared.first_home()).await;
+        Ok(bound)
+    }
+
+    /// Writes for commands which configuration files it reads, and why it did not take over what
+    /// they say now.
+    ///
+    /// # Errors
+    /// When the data directory cannot be written.
+    pub(super) fn reads(&self, files: &[PathBuf], failed: Option<&Failure>) -> Result<(), Failure> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let files = files.iter().map(|file| here.join(file));
+        {
+            let mut announced = self.shared.announced.lock();
+            announced.files = files.map(|file| file.display().to_string()).collect();
+            announced.reload_failed = failed.map(Failure::lines);
+        }
+        self.shared.announce()
+    }
+
+    /// Takes over a new configuration, whole; a gateway that begins later has it too.
+    pub(super) fn reload(&self, config: Config) {
+        *self.shared.config.lock() = config.clone();
+        if let Some(gateway) = self.gateway() {
+            gateway.reload(config);
+        }
+    }
+
+    /// The gateway, while this node is the home.
+    pub(super) fn gateway(&self) -> AtHome {
+        self.shared.gateway()
+    }
+
+    /// Why the node cannot go on, once that is so.
+    pub(super) async fn failed(&mut self) -> Failure {
+        match (&mut self.failure).await {
+            Ok(failure) => failure,
+            // It has said why.
+            Err(panicked) => Failure::new(Exit::Failed, "node_failed", panicked.to_string()),
+        }
+    }
+
+    /// Ends the gateway, if there is one, and hands over to another node.
+    pub(super) async fn stop(&self) {
+        self.shared.is_stopping.send_replace(true);
+        if let Some(gateway) = self.gateway() {
+            gateway.drain().await;
+        }
+        self.shared.node.drain(HAND_OVER_MAX).await;
+        // Its task ends it once it is no home.
+        let mut gateway = self.shared.gateway.subscribe();
+        let ended = gateway.wait_for(Option::is_none);
+        if tokio::time::timeout(HAND_OVER_MAX, ended).await.is_err() {
+            tracing::warn!("the gateway of this node did not end in time");
+        }
+        let audit = self.shared.audit.clone();
+        let _ = spawn_blocking(move || audit.flush()).await;
+        for task in self.tasks.lock().drain(..) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Clustered {
+    fn drop(&mut self) {
+        self.failure.abort();
+        self.tasks.lock().iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Shared {
+    fn gateway(&self) -> AtHome {
+        self.gateway.borrow().clone()
+    }
+
+    fn announce(&self) -> Result<(), Failure> {
+        Ok(self.local.announce(self.announced.lock().clone())?)
+    }
+
+    /// Waits until the cluster has a home that serves.
+    async fn first_home(&self) {
+        while self.gateway().is_none() && self.node.other_home().is_none() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Runs the gateway whenever this node is the home. Returns why it cannot.
+async fn serve_at_home(shared: Arc<Shared>) -> Failure {
+    let mut standing = shared.node.standing();
+    loop {
+        let now = standing.borrow_and_update().clone();
+        if let Standing::Home(journal) = now {
+            match begin(&shared, &journal) {
+                Ok(gateway) => _ = shared.gateway.send_replace(Some(gateway)),
+                // It may be over already: then its journal says so, and the next home begins.
+                Err(_) if journal.is_over() => {}
+                Err(failure) => return failure,
+            }
+        }
+        // A node's tasks live as long as it does.
+        let _ = standing.changed().await;
+        // The latest standing alone counts; whatever it is, the former time as the home is over.
+        let ended = shared.gateway.send_replace(None);
+        if let Some(gateway) = ended {
+            gateway.end().await;
+        }
+    }
+}
+
+fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway>, Failure> {
+    let of_gate = Arc::clone(shared);
+    let gateway = Gateway::of(GatewayParts {
+        config: shared.config.lock().clone(),
+        exe: this_program(),
+        file: shared.file.clone(),
+        journal: Some(journal.writer()?),
+        audit: shared.audit.clone(),
+        operator: shared.operator,
+        gate: Some(Box::new(move || of_gate.node.leads())),
+    })?;
+    tracing::info!(target: LOG_TARGET, node = %shared.node.id().name, "this node is the home: it runs the gateway");
+    Ok(Arc::new(gateway))
+}
+
+async fn read_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failure> {
+    let source = cluster.key.clone();
+    let read = spawn_blocking(move || oauth::key::read(&source)).await;
+    let unusable = |why: String| {
+        Failure::new(
+            Exit::Failed,
+            "key_unusable",
+            format!("the key of the cluster: {why}"),
+        )
+        .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
+    };
+    match read {
+        Ok(Ok(key)) => Ok(key),
+        Ok(Err(why)) => Err(unusable(why.to_string())),
+        Err(panicked) => Err(unusable(panicked.to_string())),
+    }
+}
+
+fn nats(cluster: &ClusterConfig) -> NatsConfig {
+    NatsConfig {
+        cluster: cluster.name.clone(),
+        servers: cluster.servers.clone(),
+        credentials: cluster.credentials.clone(),
+        ca: cluster.ca.clone(),
+        client: cluster.client.as_ref().map(|files| UserFiles {
+            certificate: files.certificate.clone(),
+            key: files.key.clone(),
+        }),
+    }
+}
+
+fn cannot_join(error: &node::NodeError) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        "cluster_unreachable",
+        format!("the cluster cannot be joined: {error}"),
+    )
+    .hint("portmoot doctor says what is wrong with it")
+}
