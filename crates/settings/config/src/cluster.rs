@@ -36,7 +36,7 @@ const SERVERS_HINT: &str = "for example [\"nats://127.0.0.1:4222\"]";
 
 /// The files of a certificate that a node shows to the servers of NATS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientFiles {
+pub struct NodeCertificate {
     /// The certificate, followed by those that lead to its authority.
     pub certificate: PathBuf,
     /// Its key.
@@ -56,7 +56,7 @@ pub struct ClusterConfig {
     /// The file with the authorities to trust, in place of those that this machine trusts.
     pub ca: Option<PathBuf>,
     /// The certificate to show.
-    pub client: Option<ClientFiles>,
+    pub client: Option<NodeCertificate>,
     /// Source of the key that all nodes share: `key_file`, `key_command`.
     pub key: KeySource,
     /// The name of this node: another one on each node.
@@ -126,9 +126,7 @@ fn name(table: &Table<'_>) -> Option<String> {
         note_missing(table, "name", NAME_HINT);
         return None;
     };
-    let may_be_in =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.bytes().all(may_be_in) {
+    if !is_name(name) {
         let message = format!(
             "`{}`: `{name}` is no name for a cluster",
             table.full("name")
@@ -137,6 +135,13 @@ fn name(table: &Table<'_>) -> Option<String> {
         return None;
     }
     Some(name.to_owned())
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=NAME_CHARS_MAX).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte))
 }
 
 fn servers(table: &Table<'_>) -> Option<Vec<String>> {
@@ -196,28 +201,20 @@ fn is_server(text: &str) -> bool {
 }
 
 /// The files under `client_cert` and `client_key`, of which one alone is a problem.
-fn client(table: &Table<'_>, env: Env<'_>) -> Option<ClientFiles> {
+fn client(table: &Table<'_>, env: Env<'_>) -> Option<NodeCertificate> {
     let [certificate, key] =
         ["client_cert", "client_key"].map(|key| plain_path_at(table, key, env));
-    let has = |key| table.get(key).is_some();
-    let (present, missing) = match (has("client_cert"), has("client_key")) {
-        (true, false) => ("client_cert", "client_key"),
-        (false, true) => ("client_key", "client_cert"),
-        (true, true) | (false, false) => {
-            return Some(ClientFiles {
-                certificate: certificate?,
-                key: key?,
-            });
+    for [present, missing] in [["client_cert", "client_key"], ["client_key", "client_cert"]] {
+        if table.get(present).is_some() && table.get(missing).is_none() {
+            let message = format!("{} has `{present}` and no `{missing}`", table.name());
+            let hint = "name the files of the certificate and of its key, or neither";
+            table.note_at(present, "config_missing", message, hint);
         }
-    };
-    let message = format!("{} has `{present}` and no `{missing}`", table.name());
-    table.note_at(
-        present,
-        "config_missing",
-        message,
-        "name the files of the certificate and of its key, or neither",
-    );
-    None
+    }
+    Some(NodeCertificate {
+        certificate: certificate?,
+        key: key?,
+    })
 }
 
 /// Source of the key that all nodes share.
@@ -267,8 +264,10 @@ fn of_host(table: &Table<'_>, host: Option<String>) -> Option<String> {
 }
 
 fn is_node(name: &str) -> bool {
-    let may_be_in = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    (1..=NODE_CHARS_MAX).contains(&name.len()) && name.bytes().all(may_be_in)
+    (1..=NODE_CHARS_MAX).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 /// The name of this machine. Only Linux has the file.

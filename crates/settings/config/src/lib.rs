@@ -51,7 +51,7 @@ pub const SCHEMA: &str = include_str!("schema.json");
 
 pub use approvers::TopicApprover;
 pub use checked::{CONSOLE_PROOF, Config, ConsoleConfig, DoorsConfig};
-pub use cluster::{ClientFiles, ClusterConfig};
+pub use cluster::{ClusterConfig, NodeCertificate};
 pub use found::FoundFile;
 pub use limits::GatewayLimits;
 pub use moment::{MOMENT, moment};

@@ -9,7 +9,7 @@ use super::{BASE, good, problems};
 use crate::check::check;
 use crate::node::{DEFAULTS, Layer, SourceOrigin};
 use crate::secrets::Outside;
-use crate::{ClientFiles, ClusterConfig, Config, ConfigSources, toml_file};
+use crate::{ClusterConfig, Config, ConfigSources, NodeCertificate, toml_file};
 
 const NAME: &str = "name = 'prod'\n";
 const NATS: &str = "nats = ['nats://127.0.0.1:4222']\n";
@@ -75,7 +75,7 @@ fn a_cluster_is_read_with_all_of_its_keys() {
         servers: servers.map(str::to_owned).to_vec(),
         credentials: Some(PathBuf::from("/home/ann/nats.creds")),
         ca: Some(PathBuf::from("ca.pem")),
-        client: Some(ClientFiles {
+        client: Some(NodeCertificate {
             certificate: PathBuf::from("/tls/node.pem"),
             key: PathBuf::from("/home/ann/node.key"),
         }),
