@@ -12,7 +12,7 @@ use fabric::{
     Tunnel,
 };
 use platform::Mutex;
-use runner::{HeadsError, HeadsFile, MachineClock, Runner, RunnerError, RunnerParts};
+use runner::{HeadsError, HeadsFile, MachineClock, NodeClock, Runner, RunnerError, RunnerParts};
 use store::{JournalWriter, Ledger, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
@@ -276,6 +276,7 @@ pub(crate) struct Ways {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) root: SubjectName,
+    pub(crate) clock: Arc<dyn NodeClock>,
 }
 
 async fn connect(parts: NodeParts) -> Result<Joined, NodeError> {
@@ -285,6 +286,7 @@ async fn connect(parts: NodeParts) -> Result<Joined, NodeError> {
         log: nats.clone(),
         bus: nats,
         root: format!("pm.{}", parts.nats.cluster).parse()?,
+        clock: Arc::new(MachineClock),
     };
     begin(parts, ways).await
 }
@@ -338,7 +340,7 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         keys,
         root: ways.root,
         heads: heads(&parts.directory)?,
-        clock: Arc::new(MachineClock),
+        clock: ways.clock,
         user: Arc::new(user),
     });
     let _ = runner.set(started.await?);

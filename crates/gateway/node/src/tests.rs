@@ -9,12 +9,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::NodeTime;
 use fabric::nats::NatsConfig;
 use fabric::sim::{Faults, Simulated};
+use runner::NodeClock;
 use serde::{Deserialize, Serialize};
 use store::{Fold, JournalWriter, StoreError};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed};
@@ -50,6 +53,19 @@ impl Fold for Texts {
     }
 }
 
+/// The clock of a test's runtime.
+struct TestClock(Instant);
+
+impl NodeClock for TestClock {
+    fn now(&self) -> NodeTime {
+        let steady_ms = platform::millis(self.0.elapsed());
+        NodeTime {
+            steady_ms,
+            wall_ms: 1_000_000 + steady_ms,
+        }
+    }
+}
+
 struct Nodes {
     world: Simulated,
     folders: Vec<TempDir>,
@@ -78,6 +94,7 @@ impl Nodes {
             log: way.clone(),
             bus: way,
             root: "pm.sim".parse().unwrap(),
+            clock: Arc::new(TestClock(Instant::now())),
         };
         let joined = begin(parts(index, self.folders[index].path()), ways).await;
         self.nodes.push(Node::of(joined.unwrap()));
