@@ -53,6 +53,8 @@ struct Appending {
     on_durable: OnDurable,
     /// Its place, once it is applied.
     at: Option<Position>,
+    /// Whether it waits until it is in force at all nodes.
+    is_for_all: bool,
 }
 
 impl HomeJournal {
@@ -105,14 +107,29 @@ impl HomeJournal {
         }
     }
 
-    /// Reports the append whose last line has this number.
+    /// The line of this number is in the log.
     pub(crate) fn stored(&self, ticket: u64) {
-        let append = self.take(ticket);
+        self.report_if(ticket, |append| !append.is_for_all);
+        self.compact_if_due();
+    }
+
+    /// The line of this number is in force at all nodes.
+    pub(crate) fn confirmed(&self, ticket: u64) {
+        self.report_if(ticket, |_| true);
+    }
+
+    /// Reports the append whose last line has this number, if it waits for no more.
+    fn report_if(&self, ticket: u64, is_due: impl FnOnce(&Appending) -> bool) {
+        let append = {
+            let mut time = self.time.lock();
+            let place = time.appends.iter().position(|one| one.ticket == ticket);
+            let due = place.filter(|place| time.appends.get(*place).is_some_and(is_due));
+            due.and_then(|place| time.remove(place))
+        };
         if let Some(append) = append {
             let at = append.at.unwrap_or_default();
             (append.on_durable)(Ok(at));
         }
-        self.compact_if_due();
     }
 
     /// Reports an append of which a line is not stored.
@@ -143,12 +160,6 @@ impl HomeJournal {
         }
     }
 
-    fn take(&self, ticket: u64) -> Option<Appending> {
-        let mut time = self.time.lock();
-        let place = time.appends.iter().position(|one| one.ticket == ticket)?;
-        time.remove(place)
-    }
-
     fn submit(&self, entries: &[Entry], on_durable: OnDurable) {
         let lines = group::lines(entries);
         let mut time = self.time.lock();
@@ -166,6 +177,7 @@ impl HomeJournal {
             bytes,
             on_durable,
             at: None,
+            is_for_all: entries.iter().any(Entry::is_for_all),
         });
         // Under the lock, so that the lines of two groups never mix.
         for (ticket, line) in (first..).zip(lines) {

@@ -194,6 +194,15 @@ impl Node {
         runner.is_some_and(|runner| runner.admits() && runner.leads(&Shard::Common))
     }
 
+    /// The names of the members of the cluster, as far as this node knows.
+    #[must_use]
+    pub fn members(&self) -> Vec<Arc<str>> {
+        let runner = self.life.runner.get();
+        runner.map_or_else(Vec::new, |runner| {
+            runner.view(|homes| homes.members().cloned().collect())
+        })
+    }
+
     /// The other node that is the home, as far as this one knows.
     #[must_use]
     pub fn other_home(&self) -> Option<OtherHome> {

@@ -172,6 +172,9 @@ async fn what_a_home_has_stored_its_successor_has() {
 async fn a_home_that_is_cut_off_reports_that_it_is_none() {
     let nodes = Nodes::start(3).await;
     let (first, journal) = nodes.home().await;
+    while nodes.nodes[first].members().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let number = u16::try_from(first).unwrap().into();
     nodes.world.world(|world| {
         world.cut_log(number, true);
@@ -200,6 +203,7 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
         taken.read_exact(&mut bytes).await.unwrap();
         taken.write_all(&bytes).await.unwrap();
         taken.shutdown().await.unwrap();
+        assert_eq!(taken.read(&mut bytes).await.unwrap(), 0, "its client has ended");
     };
     let client = async {
         let mut tunnel = loop {
@@ -210,6 +214,7 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
             }
         };
         tunnel.write_all(b"hello").await.unwrap();
+        tunnel.shutdown().await.unwrap();
         let mut back = Vec::new();
         tunnel.read_to_end(&mut back).await.unwrap();
         back

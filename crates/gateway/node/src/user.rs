@@ -52,10 +52,13 @@ impl HomeUser for NodeUser {
                     home.not_stored(ticket, why);
                 }
             }
-            // Nodes serve through the home alone: what it has stored is in force.
-            HomeEffect::Confirmed { .. } | HomeEffect::Admit(_) => {}
-            // Accounts are used at the home alone.
-            HomeEffect::Renew { .. } | HomeEffect::RenewalOver { .. } => {}
+            HomeEffect::Confirmed { ticket } => {
+                if let Some(home) = self.home() {
+                    home.confirmed(ticket);
+                }
+            }
+            // A gateway asks at each request. Accounts are used at the home alone.
+            HomeEffect::Admit(_) | HomeEffect::Renew { .. } | HomeEffect::RenewalOver { .. } => {}
             // The runner's own.
             HomeEffect::Publish(_)
             | HomeEffect::Spread(_)

@@ -36,6 +36,9 @@ const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
 /// The pause between two looks at who is the home.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The pause between two looks whether a new home may serve.
+const LEADS_LOOK: Duration = Duration::from_millis(10);
+
 /// The gateway of this process, while it is the home.
 type AtHome = Option<Arc<Gateway>>;
 
@@ -60,7 +63,6 @@ struct Shared {
     socket: OnceLock<TcpListener>,
     /// Entry in the data directory that commands read.
     announced: Mutex<DirectoryOwner>,
-    is_stopping: watch::Sender<bool>,
 }
 
 impl Clustered {
@@ -103,7 +105,6 @@ impl Clustered {
             gateway: watch::Sender::new(None),
             socket: OnceLock::new(),
             announced: Mutex::default(),
-            is_stopping: watch::Sender::new(false),
         });
         let failure = tokio::spawn(serve_at_home(Arc::clone(&shared)));
         Ok(Self {
@@ -184,7 +185,6 @@ impl Clustered {
 
     /// Ends the gateway, if there is one, and hands over to another node.
     pub(super) async fn stop(&self) {
-        self.shared.is_stopping.send_replace(true);
         if let Some(gateway) = self.gateway() {
             gateway.drain().await;
         }
@@ -232,7 +232,9 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
     let mut standing = shared.node.standing();
     loop {
         let now = standing.borrow_and_update().clone();
-        if let Standing::Home(journal) = now {
+        if let Standing::Home(journal) = now
+            && leads(&shared.node, &journal).await
+        {
             match begin(&shared, &journal) {
                 Ok(gateway) => _ = shared.gateway.send_replace(Some(gateway)),
                 // It may be over already: then its journal says so, and the next home begins.
@@ -248,6 +250,17 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
             gateway.end().await;
         }
     }
+}
+
+/// Waits until a node that is the home may serve; false if it is the home no more.
+async fn leads(node: &Node, journal: &HomeJournal) -> bool {
+    while !node.leads() {
+        if journal.is_over() {
+            return false;
+        }
+        tokio::time::sleep(LEADS_LOOK).await;
+    }
+    true
 }
 
 fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway>, Failure> {

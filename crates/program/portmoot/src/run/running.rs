@@ -16,7 +16,7 @@ use identity::grants::{Grants, NOT_APPLIED};
 use identity::identities::tokens_configured;
 use identity::sign_ins::make_login_key;
 use identity::{AccessJournal, AccessState};
-use model::{RefusalCode, TopicName};
+use model::{Refusal, RefusalCode, TopicName};
 use oauth::{ServerAccounts, vault::Vault};
 use platform::{Mutex, random, unix_ms};
 use store::recorder::Recorder;
@@ -316,6 +316,19 @@ impl Gateway {
         })
     }
 
+    /// Whether clients may be served that have reached another node at an address: as if this one
+    /// listened there.
+    fn may_listen(&self, at: SocketAddr) -> Result<(), Refusal> {
+        auth::check_listen_address(at, self.access.requires_token())?;
+        let doors = &self.registry.config().doors;
+        let has_tls = doors.tls.is_some();
+        // The doors themselves refuse proto-mcp by the address of the home.
+        match auth::check_proto_listen(doors.listen, has_tls) {
+            Ok(()) => auth::check_proto_listen(at, has_tls),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Notes where it listens.
     fn listens_at(&self, bound: SocketAddr) {
         self.descriptors.log();
@@ -332,6 +345,11 @@ impl Gateway {
         client: SocketAddr,
         at: SocketAddr,
     ) {
+        // Another node may listen where the home may not.
+        if let Err(refusal) = self.may_listen(at) {
+            tracing::warn!(target: LOG_TARGET, %at, why = %refusal.message, "a connection of another node is refused");
+            return;
+        }
         if let Err(error) = self.doors.conveyed(wire, client.ip(), at).await {
             tracing::warn!(%error, "a connection of another node cannot be served");
         }
