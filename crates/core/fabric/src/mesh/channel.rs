@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::frame::{CHUNK_BYTES_MAX, Content, Piece, Purpose, Reset};
-use super::limits::{CREDIT_BYTES, PIECE_BYTES, RESEND_AFTER, RESEND_AFTER_MAX};
+use super::limits::{ASK_EVERY, CREDIT_BYTES, PIECE_BYTES, RESEND_AFTER, RESEND_AFTER_MAX};
 
 /// Time between two tries to fill a gap at once.
 const GAP_PAUSE: Duration = Duration::from_millis(20);
@@ -25,6 +25,8 @@ pub(super) struct Channel {
     pub(super) readers: Option<Waker>,
     pub(super) writers: Option<Waker>,
     closers: Vec<Waker>,
+    /// Time at which the other side was asked whether it still has the channel.
+    asked_at: Duration,
 }
 
 /// The reason for which a channel was closed before its end.
@@ -106,6 +108,7 @@ impl Channel {
             readers: None,
             writers: None,
             closers: Vec::new(),
+            asked_at: Duration::ZERO,
         }
     }
 
@@ -324,6 +327,15 @@ impl Channel {
             }
             _ => wants_credit.then_some(Content::Probe),
         }
+    }
+
+    /// The question whether the other side still has the channel, if someone waits for its end.
+    pub(super) fn ask(&mut self, now: Duration) -> Option<Content> {
+        if self.closers.is_empty() || self.asked_at + ASK_EVERY > now {
+            return None;
+        }
+        self.asked_at = now;
+        Some(Content::Probe)
     }
 
     /// Closes the channel before its end.

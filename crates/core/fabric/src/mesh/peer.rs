@@ -309,7 +309,7 @@ impl Peer {
     pub(super) fn again(&mut self, now: Duration) {
         for (channel, one) in &mut self.channels {
             one.pay();
-            let contents = [one.acknowledgement(), one.again(now)];
+            let contents = [one.acknowledgement(), one.again(now), one.ask(now)];
             let channel = *channel;
             let frames = contents.into_iter().flatten();
             self.out

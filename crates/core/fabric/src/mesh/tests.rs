@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::channel::Channel;
+use super::channel::{Channel, Closed};
 use super::frame::{ChannelId, Content, Frame, Piece, Reset};
 use super::peer::Peer;
 use super::*;
@@ -252,7 +252,8 @@ async fn a_silent_node_makes_way_for_new_ones() {
         let sealed = sealer.seal(FrameReceiver::One(B), &frame.encode());
         stranger.publish(&subject, sealed.unwrap()).await.unwrap();
     }
-    served.left().await;
+    let left = tokio::time::timeout(Duration::from_secs(20), served.left());
+    left.await.unwrap();
     let state = two.b.shared.state.lock();
     assert!(state.opener.has_ended(A));
     assert_eq!(state.peers.len(), SENDERS_MAX);
@@ -561,6 +562,41 @@ fn a_call_is_accepted_when_its_first_piece_has_come() {
     assert!(!caller.is_accepted());
     caller.acknowledged(later, 2, 0, false).unwrap();
     assert!(caller.is_accepted());
+}
+
+#[test]
+fn one_who_waits_learns_that_the_caller_has_forgotten_the_call() {
+    let mut peer = Peer::default();
+    let now = Duration::from_secs(9);
+    let call = channel(0);
+    let content = data(0, 1);
+    let frame = Frame {
+        channel: call,
+        content,
+    };
+    assert_eq!(peer.receive(now, frame), Some(call));
+    peer.again(now);
+    let is_question = |frame: &Frame| frame.content == Content::Probe;
+    assert!(!peer.out.iter().any(is_question), "no one waits");
+    let waiting = peer.get(call).unwrap();
+    waiting.wake_when_closed(std::task::Waker::noop());
+    let mut questions = Vec::new();
+    for second in 0..20 {
+        peer.out.clear();
+        peer.again(now + Duration::from_secs(second));
+        questions.extend(peer.out.iter().find(|frame| is_question(frame)).cloned());
+    }
+    assert_eq!(questions.len(), 4);
+    // The caller has another view of whose channel it is.
+    let mut question = questions.remove(0);
+    question.channel.is_own = true;
+    let mut caller = Peer::default();
+    caller.receive(now, question);
+    let mut answer = caller.out.pop_front().unwrap();
+    answer.channel.is_own = false;
+    peer.receive(now, answer);
+    let closed = peer.get(call).unwrap().closed();
+    assert_eq!(closed, Some(Closed::ByPeer(Reset::Unknown)));
 }
 
 #[test]
