@@ -88,7 +88,7 @@ pub(super) struct StreamConfig {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// It is there.
-    Stream(StreamConfig),
+    Stream(Box<StreamConfig>),
     /// One of this name is there, and has another configuration.
     Other,
 }
@@ -163,7 +163,7 @@ pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
     match (answer.error, answer.config) {
         (Some(failed), _) if failed.err_code == STREAM_EXISTS => Ok(Made::Other),
         (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
-        (None, Some(config)) => Ok(Made::Stream(config)),
+        (None, Some(config)) => Ok(Made::Stream(Box::new(config))),
         (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
     }
 }
