@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -88,9 +88,7 @@ impl HeadsFile {
             }
         }
         let content = written(&self.heads);
-        replace_file(&self.folder.join(NAME), content.as_bytes())?;
-        // The new name survives too.
-        File::open(&self.folder)?.sync_all()
+        replace_file(&self.folder.join(NAME), content.as_bytes())
     }
 }
 

@@ -8,7 +8,7 @@ use cluster::{
     StoredMessage,
 };
 use fabric::{
-    Append, Appended, ClusterKeys, Log, LogError, MessageId, Record, Sequence, SubjectError,
+    Append, Appended, ClusterKeys, Log, LogError, MessageId, Page, Record, Sequence, SubjectError,
     SubjectName, token,
 };
 use platform::Mutex;
@@ -92,12 +92,13 @@ impl Journals {
         let mut messages = Vec::new();
         let mut from = after + 1;
         loop {
-            let records = self.page(shard, from).await?;
-            let Some(last) = records.last() else {
+            let page = self.page(shard, from).await?;
+            if page.next <= from {
                 return Ok(messages);
-            };
-            from = last.sequence + 1;
-            messages.extend(records.iter().filter_map(|record| self.open(shard, record)));
+            }
+            from = page.next;
+            let records = page.records.iter();
+            messages.extend(records.filter_map(|record| self.open(shard, record)));
         }
     }
 
@@ -120,22 +121,20 @@ impl Journals {
         let mut ending = Ending::default();
         let mut from = from;
         loop {
-            let records = self.page(shard, from).await?;
-            let Some(last) = records.last() else {
+            let page = self.page(shard, from).await?;
+            if page.next <= from {
                 return Ok(ending);
-            };
-            from = last.sequence + 1;
-            records
-                .iter()
-                .for_each(|record| ending.take(record.sequence, self.open(shard, record)));
+            }
+            from = page.next;
+            let records = page.records.iter();
+            records.for_each(|record| ending.take(record.sequence, self.open(shard, record)));
         }
     }
 
-    async fn page(&self, shard: &Shard, from: Sequence) -> Result<Vec<Record>, LogError> {
+    async fn page(&self, shard: &Shard, from: Sequence) -> Result<Page, LogError> {
         let subject = self.root.with_name(shard.as_str());
         let subject = subject.map_err(|why| LogError::Unreadable(why.to_string()))?;
-        let page = self.log.read(&subject.all_below(), from).await?;
-        Ok(page.records)
+        self.log.read(&subject.all_below(), from).await
     }
 
     fn subject(&self, subject: &ShardSubject) -> Result<SubjectName, SubjectError> {
