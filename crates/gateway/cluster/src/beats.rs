@@ -103,6 +103,7 @@ impl<R: HomeLine> Homes<R> {
     /// Another process has locked the data directory: this one is over.
     fn replaced(&mut self) {
         self.is_replaced = true;
+        self.end_takings();
         for shard in self.own_shards() {
             self.step_down(&shard, StepDownCause::Fenced);
         }

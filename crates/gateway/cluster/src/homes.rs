@@ -1,16 +1,16 @@
 //! State of a node: the other nodes, its copy of the common journal, and the part that it has in
 //! each shard.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::TopicName;
 
+use crate::common::Common;
 use crate::effect::{Admission, HomeEffect, NoAdmission};
 use crate::heartbeat::HomeLeft;
-use crate::history::{History, KnownHeads};
-use crate::home::{Home, Unconfirmed};
-use crate::members::Members;
+use crate::history::KnownHeads;
+use crate::home::Home;
 use crate::node::{NodeId, NodeTime, Slot};
 use crate::peers::Peers;
 use crate::record::{AppendId, HomeLine, JournalHead};
@@ -86,39 +86,6 @@ impl<R> Default for ShardState<R> {
             rests_until_ms: 0,
             unclaimed_ms: None,
         }
-    }
-}
-
-/// The copy of the common journal's state that the rules here need.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Common {
-    pub(crate) history: History,
-    pub(crate) members: Members,
-    /// The members before the latest change of them, and the number of the message that made it. A
-    /// change is made when the one before it is confirmed, so no other can be unconfirmed.
-    pub(crate) before: Members,
-    pub(crate) changed: u64,
-    /// Accounts whose refresh tokens may be in use.
-    pub(crate) renewing: BTreeSet<Arc<str>>,
-    /// Whether messages were lost: the journal that others have is not a continuation of this copy.
-    pub(crate) is_lost: bool,
-    /// Whether the journal was read once.
-    pub(crate) is_read: bool,
-    /// Whether this node was as new as a home, in this life.
-    pub(crate) has_met_home: bool,
-    /// The latest request for messages, and when it was made.
-    pub(crate) asked: Option<(u64, u64)>,
-}
-
-impl Common {
-    /// The latest change of the members, which a former home may not have confirmed.
-    /// A node that has applied the beginning of the new epoch has applied it too.
-    pub(crate) fn unconfirmed(&self, begun: u64) -> Option<Unconfirmed> {
-        (self.changed > 0).then(|| Unconfirmed {
-            number: begun,
-            tickets: Vec::new(),
-            members: Some(self.members.clone()),
-        })
     }
 }
 

@@ -131,6 +131,13 @@ impl Peers {
         true
     }
 
+    /// Forgets contacts that counted for an older copy of the common journal.
+    pub(crate) fn forget_contacts(&mut self) {
+        for peer in self.all.values_mut() {
+            (peer.counted_ms, peer.home_ms) = (None, None);
+        }
+    }
+
     /// Forgets all lives of a node.
     pub(crate) fn remove(&mut self, name: &str) {
         self.all.retain(|node, _| *node.name != *name);
@@ -149,6 +156,11 @@ impl Peers {
         self.all
             .iter()
             .filter(move |(_, peer)| peer.is_live(now_ms))
+    }
+
+    /// Whether this life of a node was heard lately.
+    pub(crate) fn is_live(&self, node: &NodeId, now_ms: u64) -> bool {
+        self.all.get(node).is_some_and(|peer| peer.is_live(now_ms))
     }
 
     /// All lives of a node that are known.

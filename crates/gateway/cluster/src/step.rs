@@ -43,7 +43,11 @@ impl<R: HomeLine> Homes<R> {
                 line,
             } => self.store(shard, ticket, line),
             HomeEvent::Renew { account, ticket } => self.renew(account, ticket),
-            HomeEvent::Renewed { account, line } => self.renewed(account, line),
+            HomeEvent::Renewed {
+                account,
+                flight,
+                line,
+            } => self.renewed(account, flight, line),
             HomeEvent::Drain => self.drain(),
             HomeEvent::Accept { shard } => self.accept(&shard),
             HomeEvent::Remove { name } => self.remove(name),

@@ -451,6 +451,7 @@ fn a_refresh_token_is_used_by_one_request_for_all_who_ask() {
         home,
         HomeEvent::Renewed {
             account: "bob".into(),
+            flight: flight_of(&cluster),
             line,
         },
     );
@@ -464,6 +465,16 @@ fn a_refresh_token_is_used_by_one_request_for_all_who_ask() {
         },
     );
     assert_eq!(renews(&cluster), 2);
+}
+
+/// The number of the latest use of a refresh token.
+fn flight_of(cluster: &Cluster) -> u64 {
+    let mut latest = cluster.seen.iter().rev();
+    let flight = latest.find_map(|(_, effect)| match effect {
+        HomeEffect::Renew { flight, .. } => Some(*flight),
+        _ => None,
+    });
+    flight.unwrap()
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Journals {
             Appended::Fenced(None) | Appended::Unknown(_) => AppendResult::Unknown,
             Appended::Refused(why) => {
                 tracing::warn!(subject = %append.subject, why, "the log takes no record");
-                AppendResult::Unknown
+                AppendResult::NotTaken
             }
         }
     }
