@@ -68,7 +68,7 @@ impl<R: HomeLine> Homes<R> {
     /// Whether what former homes let nodes admit is over.
     fn is_settled(&self, home: &Home<R>) -> bool {
         let settled_ms = home.settled_ms;
-        settled_ms.is_some_and(|at| at + self.limit_ms() <= self.now_ms())
+        settled_ms.is_some_and(|at| at.saturating_add(self.limit_ms()) <= self.now_ms())
     }
 
     /// Notes when no former home can take itself for the home any more.
@@ -100,7 +100,7 @@ impl<R: HomeLine> Homes<R> {
     }
 
     /// Whether a member has applied a message, or admits nothing before it has. Without `applied`
-    /// only the latter counts. A process of it that this home does not hear is seen by a voter.
+    /// only the latter counts. Another process of its name may be one that only others hear.
     fn is_in_force(&self, home: &Home<R>, name: &str, number: u64, applied: bool) -> bool {
         let lives: Vec<_> = self.peers.of_name(name).collect();
         let applied: Vec<_> = lives
@@ -108,10 +108,6 @@ impl<R: HomeLine> Homes<R> {
             .filter(|(_, peer)| applied && has_applied(home, &peer.beat, number))
             .map(|(node, _)| (*node).clone())
             .collect();
-        let is_whole = !applied.is_empty() && applied.len() == lives.len();
-        if !is_whole && !self.is_settled(home) {
-            return false;
-        }
         let limit_ms = self.limit_ms();
         let now_ms = self.now_ms();
         let is_clear = |hears: &[HeardNode], up_ms: u64| {
@@ -120,16 +116,23 @@ impl<R: HomeLine> Homes<R> {
                 others.filter(|one| *one.node.name == *name && !applied.contains(&one.node));
             others.all(|one| one.age_ms >= limit_ms) && (!applied.is_empty() || up_ms >= limit_ms)
         };
+        if !applied.is_empty() && applied.len() == lives.len() {
+            let mut live = self.peers.live(now_ms);
+            return live.all(|(_, peer)| is_clear(&peer.beat.hears, limit_ms));
+        }
+        if !self.is_settled(home) {
+            return false;
+        }
         let own = is_clear(&self.peers.hears(now_ms), self.up_ms());
         own && self.is_decided(home, |voter| {
             let votes = |beat: &Heartbeat| {
                 has_applied(home, beat, number) && is_clear(&beat.hears, beat.up_ms)
             };
             let mut lives = self.peers.of_name(voter);
-            let may_vote = is_whole || **voter != *name;
+            let is_other = **voter != *name;
             **voter == *self.me.name
                 || self.is_removed(home, voter)
-                || may_vote && lives.any(|(_, peer)| votes(&peer.beat))
+                || is_other && lives.any(|(_, peer)| votes(&peer.beat))
         })
     }
 
@@ -213,8 +216,7 @@ impl<R: HomeLine> Homes<R> {
             .home_mut(&Shard::Common)
             .filter(|home| home.is_serving())
         {
-            home.removed.insert(Arc::clone(&name), now_ms);
-            self.peers.remove(&name);
+            home.removed.insert(name, now_ms);
             self.drop_silent();
             self.confirm();
         }

@@ -16,7 +16,7 @@ use crate::peers::Peers;
 use crate::record::{AppendId, HomeLine, JournalHead};
 use crate::shard::Shard;
 use crate::taking::Taking;
-use crate::timing::{CUT_OFF_MS, RENEWAL_MS};
+use crate::timing::{CUT_OFF_MS, RENEWAL_MS, TOPICS_MAX};
 
 /// The configuration of a node.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct HomesConfig {
     pub heads: Vec<(Shard, JournalHead)>,
     /// The digest of the node's configuration.
     pub config: u64,
-    /// The topics.
+    /// The topics, at most [`TOPICS_MAX`]: others have no home here.
     pub topics: Vec<TopicName>,
     /// The time without contact after which a node admits nothing, milliseconds. All nodes have the
     /// same.
@@ -119,7 +119,8 @@ impl<R: HomeLine> Homes<R> {
         for (shard, head) in &config.heads {
             heads.learn(shard, head);
         }
-        let topics = config.topics.iter().cloned().map(Shard::Topic);
+        let topics = config.topics.iter().take(TOPICS_MAX).cloned();
+        let topics = topics.map(Shard::Topic);
         let shards = [Shard::Common].into_iter().chain(topics);
         Self {
             me: config.node.clone(),
@@ -235,7 +236,9 @@ impl<R: HomeLine> Homes<R> {
 
     /// Learns of a place of a journal, and keeps it.
     pub(crate) fn learn(&mut self, shard: &Shard, head: &JournalHead) {
-        if self.heads.learn(shard, head) {
+        // A shard of which this node has never heard is taken as long as there are few.
+        let may_learn = self.shards.contains_key(shard) || self.heads.takes(shard);
+        if may_learn && self.heads.learn(shard, head) {
             self.push(HomeEffect::KeepHead {
                 shard: shard.clone(),
                 head: *head,

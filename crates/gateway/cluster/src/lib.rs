@@ -99,7 +99,7 @@ mod timing;
 pub use effect::{Admission, HomeEffect, NoAdmission, NotStored, StepDownCause};
 pub use event::{AppendResult, HomeEvent, LastMessage};
 pub use heartbeat::{HeardNode, Heartbeat, HomeClaim, HomeLeft};
-pub use history::HEAD_EPOCHS_MAX;
+pub use history::{HEAD_EPOCHS_MAX, KnownHeads};
 pub use homes::{Homes, HomesConfig};
 pub use node::{NodeId, NodeLife, NodeTime, SLOT_MAX, Slot};
 pub use record::{

@@ -14,7 +14,7 @@ use crate::timing::{RETURN_MS, SILENCE_MS};
 impl<R: HomeLine> Homes<R> {
     /// The time of silence after which no majority is needed, milliseconds.
     pub(crate) fn limit_ms(&self) -> u64 {
-        self.config.cut_off_ms + SILENCE_MS
+        self.config.cut_off_ms.saturating_add(SILENCE_MS)
     }
 
     /// Whether any member is there, this node or another.
@@ -93,7 +93,9 @@ impl<R: HomeLine> Homes<R> {
         };
         let is_free = claimed.is_none_or(|(node, _, _)| is_own(node));
         let had = self.config.former_homes.contains(shard);
-        had && is_free && self.up_ms() >= RETURN_MS && self.sees_all_claims()
+        let is_member = self.common.members.has(&self.me.name);
+        let is_time = is_member && self.up_ms() >= RETURN_MS;
+        had && is_free && is_time && self.sees_all_claims()
     }
 
     /// Whether this node should take a shard over.
@@ -135,7 +137,8 @@ impl<R: HomeLine> Homes<R> {
         }
         // Copies of the common journal may differ in the members, so that each node takes another
         // one for the best: after a while any will do.
-        silent_ms >= limit_ms + SILENCE_MS || self.best(shard).as_ref() == Some(&self.me.name)
+        silent_ms >= limit_ms.saturating_add(SILENCE_MS)
+            || self.best(shard).as_ref() == Some(&self.me.name)
     }
 
     /// Begins take-overs that are due, and ends those that another node's claim makes needless.

@@ -104,7 +104,7 @@ impl<R: HomeLine> Homes<R> {
         };
         // From when the intent was sent: a successor counts from its own beginning, which is later
         // than the intent, however late the acknowledgement comes.
-        let before_ms = home.acked_ms + renewal_ms;
+        let before_ms = home.acked_ms.saturating_add(renewal_ms);
         let Some(renewal) = home.renewals.open.get_mut(account) else {
             return;
         };
@@ -155,7 +155,8 @@ impl<R: HomeLine> Homes<R> {
     /// Requests of the former home may be under way still.
     pub(crate) fn inherit_renewals(&mut self) {
         let renewal_ms = self.config.renewal_ms;
-        let until_ms = self.now_ms() + renewal_ms + renewal_ms / DRIFT_PART;
+        let waits_ms = renewal_ms.saturating_add(renewal_ms / DRIFT_PART);
+        let until_ms = self.now_ms().saturating_add(waits_ms);
         let renewing = self.common.renewing.iter();
         let open: Vec<_> = renewing
             .filter_map(|account| Some((Arc::clone(account), *self.common.flights.get(account)?)))
