@@ -119,6 +119,8 @@ pub enum HomeEffect<R> {
     Renew {
         /// The account that it is of.
         account: Arc<str>,
+        /// The number of this use, which its result names.
+        flight: u64,
         /// The end of the time for it, milliseconds.
         before_ms: u64,
     },
@@ -126,10 +128,23 @@ pub enum HomeEffect<R> {
     RenewalOver {
         /// The account.
         account: Arc<str>,
+        /// The number of the use.
+        flight: u64,
         /// The runner's numbers of those that wait for it.
         tickets: Vec<u64>,
         /// Whether its result is known.
         known: bool,
+    },
+    /// The result of a use of a refresh token is not stored here, or perhaps is not: it goes to the
+    /// home of the common journal as [`HomeEvent::Renewed`](crate::HomeEvent::Renewed), until that
+    /// says [`HomeEffect::RenewalOver`].
+    NotRenewed {
+        /// The account.
+        account: Arc<str>,
+        /// The number of the use.
+        flight: u64,
+        /// The line with the new tokens.
+        line: Option<R>,
     },
 }
 
@@ -159,6 +174,8 @@ pub enum NotStored {
     Lost,
     /// Too many lines wait already.
     Busy,
+    /// The log takes no message, or has not answered for [`APPEND_OPEN_MS`](crate::APPEND_OPEN_MS).
+    Unavailable,
 }
 
 /// Whether a node admits requests. It is compared with the clock when a request comes in, so that a

@@ -68,6 +68,8 @@ pub enum HomeEvent<R> {
     Renewed {
         /// The account.
         account: Arc<str>,
+        /// The number of the use.
+        flight: u64,
         /// The line with the new tokens; `None` if there are none.
         line: Option<R>,
     },
@@ -110,6 +112,8 @@ pub enum AppendResult {
         /// The sequence of that one; 0 if the subject has none.
         last: u64,
     },
+    /// The log takes no such message, or none now, and has not stored it by this try.
+    NotTaken,
     /// The message may be stored or not.
     Unknown,
 }

@@ -6,7 +6,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use cluster::{HomeEvent, NotStored, Shard};
+use cluster::{NotStored, Shard};
 use platform::Mutex;
 use runner::Runner;
 use store::{
@@ -181,13 +181,7 @@ impl HomeJournal {
         });
         // Under the lock, so that the lines of two groups never mix.
         for (ticket, line) in (first..).zip(lines) {
-            let shard = Shard::Common;
-            let store = HomeEvent::Store {
-                shard,
-                ticket,
-                line,
-            };
-            if let Err(too_long) = runner.hand_in(store) {
+            if let Err(too_long) = runner.store(Shard::Common, ticket, line) {
                 tracing::error!(%too_long, "a line of the journal");
             }
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use cluster::{HomeEvent, HomesConfig, NodeId, Shard};
+use cluster::{HomesConfig, NodeId, Shard};
 use fabric::nats::{Nats, NatsConfig, NatsError};
 use fabric::{
     Bus, BusError, ClusterKeys, Incarnation, Log, Mesh, PeerChannel, SubjectError, SubjectName,
@@ -242,19 +242,26 @@ impl Node {
     /// it is no home, or after `within`.
     pub async fn drain(&self, within: Duration) {
         if let Some(runner) = self.life.runner.get() {
-            // It has no line.
-            let _ = runner.hand_in(HomeEvent::Drain);
+            runner.drain();
         }
         let mut standing = self.standing.clone();
         let away = standing.wait_for(|standing| !matches!(standing, Standing::Home(_)));
         let _ = tokio::time::timeout(within, away).await;
     }
 
+    /// Waits until the node is over, because a part of it has failed; the log says why. Its process
+    /// should end.
+    pub async fn failed(&self) {
+        match self.life.runner.get() {
+            Some(runner) => runner.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// A person has looked at what was lost, and has the cluster go on with what there is.
     pub fn accept_loss(&self) {
         if let Some(runner) = self.life.runner.get() {
-            let shard = Shard::Common;
-            let _ = runner.hand_in(HomeEvent::Accept { shard });
+            runner.accept(Shard::Common);
         }
     }
 }

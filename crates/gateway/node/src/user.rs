@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cluster::{HomeEffect, Shard, StepDownCause};
+use cluster::{Shard, StepDownCause};
 use platform::Mutex;
-use runner::{HomeUser, Runner, ShardLine};
+use runner::{HomeUser, Runner, UserEffect};
 use store::Ledger;
 use tokio::sync::watch;
 
@@ -23,49 +23,45 @@ pub(crate) struct NodeUser {
 }
 
 impl HomeUser for NodeUser {
-    fn carry_out(&self, effect: HomeEffect<ShardLine>) {
+    fn carry_out(&self, effect: UserEffect) {
         match effect {
-            HomeEffect::Apply { revision, lines } => {
+            UserEffect::Apply { revision, lines } => {
                 let mut copy = self.copy.lock();
                 let groups = copy.apply(revision, &lines);
                 if let Some(home) = self.home() {
                     home.applied(&groups);
                 }
             }
-            HomeEffect::Reset => self.copy.lock().reset(),
-            HomeEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
-            HomeEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
-            HomeEffect::StopTopic { shard, known } => {
+            UserEffect::Reset => self.copy.lock().reset(),
+            UserEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
+            UserEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
+            UserEffect::StopTopic { shard, known } => {
                 tracing::error!(
                     shard = shard.as_str(), epoch = known.epoch, number = known.number,
                     "the cluster's log has lost messages that it had acknowledged: nothing is served until a person has looked; then: portmoot cluster accept"
                 );
                 self.end(Standing::Lost);
             }
-            HomeEffect::Stored { ticket, .. } => {
+            UserEffect::Stored { ticket, .. } => {
                 if let Some(home) = self.home() {
                     home.stored(ticket);
                 }
             }
-            HomeEffect::NotStored { ticket, why, .. } => {
+            UserEffect::NotStored { ticket, why, .. } => {
                 if let Some(home) = self.home() {
                     home.not_stored(ticket, why);
                 }
             }
-            HomeEffect::Confirmed { ticket } => {
+            UserEffect::Confirmed { ticket } => {
                 if let Some(home) = self.home() {
                     home.confirmed(ticket);
                 }
             }
             // A gateway asks at each request. Accounts are used at the home alone.
-            HomeEffect::Admit(_) | HomeEffect::Renew { .. } | HomeEffect::RenewalOver { .. } => {}
-            // The runner's own.
-            HomeEffect::Publish(_)
-            | HomeEffect::Spread(_)
-            | HomeEffect::Look { .. }
-            | HomeEffect::Read { .. }
-            | HomeEffect::Append { .. }
-            | HomeEffect::KeepHead { .. } => {}
+            UserEffect::Admit(_)
+            | UserEffect::Renew { .. }
+            | UserEffect::RenewalOver { .. }
+            | UserEffect::NotRenewed { .. } => {}
         }
     }
 }

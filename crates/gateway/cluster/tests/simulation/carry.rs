@@ -103,8 +103,15 @@ impl World {
             HomeEffect::NotStored { ticket, .. } => self.answered(node, ticket, false),
             HomeEffect::Confirmed { ticket } => self.confirmed(node, ticket),
             HomeEffect::Admit(admission) => self.nodes[node].admission = admission,
-            HomeEffect::Renew { before_ms, .. } => self.renews(node, before_ms),
-            HomeEffect::RenewalOver { .. } => self.books.count("renewals over"),
+            HomeEffect::Renew {
+                flight, before_ms, ..
+            } => self.renews(node, flight, before_ms),
+            HomeEffect::RenewalOver { flight, .. } => {
+                self.books.count("renewals over");
+                self.results.remove(&flight);
+            }
+            // The caller of the token endpoint has it, and tries again.
+            HomeEffect::NotRenewed { .. } => {}
         }
     }
 
@@ -308,7 +315,7 @@ impl World {
         self.after(after_ms, Happening::Input { node, life, input });
     }
 
-    fn renews(&mut self, node: usize, before_ms: u64) {
+    fn renews(&mut self, node: usize, renewal: u64, before_ms: u64) {
         let now_ms = self.nodes[node].time(self.now_ms).steady_ms;
         let left_ms = before_ms.saturating_sub(now_ms) * 98 / 100;
         let is_late = left_ms == 0 && self.broken != Broken::LateFlights;
@@ -320,20 +327,47 @@ impl World {
         let takes_ms = (1 + self.prng.below(1_900) as u64).min(left_ms.max(1));
         let takes_ms = if left_ms == 0 { 500 } else { takes_ms };
         let life = self.nodes[node].life;
-        self.after(takes_ms, Happening::FlightEnds { flight, node, life });
+        let ending = Happening::FlightEnds {
+            flight,
+            renewal,
+            node,
+            life,
+        };
+        self.after(takes_ms, ending);
     }
 
-    pub(crate) fn flight_ends(&mut self, flight: u64, node: usize, life: u64) {
+    pub(crate) fn flight_ends(&mut self, flight: u64, renewal: u64, node: usize, life: u64) {
         self.books.lands(flight);
         let line = (!self.prng.one_in(5)).then(|| Line::new(Meaning::Tokens(flight)));
-        if self.prng.one_in(10) {
+        let one = &self.nodes[node];
+        if self.prng.one_in(10) || !one.is_up || one.life != life {
             return;
         }
-        let event = HomeEvent::Renewed {
-            account: "account".into(),
-            line,
+        self.results.insert(renewal, line);
+        self.hands_in(node, renewal);
+    }
+
+    /// A result of a renewal is handed in at a node, perhaps twice, and again until a home says that
+    /// it is over.
+    pub(crate) fn hands_in(&mut self, node: usize, flight: u64) {
+        let Some(line) = self.results.get(&flight).cloned() else {
+            return;
         };
-        self.takes(node, life, Input::Home(event));
+        for _ in 0..=usize::from(self.prng.one_in(8)) {
+            let event = HomeEvent::Renewed {
+                account: "account".into(),
+                flight,
+                line: line.clone(),
+            };
+            let life = self.nodes[node].life;
+            self.takes(node, life, Input::Home(event));
+        }
+        let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+        let homes: Vec<usize> = homes.collect();
+        let next = self.prng.below(self.nodes.len());
+        let node = homes.first().copied().unwrap_or(next);
+        let after_ms = 300 + self.prng.below(2_000) as u64;
+        self.after(after_ms, Happening::HandIn { flight, node });
     }
 
     /// A frame comes to a node.

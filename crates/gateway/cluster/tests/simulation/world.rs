@@ -68,8 +68,15 @@ pub(crate) enum Happening {
     },
     FlightEnds {
         flight: u64,
+        /// The number that the rules gave it.
+        renewal: u64,
         node: usize,
         life: u64,
+    },
+    /// A result of a renewal is handed in again.
+    HandIn {
+        flight: u64,
+        node: usize,
     },
     Fault,
     Client,
@@ -86,6 +93,8 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) books: Books,
     pub(crate) numbers: u64,
+    /// Results of renewals that no home has said to be over, by the number of their flight.
+    pub(crate) results: BTreeMap<u64, Option<Line>>,
     pub(crate) traced: bool,
     /// A change that is made when all is well.
     pub(crate) last: Option<u64>,
@@ -111,6 +120,7 @@ impl World {
             faults,
             books: Books::default(),
             numbers: 0,
+            results: BTreeMap::new(),
             last: None,
             traced: std::env::var("HOMES_TRACE").is_ok(),
         };
@@ -181,7 +191,13 @@ impl World {
                     self.crash(node);
                 }
             }
-            Happening::FlightEnds { flight, node, life } => self.flight_ends(flight, node, life),
+            Happening::FlightEnds {
+                flight,
+                renewal,
+                node,
+                life,
+            } => self.flight_ends(flight, renewal, node, life),
+            Happening::HandIn { flight, node } => self.hands_in(node, flight),
             Happening::Fault => self.fault(),
             Happening::Client => self.client(),
         }

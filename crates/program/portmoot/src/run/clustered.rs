@@ -176,10 +176,13 @@ impl Clustered {
 
     /// Why the node cannot go on, once that is so.
     pub(super) async fn failed(&mut self) -> Failure {
-        match (&mut self.failure).await {
-            Ok(failure) => failure,
-            // It has said why.
-            Err(panicked) => Failure::new(Exit::Failed, "node_failed", panicked.to_string()),
+        let failed = |why: String| Failure::new(Exit::Failed, "node_failed", why);
+        tokio::select! {
+            failure = &mut self.failure => match failure {
+                Ok(failure) => failure,
+                Err(panicked) => failed(panicked.to_string()),
+            },
+            () = self.shared.node.failed() => failed("this node of the cluster has failed: its log says why".to_owned()),
         }
     }
 
