@@ -123,7 +123,7 @@ impl Console {
         }
     }
 
-    /// Renews the tokens of a session if they end soon. Nobody waits for that: they are still good.
+    /// Renews the tokens of a session if they end soon. No request waits for that: they are still good.
     fn begin_renewal(self: &Arc<Self>, session: &Arc<Session>, account: &Arc<Account>) {
         // One that is under way is enough.
         let Ok(flight) = Arc::clone(&account.flight).try_lock_owned() else {
@@ -165,7 +165,7 @@ impl Console {
         }
     }
 
-    /// Ends sessions that have lapsed, and sign-ins whose codes nobody has used in time.
+    /// Ends sessions that have lapsed, and sign-ins whose codes were not used in time.
     fn sweep(&self) {
         let now_ms = self.home.now_ms();
         self.sessions.sweep(now_ms);

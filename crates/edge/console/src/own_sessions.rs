@@ -87,8 +87,8 @@ fn row(visit: &Visit, listed: &Listed) -> Markup {
     }
 }
 
-/// `POST /console/sessions/end` and `end-others`. This session is ended by signing out. Nobody is asked about
-/// the others: they end also while an issuer does not answer.
+/// `POST /console/sessions/end` and `end-others`. This session is ended by signing out. No issuer is asked
+/// about the others: they end also while one does not answer.
 pub(crate) fn act(visit: &Visit, act: &str) -> Outcome {
     let label = visit.asked.form().get("session");
     let is_meant = |one: &Session| match act {

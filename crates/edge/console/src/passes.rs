@@ -35,7 +35,7 @@ impl Passes {
         all.insert(person.participant.clone(), pass);
     }
 
-    /// Drops sign-ins whose codes nobody has used in time, with their tokens.
+    /// Drops sign-ins whose codes were not used in time, with their tokens.
     pub(crate) fn sweep(&self, now_ms: u64) {
         self.0.lock().retain(|_, pass| now_ms < pass.until_ms);
     }

@@ -127,7 +127,7 @@ async fn an_id_token_that_is_not_of_the_sign_in_signs_no_person_in() {
             .end(&begun.sign_in, &answer(&script, &begun.sign_in))
             .await;
         assert_eq!(ended.err(), expect, "{changes}");
-        // Tokens that nobody uses are given back.
+        // Unused tokens are given back.
         let given_back = script.asked().iter().any(|body| {
             body.starts_with("revoke ") && body.contains("token=r&token_type_hint=refresh_token")
         });

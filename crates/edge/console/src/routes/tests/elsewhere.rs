@@ -341,6 +341,11 @@ async fn words_of_an_issuer_are_text_and_those_of_a_stranger_are_not_shown() {
         assert_eq!(stranger.status, StatusCode::FORBIDDEN);
     }
     assert_eq!(site.0.home.records.lock().len(), records.len());
+}
+
+#[tokio::test]
+async fn what_is_no_answer_of_a_place_leads_nowhere() {
+    let site = Site::new();
     let back = |query: &str| format!("/console/signed-in/corp?{query}");
     for path in [
         back("a={b}"),
@@ -594,7 +599,7 @@ async fn tokens_of_sign_ins_that_were_replaced_end_with_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_of_a_session_that_has_lapsed_are_given_up_although_nobody_comes_back() {
+async fn tokens_of_a_session_that_has_lapsed_are_given_up_without_a_further_request() {
     let site = Site::new();
     site.signed_in("c-ann").await;
     site.later(CONSOLE_IDLE_MS);
@@ -606,7 +611,7 @@ async fn tokens_of_a_session_that_has_lapsed_are_given_up_although_nobody_comes_
 #[tokio::test(start_paused = true)]
 async fn tokens_of_sign_ins_that_lead_to_no_session_are_given_up() {
     let site = Site::new();
-    // Nobody uses the code of the question whether he takes over her browser.
+    // The code of the question whether he takes over her browser is not used.
     let cookie = site.signed_in("c-ann").await;
     let begun = site.begin("").await;
     let both = format!("{cookie}; {}", begun.cookie);
