@@ -14,6 +14,7 @@
 //!   configuration has, such as its key.
 
 pub mod account;
+mod authorize;
 pub mod challenge;
 pub mod config;
 pub mod connect;
@@ -29,6 +30,7 @@ pub mod outside;
 pub mod person;
 mod pkce;
 pub mod registration;
+mod retries;
 mod secret;
 mod server;
 pub mod site;
