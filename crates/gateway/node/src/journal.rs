@@ -232,6 +232,7 @@ fn refused(why: NotStored) -> StoreError {
         NotStored::NotHome | NotStored::Moving => StoreError::Elsewhere,
         NotStored::Lost => StoreError::Untaken("it has lost what it acknowledged"),
         NotStored::Busy => StoreError::Busy,
+        NotStored::Unavailable => StoreError::Untaken("it is full, or does not answer"),
     }
 }
 
