@@ -108,7 +108,9 @@ pub enum NatsError {
     #[error("the NATS server is {0}; 2.11 or newer is needed, 2.15 recommended")]
     Old(String),
     /// Several replicas are wished, and the server stands alone.
-    #[error("the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers")]
+    #[error(
+        "the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers"
+    )]
     Alone,
     /// The stream cannot be made.
     #[error("the stream cannot be made: {0}")]

@@ -223,7 +223,14 @@ async fn serve_socket(
     place: (Place, Arc<Standing>),
 ) {
     if let Some(tls) = tls {
-        return Box::pin(secure_connection((socket, ends), tls, endpoints, stop, place)).await;
+        return Box::pin(secure_connection(
+            (socket, ends),
+            tls,
+            endpoints,
+            stop,
+            place,
+        ))
+        .await;
     }
     let shown = ConnectionEnds {
         certificate: None,

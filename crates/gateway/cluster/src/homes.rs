@@ -180,7 +180,10 @@ impl<R: HomeLine> Homes<R> {
     #[must_use]
     pub fn leads(&self, shard: &Shard, steady_ms: u64) -> bool {
         let serves = self.home(shard).is_some_and(Home::is_serving);
-        serves && self.lease_ms(shard).is_some_and(|until_ms| steady_ms <= until_ms)
+        serves
+            && self
+                .lease_ms(shard)
+                .is_some_and(|until_ms| steady_ms <= until_ms)
     }
 
     /// The latest word about the admission of requests.

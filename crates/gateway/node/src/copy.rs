@@ -31,6 +31,8 @@ impl JournalCopy {
         for line in lines {
             match self.groups.take(at.epoch, line) {
                 Ok(None) => {}
+                // It says that a use of a refresh token is over, and no more.
+                Ok(Some(entries)) if entries.is_empty() => {}
                 Ok(Some(entries)) => {
                     self.applied += entries.len() as u64;
                     self.entries.extend(entries.iter().cloned());

@@ -3,18 +3,19 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::{Arc, OnceLock};
 
 use cluster::{NotStored, Shard};
 use platform::Mutex;
 use runner::Runner;
 use store::{
-    Entry, Journal, JournalWriter, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot, StoreError,
-    WRITER_BYTES_MAX, WRITER_PERMITS_MAX, Watcher,
+    Entry, Journal, JournalWriter, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot,
+    StoreError, WRITER_BYTES_MAX, WRITER_PERMITS_MAX, Watcher,
 };
 
 use crate::copy::{AppliedGroup, JournalCopy};
+use crate::flight::{Flight, Flights, NoFlight};
 use crate::group;
 
 /// Entries that a copy has beyond twice those in force before it is compacted.
@@ -39,6 +40,7 @@ struct HomeTime {
     bytes: usize,
     /// The number of the next line.
     ticket: u64,
+    flights: Flights,
     watchers: Vec<Box<dyn Watcher>>,
     snapshot: Option<Arc<dyn Snapshot>>,
     on_uncompacted: Option<OnUncompacted>,
@@ -47,8 +49,8 @@ struct HomeTime {
 
 /// An append that has no answer yet.
 struct Appending {
-    /// The number of its last line.
-    ticket: u64,
+    /// The numbers of its lines.
+    tickets: RangeInclusive<u64>,
     bytes: usize,
     on_durable: OnDurable,
     /// Its place, once it is applied.
@@ -122,7 +124,10 @@ impl HomeJournal {
     fn report_if(&self, ticket: u64, is_due: impl FnOnce(&Appending) -> bool) {
         let append = {
             let mut time = self.time.lock();
-            let place = time.appends.iter().position(|one| one.ticket == ticket);
+            let place = time
+                .appends
+                .iter()
+                .position(|one| *one.tickets.end() == ticket);
             let due = place.filter(|place| time.appends.get(*place).is_some_and(is_due));
             due.and_then(|place| time.remove(place))
         };
@@ -137,11 +142,58 @@ impl HomeJournal {
         // A line of a group that is not the last one: the group never ends, and never was.
         let append = {
             let mut time = self.time.lock();
-            let place = time.appends.iter().position(|one| one.ticket >= ticket);
+            let has = |one: &Appending| one.tickets.contains(&ticket);
+            let place = time.appends.iter().position(has);
             place.and_then(|place| time.remove(place))
         };
-        if let Some(append) = append {
-            (append.on_durable)(Err(refused(why)));
+        match append {
+            Some(append) => (append.on_durable)(Err(refused(why))),
+            None => self.time.lock().flights.end(&[ticket], NoFlight::Elsewhere),
+        }
+    }
+
+    /// Waits until this node may use the refresh token of an account.
+    ///
+    /// # Errors
+    /// [`NoFlight`]: then it must not.
+    pub async fn fly(self: &Arc<Self>, account: &str) -> Result<Flight, NoFlight> {
+        let account = Arc::<str>::from(account);
+        let landing = {
+            let mut time = self.time.lock();
+            let (false, Some(runner)) = (time.is_over, self.runner.get()) else {
+                return Err(NoFlight::Elsewhere);
+            };
+            let ticket = time.ticket;
+            time.ticket += 1;
+            let landing = time.flights.wait(&account, ticket);
+            runner.renew(account, ticket);
+            landing
+        };
+        landing.await.unwrap_or(Err(NoFlight::Elsewhere))
+    }
+
+    /// A refresh token is to be used, before this time on the machine's steady clock.
+    pub(crate) fn flies(self: &Arc<Self>, account: &Arc<str>, number: u64, before_ms: u64) {
+        let me = Arc::clone(self);
+        let flight = Flight::new(me, Arc::clone(account), number, before_ms);
+        let waiter = self.time.lock().flights.next(account);
+        // Without one it lands at once.
+        if let Some(waiter) = waiter {
+            let _ = waiter.send(Ok(flight));
+        }
+    }
+
+    /// The uses that these callers waited for are over.
+    pub(crate) fn flown(&self, tickets: &[u64]) {
+        self.time.lock().flights.end(tickets, NoFlight::Over);
+    }
+
+    /// A use is over. An empty line says that its result is known.
+    pub(crate) fn landed(&self, account: &Arc<str>, number: u64, is_known: bool) {
+        let line = is_known.then(|| group::lines(&[])).into_iter().flatten();
+        if let Some(runner) = self.runner.get() {
+            // It is short.
+            let _ = runner.renewed(Arc::clone(account), number, line.last());
         }
     }
 
@@ -152,6 +204,8 @@ impl HomeJournal {
             time.is_over = true;
             time.watchers.clear();
             time.snapshot = None;
+            // Those who wait learn it from its end.
+            time.flights = Flights::default();
             time.bytes = 0;
             std::mem::take(&mut time.appends)
         };
@@ -171,9 +225,9 @@ impl HomeJournal {
         time.ticket += lines.len() as u64;
         let bytes = lines.iter().map(|line| line.0.len()).sum();
         time.bytes += bytes;
-        let ticket = time.ticket - 1;
+        let tickets = first..=time.ticket - 1;
         time.appends.push_back(Appending {
-            ticket,
+            tickets,
             bytes,
             on_durable,
             at: None,
@@ -321,10 +375,7 @@ impl Journal for SharedJournal {
 
     fn failure(&self) -> Option<String> {
         let fault = self.0.copy.lock().fault();
-        let over = self
-            .0
-            .is_over()
-            .then(|| StoreError::Elsewhere.to_string());
+        let over = self.0.is_over().then(|| StoreError::Elsewhere.to_string());
         fault.map(|fault| fault.to_string()).or(over)
     }
 

@@ -8,6 +8,7 @@
 //!
 //! - [`Node`]: this process in the cluster: [`Node::join`], [`Node::standing`].
 //! - [`HomeJournal`]: the journal, while this node is the home.
+//! - [`Flight`]: the use of a refresh token, one at a time in the cluster.
 //! - [`Conveyed`]: a client's connection that another node conveys to this one.
 //! - [`NodeLives`]: what the next life of the node has to know of this one.
 //!
@@ -16,16 +17,18 @@
 
 mod conveyed;
 mod copy;
+mod flight;
 mod group;
 mod journal;
 mod lives;
 mod node;
 mod presence;
-mod user;
 #[cfg(test)]
 mod tests;
+mod user;
 
 pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
+pub use flight::{Flight, NoFlight};
 pub use journal::HomeJournal;
 pub use lives::{NodeLives, NodeRecord};
 pub use node::{Node, NodeError, NodeParts, OtherHome, Standing};

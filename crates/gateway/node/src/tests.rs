@@ -203,7 +203,11 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
         taken.read_exact(&mut bytes).await.unwrap();
         taken.write_all(&bytes).await.unwrap();
         taken.shutdown().await.unwrap();
-        assert_eq!(taken.read(&mut bytes).await.unwrap(), 0, "its client has ended");
+        assert_eq!(
+            taken.read(&mut bytes).await.unwrap(),
+            0,
+            "its client has ended"
+        );
     };
     let client = async {
         let mut tunnel = loop {
@@ -238,5 +242,8 @@ async fn a_connection_that_the_home_drops_was_not_conveyed() {
         }
     };
     let ((), refused) = tokio::join!(refuse, client);
-    assert!(matches!(refused, Err(NotConveyed::Refused(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(NotConveyed::Refused(_))),
+        "{refused:?}"
+    );
 }

@@ -37,7 +37,9 @@ impl HomeUser for NodeUser {
             UserEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
             UserEffect::StopTopic { shard, known } => {
                 tracing::error!(
-                    shard = shard.as_str(), epoch = known.epoch, number = known.number,
+                    shard = shard.as_str(),
+                    epoch = known.epoch,
+                    number = known.number,
                     "the cluster's log has lost messages that it had acknowledged: nothing is served until a person has looked; then: portmoot cluster accept"
                 );
                 self.end(Standing::Lost);
@@ -57,11 +59,22 @@ impl HomeUser for NodeUser {
                     home.confirmed(ticket);
                 }
             }
-            // A gateway asks at each request. Accounts are used at the home alone.
-            UserEffect::Admit(_)
-            | UserEffect::Renew { .. }
-            | UserEffect::RenewalOver { .. }
-            | UserEffect::NotRenewed { .. } => {}
+            UserEffect::Renew {
+                account,
+                flight,
+                before_ms,
+            } => {
+                if let Some(home) = self.home() {
+                    home.flies(&account, flight, before_ms);
+                }
+            }
+            UserEffect::RenewalOver { tickets, .. } => {
+                if let Some(home) = self.home() {
+                    home.flown(&tickets);
+                }
+            }
+            // A gateway asks at each request. What a former home has of a use it has stored, or not.
+            UserEffect::Admit(_) | UserEffect::NotRenewed { .. } => {}
         }
     }
 }

@@ -9,6 +9,7 @@
 //!   for ([`client::Authorize`]).
 //! - [`ServerAccounts`]: those of all servers; [`logins::Logins`]: sign-ins under way;
 //!   [`connect::Connects`]: callers that are to begin one.
+//! - [`token_uses`]: uses of refresh tokens among processes that have the same ones.
 //! - [`person`]: people who sign in for the gateway's own pages.
 //! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no
 //!   configuration has, such as its key.
@@ -37,6 +38,7 @@ pub mod site;
 #[cfg(test)]
 mod tests;
 pub mod token;
+pub mod token_uses;
 mod trouble;
 pub mod vault;
 

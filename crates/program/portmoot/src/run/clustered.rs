@@ -2,6 +2,7 @@
 //! connections of its clients to the home else.
 
 mod front;
+mod token_uses;
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -28,6 +29,7 @@ use zeroize::Zeroizing;
 
 use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
 use super::this_program;
+use token_uses::ClusterUses;
 
 /// The time in which a node that stops hands over what it is the home of.
 const HAND_OVER_MAX: Duration = Duration::from_secs(5);
@@ -277,6 +279,7 @@ fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway
         operator: shared.operator,
         gate: Some(Box::new(move || of_gate.node.leads())),
     })?;
+    gateway.use_tokens_by(Arc::new(ClusterUses(Arc::clone(journal))));
     tracing::info!(target: LOG_TARGET, node = %shared.node.id().name, "this node is the home: it runs the gateway");
     Ok(Arc::new(gateway))
 }

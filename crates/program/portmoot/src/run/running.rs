@@ -17,7 +17,7 @@ use identity::identities::tokens_configured;
 use identity::sign_ins::make_login_key;
 use identity::{AccessJournal, AccessState};
 use model::{Refusal, RefusalCode, TopicName};
-use oauth::{ServerAccounts, vault::Vault};
+use oauth::{ServerAccounts, token_uses::TokenUses, vault::Vault};
 use platform::{Mutex, random, unix_ms};
 use store::recorder::Recorder;
 use store::{DirectoryOwner, JournalWriter, Ledger};
@@ -327,6 +327,11 @@ impl Gateway {
             Ok(()) => auth::check_proto_listen(at, has_tls),
             Err(_) => Ok(()),
         }
+    }
+
+    /// Has other processes with the same refresh tokens asked before one is used.
+    pub(crate) fn use_tokens_by(&self, uses: Arc<dyn TokenUses>) {
+        let _ = self.registry.accounts.services().token_uses.set(uses);
     }
 
     /// Notes where it listens.

@@ -33,7 +33,9 @@ pub(super) async fn accept(shared: Arc<Shared>) -> Infallible {
         let at_home = gateway.borrow_and_update().clone();
         let socket = shared.socket.get().map(std::net::TcpListener::try_clone);
         let listening = match (socket, at_home) {
-            (Some(Ok(socket)), Some(at_home)) => at_home.listen_on(socket).map_err(|why| why.message),
+            (Some(Ok(socket)), Some(at_home)) => {
+                at_home.listen_on(socket).map_err(|why| why.message)
+            }
             (Some(Ok(socket)), None) => {
                 let mut changed = gateway.clone();
                 tokio::select! {
@@ -125,7 +127,10 @@ async fn convey(
         }
         if Instant::now() > deadline || asks_for_health(&client).await {
             let has_tls = shared.config.lock().doors.tls.is_some();
-            return if has_tls {} else { refuse(&mut client).await };
+            return if has_tls {
+            } else {
+                refuse(&mut client).await
+            };
         }
         sleep(LOOK).await;
     }
