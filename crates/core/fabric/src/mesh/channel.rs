@@ -81,8 +81,8 @@ struct Receiving {
     owes: bool,
 }
 
-/// The credit that a piece costs. An end without bytes costs none, so that a channel can end without
-/// any.
+/// The credit that a piece costs. An end without bytes costs none, so that a channel can end
+/// without any.
 fn cost(piece: &Piece) -> u64 {
     if piece.ends_stream && piece.bytes.is_empty() {
         return 0;

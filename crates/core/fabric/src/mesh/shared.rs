@@ -69,7 +69,7 @@ impl State {
     pub(super) fn open(&mut self, frame: &[u8]) -> Result<Opened, OpenError> {
         let opened = self.opener.open(frame)?;
         if let Some(ended) = opened.made_way {
-            tracing::warn!(%ended, "too many nodes send frames: the one that is silent for longest counts as ended");
+            tracing::warn!(%ended, "too many nodes send frames: a silent one counts as ended");
             self.end_channels(ended);
         }
         Ok(opened)

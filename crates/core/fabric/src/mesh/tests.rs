@@ -669,7 +669,10 @@ proptest! {
         for (number, is_own, kind, at, bytes) in frames {
             let content = match kind {
                 0 | 1 => data(at, bytes % 64_000),
-                2 => Content::Acknowledge { next: at, may: may(at, bytes), has_gap: bytes % 2 == 0 },
+                2 => {
+                    let (may, has_gap) = (may(at, bytes), bytes % 2 == 0);
+                    Content::Acknowledge { next: at, may, has_gap }
+                }
                 3 => Content::Probe,
                 4 => Content::Reset(Reset::Cancelled),
                 _ => Content::ResetSeen,
