@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed};
 use crate::node::{Joined, NodeParts, Ways, begin};
-use crate::{HomeJournal, Node, Standing};
+use crate::{HomeJournal, NoFlight, Node, Standing};
 
 const LONG: Duration = Duration::from_secs(120);
 
@@ -246,4 +246,51 @@ async fn a_connection_that_the_home_drops_was_not_conveyed() {
         matches!(refused, Err(NotConveyed::Refused(_))),
         "{refused:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_token_is_used_once_at_a_time() {
+    let nodes = Nodes::start(1).await;
+    let (_, journal) = nodes.home().await;
+    let first = journal.fly("ada at jira").await.unwrap();
+    let other = journal.fly("bob at jira").await.unwrap();
+    drop(other);
+    let second = {
+        let journal = Arc::clone(&journal);
+        tokio::spawn(async move { journal.fly("ada at jira").await })
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!second.is_finished(), "the first is under way");
+    first.end();
+    let second = tokio::time::timeout(LONG, second).await.unwrap().unwrap();
+    assert!(matches!(second, Err(NoFlight::Over)), "{second:?}");
+    let third = tokio::time::timeout(LONG, journal.fly("ada at jira")).await;
+    third.unwrap().unwrap().end();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_waits_for_a_use_that_may_be_under_way() {
+    let nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    let flight = journal.fly("ada at jira").await.unwrap();
+    nodes.nodes[first].drain(LONG).await;
+    let late = journal.fly("ada at jira").await;
+    assert!(matches!(late, Err(NoFlight::Elsewhere)), "{late:?}");
+    let (_, journal) = nodes.home().await;
+    let begun = Instant::now();
+    let next = loop {
+        match tokio::time::timeout(LONG, journal.fly("ada at jira")).await {
+            Ok(Ok(next)) => break next,
+            Ok(Err(NoFlight::Over)) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    let waited = begun.elapsed();
+    assert!(
+        waited >= Duration::from_millis(cluster::RENEWAL_MS),
+        "{waited:?}"
+    );
+    // It comes too late to be the latest.
+    flight.end();
+    next.end();
 }
