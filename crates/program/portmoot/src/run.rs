@@ -146,6 +146,7 @@ async fn greet(gateway: &Served, loaded: &Loaded, output: Output) -> Result<(), 
     let callers = banner::Callers {
         need_token: gateway.requires_token(),
         issued: gateway.issued(),
+        cluster: gateway.cluster(),
     };
     let text = banner::text(loaded, &url, &callers);
     output.banner(&text, &format!("listening on {url}/mcp"));

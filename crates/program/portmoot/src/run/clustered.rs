@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use zeroize::Zeroizing;
 
+use super::banner::ClusterPart;
 use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
 use super::this_program;
 use token_uses::ClusterUses;
@@ -174,6 +175,18 @@ impl Clustered {
     /// The gateway, while this node is the home.
     pub(super) fn gateway(&self) -> AtHome {
         self.shared.gateway()
+    }
+
+    /// Its part in the cluster.
+    pub(super) fn part(&self) -> ClusterPart {
+        let node = &self.shared.node;
+        let cluster = self.shared.config.lock().cluster.clone();
+        ClusterPart {
+            name: cluster.map_or_else(String::new, |cluster| cluster.name.clone()),
+            node: node.id().name.to_string(),
+            other_home: node.other_home().map(|home| home.node.name.to_string()),
+            is_home: self.gateway().is_some(),
+        }
     }
 
     /// Why the node cannot go on, once that is so.
