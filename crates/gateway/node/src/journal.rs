@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use cluster::{NotStored, Shard};
 use platform::Mutex;
-use runner::Runner;
+use runner::{Runner, ShardLine};
 use store::{
     Entry, Journal, JournalWriter, OnDurable, OnUncompacted, Place, Position, Replayed, Snapshot,
     StoreError, WRITER_BYTES_MAX, WRITER_PERMITS_MAX, Watcher,
@@ -43,6 +43,8 @@ struct HomeTime {
     flights: Flights,
     watchers: Vec<Box<dyn Watcher>>,
     snapshot: Option<Arc<dyn Snapshot>>,
+    /// Appends that wait until what is in force is written, while that is so.
+    parked: Option<Vec<Parked>>,
     on_uncompacted: Option<OnUncompacted>,
     has_reported: bool,
 }
@@ -57,6 +59,12 @@ struct Appending {
     at: Option<Position>,
     /// Whether it waits until it is in force at all nodes.
     is_for_all: bool,
+}
+
+/// An append that waits for its lines to be handed in.
+struct Parked {
+    entries: Vec<Entry>,
+    on_durable: OnDurable,
 }
 
 impl HomeJournal {
@@ -98,8 +106,12 @@ impl HomeJournal {
             std::mem::take(&mut time.watchers)
         };
         for group in groups {
+            // Those who watch have made what a snapshot says.
+            if group.group.is_snapshot {
+                continue;
+            }
             let watches = |watcher: &mut Box<dyn Watcher>| {
-                watcher.take(group.last, &group.entries) == ControlFlow::Continue(())
+                watcher.take(group.last, &group.group.entries) == ControlFlow::Continue(())
             };
             watchers.retain_mut(watches);
         }
@@ -199,7 +211,7 @@ impl HomeJournal {
 
     /// The node is the home no more: what is under way is stored or not.
     pub(crate) fn end(&self) {
-        let appends = {
+        let (appends, parked) = {
             let mut time = self.time.lock();
             time.is_over = true;
             time.watchers.clear();
@@ -207,33 +219,59 @@ impl HomeJournal {
             // Those who wait learn it from its end.
             time.flights = Flights::default();
             time.bytes = 0;
-            std::mem::take(&mut time.appends)
+            (std::mem::take(&mut time.appends), time.parked.take())
         };
-        for append in appends {
-            (append.on_durable)(Err(StoreError::Elsewhere));
+        let parked = parked.into_iter().flatten().map(|one| one.on_durable);
+        for on_durable in appends.into_iter().map(|one| one.on_durable).chain(parked) {
+            on_durable(Err(StoreError::Elsewhere));
         }
     }
 
-    fn submit(&self, entries: &[Entry], on_durable: OnDurable) {
-        let lines = group::lines(entries);
+    fn submit(&self, entries: Vec<Entry>, on_durable: OnDurable) {
         let mut time = self.time.lock();
-        let (false, Some(runner)) = (time.is_over, self.runner.get()) else {
+        if time.is_over {
             drop(time);
             return on_durable(Err(StoreError::Elsewhere));
+        }
+        let append = Parked {
+            entries,
+            on_durable,
         };
+        match &mut time.parked {
+            Some(parked) => parked.push(append),
+            None => self.hand_in(&mut time, append),
+        }
+    }
+
+    /// Hands the lines of an append in, under the lock, so that those of two groups never mix.
+    fn hand_in(&self, time: &mut HomeTime, append: Parked) {
+        let is_for_all = append.entries.iter().any(Entry::is_for_all);
+        let lines = group::lines(&append.entries);
+        self.hand_in_lines(time, lines, append.on_durable, is_for_all);
+    }
+
+    fn hand_in_lines(
+        &self,
+        time: &mut HomeTime,
+        lines: Vec<ShardLine>,
+        on_durable: OnDurable,
+        is_for_all: bool,
+    ) {
         let first = time.ticket;
         time.ticket += lines.len() as u64;
         let bytes = lines.iter().map(|line| line.0.len()).sum();
         time.bytes += bytes;
-        let tickets = first..=time.ticket - 1;
         time.appends.push_back(Appending {
-            tickets,
+            tickets: first..=time.ticket - 1,
             bytes,
             on_durable,
             at: None,
-            is_for_all: entries.iter().any(Entry::is_for_all),
+            is_for_all,
         });
-        // Under the lock, so that the lines of two groups never mix.
+        // It is there: this node has become the home by it.
+        let Some(runner) = self.runner.get() else {
+            return;
+        };
         for (ticket, line) in (first..).zip(lines) {
             if let Err(too_long) = runner.store(Shard::Common, ticket, line) {
                 tracing::error!(%too_long, "a line of the journal");
@@ -241,21 +279,46 @@ impl HomeJournal {
         }
     }
 
+    /// Has what is in force written, in place of all before it, once it is a small part of that.
+    /// Appends wait meanwhile: what is under way must count before the snapshot is made.
     fn compact_if_due(&self) {
-        let Some(snapshot) = self.time.lock().snapshot.clone() else {
+        let Some(snapshot) = self.due_snapshot() else {
             return;
         };
-        let mut copy = self.copy.lock();
-        if copy.entries().len() <= 2 * snapshot.live() + SLACK_ENTRIES {
-            return;
-        }
-        match snapshot.entries() {
-            Ok(entries) => copy.compact(entries),
-            Err(why) => {
-                drop(copy);
-                self.report(&why.to_string());
+        let entries = snapshot.entries();
+        let mut time = self.time.lock();
+        let parked = time.parked.take().unwrap_or_default();
+        let uncompacted = match entries {
+            Ok(entries) => {
+                let lines = group::snapshot_lines(&entries);
+                self.hand_in_lines(&mut time, lines, Box::new(drop), false);
+                None
             }
+            Err(why) => Some(why),
+        };
+        for append in parked {
+            self.hand_in(&mut time, append);
         }
+        drop(time);
+        if let Some(why) = uncompacted {
+            self.report(&why.to_string());
+        }
+    }
+
+    /// The source of what is in force, if that is to be written now: appends wait from then on.
+    fn due_snapshot(&self) -> Option<Arc<dyn Snapshot>> {
+        let snapshot = self.time.lock().snapshot.clone()?;
+        let all = self.copy.lock().entries().len();
+        if all <= 2 * snapshot.live() + SLACK_ENTRIES {
+            return None;
+        }
+        let mut time = self.time.lock();
+        if time.is_over || time.has_reported {
+            return None;
+        }
+        time.parked.get_or_insert_default();
+        let is_quiet = time.appends.iter().all(|append| append.at.is_some());
+        is_quiet.then_some(snapshot)
     }
 
     fn report(&self, why: &str) {
@@ -303,7 +366,7 @@ impl Place for HomePlace {
     fn append(mut self: Box<Self>, entries: Vec<Entry>, on_durable: OnDurable) {
         if let Some(journal) = self.0.take() {
             journal.time.lock().places -= 1;
-            journal.submit(&entries, on_durable);
+            journal.submit(entries, on_durable);
         }
     }
 }
@@ -332,7 +395,8 @@ impl Journal for SharedJournal {
         if time.is_over {
             return Err(StoreError::Elsewhere);
         }
-        let is_full = time.places + time.appends.len() >= WRITER_PERMITS_MAX;
+        let parked = time.parked.as_ref().map_or(0, Vec::len);
+        let is_full = time.places + time.appends.len() + parked >= WRITER_PERMITS_MAX;
         if is_full || time.bytes >= WRITER_BYTES_MAX {
             return Err(StoreError::Busy);
         }
@@ -341,7 +405,7 @@ impl Journal for SharedJournal {
     }
 
     fn append(&self, entries: Vec<Entry>, on_durable: OnDurable) {
-        self.0.submit(&entries, on_durable);
+        self.0.submit(entries, on_durable);
     }
 
     fn replay(&self, take: &mut dyn FnMut(Replayed)) -> Result<Position, StoreError> {

@@ -123,6 +123,8 @@ struct NodeTasks {
     runner: Arc<OnceLock<Runner>>,
     presences: Arc<Presences>,
     homes: watch::Sender<Option<OtherHome>>,
+    #[cfg(test)]
+    copy: Arc<Mutex<JournalCopy>>,
 }
 
 impl NodeTasks {
@@ -172,6 +174,12 @@ impl Node {
             conveyed: tokio::sync::Mutex::new(joined.conveyed),
             runtime: None,
         }
+    }
+
+    /// The number of entries in its copy of the common journal.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        self.life.copy.lock().entries().len()
     }
 
     /// This node's part in the cluster, and each change of it.
@@ -342,8 +350,9 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let words = mesh.listen(&(&at).into()).await?;
     let (standing, of_standing) = watch::channel(Standing::Away);
     let runner = Arc::<OnceLock<Runner>>::default();
+    let copy = Arc::<Mutex<JournalCopy>>::default();
     let user = NodeUser {
-        copy: Arc::<Mutex<JournalCopy>>::default(),
+        copy: Arc::clone(&copy),
         runner: Arc::clone(&runner),
         home: Mutex::default(),
         standing,
@@ -371,6 +380,8 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         runner,
         presences,
         homes: watch::Sender::new(None),
+        #[cfg(test)]
+        copy,
     });
     tokio::spawn(watch_homes(Arc::clone(&life)));
     Ok(Joined {

@@ -294,3 +294,69 @@ async fn a_successor_waits_for_a_use_that_may_be_under_way() {
     flight.end();
     next.end();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_force_is_written_in_place_of_all_before() {
+    let nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    let writer = journal.writer().unwrap();
+    let ledger = writer.ledger::<Latest>().unwrap();
+    for round in 0..60_u64 {
+        let (sender, end) = tokio::sync::oneshot::channel();
+        let texts: Vec<Text> = (0..50)
+            .map(|number| number_of(50 * round + number))
+            .collect();
+        ledger.submit(&texts, |end| drop(sender.send(end)));
+        tokio::time::timeout(LONG, end)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+    }
+    assert!(ledger.state(|latest| latest.0.as_deref() == Some("2999")));
+    for node in &nodes.nodes {
+        eventually("the copy is small", || node.entries() < 1_200).await;
+    }
+    nodes.nodes[first].drain(LONG).await;
+    let (second, journal) = nodes.home().await;
+    assert_ne!(first, second);
+    let ledger = journal.writer().unwrap().ledger::<Latest>().unwrap();
+    assert!(ledger.state(|latest| latest.0.as_deref() == Some("2999")));
+}
+
+/// The latest text alone.
+#[derive(Debug, Default)]
+struct Latest(Option<String>);
+
+impl Fold for Latest {
+    const OWNER: &'static str = "latest";
+    type Record = Text;
+
+    fn apply(&mut self, record: &Text) {
+        self.0 = Some(record.text.clone());
+    }
+
+    fn live(&self) -> usize {
+        usize::from(self.0.is_some())
+    }
+
+    fn records(&mut self, _: u64) -> Vec<Text> {
+        let text = self.0.iter().cloned();
+        text.map(|text| Text { text }).collect()
+    }
+}
+
+fn number_of(number: u64) -> Text {
+    Text {
+        text: number.to_string(),
+    }
+}
+
+/// Waits until something is so.
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "not: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

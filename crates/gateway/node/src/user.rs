@@ -90,6 +90,9 @@ impl NodeUser {
         }
         if let Some(fault) = self.copy.lock().fault() {
             tracing::error!(%fault, "this node cannot be the home: update it");
+            if let Some(runner) = self.runner.get() {
+                runner.drain();
+            }
             return self.end(Standing::Lost);
         }
         tracing::info!(epoch, "this node is the home of the cluster");
