@@ -61,7 +61,7 @@ pub(crate) enum Role<R> {
     /// None.
     Away,
     /// It is about to become the home.
-    Taking(Taking<R>),
+    Taking(Box<Taking<R>>),
     /// It is the home.
     Home(Box<Home<R>>),
 }
