@@ -170,7 +170,9 @@ impl Carrier {
 }
 
 /// These effects without the heartbeats that a later one of them makes needless.
-fn latest_beat_alone(mut effects: Vec<HomeEffect<ShardLine>>) -> Vec<HomeEffect<ShardLine>> {
+pub(crate) fn latest_beat_alone(
+    mut effects: Vec<HomeEffect<ShardLine>>,
+) -> Vec<HomeEffect<ShardLine>> {
     let is_beat = |effect: &HomeEffect<ShardLine>| matches!(effect, HomeEffect::Publish(_));
     let latest = effects.iter().rposition(is_beat);
     let mut at = 0;
