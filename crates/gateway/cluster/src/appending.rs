@@ -94,7 +94,7 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// The log takes nothing now: what nobody waits for is sent later, as another append.
+    /// The log takes nothing now: what no caller waits for is sent later, as another append.
     fn not_taken(&mut self, shard: &Shard) {
         let now_ms = self.now_ms();
         let refused = self.home_mut(shard).map(|home| home.take_back(now_ms));

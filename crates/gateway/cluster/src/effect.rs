@@ -14,7 +14,8 @@ pub enum HomeEffect<R> {
     /// This message of the common journal goes to all nodes.
     Spread(StoredMessage<R>),
     /// The end of a shard's journal is asked for: the last message of its highest epoch. Any
-    /// replica will do. Answered by [`HomeEvent::Looked`](crate::HomeEvent::Looked).
+    /// replica will do. Answered by [`HomeEvent::Looked`](crate::HomeEvent::Looked); without an
+    /// answer it is asked again under its number.
     Look {
         /// The shard.
         shard: Shard,
@@ -22,7 +23,8 @@ pub enum HomeEffect<R> {
         request: u64,
     },
     /// Messages of a shard's journal are asked for, of all epochs and in the log's order. Any
-    /// replica will do. Answered by [`HomeEvent::Read`](crate::HomeEvent::Read).
+    /// replica will do. Answered by [`HomeEvent::Read`](crate::HomeEvent::Read); without an answer
+    /// it is asked again under its number, however long the reading takes.
     Read {
         /// The shard.
         shard: Shard,

@@ -93,7 +93,8 @@ pub enum HomeEvent<R> {
 pub struct LastMessage {
     /// Its place.
     pub head: JournalHead,
-    /// Its sequence in the log.
+    /// The sequence of the last record of its subject, which an append behind it expects: its own,
+    /// or that of a record of another user of the log.
     pub sequence: u64,
     /// Whether it ends its epoch.
     pub fenced: bool,

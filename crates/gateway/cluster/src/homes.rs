@@ -61,7 +61,7 @@ pub(crate) enum Role<R> {
     /// None.
     Away,
     /// It is about to become the home.
-    Taking(Taking<R>),
+    Taking(Box<Taking<R>>),
     /// It is the home.
     Home(Box<Home<R>>),
 }
@@ -248,7 +248,7 @@ impl<R: HomeLine> Homes<R> {
 
     /// Learns of a place of a journal, and keeps it.
     pub(crate) fn learn(&mut self, shard: &Shard, head: &JournalHead) {
-        // A shard of which this node has never heard is taken as long as there are few.
+        // A shard that is not configured here is taken as long as there are few.
         let may_learn = self.shards.contains_key(shard) || self.heads.takes(shard);
         if may_learn && self.heads.learn(shard, head) {
             self.push(HomeEffect::KeepHead {

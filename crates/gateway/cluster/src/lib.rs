@@ -28,7 +28,10 @@
 //!   it has stored for stored, whatever is expected. [`AppendResult::Refused`] says which one is
 //!   last.
 //! - Reads may come from any replica, and may lag: none decides anything. What a read has of a
-//!   shard is a beginning of its journal, without gaps, in the log's order.
+//!   shard is a beginning of its journal, without gaps, in the log's order. An answer that carries
+//!   the number of a question is of a reading that began after that was asked first. A record that
+//!   is not the cluster's is in no answer, but an append behind it expects it
+//!   ([`LastMessage::sequence`]); one that a later version wrote leaves the question unanswered.
 //! - Nothing takes place before it is durable: the runner answers its callers after
 //!   [`HomeEffect::Stored`], and says of an access change that it is in force after
 //!   [`HomeEffect::Confirmed`]. After [`HomeEffect::StepDown`] and [`HomeEffect::StopTopic`] it

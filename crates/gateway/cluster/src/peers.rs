@@ -168,7 +168,7 @@ impl Peers {
             .filter(move |(_, peer)| peer.is_live(now_ms))
     }
 
-    /// Whether this life of a node was heard lately.
+    /// Whether a heartbeat of this life of a node came lately.
     pub(crate) fn is_live(&self, node: &NodeId, now_ms: u64) -> bool {
         self.all.get(node).is_some_and(|peer| peer.is_live(now_ms))
     }

@@ -28,7 +28,7 @@ pub(crate) enum Queued<R> {
 }
 
 impl<R: HomeLine> Queued<R> {
-    /// An entry that nobody waits for.
+    /// An entry that no caller waits for.
     pub(crate) fn silent(entry: CommonEntry<R>) -> Self {
         Self::Entry {
             entry,

@@ -26,7 +26,7 @@ impl<R: HomeLine> Homes<R> {
 
     /// Begins a take-over, or begins it anew.
     pub(crate) fn take(&mut self, shard: &Shard, taking: Taking<R>) {
-        self.set_role(shard, Role::Taking(taking));
+        self.set_role(shard, Role::Taking(Box::new(taking)));
         self.look(shard);
     }
 

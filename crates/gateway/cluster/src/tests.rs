@@ -57,8 +57,8 @@ struct Cluster {
     full: bool,
     /// The messages that a look lacks.
     stale: usize,
-    /// Whether answers to reads of a topic wait, and those that do.
-    holds: bool,
+    /// Shards whose reads wait, and the answers to those.
+    holds: Vec<Shard>,
     held: Vec<(usize, HomeEvent<Text>)>,
     now_ms: u64,
     stream: Vec<StoredMessage<Text>>,
@@ -76,7 +76,7 @@ impl Cluster {
             away: vec![false; names.len()],
             full: false,
             stale: 0,
-            holds: false,
+            holds: Vec::new(),
             held: Vec::new(),
             now_ms: 0,
             stream: Vec::new(),
@@ -154,7 +154,7 @@ impl Cluster {
                     .filter(|one| one.sequence > after)
                     .cloned()
                     .collect();
-                let is_held = self.holds && shard != Shard::Common;
+                let is_held = self.holds.contains(&shard);
                 let event = HomeEvent::Read {
                     shard,
                     request,

@@ -15,7 +15,7 @@ use crate::heads::HeadsFile;
 use crate::journals::{Journals, WantedAppend};
 use crate::line::ShardLine;
 use crate::shared::Shared;
-use crate::user::{HomeUser, UserEffect};
+use crate::user::{HomeUser, UserEffect, Whose};
 
 /// The time in which the bus takes a message; it is lost after it.
 const PUBLISH_MAX: Duration = Duration::from_millis(TICK_MS);
@@ -87,14 +87,14 @@ impl Carrier {
     }
 
     async fn carry_out(&mut self, effect: HomeEffect<ShardLine>) {
-        match UserEffect::of(effect) {
-            Ok(effect) => {
+        match Whose::of(effect) {
+            Whose::User(effect) => {
                 if let UserEffect::Admit(admission) = &effect {
                     self.shared.admit(*admission);
                 }
                 self.user.carry_out(effect);
             }
-            Err(own) => self.carry_out_own(own).await,
+            Whose::Runner(own) => self.carry_out_own(own).await,
         }
     }
 
@@ -170,7 +170,9 @@ impl Carrier {
 }
 
 /// These effects without the heartbeats that a later one of them makes needless.
-fn latest_beat_alone(mut effects: Vec<HomeEffect<ShardLine>>) -> Vec<HomeEffect<ShardLine>> {
+pub(crate) fn latest_beat_alone(
+    mut effects: Vec<HomeEffect<ShardLine>>,
+) -> Vec<HomeEffect<ShardLine>> {
     let is_beat = |effect: &HomeEffect<ShardLine>| matches!(effect, HomeEffect::Publish(_));
     let latest = effects.iter().rposition(is_beat);
     let mut at = 0;

@@ -42,7 +42,7 @@ pub(crate) struct Journals {
     /// Readings of whole journals at a time.
     readings: Semaphore,
     /// The last record that was said not to be the cluster's.
-    told: AtomicU64,
+    warned: AtomicU64,
 }
 
 /// The readings of topics' journals at a time: each has a whole journal in memory.
@@ -76,7 +76,7 @@ impl Journals {
             start: platform::random(),
             seen: Mutex::default(),
             readings: Semaphore::new(READS_MAX),
-            told: AtomicU64::new(0),
+            warned: AtomicU64::new(0),
         })
     }
 
@@ -210,7 +210,7 @@ impl Journals {
             Some(Content::Damaged) | None => {}
         }
         // Journals are read again and again.
-        if self.told.fetch_max(sequence, Ordering::Relaxed) < sequence {
+        if self.warned.fetch_max(sequence, Ordering::Relaxed) < sequence {
             let subject = record.subject.as_str();
             tracing::warn!(
                 subject,

@@ -11,11 +11,11 @@ use crate::encoding::{Content, read_beat, read_stored};
 use crate::line::ShardLine;
 use crate::shared::Shared;
 
-/// The most senders that are told apart in the log.
-const TOLD_MAX: usize = 64;
+/// The most senders of which a warning names each.
+const WARNED_MAX: usize = 64;
 
 /// What is listened to.
-pub(crate) struct Heard<T> {
+pub(crate) struct Incoming<T> {
     pub(crate) beats: T,
     pub(crate) spreads: T,
 }
@@ -34,7 +34,7 @@ pub(crate) fn read_spreads(content: &Bytes) -> Content<HomeEvent<ShardLine>> {
 /// Hands in what comes. What the bus drops comes again, or is read from the log. A sender whose
 /// contents cannot be read is named once.
 pub(crate) async fn listen(shared: Arc<Shared>, mut messages: Broadcasts, read: Read) {
-    let mut told = HashSet::new();
+    let mut warned = HashSet::new();
     while let Some(message) = messages.next().await {
         let Broadcast::From {
             sender, content, ..
@@ -50,7 +50,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, mut messages: Broadcasts, read: 
             Content::Later => "a node of a later version sends what this one cannot read",
             Content::Damaged => "a node sends what makes no sense",
         };
-        if told.len() < TOLD_MAX && told.insert(sender) {
+        if warned.len() < WARNED_MAX && warned.insert(sender) {
             tracing::warn!(%sender, "{what}");
         }
     }

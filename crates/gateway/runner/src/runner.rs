@@ -16,7 +16,7 @@ use crate::clock::NodeClock;
 use crate::heads::HeadsFile;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
-use crate::listening::{Heard, listen, read_beats, read_spreads};
+use crate::listening::{Incoming, listen, read_beats, read_spreads};
 use crate::shared::Shared;
 use crate::user::HomeUser;
 
@@ -93,7 +93,7 @@ impl Runner {
         let beats: SubjectName = format!("{}.hb", parts.root).parse()?;
         let spreads: SubjectName = format!("{}.spread", parts.root).parse()?;
         let journals = Journals::new(parts.log, parts.keys, &parts.root)?;
-        let heard = Heard {
+        let incoming = Incoming {
             beats: parts.mesh.listen(&(&beats).into()).await?,
             spreads: parts.mesh.listen(&(&spreads).into()).await?,
         };
@@ -116,7 +116,7 @@ impl Runner {
         };
         let (stop, stopped) = watch::channel(false);
         let (ends, over) = watch::channel(false);
-        let tasks = tasks(&shared, carrier, heard);
+        let tasks = tasks(&shared, carrier, incoming);
         let tasks = tokio::spawn(supervise(Arc::clone(&shared), tasks, stopped, ends));
         Ok(Self {
             shared,
@@ -251,12 +251,12 @@ fn check_topics(topics: &[TopicName]) -> Result<(), TooManyTopics> {
 }
 
 /// The tasks of a node. Each runs until the node is over.
-fn tasks(shared: &Arc<Shared>, carrier: Carrier, heard: Heard<Broadcasts>) -> JoinSet<()> {
+fn tasks(shared: &Arc<Shared>, carrier: Carrier, incoming: Incoming<Broadcasts>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(carrier.run());
     tasks.spawn(tick(Arc::clone(shared)));
-    tasks.spawn(listen(Arc::clone(shared), heard.beats, read_beats));
-    tasks.spawn(listen(Arc::clone(shared), heard.spreads, read_spreads));
+    tasks.spawn(listen(Arc::clone(shared), incoming.beats, read_beats));
+    tasks.spawn(listen(Arc::clone(shared), incoming.spreads, read_spreads));
     tasks
 }
 

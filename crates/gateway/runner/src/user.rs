@@ -105,32 +105,41 @@ pub enum UserEffect {
     },
 }
 
-impl UserEffect {
-    /// The effect, if it is the user's; else what the runner carries out itself.
-    pub(crate) fn of(effect: HomeEffect<ShardLine>) -> Result<Self, HomeEffect<ShardLine>> {
-        Ok(match effect {
-            HomeEffect::Apply { revision, lines } => Self::Apply { revision, lines },
-            HomeEffect::Reset => Self::Reset,
+/// An effect by the one who carries it out.
+pub(crate) enum Whose {
+    User(UserEffect),
+    Runner(HomeEffect<ShardLine>),
+}
+
+impl Whose {
+    pub(crate) fn of(effect: HomeEffect<ShardLine>) -> Self {
+        Self::User(match effect {
+            HomeEffect::Apply { revision, lines } => UserEffect::Apply { revision, lines },
+            HomeEffect::Reset => UserEffect::Reset,
             HomeEffect::BecomeHome {
                 shard,
                 epoch,
                 lines,
-            } => Self::BecomeHome {
+            } => UserEffect::BecomeHome {
                 shard,
                 epoch,
                 lines,
             },
-            HomeEffect::StepDown { shard, epoch, why } => Self::StepDown { shard, epoch, why },
-            HomeEffect::StopTopic { shard, known } => Self::StopTopic { shard, known },
-            HomeEffect::Stored { shard, ticket } => Self::Stored { shard, ticket },
-            HomeEffect::NotStored { shard, ticket, why } => Self::NotStored { shard, ticket, why },
-            HomeEffect::Confirmed { ticket } => Self::Confirmed { ticket },
-            HomeEffect::Admit(admission) => Self::Admit(admission),
+            HomeEffect::StepDown { shard, epoch, why } => {
+                UserEffect::StepDown { shard, epoch, why }
+            }
+            HomeEffect::StopTopic { shard, known } => UserEffect::StopTopic { shard, known },
+            HomeEffect::Stored { shard, ticket } => UserEffect::Stored { shard, ticket },
+            HomeEffect::NotStored { shard, ticket, why } => {
+                UserEffect::NotStored { shard, ticket, why }
+            }
+            HomeEffect::Confirmed { ticket } => UserEffect::Confirmed { ticket },
+            HomeEffect::Admit(admission) => UserEffect::Admit(admission),
             HomeEffect::Renew {
                 account,
                 flight,
                 before_ms,
-            } => Self::Renew {
+            } => UserEffect::Renew {
                 account,
                 flight,
                 before_ms,
@@ -140,7 +149,7 @@ impl UserEffect {
                 flight,
                 tickets,
                 known,
-            } => Self::RenewalOver {
+            } => UserEffect::RenewalOver {
                 account,
                 flight,
                 tickets,
@@ -150,7 +159,7 @@ impl UserEffect {
                 account,
                 flight,
                 line,
-            } => Self::NotRenewed {
+            } => UserEffect::NotRenewed {
                 account,
                 flight,
                 line,
@@ -160,7 +169,7 @@ impl UserEffect {
             | HomeEffect::Look { .. }
             | HomeEffect::Read { .. }
             | HomeEffect::Append { .. }
-            | HomeEffect::KeepHead { .. }) => return Err(own),
+            | HomeEffect::KeepHead { .. }) => return Self::Runner(own),
         })
     }
 }

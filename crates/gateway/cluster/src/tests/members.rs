@@ -2,7 +2,8 @@
 
 use super::{Cluster, Effect, Text};
 use crate::{
-    CUT_OFF_MS, HEARTBEAT_MS, HomeEffect, HomeEvent, Homes, HomesConfig, SILENCE_MS, Shard, TICK_MS,
+    Admission, CUT_OFF_MS, CommonEntry, HEARTBEAT_MS, HomeEffect, HomeEvent, HomeRecord, Homes,
+    HomesConfig, LOG_RETRY_MS, SILENCE_MS, Shard, TICK_MS,
 };
 
 fn remove_others(cluster: &mut Cluster, home: usize) {
@@ -84,12 +85,17 @@ fn a_node_joins_a_home_that_always_has_an_append_under_way() {
     cluster.pass(2 * SILENCE_MS);
     cluster.isolate(1, false);
     for ticket in 0..40 {
-        // An append without an answer yet, at each tick and heartbeat.
+        // An append has no answer yet at each tick.
         cluster.away[0] = true;
         cluster.store(&Shard::Common, ticket);
         cluster.pass(TICK_MS);
+        let mut latest = cluster.seen.iter().rev();
+        let append = latest.find_map(|(at, effect)| {
+            let is_append = matches!(effect, HomeEffect::Append { .. });
+            (*at == 0 && is_append).then(|| effect.clone())
+        });
         cluster.away[0] = false;
-        cluster.pass(11 * TICK_MS);
+        cluster.carry(0, append.unwrap());
     }
     assert!(cluster.nodes[0].members().count() == 2);
 }
@@ -114,4 +120,59 @@ fn a_change_waits_for_a_namesake_that_only_another_node_hears() {
     assert!(!cluster.is_confirmed(7));
     cluster.pass(SILENCE_MS + HEARTBEAT_MS);
     assert!(cluster.is_confirmed(7));
+}
+
+#[test]
+fn a_reading_of_the_common_journal_counts_however_long_it_takes() {
+    let mut cluster = Cluster::grown(&["a", "b"]);
+    let home = cluster.home(&Shard::Common);
+    let late = 1 - home;
+    let config = HomesConfig::new(cluster.nodes[late].node().clone(), Vec::new());
+    cluster.nodes[late] = Homes::new(config);
+    cluster.holds.push(Shard::Common);
+    cluster.pass(3 * LOG_RETRY_MS);
+    assert!(cluster.held.len() > 1, "it is asked again");
+    cluster.release();
+    assert_eq!(cluster.nodes[late].members().count(), 2);
+}
+
+#[test]
+fn a_copy_that_begins_anew_has_no_contact_of_before() {
+    let mut cluster = Cluster::grown(&["a", "b", "c"]);
+    let other = (cluster.home(&Shard::Common) + 1) % 3;
+    cluster.store(&Shard::Common, 1);
+    cluster.pass(HEARTBEAT_MS);
+    assert!(cluster.admits(other));
+    cluster.holds.push(Shard::Common);
+    cluster.nodes[other].reset(1);
+    cluster.pass(HEARTBEAT_MS);
+    let (at, event) = cluster.held.remove(0);
+    let HomeEvent::Read {
+        shard,
+        request,
+        mut messages,
+    } = event
+    else {
+        panic!("a read");
+    };
+    // A replica that lags has the journal without the last line.
+    let has_line = |record: &HomeRecord<Text>| match record {
+        HomeRecord::Lines(entries) => entries.contains(&CommonEntry::Line(Text("line"))),
+        _ => false,
+    };
+    let end = messages
+        .iter()
+        .position(|one| has_line(&one.message.record));
+    messages.truncate(end.unwrap());
+    cluster.step(
+        at,
+        HomeEvent::Read {
+            shard,
+            request,
+            messages,
+        },
+    );
+    assert_eq!(cluster.nodes[other].members().count(), 3);
+    let admission = cluster.nodes[other].admission();
+    assert!(matches!(admission, Admission::No(_)), "{admission:?}");
 }

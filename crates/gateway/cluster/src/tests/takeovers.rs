@@ -19,7 +19,7 @@ fn taken() -> Taken {
     let former = cluster.home(&topic());
     let epochs = cluster.epochs();
     cluster.isolate(former, true);
-    cluster.holds = true;
+    cluster.holds.push(topic());
     while cluster.epochs() == epochs {
         cluster.pass(TICK_MS);
     }
@@ -106,7 +106,7 @@ fn a_node_that_drains_or_is_replaced_takes_nothing_over() {
             "it hands over what it began"
         );
         cluster.seen.clear();
-        cluster.holds = false;
+        cluster.holds.clear();
         cluster.pass(2 * SILENCE_MS);
         assert!(!cluster.was_seen(is_home(next)), "nor later");
         let third = 3 - next - former;

@@ -24,6 +24,8 @@ pub(crate) struct Faults {
     pub(crate) loses_at_ms: Option<u64>,
     /// The time between two faults, milliseconds.
     every_ms: usize,
+    /// Whether processes stop for long, and nothing else fails.
+    stops_alone: bool,
 }
 
 impl Faults {
@@ -52,7 +54,14 @@ impl Faults {
             breaks,
             loses_at_ms: loses.then(|| 6_000 + prng.below(11_000) as u64),
             every_ms,
+            stops_alone: false,
         }
+    }
+
+    /// Nothing fails but that processes stop for long.
+    pub(crate) fn stop_alone(&mut self) {
+        (self.drops, self.doubles, self.lags, self.breaks) = (0, 0, 0, 0);
+        (self.loses_at_ms, self.every_ms, self.stops_alone) = (None, 6_000, true);
     }
 
     pub(crate) fn is_cut(&self, from: usize, to: usize) -> bool {
@@ -110,7 +119,10 @@ impl World {
         let node = self.prng.below(self.nodes.len());
         let other = self.prng.below(self.nodes.len());
         let on = self.prng.one_in(2);
-        match self.prng.below(12) {
+        if self.faults.stops_alone {
+            return self.stop(node);
+        }
+        match self.prng.below(13) {
             0 => self.crash(node),
             1 | 2 => self.stop(node),
             3 => self.faults.cut(node, other, on, false),
@@ -121,6 +133,7 @@ impl World {
             8 => self.faults.is_log_slow = on,
             9 => self.faults.is_bus_slow = on,
             10 => self.faults.heal_links(),
+            11 => self.pollutes(),
             _ => self.drains(node),
         }
     }
@@ -132,6 +145,16 @@ impl World {
         }
         if self.prng.one_in(2) {
             self.faults.away[node] = is_cut;
+        }
+    }
+
+    /// Another user of the log writes into a journal.
+    fn pollutes(&mut self) {
+        let subjects = self.log.subjects();
+        if !subjects.is_empty() && self.prng.one_in(3) {
+            self.books.count("foreign records");
+            let subject = self.prng.any(&subjects);
+            self.log.pollute(subject);
         }
     }
 
@@ -175,7 +198,11 @@ impl World {
         self.books.count("stops");
         one.is_stopped = true;
         let life = one.life;
-        let longest_ms = self.prng.any(&[500, 5_000, 12_000]);
+        let longest_ms = if self.faults.stops_alone {
+            15_000
+        } else {
+            self.prng.any(&[500, 5_000, 12_000])
+        };
         let after_ms = 50 + self.prng.below(longest_ms) as u64;
         self.after(after_ms, Happening::Goes { node, life });
     }
@@ -209,6 +236,7 @@ impl World {
             self.goes_on(node, life);
             self.restart(node);
         }
+        self.configure_all();
     }
 
     /// Publishes a frame to all other nodes.

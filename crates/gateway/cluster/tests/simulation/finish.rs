@@ -108,7 +108,22 @@ impl World {
             self.last
         );
         self.check_acknowledged();
+        self.check_results();
         self.books.all_settled();
+    }
+
+    /// What came of each use of a refresh token is stored, unless a later use was begun.
+    fn check_results(&self) {
+        if self.books.kept.is_some() {
+            return;
+        }
+        for (renewal, line) in &self.results {
+            let Some(line) = line else {
+                continue;
+            };
+            let is_kept = self.log.has(line.meaning) || self.log.has_flight_after(renewal);
+            assert!(is_kept, "book results: that of {renewal:?} is gone");
+        }
     }
 
     /// All that was acknowledged is there, unless a loss was reported.

@@ -9,7 +9,7 @@ use crate::broken::Broken;
 use crate::faults::Faults;
 use crate::line::Line;
 use crate::log::Log;
-use crate::node::{Frame, Input, Node};
+use crate::node::{Frame, Input, Node, TokenUse};
 use crate::prng::Prng;
 
 /// The time of faults, and the time after it in which all is well, milliseconds.
@@ -68,14 +68,13 @@ pub(crate) enum Happening {
     },
     FlightEnds {
         flight: u64,
-        /// The number that the rules gave it.
-        renewal: u64,
+        renewal: TokenUse,
         node: usize,
         life: u64,
     },
     /// A result of a renewal is handed in again.
     HandIn {
-        flight: u64,
+        renewal: TokenUse,
         node: usize,
     },
     Fault,
@@ -93,8 +92,8 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) books: Books,
     pub(crate) numbers: u64,
-    /// Results of renewals that no home has said to be over, by the number of their flight.
-    pub(crate) results: BTreeMap<u64, Option<Line>>,
+    /// Results of renewals that no home has said to be over.
+    pub(crate) results: BTreeMap<TokenUse, Option<Line>>,
     pub(crate) traced: bool,
     /// A change that is made when all is well.
     pub(crate) last: Option<u64>,
@@ -108,7 +107,10 @@ impl World {
         let nodes: Vec<Node> = (0..count)
             .map(|at| Node::new(at, drift(&mut prng)))
             .collect();
-        let faults = Faults::new(&mut prng, count);
+        let mut faults = Faults::new(&mut prng, count);
+        if matches!(broken, Broken::ReceiptIsContact | Broken::AdmitsWithoutEnd) {
+            faults.stop_alone();
+        }
         let mut world = Self {
             prng,
             broken,
@@ -197,7 +199,7 @@ impl World {
                 node,
                 life,
             } => self.flight_ends(flight, renewal, node, life),
-            Happening::HandIn { flight, node } => self.hands_in(node, flight),
+            Happening::HandIn { renewal, node } => self.hands_in(node, renewal),
             Happening::Fault => self.fault(),
             Happening::Client => self.client(),
         }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Admission, AppendResult, HomeEffect, HomeEvent, Homes, HomesConfig, NodeId, NodeLife,
+    Admission, AppendResult, HomeEffect, HomeEvent, Homes, HomesConfig, NodeId, NodeLife, NodeTime,
     StoredMessage, TICK_MS,
 };
 
 use super::TestClock;
+use crate::carrier::latest_beat_alone;
 use crate::line::ShardLine;
 use crate::shared::{EFFECTS_WAITING_MAX, Shared};
 
@@ -104,4 +105,35 @@ async fn a_node_whose_effects_wait_takes_no_ticks_until_they_are_carried_out() {
     assert_eq!(shared.effects().await.len(), before);
     shared.step_if_free(HomeEvent::Tick);
     assert!(shared.waiting() > 0);
+}
+
+#[test]
+fn of_heartbeats_that_wait_the_latest_alone_is_sent() {
+    let incarnation = NodeLife {
+        directory: 1,
+        life: 1,
+    };
+    let name = "alone".into();
+    let config = HomesConfig::new(NodeId { name, incarnation }, Vec::new());
+    let mut homes: Homes<ShardLine> = Homes::new(config);
+    let mut effects = Vec::new();
+    for steady_ms in [0, 1_000, 2_000] {
+        let time = NodeTime {
+            steady_ms,
+            wall_ms: 0,
+        };
+        effects.extend(homes.step(time, HomeEvent::Tick));
+    }
+    let beats = |effects: &[HomeEffect<ShardLine>]| -> Vec<u64> {
+        let beats = effects.iter().filter_map(|effect| match effect {
+            HomeEffect::Publish(beat) => Some(beat.beat),
+            _ => None,
+        });
+        beats.collect()
+    };
+    let others = effects.len() - beats(&effects).len();
+    assert_eq!(beats(&effects), [1, 2, 3]);
+    let left = latest_beat_alone(effects);
+    assert_eq!(beats(&left), [3]);
+    assert_eq!(left.len(), 1 + others);
 }
