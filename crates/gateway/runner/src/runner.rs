@@ -13,6 +13,7 @@ use crate::carrier::{Carrier, HomeUser};
 use crate::clock::NodeClock;
 use crate::encoding::{read_beat, read_stored};
 use crate::heads::HeadsFile;
+use crate::heard::beats_below;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
 use crate::shared::Shared;
@@ -67,7 +68,7 @@ impl Runner {
     /// # Errors
     /// [`RunnerError`] when the other nodes cannot be listened to.
     pub async fn start(parts: RunnerParts) -> Result<Self, RunnerError> {
-        let beats: SubjectName = format!("{}.hb", parts.root).parse()?;
+        let beats = beats_below(&parts.root)?;
         let spreads: SubjectName = format!("{}.spread", parts.root).parse()?;
         let journals = Journals::new(parts.log, parts.keys, &parts.root)?;
         let beats_of_others = parts.mesh.listen(&(&beats).into()).await?;
