@@ -4,6 +4,7 @@
 //! a cluster.
 
 mod answers;
+mod facts;
 mod page;
 
 use std::fmt;
@@ -107,6 +108,9 @@ pub enum NatsError {
     /// The server is older than [`SERVER_MIN`].
     #[error("the NATS server is {0}; 2.11 or newer is needed, 2.15 recommended")]
     Old(String),
+    /// The server keeps no streams.
+    #[error("JetStream is not enabled at the NATS server")]
+    NoJetStream,
     /// Several replicas are wished, and the server stands alone.
     #[error(
         "the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers"
@@ -130,6 +134,17 @@ pub enum NatsError {
 pub struct StreamFacts {
     /// The number of servers that store each record.
     pub replicas: u8,
+}
+
+/// The rights that a user has at the servers, as far as they were seen to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NatsRights {
+    /// Messages between nodes: to publish and to subscribe.
+    pub bus: bool,
+    /// Records of the stream: to append.
+    pub append: bool,
+    /// Records of the stream: to read.
+    pub read: bool,
 }
 
 /// A connection to the servers of a cluster.

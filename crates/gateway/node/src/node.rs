@@ -25,6 +25,7 @@ use crate::journal::HomeJournal;
 use crate::lives::{self, NextLife, NodeLives};
 use crate::presence::{self, Presences};
 use crate::user::NodeUser;
+use crate::words::Words;
 
 /// The threads of a node: so many as let one carry out effects while another one encrypts.
 const THREADS: usize = 2;
@@ -122,6 +123,7 @@ struct NodeTasks {
     mesh: Arc<Mesh>,
     runner: Arc<OnceLock<Runner>>,
     presences: Arc<Presences>,
+    words: Words,
     homes: watch::Sender<Option<OtherHome>>,
     #[cfg(test)]
     copy: Arc<Mutex<JournalCopy>>,
@@ -266,11 +268,9 @@ impl Node {
         }
     }
 
-    /// A person has looked at what was lost, and has the cluster go on with what there is.
-    pub fn accept_loss(&self) {
-        if let Some(runner) = self.life.runner.get() {
-            runner.accept(Shard::Common);
-        }
+    /// Notes the digest of the configuration, for a person who compares nodes.
+    pub fn set_config(&self, digest: u64) {
+        self.life.words.set_config(digest);
     }
 }
 
@@ -373,12 +373,14 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let (sender, conveyed) = mpsc::channel(CONVEYED_WAITING_MAX);
     tokio::spawn(presence::say(Arc::clone(&mesh), at, me.clone()));
     tokio::spawn(presence::hear(Arc::clone(&presences), words));
-    tokio::spawn(accept(Arc::clone(&mesh), sender));
+    let words = Words::new(me.clone(), Arc::clone(&mesh), Arc::clone(&runner));
+    tokio::spawn(accept(Arc::clone(&mesh), sender, words.clone()));
     let life = Arc::new(NodeTasks {
         me,
         mesh,
         runner,
         presences,
+        words,
         homes: watch::Sender::new(None),
         #[cfg(test)]
         copy,
@@ -419,8 +421,8 @@ async fn watch_homes(life: Arc<NodeTasks>) {
     }
 }
 
-/// Takes up the tunnels that other nodes open. One more than may wait is closed.
-async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Tunnel>) {
+/// Takes up the tunnels that other nodes open, and the calls of commands. One tunnel more than may wait is closed.
+async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Tunnel>, words: Words) {
     loop {
         match mesh.accept().await {
             PeerChannel::Tunnel(tunnel) => {
@@ -428,8 +430,8 @@ async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Tunnel>) {
                     tracing::debug!("too many conveyed connections wait");
                 }
             }
-            // This version has no calls between nodes.
-            PeerChannel::Call(_) => {}
+            // Of commands: this version has no calls between nodes.
+            PeerChannel::Call(call) => words.serve(call),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! - [`ShardLine`]: a line of a journal; its records and all heartbeats are sealed with the cluster's
 //!   keys.
 //! - [`HeadsFile`]: the places that are known to have been written, on the disk.
+//! - [`heartbeats`]: those of all nodes, for a program that is none.
 //! - [`NodeClock`]: the clock of the steps; [`MachineClock`] goes on while the machine sleeps.
 //!
 //! Subjects, below the cluster's: `hb` for heartbeats, `spread` for messages of the common journal,
@@ -21,6 +22,7 @@ mod carrier;
 mod clock;
 mod encoding;
 mod heads;
+mod heard;
 mod journals;
 mod line;
 mod listening;
@@ -32,6 +34,7 @@ mod user;
 
 pub use clock::{MachineClock, NodeClock};
 pub use heads::{HEADS_BYTES_MAX, HeadsError, HeadsFile};
+pub use heard::{heartbeat, heartbeats};
 pub use line::{LINE_BYTES_MAX, ShardLine};
 pub use runner::{LineTooLong, Runner, RunnerError, RunnerParts, TooManyTopics};
 pub use shared::EFFECTS_WAITING_MAX;

@@ -14,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 use crate::carrier::Carrier;
 use crate::clock::NodeClock;
 use crate::heads::HeadsFile;
+use crate::heard::beats_below;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
 use crate::listening::{Incoming, listen, read_beats, read_spreads};
@@ -90,7 +91,7 @@ impl Runner {
             return Err(RunnerError::Name(name_bytes));
         }
         check_topics(&parts.config.topics)?;
-        let beats: SubjectName = format!("{}.hb", parts.root).parse()?;
+        let beats = beats_below(&parts.root)?;
         let spreads: SubjectName = format!("{}.spread", parts.root).parse()?;
         let journals = Journals::new(parts.log, parts.keys, &parts.root)?;
         let incoming = Incoming {

@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api::{ConfigFile, Reload};
+pub(crate) use clustered::{cluster_key, nats_config};
 use config::Config;
 use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;

@@ -19,6 +19,9 @@ pub(super) const DUPLICATES_NS: i64 = 120_000_000_000;
 const WRONG_LAST_SEQUENCE: u32 = 10_071;
 const WRONG_LAST_SEQUENCE_UNDER_WAY: u32 = 10_164;
 const STREAM_EXISTS: u32 = 10_058;
+const NO_STREAM: u32 = 10_059;
+/// JetStream is not enabled, or not for the account.
+const NO_JETSTREAM: [u32; 2] = [10_039, 10_076];
 /// Several replicas are wished of a server that stands alone.
 const NO_CLUSTER: u32 = 10_074;
 
@@ -169,6 +172,29 @@ pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
         (Some(failed), _) if failed.err_code == NO_CLUSTER => Ok(Made::Alone),
         (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
         (None, Some(config)) => Ok(Made::Stream(Box::new(config))),
+        (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
+    }
+}
+
+/// The answer to the question for a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It is there.
+    Stream(StreamConfig),
+    /// None of this name is there.
+    None,
+    /// The server keeps no streams.
+    NoJetStream,
+}
+
+/// The stream of an answer to the question for it.
+pub(super) fn found(answer: &[u8]) -> Result<Found, LogError> {
+    let answer: StreamAnswer = read(answer)?;
+    match (answer.error, answer.config) {
+        (Some(failed), _) if failed.err_code == NO_STREAM => Ok(Found::None),
+        (Some(failed), _) if NO_JETSTREAM.contains(&failed.err_code) => Ok(Found::NoJetStream),
+        (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
+        (None, Some(config)) => Ok(Found::Stream(config)),
         (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
     }
 }
@@ -340,7 +366,7 @@ mod tests {
             let answer = format!(r#"{{"config":{}}}"#, config.replace(from, to));
             match made(answer.as_bytes()).unwrap() {
                 Made::Stream(config) => config.unfit("PM_a", "pm.a.j.>"),
-                Made::Other => None,
+                Made::Other | Made::Alone => None,
             }
         };
         assert_eq!(unfit("x", "x"), None);

@@ -1,6 +1,8 @@
 //! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one
 //! that runs; each failed check suggests a fix.
 
+mod cluster;
+
 use std::net::TcpListener;
 
 use config::Config;
@@ -95,6 +97,7 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
                 checks.extend(other_files(&loaded));
             }
             checks.extend(examine(&loaded.config, is_foreign, &live));
+            checks.extend(cluster::checks(&loaded.config).await);
             checks.extend(passed_on(&loaded.config));
             checks.extend(loaded.config.notifications.iter().map(notifications));
         }
@@ -165,6 +168,8 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
         ]
     } else {
         let (data, state, runs) = data_dir(config);
+        // The nodes of a cluster have their state in common, elsewhere.
+        let state = state.filter(|_| config.cluster.is_none());
         let grants = state.as_ref().and_then(|state| grants(config, state));
         [data, port(config, runs), tokens(config, state.as_ref())]
             .into_iter()

@@ -5,6 +5,7 @@ mod front;
 mod token_uses;
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -81,7 +82,7 @@ impl Clustered {
     ) -> Result<Self, Failure> {
         let directory = config.data_dir.clone().unwrap_or_default();
         let local = JournalWriter::open(&directory)?;
-        let key = read_key(cluster).await?;
+        let key = cluster_key(cluster).await?;
         let operator = fabric::derived_key(&key, "operator");
         let operator = operator_key(&config, &directory, &encode_token(&operator))?;
         output.message(&format!(
@@ -89,7 +90,7 @@ impl Clustered {
             cluster.name, cluster.node
         ));
         let joined = Node::join(NodeParts {
-            nats: nats(cluster),
+            nats: nats_config(cluster),
             replicas: cluster.replicas,
             key,
             name: cluster.node.clone(),
@@ -98,6 +99,7 @@ impl Clustered {
             local: local.clone(),
         });
         let node = joined.await.map_err(|error| cannot_join(&error))?;
+        node.set_config(config_digest(&config));
         let shared = Arc::new(Shared {
             node,
             audit: audit(&config, Some(&local))?,
@@ -167,6 +169,7 @@ impl Clustered {
     /// Takes over a new configuration, whole; a gateway that begins later has it too.
     pub(super) fn reload(&self, config: Config) {
         *self.shared.config.lock() = config.clone();
+        self.shared.node.set_config(config_digest(&config));
         if let Some(gateway) = self.gateway() {
             gateway.reload(config);
         }
@@ -297,16 +300,16 @@ fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway
     Ok(Arc::new(gateway))
 }
 
-async fn read_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failure> {
+/// Reads the key of a cluster.
+///
+/// # Errors
+/// When it cannot be had, or is none.
+pub(crate) async fn cluster_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failure> {
     let source = cluster.key.clone();
     let read = spawn_blocking(move || oauth::key::read(&source)).await;
     let unusable = |why: String| {
-        Failure::new(
-            Exit::Failed,
-            "key_unusable",
-            format!("the key of the cluster: {why}"),
-        )
-        .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
+        Failure::new(Exit::Failed, "key_unusable", format!("[cluster]: {why}"))
+            .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
     };
     match read {
         Ok(Ok(key)) => Ok(key),
@@ -315,7 +318,8 @@ async fn read_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failur
     }
 }
 
-fn nats(cluster: &ClusterConfig) -> NatsConfig {
+/// The way to the servers of a cluster.
+pub(crate) fn nats_config(cluster: &ClusterConfig) -> NatsConfig {
     NatsConfig {
         cluster: cluster.name.clone(),
         servers: cluster.servers.clone(),
@@ -326,6 +330,23 @@ fn nats(cluster: &ClusterConfig) -> NatsConfig {
             key: files.key.clone(),
         }),
     }
+}
+
+/// A digest of what all nodes have in common in their configurations, as far as it can be shown: no
+/// secrets, and nothing of the node itself.
+fn config_digest(config: &Config) -> u64 {
+    let common = Config {
+        doors: Default::default(),
+        data_dir: None,
+        key: None,
+        cluster: None,
+        audit: Default::default(),
+        references: None,
+        ..config.clone()
+    };
+    let mut hasher = DefaultHasher::new();
+    format!("{common:?}").hash(&mut hasher);
+    hasher.finish()
 }
 
 fn cannot_join(error: &node::NodeError) -> Failure {
