@@ -51,6 +51,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use model::{Refusal, TopicName};
+use store::recorder::Gate;
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -91,9 +92,6 @@ pub(crate) struct Endpoints {
     gate: Option<Gate>,
 }
 
-/// Whether requests may be served at this moment. A gateway of one node has none.
-pub type Gate = Box<dyn Fn() -> bool + Send + Sync>;
-
 impl Endpoints {
     /// The endpoints of a gateway, with these pages beside MCP.
     pub(crate) fn new(links: Arc<ClientLinks>, pages: Router, gate: Option<Gate>) -> Arc<Self> {
@@ -110,7 +108,7 @@ impl Endpoints {
 
     /// Whether nothing may be served at this moment.
     fn is_shut(&self) -> bool {
-        self.gate.as_ref().is_some_and(|may_serve| !may_serve())
+        self.gate.as_ref().is_some_and(|gate| !gate.is_open())
     }
 }
 

@@ -112,7 +112,7 @@ pub struct OtherHome {
 pub struct Node {
     life: Arc<NodeTasks>,
     standing: watch::Receiver<Standing>,
-    conveyed: tokio::sync::Mutex<mpsc::Receiver<Tunnel>>,
+    conveyed: tokio::sync::Mutex<mpsc::Receiver<Conveyed>>,
     /// `None` once it is dropped.
     runtime: Option<Runtime>,
 }
@@ -240,12 +240,7 @@ impl Node {
     /// The next connection that another node conveys to this one. It waits for
     /// [`Conveyed::take`], or is dropped.
     pub async fn conveyed(&self) -> Option<Conveyed> {
-        loop {
-            let tunnel = self.conveyed.lock().await.recv().await?;
-            if let Some(conveyed) = Conveyed::read(tunnel).await {
-                return Some(conveyed);
-            }
-        }
+        self.conveyed.lock().await.recv().await
     }
 
     /// Hands what this node is the home of over to others, and takes nothing any more. Returns once
@@ -292,7 +287,7 @@ impl std::fmt::Debug for Node {
 pub(crate) struct Joined {
     life: Arc<NodeTasks>,
     standing: watch::Receiver<Standing>,
-    conveyed: mpsc::Receiver<Tunnel>,
+    conveyed: mpsc::Receiver<Conveyed>,
 }
 
 /// The ways to other nodes.
@@ -421,15 +416,22 @@ async fn watch_homes(life: Arc<NodeTasks>) {
     }
 }
 
-/// Takes up the tunnels that other nodes open, and the calls of commands. One tunnel more than may wait is closed.
-async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Tunnel>, words: Words) {
+async fn read_conveyed(tunnel: Tunnel, place: mpsc::OwnedPermit<Conveyed>) {
+    if let Some(conveyed) = Conveyed::read(tunnel).await {
+        place.send(conveyed);
+    }
+}
+
+/// Takes up the tunnels that other nodes open, and the calls of commands. One tunnel more than may
+/// wait is closed.
+async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Conveyed>, words: Words) {
     loop {
         match mesh.accept().await {
-            PeerChannel::Tunnel(tunnel) => {
-                if conveyed.try_send(tunnel).is_err() {
-                    tracing::debug!("too many conveyed connections wait");
-                }
-            }
+            PeerChannel::Tunnel(tunnel) => match conveyed.clone().try_reserve_owned() {
+                // Beside the others: a node that says nothing more keeps nobody waiting.
+                Ok(place) => drop(tokio::spawn(read_conveyed(tunnel, place))),
+                Err(_) => tracing::debug!("too many conveyed connections wait"),
+            },
             // Of commands: this version has no calls between nodes.
             PeerChannel::Call(call) => words.serve(call),
         }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed};
-use crate::node::{Joined, NodeParts, Ways, begin};
+use crate::node::{NodeParts, Ways, begin};
 use crate::{HomeJournal, NoFlight, Node, Standing};
 
 const LONG: Duration = Duration::from_secs(120);

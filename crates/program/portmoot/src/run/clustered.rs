@@ -18,7 +18,7 @@ use doors::Doors;
 use fabric::nats::{NatsConfig, UserFiles};
 use node::{HomeJournal, Node, NodeParts, Standing};
 use platform::Mutex;
-use store::recorder::Recorder;
+use store::recorder::{Gate, Recorder};
 use store::{DirectoryOwner, JournalWriter};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -138,13 +138,7 @@ impl Clustered {
         tasks.push(tokio::spawn(front::accept(Arc::clone(shared))));
         tasks.push(tokio::spawn(front::take_conveyed(Arc::clone(shared))));
         drop(tasks);
-        {
-            let mut announced = shared.announced.lock();
-            let tls = shared.config.lock().doors.tls.clone();
-            let certificate = tls.as_ref().map(ServerTls::fingerprint);
-            announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
-            announced.listen = Some(bound.to_string());
-        }
+        shared.announced.lock().listen = Some(bound.to_string());
         shared.announce()?;
         let _ = tokio::time::timeout(FIRST_HOME_MAX, shared.first_home()).await;
         Ok(bound)
@@ -172,6 +166,10 @@ impl Clustered {
         self.shared.node.set_config(config_digest(&config));
         if let Some(gateway) = self.gateway() {
             gateway.reload(config);
+        }
+        // The certificate may be another one.
+        if let Err(failure) = self.shared.announce() {
+            tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
         }
     }
 
@@ -236,8 +234,13 @@ impl Shared {
         self.gateway.borrow().clone()
     }
 
+    /// Writes what commands must know of this process into the data directory.
     fn announce(&self) -> Result<(), Failure> {
-        Ok(self.local.announce(self.announced.lock().clone())?)
+        let tls = self.config.lock().doors.tls.clone();
+        let certificate = tls.as_ref().map(ServerTls::fingerprint);
+        let mut announced = self.announced.lock();
+        announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
+        Ok(self.local.announce(announced.clone())?)
     }
 
     /// Waits until the cluster has a home that serves.
@@ -286,14 +289,15 @@ async fn leads(node: &Node, journal: &HomeJournal) -> bool {
 
 fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway>, Failure> {
     let of_gate = Arc::clone(shared);
+    let gate = Gate::new(move || of_gate.node.leads());
     let gateway = Gateway::of(GatewayParts {
         config: shared.config.lock().clone(),
         exe: this_program(),
         file: shared.file.clone(),
         journal: Some(journal.writer()?),
-        audit: shared.audit.clone(),
+        audit: shared.audit.gated_by(gate.clone()),
         operator: shared.operator,
-        gate: Some(Box::new(move || of_gate.node.leads())),
+        gate: Some(gate),
     })?;
     gateway.use_tokens_by(Arc::new(ClusterUses(Arc::clone(journal))));
     tracing::info!(target: LOG_TARGET, node = %shared.node.id().name, "this node is the home: it runs the gateway");
