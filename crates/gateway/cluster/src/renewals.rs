@@ -52,7 +52,7 @@ impl<R: HomeLine> Homes<R> {
     pub(crate) fn renewed(&mut self, account: Arc<str>, flight: u64, line: Option<R>) {
         let latest = self.common.flights.get(&account);
         if latest.is_some_and(|latest| *latest > flight) {
-            return;
+            return self.push(over(account, flight, false));
         }
         let takes = |home: &mut Home<R>| match home.state {
             HomeState::Serving => true,
@@ -70,7 +70,7 @@ impl<R: HomeLine> Homes<R> {
             });
         };
         if home.renewals.stored.get(&account) == Some(&flight) {
-            return self.push(over(account, flight));
+            return self.push(over(account, flight, true));
         }
         if home.renewals.ends(&account, flight, line.as_ref()) {
             let line = line.map(CommonEntry::Line);
@@ -219,12 +219,13 @@ impl<R: HomeLine> Homes<R> {
     }
 }
 
-fn over<R>(account: Arc<str>, flight: u64) -> HomeEffect<R> {
+/// The answer to a result that is handed in.
+fn over<R>(account: Arc<str>, flight: u64, known: bool) -> HomeEffect<R> {
     HomeEffect::RenewalOver {
         account,
         flight,
         tickets: Vec::new(),
-        known: true,
+        known,
     }
 }
 

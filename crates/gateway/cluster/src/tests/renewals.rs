@@ -126,5 +126,17 @@ fn a_late_result_is_stored_unless_a_later_use_was_begun() {
         }
         renewed(&mut cluster, next, flight);
         assert_eq!(times_stored(&cluster), usize::from(!begins_another));
+        let answered = |_: usize, effect: &Effect| {
+            let HomeEffect::RenewalOver {
+                flight: over,
+                known,
+                ..
+            } = effect
+            else {
+                return false;
+            };
+            *over == flight && *known != begins_another
+        };
+        assert!(cluster.was_seen(answered));
     }
 }
