@@ -98,9 +98,7 @@ impl HeadsFile {
             let why = format!("there are more than {HEADS_BYTES_MAX} bytes of places");
             return Err(io::Error::other(why));
         }
-        replace_file(&self.folder.join(NAME), content.as_bytes())?;
-        // The new name survives too.
-        File::open(&self.folder)?.sync_all()
+        replace_file(&self.folder.join(NAME), content.as_bytes())
     }
 
     /// Leaves the folder to others; nothing is kept any more.

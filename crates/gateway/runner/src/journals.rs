@@ -9,7 +9,7 @@ use cluster::{
     StoredMessage,
 };
 use fabric::{
-    Append, Appended, ClusterKeys, Log, LogError, MessageId, Record, Sequence, SubjectError,
+    Append, Appended, ClusterKeys, Log, LogError, MessageId, Page, Record, Sequence, SubjectError,
     SubjectName, token,
 };
 use platform::Mutex;
@@ -130,12 +130,12 @@ impl Journals {
         let mut messages = Vec::new();
         let mut from = after.saturating_add(1);
         loop {
-            let records = self.page(shard, from).await?;
-            let Some(last) = records.last() else {
+            let page = self.page(shard, from).await?;
+            if page.next <= from {
                 return Ok(messages);
-            };
-            from = last.sequence.saturating_add(1);
-            for record in &records {
+            }
+            from = page.next;
+            for record in &page.records {
                 if let Opened::Message(stored) = self.open(shard, record)? {
                     messages.push(stored);
                 }
@@ -203,23 +203,22 @@ impl Journals {
         let mut ending = Ending::default();
         let mut from = 1;
         loop {
-            let records = self.page(shard, from).await?;
-            let Some(last) = records.last() else {
+            let page = self.page(shard, from).await?;
+            if page.next <= from {
                 return Ok(ending.last);
-            };
-            from = last.sequence.saturating_add(1);
-            for record in &records {
+            }
+            from = page.next;
+            for record in &page.records {
                 let opened = self.open(shard, record)?;
                 ending.take(record, self.epoch_of(shard, record), opened);
             }
         }
     }
 
-    async fn page(&self, shard: &Shard, from: Sequence) -> Result<Vec<Record>, LogError> {
+    async fn page(&self, shard: &Shard, from: Sequence) -> Result<Page, LogError> {
         let subject = self.root.with_name(shard.as_str());
         let subject = subject.map_err(|why| LogError::Unreadable(why.to_string()))?;
-        let page = self.log.read(&subject.all_below(), from).await?;
-        Ok(page.records)
+        self.log.read(&subject.all_below(), from).await
     }
 
     fn subject(&self, subject: &ShardSubject) -> Result<SubjectName, SubjectError> {
