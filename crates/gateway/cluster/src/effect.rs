@@ -126,7 +126,9 @@ pub enum HomeEffect<R> {
         /// The end of the time for it, milliseconds.
         before_ms: u64,
     },
-    /// A refresh token was used, and what came of it is stored.
+    /// A refresh token was used, and what came of it is stored; or nothing came of it in time, or a
+    /// later use has begun. Each [`HomeEvent::Renewed`](crate::HomeEvent::Renewed) that is not given
+    /// back with [`HomeEffect::NotRenewed`] is answered by this.
     RenewalOver {
         /// The account.
         account: Arc<str>,
@@ -134,12 +136,12 @@ pub enum HomeEffect<R> {
         flight: u64,
         /// The runner's numbers of those that wait for it.
         tickets: Vec<u64>,
-        /// Whether its result is known.
+        /// Whether its result is stored.
         known: bool,
     },
     /// The result of a use of a refresh token is not stored here, or perhaps is not: it goes to the
     /// home of the common journal as [`HomeEvent::Renewed`](crate::HomeEvent::Renewed), until that
-    /// says [`HomeEffect::RenewalOver`].
+    /// answers it with [`HomeEffect::RenewalOver`].
     NotRenewed {
         /// The account.
         account: Arc<str>,

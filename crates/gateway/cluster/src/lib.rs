@@ -42,8 +42,8 @@
 //! - A refresh token is used between [`HomeEffect::Renew`] and its `before_ms`, or not at all: the
 //!   runner looks at the clock before it sends, and gives the request that much time. Its result is
 //!   handed in at the home of the common journal as [`HomeEvent::Renewed`], with the number of the
-//!   flight, until a home says [`HomeEffect::RenewalOver`]: one that takes it no more gives it back
-//!   with [`HomeEffect::NotRenewed`]. A result that comes twice is stored once by a home.
+//!   flight, until it is answered by [`HomeEffect::RenewalOver`]: a home that takes it no more gives
+//!   it back with [`HomeEffect::NotRenewed`]. A result that comes twice is stored once by a home.
 //! - Frames and records are authentic: one who can forge a heartbeat is not kept out here.
 //!
 //! # Contact

@@ -7,7 +7,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) enum RenewalStep<R> {
     /// The intent is not durable yet.
-    Recording,
+    Recording {
+        /// The tokens of the use before, which came late: they are stored, and no request is sent.
+        late: Option<R>,
+    },
     /// The request is sent, here or at a former home, and over by then.
     Flying { until_ms: u64 },
     /// It is over, which is not durable yet.

@@ -39,7 +39,7 @@ impl<R: HomeLine> Homes<R> {
         };
         let renewal = Renewal {
             flight: 0,
-            step: RenewalStep::Recording,
+            step: RenewalStep::Recording { late: None },
             tickets,
         };
         home.renewals.open.insert(Arc::clone(&account), renewal);
@@ -50,9 +50,9 @@ impl<R: HomeLine> Homes<R> {
     /// A request is over; its tokens are stored before the end of the intent, unless a later intent
     /// is there: then the token of this one is not the latest any more.
     pub(crate) fn renewed(&mut self, account: Arc<str>, flight: u64, line: Option<R>) {
-        let latest = self.common.flights.get(&account);
-        if latest.is_some_and(|latest| *latest > flight) {
-            return;
+        let latest = self.common.flights.get(&account).copied();
+        if latest.is_some_and(|latest| latest > flight) {
+            return self.push(over(account, flight, false));
         }
         let takes = |home: &mut Home<R>| match home.state {
             HomeState::Serving => true,
@@ -70,13 +70,14 @@ impl<R: HomeLine> Homes<R> {
             });
         };
         if home.renewals.stored.get(&account) == Some(&flight) {
-            return self.push(over(account, flight));
+            return self.push(over(account, flight, true));
+        }
+        let is_latest = latest == Some(flight);
+        if is_latest && home.renewals.is_late(&account, line.as_ref()) {
+            return;
         }
         if home.renewals.ends(&account, flight, line.as_ref()) {
-            let line = line.map(CommonEntry::Line);
-            for entry in line.into_iter().chain([CommonEntry::Renewed { account }]) {
-                home.queue.push_before_fence(Queued::silent(entry));
-            }
+            home.end_use(account, line);
             self.send_next(&Shard::Common);
         }
     }
@@ -109,10 +110,20 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         renewal.flight = flight;
+        let account = Arc::clone(account);
+        if let RenewalStep::Recording { late } = &mut renewal.step
+            && let Some(late) = late.take()
+        {
+            renewal.step = RenewalStep::Ending {
+                known: true,
+                line: Some(late.clone()),
+                ends: 1,
+            };
+            return home.end_use(account, Some(late));
+        }
         renewal.step = RenewalStep::Flying {
             until_ms: before_ms,
         };
-        let account = Arc::clone(account);
         self.push(HomeEffect::Renew {
             account,
             flight,
@@ -205,30 +216,53 @@ impl<R: HomeLine> Homes<R> {
         };
         let open = std::mem::take(&mut home.renewals.open);
         for (account, renewal) in open {
-            if let RenewalStep::Ending {
-                known: true, line, ..
-            } = renewal.step
-            {
-                self.push(HomeEffect::NotRenewed {
-                    account,
-                    flight: renewal.flight,
-                    line,
-                });
-            }
+            let line = match renewal.step {
+                RenewalStep::Ending {
+                    known: true, line, ..
+                } => line,
+                RenewalStep::Recording { late: Some(late) } => Some(late),
+                _ => continue,
+            };
+            self.push(HomeEffect::NotRenewed {
+                account,
+                flight: renewal.flight,
+                line,
+            });
         }
     }
 }
 
-fn over<R>(account: Arc<str>, flight: u64) -> HomeEffect<R> {
+impl<R: HomeLine> Home<R> {
+    /// Has the end of a use of a refresh token stored, with the new tokens before it.
+    fn end_use(&mut self, account: Arc<str>, line: Option<R>) {
+        let line = line.map(CommonEntry::Line);
+        for entry in line.into_iter().chain([CommonEntry::Renewed { account }]) {
+            self.queue.push_before_fence(Queued::silent(entry));
+        }
+    }
+}
+
+/// The answer to a result that is handed in.
+fn over<R>(account: Arc<str>, flight: u64, known: bool) -> HomeEffect<R> {
     HomeEffect::RenewalOver {
         account,
         flight,
         tickets: Vec::new(),
-        known: true,
+        known,
     }
 }
 
 impl<R: Clone> Renewals<R> {
+    /// Notes the late tokens of the use before one that is not recorded yet; whether they are such.
+    fn is_late(&mut self, account: &Arc<str>, result: Option<&R>) -> bool {
+        let renewal = self.open.get_mut(account);
+        let Some(RenewalStep::Recording { late }) = renewal.map(|one| &mut one.step) else {
+            return false;
+        };
+        *late = late.take().or(result.cloned());
+        true
+    }
+
     /// Notes the result of a flight; whether it is to be stored.
     fn ends(&mut self, account: &Arc<str>, flight: u64, result: Option<&R>) -> bool {
         let ending = |ends| RenewalStep::Ending {
@@ -248,7 +282,9 @@ impl<R: Clone> Renewals<R> {
         let ends = match renewal.step {
             _ if renewal.flight != flight => return false,
             // A later intent, or the same result again.
-            RenewalStep::Recording | RenewalStep::Ending { known: true, .. } => return false,
+            RenewalStep::Recording { .. } | RenewalStep::Ending { known: true, .. } => {
+                return false;
+            }
             RenewalStep::Flying { .. } => 1,
             RenewalStep::Ending { ends, .. } => ends + 1,
         };

@@ -54,6 +54,17 @@ struct Ending {
     last: Option<LastMessage>,
 }
 
+/// The end of the highest epoch of some.
+enum EpochEnd {
+    Nothing,
+    Last(LastMessage),
+    /// A foreign record is the last one of an epoch.
+    Foreign {
+        epoch: u64,
+        sequence: Sequence,
+    },
+}
+
 /// A record of the log.
 enum Opened {
     Message(StoredMessage<ShardLine>),
@@ -135,24 +146,40 @@ impl Journals {
     /// The last message of the highest epoch of a shard.
     pub(crate) async fn look(&self, shard: &Shard) -> Result<Option<LastMessage>, LogError> {
         let seen = self.seen.lock().get(shard).copied();
-        let mut last = match seen {
-            Some(epoch) => self.last_from(shard, epoch).await?,
-            None => None,
-        };
-        // What was there is not at this replica, or is gone, or is behind a foreign record.
-        if last.is_none() {
-            last = self.ending(shard).await?;
+        let mut found = EpochEnd::Nothing;
+        if let Some(epoch) = seen {
+            found = self.end_from(shard, epoch).await?;
         }
+        let last = match found {
+            EpochEnd::Last(last) => Some(last),
+            // What was there is not at this replica, or is gone, or is behind a foreign record.
+            EpochEnd::Nothing | EpochEnd::Foreign { .. } => self.searched(shard).await?,
+        };
         if let Some(last) = last {
             self.seen.lock().insert(shard.clone(), last.head.epoch);
         }
         Ok(last)
     }
 
-    /// The last message of the highest epoch from one on; `None` if it has none, or if a foreign
-    /// record is behind it.
-    async fn last_from(&self, shard: &Shard, epoch: u64) -> Result<Option<LastMessage>, LogError> {
-        let mut last = None;
+    /// The last message of the highest epoch, from all records. A page does not have each foreign
+    /// one, but an append behind it has to expect it.
+    async fn searched(&self, shard: &Shard) -> Result<Option<LastMessage>, LogError> {
+        let Some(mut last) = self.ending(shard).await? else {
+            return Ok(None);
+        };
+        match self.end_from(shard, last.head.epoch).await? {
+            EpochEnd::Last(later) if later.head > last.head => last = later,
+            EpochEnd::Foreign { epoch, sequence } if epoch == last.head.epoch => {
+                last.sequence = last.sequence.max(sequence);
+            }
+            _ => {}
+        }
+        Ok(Some(last))
+    }
+
+    /// The end of the highest epoch from this one on.
+    async fn end_from(&self, shard: &Shard, epoch: u64) -> Result<EpochEnd, LogError> {
+        let mut end = EpochEnd::Nothing;
         let mut subject = ShardSubject {
             shard: shard.clone(),
             epoch,
@@ -161,12 +188,13 @@ impl Journals {
             let name = self.subject(&subject);
             let name = name.map_err(|why| LogError::Unreadable(why.to_string()))?;
             let Some(record) = self.log.last(&name).await? else {
-                return Ok(last);
+                return Ok(end);
             };
+            let (epoch, sequence) = (subject.epoch, record.sequence);
             let Opened::Message(stored) = self.open(shard, &record)? else {
-                return Ok(None);
+                return Ok(EpochEnd::Foreign { epoch, sequence });
             };
-            last = Some(last_message(&stored, record.sequence));
+            end = EpochEnd::Last(last_message(&stored, sequence));
             subject.epoch = subject.epoch.saturating_add(1);
         }
     }

@@ -83,7 +83,8 @@ pub enum UserEffect {
         /// The end of the time for it, milliseconds of the node's clock.
         before_ms: u64,
     },
-    /// A refresh token was used, and what came of it is stored.
+    /// A refresh token was used, and what came of it is stored; or nothing came of it in time, or a
+    /// later use has begun.
     RenewalOver {
         /// The account.
         account: Arc<str>,
@@ -91,7 +92,7 @@ pub enum UserEffect {
         flight: u64,
         /// The user's numbers of those that wait for it.
         tickets: Vec<u64>,
-        /// Whether its result is known.
+        /// Whether its result is stored.
         known: bool,
     },
     /// The result of a use of a refresh token is for the home of the common journal.

@@ -126,5 +126,38 @@ fn a_late_result_is_stored_unless_a_later_use_was_begun() {
         }
         renewed(&mut cluster, next, flight);
         assert_eq!(times_stored(&cluster), usize::from(!begins_another));
+        let answered = |_: usize, effect: &Effect| {
+            let HomeEffect::RenewalOver {
+                flight: over,
+                known,
+                ..
+            } = effect
+            else {
+                return false;
+            };
+            *over == flight && *known != begins_another
+        };
+        assert!(cluster.was_seen(answered));
     }
+}
+
+#[test]
+fn a_late_result_beside_an_intent_that_is_not_durable_yet_is_stored_instead_of_a_request() {
+    let mut cluster = Cluster::grown(&["a", "b"]);
+    let former = cluster.home(&Shard::Common);
+    let next = 1 - former;
+    let flight = renew(&mut cluster, former, 1);
+    cluster.step(former, HomeEvent::Drain);
+    cluster.pass(RENEWAL_MS + RENEWAL_MS / 8);
+    cluster.away[next] = true;
+    renew(&mut cluster, next, 2);
+    renewed(&mut cluster, next, flight);
+    cluster.seen.clear();
+    cluster.away[next] = false;
+    cluster.pass(2 * LOG_RETRY_MS);
+    let sent = |_: usize, effect: &Effect| matches!(effect, HomeEffect::Renew { .. });
+    assert!(!cluster.was_seen(sent), "its token is used up");
+    assert_eq!(times_stored(&cluster), 1);
+    let answered = |_: usize, effect: &Effect| matches!(effect, HomeEffect::RenewalOver { tickets, known: true, .. } if tickets == &[2]);
+    assert!(cluster.was_seen(answered));
 }

@@ -109,10 +109,15 @@ impl World {
                 before_ms,
             } => self.renews(node, TokenUse::new(&account, flight), before_ms),
             HomeEffect::RenewalOver {
-                account, flight, ..
+                account,
+                flight,
+                known,
+                ..
             } => {
                 self.books.count("renewals over");
-                self.results.remove(&TokenUse::new(&account, flight));
+                if known {
+                    self.results.remove(&TokenUse::new(&account, flight));
+                }
             }
             // The caller of the token endpoint has it, and tries again.
             HomeEffect::NotRenewed { .. } => {}
@@ -256,7 +261,7 @@ impl World {
             .knows_of_loss(&Shard::Common, &one.heads(&Shard::Common));
         let is_accepted = self.books.accepted.contains(&Shard::Common);
         let knows = knows && self.knows_after_loss(node);
-        let is_excused = self.books.has_lost(&Shard::Common) && (is_accepted || !knows);
+        let is_excused = self.books.has_lost(&Shard::Common) && !is_accepted && !knows;
         let one = &self.nodes[node];
         self.books.admits(&one.name, &one.applied, is_excused);
     }

@@ -25,19 +25,25 @@ impl World {
             0..2 => self.calls(node),
             2..6 => self.decides(node),
             6 => {
-                let homes =
-                    (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
-                let homes: Vec<usize> = homes.collect();
-                let node = if homes.is_empty() {
-                    node
-                } else {
-                    self.prng.any(&homes)
-                };
+                let node = self.a_home_or(node);
                 self.changes(node);
             }
-            7 => self.renews_at(node),
+            7 => {
+                let node = self.a_home_or(node);
+                self.renews_at(node);
+            }
             _ => self.person(node),
         }
+    }
+
+    /// A home of the common journal, if there is one.
+    fn a_home_or(&mut self, node: usize) -> usize {
+        let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+        let homes: Vec<usize> = homes.collect();
+        if homes.is_empty() {
+            return node;
+        }
+        self.prng.any(&homes)
     }
 
     fn calls(&mut self, node: usize) {
@@ -109,7 +115,7 @@ impl World {
 
     fn renews_at(&mut self, node: usize) {
         let ticket = self.nodes[node].ticket(Ticket::Renewal);
-        let account = account(self.prng.one_in(12));
+        let account = account(self.is_chaos() && self.prng.one_in(6));
         self.step(
             node,
             HomeEvent::Renew {

@@ -14,6 +14,10 @@ impl World {
     pub(crate) fn accept_losses(&mut self) {
         for shard in self.books.reported.clone() {
             self.books.accepted.insert(shard.clone());
+            // What is gone needs not be in force any more; all that comes later does.
+            let log = &self.log;
+            let confirmed = &mut self.books.confirmed;
+            confirmed.retain(|change| log.has(Meaning::Change(*change)));
             for node in 0..self.nodes.len() {
                 self.step(
                     node,

@@ -25,6 +25,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Whether an append is stored.
+    pub(crate) fn has_id(&self, id: AppendId) -> bool {
+        self.ids.contains_key(&id)
+    }
+
     /// Appends if the last message of the subject is the expected one; an id that was stored
     /// already comes first.
     pub(crate) fn append(

@@ -132,6 +132,7 @@ const SEEN: &[&str] = &[
     "renewals over",
     "topics removed",
     "foreign records",
+    "not taken",
 ];
 
 /// Seeds in which a broken rule must be noticed.

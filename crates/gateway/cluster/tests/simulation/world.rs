@@ -6,7 +6,7 @@ use cluster::{AppendId, AppendResult, HomeEffect, HomeEvent, HomeMessage, Shard,
 
 use crate::books::Books;
 use crate::broken::Broken;
-use crate::faults::Faults;
+use crate::faults::{Alone, Faults};
 use crate::line::Line;
 use crate::log::Log;
 use crate::node::{Frame, Input, Node, TokenUse};
@@ -108,8 +108,10 @@ impl World {
             .map(|at| Node::new(at, drift(&mut prng)))
             .collect();
         let mut faults = Faults::new(&mut prng, count);
-        if matches!(broken, Broken::ReceiptIsContact | Broken::AdmitsWithoutEnd) {
-            faults.stop_alone();
+        match broken {
+            Broken::ReceiptIsContact | Broken::AdmitsWithoutEnd => faults.leave_alone(Alone::Stops),
+            Broken::ResultsOnce => faults.leave_alone(Alone::Drains),
+            _ => {}
         }
         let mut world = Self {
             prng,
@@ -348,7 +350,12 @@ impl World {
             } => {
                 let shard = subject.shard.clone();
                 let before = self.log.stream.len();
-                let result = self.log.append(subject, expected, id, message);
+                let result = if self.faults.is_log_full && !self.log.has_id(id) {
+                    self.books.count("not taken");
+                    AppendResult::NotTaken
+                } else {
+                    self.log.append(subject, expected, id, message)
+                };
                 if self.log.stream.len() > before {
                     self.books.appended(&self.log.stream[before], id);
                 }

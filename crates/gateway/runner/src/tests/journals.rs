@@ -1,15 +1,20 @@
 //! Journals in a log that others write to too.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use cluster::{
     AppendId, AppendResult, CommonEntry, HomeMessage, HomeRecord, NodeLife, Shard, ShardSubject,
 };
 use fabric::sim::{Faults, Simulated};
-use fabric::{Append, ClusterKeys, Log, LogError, MessageId, SubjectName, token};
+use fabric::{
+    Append, Appended, ClusterKeys, Log, LogError, MessageId, Ongoing, Page, Record, Sequence,
+    SubjectName, SubjectPattern, token,
+};
 
 use super::{KEY, line, topic};
-use crate::journals::{Journals, WantedAppend};
+use crate::journals::{Journals, READS_MAX, WantedAppend};
 
 fn journals(log: Arc<dyn Log>) -> Journals {
     let root = "pm.sim".parse().unwrap();
@@ -133,4 +138,54 @@ async fn appends_of_two_starts_are_never_one() {
     assert_eq!(one.append(wanted(1, 0, 1)).await, first, "tried again");
     let second = other.append(wanted(1, 0, 1)).await;
     assert_eq!(second, AppendResult::Refused { last: 1 });
+}
+
+/// A log whose readings take a second, and are counted.
+#[derive(Default)]
+struct Slow {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Log for Slow {
+    fn append<'a>(&'a self, _: &'a Append) -> Ongoing<'a, Appended> {
+        Box::pin(async { Appended::Unknown(String::new()) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        _: &'a SubjectPattern,
+        _: Sequence,
+    ) -> Ongoing<'a, Result<Page, LogError>> {
+        Box::pin(async {
+            let now = 1 + self.now.fetch_add(1, Ordering::Relaxed);
+            self.most.fetch_max(now, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.now.fetch_sub(1, Ordering::Relaxed);
+            Ok(Page::default())
+        })
+    }
+
+    fn purge<'a>(&'a self, _: &'a SubjectName, _: Sequence) -> Ongoing<'a, Result<(), LogError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn last<'a>(&'a self, _: &'a SubjectName) -> Ongoing<'a, Result<Option<Record>, LogError>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_topics_are_read_at_a_time_and_the_common_journal_beside_them() {
+    let slow = Arc::new(Slow::default());
+    let journals = Arc::new(journals(slow.clone()));
+    let mut readings = tokio::task::JoinSet::new();
+    let mut read = |shard: Shard| {
+        let journals = Arc::clone(&journals);
+        readings.spawn(async move { journals.read(&shard, 0).await.unwrap() });
+    };
+    (0..3 * READS_MAX).for_each(|_| read(topic()));
+    read(Shard::Common);
+    readings.join_all().await;
+    assert_eq!(slow.most.load(Ordering::Relaxed), READS_MAX + 1);
 }
