@@ -161,7 +161,8 @@ pub(crate) async fn serve(
                     peer: peer.ip(),
                     at: socket.local_addr().ok(),
                 };
-                tokio::spawn(serve_socket((socket, ends), tls, endpoints, stop, place));
+                let arrived = Arrived { socket, ends };
+                tokio::spawn(serve_socket(arrived, tls, endpoints, stop, place));
             }
             Err(error) => {
                 // Mostly the process is out of descriptors: only a short wait helps.
@@ -188,6 +189,12 @@ pub(crate) struct SocketEnds {
     pub(crate) at: Option<SocketAddr>,
 }
 
+/// A connection that has arrived.
+pub(crate) struct Arrived {
+    pub(crate) socket: TcpStream,
+    pub(crate) ends: SocketEnds,
+}
+
 /// Serves a connection that another node conveys, once there is a place for it.
 ///
 /// # Errors
@@ -207,29 +214,23 @@ pub(crate) async fn serve_conveyed(
     };
     let place = places.enter(ends.peer, free);
     let tls = endpoints.links.registry.config().doors.tls.clone();
-    serve_socket((socket, ends), tls, endpoints, stop, place).await;
+    serve_socket(Arrived { socket, ends }, tls, endpoints, stop, place).await;
     Ok(())
 }
 
 /// Serves one connection. Its task lives until it is known what the connection becomes, so what few
 /// connections need is in a box: a task of HTTP/1 without TLS must not be as large as one with it.
 async fn serve_socket(
-    (socket, ends): (TcpStream, SocketEnds),
+    arrived: Arrived,
     tls: Option<ServerTls>,
     endpoints: Arc<Endpoints>,
     stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
     if let Some(tls) = tls {
-        return Box::pin(secure_connection(
-            (socket, ends),
-            tls,
-            endpoints,
-            stop,
-            place,
-        ))
-        .await;
+        return Box::pin(secure_connection(arrived, tls, endpoints, stop, place)).await;
     }
+    let Arrived { socket, ends } = arrived;
     let shown = ConnectionEnds {
         certificate: None,
         authority: ends.at.map(|at| at.to_string().into()),
@@ -240,14 +241,14 @@ async fn serve_socket(
 
 /// Serves one connection over TLS.
 async fn secure_connection(
-    (socket, ends): (TcpStream, SocketEnds),
+    arrived: Arrived,
     tls: ServerTls,
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
-    let account = metered::account_of(&endpoints.links.registry, Some(ends.peer));
-    let accepted = secure::accept((socket, ends, account), tls, &place.1, &mut stop).await;
+    let account = metered::account_of(&endpoints.links.registry, Some(arrived.ends.peer));
+    let accepted = secure::accept(arrived, account, tls, &place.1, &mut stop).await;
     let Some((socket, shown)) = accepted else {
         return;
     };

@@ -44,35 +44,17 @@ impl HomeUser for NodeUser {
                 );
                 self.end(Standing::Lost);
             }
-            UserEffect::Stored { ticket, .. } => {
-                if let Some(home) = self.home() {
-                    home.stored(ticket);
-                }
-            }
+            UserEffect::Stored { ticket, .. } => self.at_home(|home| home.stored(ticket)),
             UserEffect::NotStored { ticket, why, .. } => {
-                if let Some(home) = self.home() {
-                    home.not_stored(ticket, why);
-                }
+                self.at_home(|home| home.not_stored(ticket, why))
             }
-            UserEffect::Confirmed { ticket } => {
-                if let Some(home) = self.home() {
-                    home.confirmed(ticket);
-                }
-            }
+            UserEffect::Confirmed { ticket } => self.at_home(|home| home.confirmed(ticket)),
             UserEffect::Renew {
                 account,
                 flight,
                 before_ms,
-            } => {
-                if let Some(home) = self.home() {
-                    home.flies(&account, flight, before_ms);
-                }
-            }
-            UserEffect::RenewalOver { tickets, .. } => {
-                if let Some(home) = self.home() {
-                    home.flown(&tickets);
-                }
-            }
+            } => self.at_home(|home| home.flies(&account, flight, before_ms)),
+            UserEffect::RenewalOver { tickets, .. } => self.at_home(|home| home.flown(&tickets)),
             // A gateway asks at each request. What a former home has of a use it has stored, or not.
             UserEffect::Admit(_) | UserEffect::NotRenewed { .. } => {}
         }
@@ -80,6 +62,13 @@ impl HomeUser for NodeUser {
 }
 
 impl NodeUser {
+    /// Does something with the journal of the home, if this node is it.
+    fn at_home(&self, act: impl FnOnce(&Arc<HomeJournal>)) {
+        if let Some(home) = self.home() {
+            act(&home);
+        }
+    }
+
     fn home(&self) -> Option<Arc<HomeJournal>> {
         self.home.lock().clone()
     }

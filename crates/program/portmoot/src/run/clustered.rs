@@ -89,7 +89,7 @@ impl Clustered {
             "joining the cluster {} as {}",
             cluster.name, cluster.node
         ));
-        let joined = Node::join(NodeParts {
+        let parts = NodeParts {
             nats: nats_config(cluster),
             replicas: cluster.replicas,
             key,
@@ -97,8 +97,8 @@ impl Clustered {
             cut_off: cluster.cut_off,
             directory,
             local: local.clone(),
-        });
-        let node = joined.await.map_err(|error| cannot_join(&error))?;
+        };
+        let node = join(parts).await?;
         node.set_config(config_digest(&config));
         let shared = Arc::new(Shared {
             node,
@@ -353,11 +353,13 @@ fn config_digest(config: &Config) -> u64 {
     hasher.finish()
 }
 
-fn cannot_join(error: &node::NodeError) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        "cluster_unreachable",
-        format!("the cluster cannot be joined: {error}"),
-    )
-    .hint("portmoot doctor says what is wrong with it")
+async fn join(parts: NodeParts) -> Result<Node, Failure> {
+    Node::join(parts).await.map_err(|error| {
+        Failure::new(
+            Exit::Failed,
+            "cluster_unreachable",
+            format!("the cluster cannot be joined: {error}"),
+        )
+        .hint("portmoot doctor says what is wrong with it")
+    })
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
+use axum::Router;
 use client::Guard;
 use config::Config;
 use control::{Registry, RegistryParts};
@@ -189,6 +190,24 @@ fn log_not_applied(grants: &Grants) {
     }
 }
 
+/// The pages beside MCP: the API, the console, sign-ins.
+fn pages(
+    registry: &Arc<Registry>,
+    access: &Arc<AccessJournal>,
+    file: Option<Arc<ConfigFile>>,
+) -> Router {
+    let sign_in = sign_in(registry, access);
+    let connect = connect(registry, access, sign_in.as_ref());
+    let codes = Arc::default();
+    let api = api::router(registry, access, sign_in.clone(), &connect, file, &codes);
+    let pages = console(registry, sign_in.as_ref(), api.clone(), codes).merge(api);
+    let pages = pages.merge(signin::connect_router(connect));
+    match sign_in {
+        Some(sign_in) => pages.merge(signin::router(sign_in)),
+        None => pages,
+    }
+}
+
 /// That an address cannot be listened on.
 pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(
@@ -254,15 +273,7 @@ impl Gateway {
             accounts,
         };
         let registry = Registry::start(start)?;
-        let sign_in = sign_in(&registry, &access);
-        let connect = connect(&registry, &access, sign_in.as_ref());
-        let codes = Arc::default();
-        let api = api::router(&registry, &access, sign_in.clone(), &connect, file, &codes);
-        let mut pages = console(&registry, sign_in.as_ref(), api.clone(), codes).merge(api);
-        pages = pages.merge(signin::connect_router(connect));
-        if let Some(sign_in) = sign_in {
-            pages = pages.merge(signin::router(sign_in));
-        }
+        let pages = pages(&registry, &access, file);
         let doors = Doors::new(Arc::clone(&registry), pages, gate)?;
         let exporter = Exporter::new(&registry);
         exporter.put_in_force(registry.config().telemetry.as_ref());
