@@ -107,7 +107,9 @@ pub enum NatsError {
     #[error("JetStream is not enabled at the NATS server")]
     NoJetStream,
     /// Several replicas are wished, and the server stands alone.
-    #[error("the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers")]
+    #[error(
+        "the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers"
+    )]
     Alone,
     /// The stream cannot be made.
     #[error("the stream cannot be made: {0}")]

@@ -24,10 +24,10 @@ mod lives;
 mod node;
 mod observer;
 mod presence;
-mod user;
-mod words;
 #[cfg(test)]
 mod tests;
+mod user;
+mod words;
 
 pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
 pub use journal::HomeJournal;

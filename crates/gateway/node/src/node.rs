@@ -367,11 +367,7 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
 
 fn homes_config(me: &NodeId, next: NextLife, cut_off: Duration) -> HomesConfig {
     let mut config = HomesConfig::new(me.clone(), Vec::new());
-    config.former_homes = next
-        .was_home
-        .then_some(Shard::Common)
-        .into_iter()
-        .collect();
+    config.former_homes = next.was_home.then_some(Shard::Common).into_iter().collect();
     config.cut_off_ms = platform::millis(cut_off);
     config
 }

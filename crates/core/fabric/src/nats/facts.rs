@@ -23,7 +23,11 @@ impl Nats {
     #[must_use]
     pub fn version(&self) -> String {
         let version = self.client.server_info().version;
-        version.chars().filter(|one| !one.is_control()).take(40).collect()
+        version
+            .chars()
+            .filter(|one| !one.is_control())
+            .take(40)
+            .collect()
     }
 
     /// The stream's name.

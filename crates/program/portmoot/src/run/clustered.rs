@@ -276,12 +276,8 @@ pub(crate) async fn cluster_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8
     let source = cluster.key.clone();
     let read = spawn_blocking(move || oauth::key::read(&source)).await;
     let unusable = |why: String| {
-        Failure::new(
-            Exit::Failed,
-            "key_unusable",
-            format!("[cluster]: {why}"),
-        )
-        .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
+        Failure::new(Exit::Failed, "key_unusable", format!("[cluster]: {why}"))
+            .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
     };
     match read {
         Ok(Ok(key)) => Ok(key),
