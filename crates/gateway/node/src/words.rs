@@ -46,6 +46,14 @@ pub struct NodeAnswer {
     pub members: Vec<String>,
 }
 
+impl NodeAnswer {
+    /// Whether a node of this name is a member.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|member| member == name)
+    }
+}
+
 /// A node, for the words to it.
 #[derive(Clone)]
 pub(crate) struct Words {

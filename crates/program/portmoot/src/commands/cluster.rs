@@ -23,6 +23,8 @@ const HEARD_MS: u64 = 4_000;
 /// The time in which the home goes on, or has taken a member out.
 const DONE_MAX: Duration = Duration::from_secs(20);
 
+const STATUS: &str = "portmoot cluster status";
+
 const COLUMNS: [&str; 8] = [
     "NODE", "SLOT", "STATE", "EPOCH", "NUMBER", "LAG", "UP", "HEARS",
 ];
@@ -74,11 +76,25 @@ impl Looked {
         false
     }
 
+    /// The node that takes this member out.
+    fn remover(&self, name: &str) -> Result<&NodeView, Failure> {
+        let mut nodes = self.view.nodes.iter();
+        if nodes.any(|node| *node.node.name == *name) {
+            let message = format!("`{name}` runs: it is heard");
+            return Err(Failure::new(Exit::Failed, "node_runs", message)
+                .hint("end its process first: portmoot stop"));
+        }
+        self.view.home().ok_or_else(|| {
+            let message = "no node is the home now: none can take a member out";
+            Failure::new(Exit::Failed, "no_home", message).hint(STATUS)
+        })
+    }
+
     async fn say(&self, node: &NodeView, word: &ClusterWord) -> Result<NodeAnswer, Failure> {
         let said = self.watch.say(node, word).await;
         said.map_err(|why| {
             let message = format!("`{}` does not answer: {why}", node.node.name);
-            Failure::new(Exit::Failed, "node_silent", message).hint("portmoot cluster status")
+            Failure::new(Exit::Failed, "node_silent", message).hint(STATUS)
         })
     }
 }
@@ -267,9 +283,7 @@ async fn accept(yes: bool, args: &ConfigArgs, output: Output) -> Result<Exit, Fa
     let stopped = stopped.filter(|node| node.home.is_some_and(|home| home.stopped));
     let Some(home) = stopped.max_by_key(|node| node.home.map(|home| home.epoch)) else {
         let message = "no home has stopped: there is no loss to accept";
-        return Err(
-            Failure::new(Exit::Failed, "nothing_lost", message).hint("portmoot cluster status")
-        );
+        return Err(Failure::new(Exit::Failed, "nothing_lost", message).hint(STATUS));
     };
     let name = home.node.name.clone();
     consent(
@@ -299,48 +313,24 @@ async fn accept(yes: bool, args: &ConfigArgs, output: Output) -> Result<Exit, Fa
 
 async fn remove(name: &str, yes: bool, args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
     let looked = Looked::of(args, output).await?;
-    if looked
-        .view
-        .nodes
-        .iter()
-        .any(|node| *node.node.name == *name)
-    {
-        let message = format!("`{name}` runs: it is heard");
-        return Err(Failure::new(Exit::Failed, "node_runs", message)
-            .hint("end its process first: portmoot stop"));
-    }
-    let Some(home) = looked.view.home() else {
-        let message = "no node is the home now: none can take a member out";
-        return Err(Failure::new(Exit::Failed, "no_home", message).hint("portmoot cluster status"));
-    };
+    let home = looked.remover(name)?;
     let known = looked.say(home, &ClusterWord::Tell).await?;
-    if !known.members.iter().any(|member| member == name) {
+    if !known.has(name) {
         let message = format!("`{name}` is no member of {}", looked.name);
         let hint = format!("its members: {}", known.members.join(", "));
         return Err(Failure::new(Exit::NotFound, "unknown_node", message).hint(hint));
     }
-    consent(
-        yes,
-        "no member was taken out",
-        &format!("Does the process of `{name}` not run any more, on any machine?"),
-    )?;
+    let question = format!("Does the process of `{name}` not run any more, on any machine?");
+    consent(yes, "no member was taken out", &question)?;
     let word = ClusterWord::Remove {
         name: name.to_owned(),
     };
     looked.say(home, &word).await?;
     let end = Instant::now() + DONE_MAX;
-    while looked
-        .say(home, &ClusterWord::Tell)
-        .await?
-        .members
-        .iter()
-        .any(|one| one == name)
-    {
+    while looked.say(home, &ClusterWord::Tell).await?.has(name) {
         if Instant::now() > end {
             let message = format!("`{name}` is still a member");
-            return Err(
-                Failure::new(Exit::Failed, "still_member", message).hint("portmoot cluster status")
-            );
+            return Err(Failure::new(Exit::Failed, "still_member", message).hint(STATUS));
         }
         tokio::time::sleep(LISTEN).await;
     }

@@ -4,6 +4,7 @@
 mod cluster;
 
 use std::net::TcpListener;
+use std::path::Path;
 
 use config::Config;
 use identity::AccessState;
@@ -570,7 +571,10 @@ fn data_dir(config: &Config) -> (Check, Option<AccessState>, Option<String>) {
     }
     if !dir.exists() {
         // Without creating it: its nearest existing ancestor must be writable.
-        let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
+        let mut parents = dir.ancestors().skip(1);
+        let parent = parents.find(|parent| parent.as_os_str().is_empty() || parent.is_dir());
+        // The parent of a lone name is this directory.
+        let parent = parent.map(|parent| Path::new(".").join(parent));
         let parent = parent.and_then(|parent| parent.metadata().ok());
         let check = if parent.is_some_and(|data| !data.permissions().readonly()) {
             passed(

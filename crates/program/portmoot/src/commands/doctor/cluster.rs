@@ -96,7 +96,7 @@ async fn stream(cluster: &ClusterConfig, observer: &Observer) -> Vec<Check> {
         }
         Err(why) => return vec![failed(STREAM, why.to_string(), stream_fix(cluster, &why))],
     };
-    let found = format!("{name}, {} of servers", replicas(facts.replicas));
+    let found = format!("{name}, {}", replicas(facts.replicas));
     let check = match (cluster.replicas, facts.replicas) {
         (Some(wish), has) if wish != has => {
             let found = format!("{found}; `replicas` of [cluster] is {wish}");
@@ -200,6 +200,7 @@ fn heard(view: &ClusterView) -> Check {
     let names: Vec<&str> = view.nodes.iter().map(|node| &*node.node.name).collect();
     let home = view.home();
     match (names.is_empty(), home) {
+        (true, _) if view.refused > 0 => passed(NODES, "none runs that has this key"),
         (true, _) => passed(NODES, "none runs"),
         (false, Some(home)) if home.home.is_some_and(|home| home.stopped) => failed(
             NODES,
@@ -242,25 +243,35 @@ fn names(config: &Config, cluster: &ClusterConfig, view: &ClusterView) -> Vec<Ch
 
 /// Nodes whose clocks differ from this one's.
 fn clocks(view: &ClusterView) -> Vec<Check> {
-    let wrong = view.nodes.iter();
-    let wrong = wrong.filter(|node| node.ahead_ms.unsigned_abs() > CLOCK_MS);
-    wrong
-        .map(|node| {
-            let seconds = node.ahead_ms.unsigned_abs() / 1000;
-            let side = if node.ahead_ms > 0 {
-                "ahead of"
-            } else {
-                "behind"
-            };
-            let found = format!(
-                "that of `{}` is {seconds} s {side} this machine's",
-                node.node.name
-            );
-            failed(
-                "cluster clock",
-                found,
-                "set the system time on both, by NTP",
-            )
-        })
+    let nodes = view.nodes.iter();
+    nodes
+        .filter_map(|node| clock(&node.node.name, node.ahead_ms))
         .collect()
+}
+
+/// A node's clock, if it differs.
+fn clock(name: &str, ahead_ms: i64) -> Option<Check> {
+    let apart_ms = ahead_ms.unsigned_abs();
+    let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    let found = format!(
+        "that of `{name}` is {} s {side} this machine's",
+        apart_ms / 1000
+    );
+    let fix = "set the time of both machines, by NTP: nodes whose clocks differ do not join";
+    (apart_ms > CLOCK_MS).then(|| failed("cluster clock", found, fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_differs_is_named() {
+        let found = |ahead_ms| clock("b", ahead_ms).map(|check| check.found);
+        assert_eq!((found(5_000), found(-5_000)), (None, None));
+        let ahead = "that of `b` is 7 s ahead of this machine's";
+        assert_eq!(found(7_200).as_deref(), Some(ahead));
+        let behind = "that of `b` is 3600 s behind this machine's";
+        assert_eq!(found(-3_600_000).as_deref(), Some(behind));
+    }
 }
