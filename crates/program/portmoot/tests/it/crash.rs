@@ -20,7 +20,7 @@ const AGENT: &str = "token-of-an-agent-that-proposes";
 const BOSS: &str = "token-of-the-boss-who-approves-it";
 
 /// A server that answers every call after a delay and records it.
-fn worker() -> Peer {
+pub(crate) fn worker() -> Peer {
     Peer::stdio(|message| {
         let result = match message["method"].as_str().unwrap_or_default() {
             "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},

@@ -1,0 +1,64 @@
+//! Servers of NATS that come back with an older state.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::until;
+
+use super::callers::{Caller, Told, Worker, decide, listed, proposal};
+use super::nodes::{LONG, Nodes, SHORT};
+
+const LOST: &str = "the cluster's log has lost messages that it had acknowledged";
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
+}
+
+/// Whether no node serves anything.
+fn is_closed(nodes: &Nodes) -> bool {
+    (0..nodes.count()).all(|number| {
+        let address = nodes.node(number).address();
+        nodes.readiness(number) == Some(503) && listed(address, SHORT).is_none()
+    })
+}
+
+#[test]
+fn lost_acknowledged_records_stop_a_topic() {
+    let worker = Worker::new();
+    let mut nodes = Nodes::start(2, 1, &worker.config("200ms"));
+    let address = nodes.node(1).address().to_owned();
+    for number in [1, 2] {
+        let told = Caller::new(number).ask(&address, LONG);
+        assert!(matches!(told, Told::Later), "{told:?}");
+    }
+    let [one, two] = [1, 2].map(|number| proposal(&nodes, 0, number, "pending"));
+    let store = nodes.nats.folder().join("n0");
+    let older = nodes.nats.folder().join("older");
+    nodes.nats.kill(0);
+    copy(&store, &older);
+    nodes.nats.begin(0);
+    (0..nodes.count()).for_each(|number| _ = nodes.wait_until_served(number));
+    assert_eq!(decide(&address, LONG, &one, "approve"), Some(200));
+    proposal(&nodes, 0, 1, "completed");
+
+    nodes.nats.kill(0);
+    std::fs::remove_dir_all(&store).unwrap();
+    copy(&older, &store);
+    nodes.nats.begin(0);
+    // The next change finds out, or the next home.
+    let _ = decide(&address, LONG, &two, "approve");
+    until("no node serves", || is_closed(&nodes).then_some(()));
+    let logs = (0..nodes.count()).map(|number| nodes.node(number).log());
+    assert!(logs.into_iter().any(|log| log.contains(LOST)));
+    // Those that begin anew know it too.
+    for number in 0..nodes.count() {
+        nodes.kill(number);
+    }
+    nodes.restart_all(&[0, 1]);
+    until("no node serves", || is_closed(&nodes).then_some(()));
+    assert_ne!(decide(nodes.node(0).address(), SHORT, &one, "approve"), Some(200));
+    let ran = worker.ran();
+    assert_eq!(ran.get(&1), Some(&1));
+    assert_eq!(ran.get(&2), None);
+}
