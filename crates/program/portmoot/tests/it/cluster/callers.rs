@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::crash::worker;
 use crate::http::TIMEOUT;
-use crate::peer::Peer;
+use crate::peer::{Peer, worker};
 use crate::support::until;
 use crate::ws::token;
 

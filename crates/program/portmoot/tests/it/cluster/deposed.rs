@@ -6,11 +6,29 @@ use serde_json::{Value, json};
 
 use crate::http::Reply;
 use crate::support::{modern_request, until};
-use crate::ws::token;
+use crate::ws::{Socket, token};
 
 use super::attempt::{answer, send};
 use super::callers::{Caller, Told, Worker, decide, proposal};
 use super::nodes::{LONG, Nodes, SHORT};
+
+/// The number of the first call of one whose token was revoked.
+const REVOKED_FROM: u64 = 100;
+/// The sockets of that one.
+const SOCKETS: usize = 8;
+
+/// Sockets of the token's holder at a node, in the room.
+fn sockets(nodes: &Nodes, node: usize, held: &str) -> Vec<Socket> {
+    let bearer = format!("Bearer {held}");
+    let open = |_| {
+        let query = "?mode=directed&echo=false";
+        let mut socket = Socket::open_with(nodes.node(node), "held", query, &bearer);
+        let welcome = socket.receive();
+        assert_eq!(welcome["kind"], "system/welcome", "{welcome}");
+        socket
+    };
+    (0..SOCKETS).map(open).collect()
+}
 
 /// Sends a request of the API; its answer is read later.
 fn sent(address: &str, token: &str, line: &str, body: &Value) -> TcpStream {
@@ -111,12 +129,17 @@ fn a_deposed_home_changes_nothing() {
     let worker = Worker::new();
     let nodes = Nodes::start(3, 1, &worker.config("200ms"));
     let first = nodes.home();
-    let body = json!({ "name": "held", "capabilities": ["mcp/request:*"] });
+    let body = json!({ "name": "held", "capabilities": ["mcp/request:*", "chat"] });
     let issued = nodes.api(first.node, "boss", "POST /api/v1/tokens", &body);
     let held = issued.json()["token"].as_str().unwrap().to_owned();
     let [one, two] = [1, 2].map(|number| proposed(&nodes, number));
+    let mut sockets = sockets(&nodes, first.node, &held);
     nodes.signal(first.node, "STOP");
     let found = Found::leave(&nodes, first.node, &held, &two);
+    for (number, socket) in (REVOKED_FROM..).zip(&mut sockets) {
+        let arguments = json!({ "n": number });
+        socket.call("late", &["worker"], "work", arguments);
+    }
     let next = nodes.next_home(first.epoch);
     assert_ne!(next.node, first.node);
     let line = "DELETE /api/v1/tokens/held";
@@ -134,5 +157,7 @@ fn a_deposed_home_changes_nothing() {
     let old = nodes.node(first.node).address();
     assert_ne!(decide(old, SHORT, &one, "approve"), Some(200));
     assert_eq!(worker.ran()[&1], 1);
+    let late = worker.ran().split_off(&REVOKED_FROM);
+    assert!(late.is_empty(), "calls with a revoked token ran: {late:?}");
     assert_eq!(nodes.home(), next);
 }

@@ -39,11 +39,12 @@ pub(super) struct HomeTime {
 
 /// The nodes, with the servers of NATS.
 pub(super) struct Nodes {
-    pub(super) nats: NatsServers,
-    pub(super) folder: Home,
-    config: String,
+    // They end before their servers.
     all: Vec<OneNode>,
     book: AddressBook,
+    config: String,
+    pub(super) nats: NatsServers,
+    pub(super) folder: Home,
 }
 
 /// The addresses of the nodes that run, for threads that use them meanwhile.
@@ -82,8 +83,9 @@ impl Nodes {
         Nodes::of(Home::new(), count, servers, config.to_owned())
     }
 
+    /// The same in this home.
     #[track_caller]
-    fn of(folder: Home, count: usize, servers: usize, config: String) -> Nodes {
+    pub(super) fn of(folder: Home, count: usize, servers: usize, config: String) -> Nodes {
         let nats = NatsServers::start(servers);
         folder.secret("cluster.key", KEY);
         let proxies = |_| (0..servers).map(|server| Proxy::to(&nats.address(server)));
@@ -93,11 +95,11 @@ impl Nodes {
         };
         let all = (0..count).map(node).collect();
         let mut nodes = Nodes {
-            nats,
-            folder,
-            config,
             all,
             book: AddressBook::default(),
+            config,
+            nats,
+            folder,
         };
         nodes.restart(0);
         nodes.next_home(0);
@@ -117,6 +119,12 @@ impl Nodes {
     #[track_caller]
     pub(super) fn node(&self, number: usize) -> &Gateway {
         self.all[number].gateway.as_ref().expect("it runs")
+    }
+
+    /// Gives a node away, as it runs.
+    #[track_caller]
+    pub(super) fn give(&mut self, number: usize) -> Gateway {
+        self.all[number].gateway.take().expect("it runs")
     }
 
     /// The addresses of the nodes that run.

@@ -5,11 +5,14 @@ use serde_json::json;
 
 use crate::conformance::{LEGACY, MODERN};
 use crate::front::over_stdio;
+use crate::home::Home;
+use crate::shared_accounts::refresh::renewed_by_one;
+use crate::signin::{config_at, signs_in_through};
 use crate::socket;
 use crate::support::{Client, fixture, modern};
 use crate::ws::{Socket, token};
 
-use super::attempt::{attempt, send};
+use super::attempt::send;
 use super::nodes::{LONG, Nodes};
 
 /// A client of a session that sends each message to the next node.
@@ -95,16 +98,16 @@ fn a_question_at_another_node(nodes: &Nodes) {
 
 #[track_caller]
 fn a_room_at_all_nodes(nodes: &Nodes) {
-    let mut boss = Socket::enter(nodes.node(0), "boss", "?echo=false");
-    let mut ann = Socket::enter(nodes.node(1), "ann", "?echo=false");
-    let mut agent = Socket::enter(nodes.node(2), "agent", "?echo=false");
+    let (mut boss, _) = Socket::welcomed(nodes.node(0), "boss", "");
+    let (mut ann, _) = Socket::welcomed(nodes.node(1), "ann", "");
+    let (mut agent, _) = Socket::welcomed(nodes.node(2), "agent", "");
     boss.chat("one");
-    for listener in [&mut ann, &mut agent] {
-        assert_eq!(listener.expect("one")["from"], "boss");
-    }
+    agent.expect("one");
     agent.chat("two");
-    assert_eq!(boss.expect("two")["from"], "agent");
-    assert_eq!(ann.expect("two")["from"], "agent");
+    for listener in [&mut boss, &mut ann] {
+        assert_eq!(listener.expect("one")["from"], "boss");
+        assert_eq!(listener.expect("two")["from"], "agent");
+    }
     ann.call("sum", &["a"], "add", json!({ "a": 1, "b": 2 }));
     let answer = ann.receive_until(|received| received["correlation_id"] == "sum");
     let sum = &answer["payload"]["result"]["structuredContent"]["sum"];
@@ -151,5 +154,33 @@ fn conformance_through_two_nodes() {
             let url = &url;
             scope.spawn(move || assert_eq!(conformance(url, revision).required, required));
         }
+    });
+}
+
+/// Each request of a sign-in goes to the next node.
+#[test]
+fn a_sign_in_crosses_nodes() {
+    let balancer = Proxy::between(&[]);
+    let (_, port) = balancer.address().split_once(':').unwrap();
+    let port = port.parse().unwrap();
+    let mut nodes = Nodes::open(2, 1, &config_at(port));
+    let addresses = nodes.addresses();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    balancer.lead_to(&addresses);
+    let data = nodes.folder.path().join("n1").display().to_string();
+    let home = Home::beside(&nodes.folder).env("PORTMOOT_DATA_DIR", &data);
+    signs_in_through(home, nodes.give(1), port);
+}
+
+/// A hundred calls at the nodes, and one request with the refresh token.
+#[test]
+fn a_refresh_token_is_used_by_one_node() {
+    let mut held = None;
+    renewed_by_one(|home, config| {
+        let nodes = held.insert(Nodes::of(Home::beside(home), 3, 1, config));
+        let data = home.path().join("n0").display().to_string();
+        let gateways = (0..3).map(|number| nodes.give(number)).collect();
+        let home = Home::beside(home).env("PORTMOOT_DATA_DIR", &data);
+        (home, gateways)
     });
 }

@@ -57,7 +57,7 @@ fn a_session_outlives_its_node() {
     // Another node ends: those of the others are untouched.
     let session = Client::of(nodes.node(ends), &boss).session;
     let stream = Client::resume(nodes.node(stays), Some(&boss), "/mcp", &session).listen();
-    let mut room = Socket::enter(nodes.node(home.node), "ann", "?echo=false");
+    let mut room = Socket::enter(nodes.node(home.node), "ann", "");
     nodes.kill(ends);
     let stayed = Client::resume(nodes.node(stays), Some(&boss), "/mcp", &session);
     stayed.call("a_toggle_tool", json!({}));
