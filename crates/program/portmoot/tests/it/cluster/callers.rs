@@ -130,7 +130,10 @@ pub(super) fn listed(address: &str, within: Duration) -> Option<Vec<Value>> {
 pub(super) fn decide(address: &str, within: Duration, proposal: &Value, what: &str) -> Option<u16> {
     let id = proposal["id"].as_str().unwrap();
     let line = format!("POST /api/v1/proposals/{id}/{what}");
-    let body = json!({ "digest": proposal["digest"] });
+    let body = match what {
+        "approve" => json!({ "digest": proposal["digest"] }),
+        _ => json!({}),
+    };
     let reply = api(address, within, &token("boss"), &line, &body)?;
     Some(reply.status)
 }

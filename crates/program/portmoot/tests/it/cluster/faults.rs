@@ -15,8 +15,9 @@ use crate::support::until;
 use super::callers::{Caller, Told, Worker, decide, listed, number_of};
 use super::nodes::{AddressBook, Nodes, SHORT};
 
-/// Callers at one time.
-const CALLERS: usize = 4;
+/// Callers at one time, and those who decide.
+const CALLERS: usize = 8;
+const DECIDERS: usize = 2;
 /// The time for which a fault lasts that nothing else ends.
 const FAULT: Duration = Duration::from_millis(1_500);
 /// Of so many proposals one is rejected.
@@ -121,8 +122,10 @@ impl Load {
             let nodes = nodes.clone();
             scope.spawn(move || self.call(&nodes));
         }
-        let nodes = nodes.clone();
-        scope.spawn(move || self.decide(&nodes));
+        for _ in 0..DECIDERS {
+            let nodes = nodes.clone();
+            scope.spawn(move || self.decide(&nodes));
+        }
     }
 }
 

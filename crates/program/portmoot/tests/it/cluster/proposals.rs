@@ -29,8 +29,8 @@ fn a_held_call(nodes: &Nodes, number: u64, shift: usize) {
 /// A proposal in the room that is carried out by a participant at a third node.
 #[track_caller]
 fn a_fulfilled_proposal(nodes: &Nodes, number: u64) {
-    let mut agent = Socket::enter(nodes.node(0), "agent", "?mode=directed&echo=false");
-    let mut boss = Socket::enter(nodes.node(1), "boss", "?mode=directed&echo=false");
+    let (mut agent, _) = Socket::welcomed(nodes.node(0), "agent", "?mode=directed&echo=false");
+    let (mut boss, _) = Socket::welcomed(nodes.node(1), "boss", "?mode=directed&echo=false");
     let params = json!({ "name": "work", "arguments": { "n": number } });
     let mut call = json!({ "method": "tools/call", "params": params });
     let kind = "mcp/proposal:tools/call:work";
