@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ struct Load {
 
 impl Load {
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap()
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_over(&self) -> bool {
@@ -229,26 +229,29 @@ fn isolate(nodes: &Nodes, link: Link) {
 /// Checks that all that was reported still holds.
 #[track_caller]
 fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
-    let all = until("a node lists the proposals", || {
-        let address = nodes.book().in_turn(0)?;
-        listed(&address, SHORT)
-    });
-    let known: BTreeMap<u64, Value> = all.into_iter().map(|one| (number_of(&one), one)).collect();
+    // What was so before the list was asked for.
+    let (pending, approved, rejected) = {
+        let book = load.book();
+        let sets = (&book.pending, &book.approved, &book.rejected);
+        (sets.0.clone(), sets.1.clone(), sets.2.clone())
+    };
     let ran = worker.ran();
+    let known = known(nodes);
     for (number, times) in &ran {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
+        assert!(!rejected.contains(number), "{number} was rejected, and ran");
     }
-    let mut book = load.book();
-    for number in &book.pending {
-        let is_ended = book.ended.contains_key(number);
-        assert!(is_ended || known.contains_key(number), "{number} was pending and is lost");
+    for number in &pending {
+        // The gateway may forget ended proposals.
+        let is_ended = load.book().ended.contains_key(number) || ran.contains_key(number);
+        let is_there = is_ended || known.contains_key(number);
+        assert!(is_there, "{number} was pending and is lost");
     }
     for (number, proposal) in &known {
         let state = proposal["state"].as_str().unwrap();
-        let is_decided = book.approved.contains(number) || book.rejected.contains(number);
-        assert!(!is_decided || state != "pending", "{number} was decided: {proposal}");
-        let is_rejected = book.rejected.contains(number);
-        assert_eq!(is_rejected && ran.contains_key(number), false, "{number} was rejected: {proposal}");
+        let is_decided = approved.contains(number) || rejected.contains(number);
+        let holds = !is_decided || state != "pending";
+        assert!(holds, "{number} was decided: {proposal}");
         if ran.contains_key(number) {
             let after = ["running", "completed", "failed"];
             assert!(after.contains(&state), "{number} ran: {proposal}");
@@ -258,8 +261,24 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
             assert!(reason.starts_with("outcome_unknown"), "{proposal}");
         }
     }
-    // The gateway may forget ended proposals.
-    book.pending.retain(|number| known.get(number).is_some_and(|one| one["state"] == "pending"));
+    let mut book = load.book();
+    for number in pending {
+        if known.get(&number).is_none_or(|one| one["state"] != "pending") {
+            book.pending.remove(&number);
+        }
+    }
+}
+
+/// The proposals that a node lists, by number.
+#[track_caller]
+fn known(nodes: &Nodes) -> BTreeMap<u64, Value> {
+    let book = nodes.book();
+    let mut turns = 0..;
+    let all = until("a node lists the proposals", || {
+        let address = book.in_turn(turns.next()?)?;
+        listed(&address, SHORT)
+    });
+    all.into_iter().map(|one| (number_of(&one), one)).collect()
 }
 
 /// Checks what each caller was told against what was carried out.
