@@ -22,12 +22,15 @@ pub(super) fn send(
     let mut stream = TcpStream::connect_timeout(&at, within).ok()?;
     stream.set_read_timeout(Some(within)).unwrap();
     let length = body.len();
-    let mut text =
-        format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n");
+    let mut text = format!(
+        "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n"
+    );
     for (name, value) in headers {
         text += &format!("{name}: {value}\r\n");
     }
-    stream.write_all(format!("{text}\r\n{body}").as_bytes()).ok()?;
+    stream
+        .write_all(format!("{text}\r\n{body}").as_bytes())
+        .ok()?;
     Some(stream)
 }
 

@@ -96,7 +96,11 @@ impl Caller {
     pub(super) fn end(&mut self, book: &AddressBook) -> Value {
         let end = Instant::now() + TIMEOUT;
         for turn in 0.. {
-            assert!(Instant::now() < end, "{} is never told the end", self.number);
+            assert!(
+                Instant::now() < end,
+                "{} is never told the end",
+                self.number
+            );
             let Some(address) = book.in_turn(turn) else {
                 continue;
             };

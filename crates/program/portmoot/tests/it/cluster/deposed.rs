@@ -110,7 +110,10 @@ fn agrees(nodes: &Nodes, at: usize, found: Found, held: &str, worker: &Worker) {
     if has_status(change.as_ref(), 201) {
         let late = change.unwrap().json()["token"].as_str().unwrap().to_owned();
         let address = nodes.node(at).address();
-        let used = answer(sent(address, &late, "GET /api/v1/tools", &json!(null)), LONG);
+        let used = answer(
+            sent(address, &late, "GET /api/v1/tools", &json!(null)),
+            LONG,
+        );
         assert!(!has_status(used.as_ref(), 401), "{used:?}");
     }
     let call = answer(found.call, LONG);
@@ -150,7 +153,8 @@ fn a_deposed_home_changes_nothing() {
     nodes.signal(first.node, "CONT");
     until("it is an ordinary node", || {
         let log = nodes.node(first.node).log();
-        log.contains("is the home of the cluster no more").then_some(())
+        log.contains("is the home of the cluster no more")
+            .then_some(())
     });
     nodes.wait_until_served(first.node);
     agrees(&nodes, next.node, found, &held, &worker);

@@ -103,14 +103,18 @@ impl Load {
                 }
                 let number = number_of(&proposal);
                 self.book().pending.insert(number);
-                let is_rejected = number % REJECTED == 0;
+                let is_rejected = number.is_multiple_of(REJECTED);
                 let what = if is_rejected { "reject" } else { "approve" };
                 let decided = self.address(nodes);
                 let decided = decided.and_then(|at| decide(&at, SHORT, &proposal, what));
                 if decided == Some(200) {
                     let mut book = self.book();
                     book.pending.remove(&number);
-                    let into = if is_rejected { &mut book.rejected } else { &mut book.approved };
+                    let into = if is_rejected {
+                        &mut book.rejected
+                    } else {
+                        &mut book.approved
+                    };
                     assert!(into.insert(number), "{number} was decided twice");
                 }
             }
@@ -248,25 +252,30 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
         assert!(is_there, "{number} was pending and is lost");
     }
     for (number, proposal) in &known {
-        let state = proposal["state"].as_str().unwrap();
         let is_decided = approved.contains(number) || rejected.contains(number);
-        let holds = !is_decided || state != "pending";
-        assert!(holds, "{number} was decided: {proposal}");
-        if ran.contains_key(number) {
-            let after = ["running", "completed", "failed"];
-            assert!(after.contains(&state), "{number} ran: {proposal}");
-        }
-        if state == "failed" {
-            let reason = proposal["reason"].as_str().unwrap();
-            assert!(reason.starts_with("outcome_unknown"), "{proposal}");
-        }
+        check_state(proposal, is_decided, ran.contains_key(number));
     }
     let mut book = load.book();
     for number in pending {
-        if known.get(&number).is_none_or(|one| one["state"] != "pending") {
+        if known
+            .get(&number)
+            .is_none_or(|one| one["state"] != "pending")
+        {
             book.pending.remove(&number);
         }
     }
+}
+
+/// Checks that the state of a proposal is one that goes with what was reported before.
+#[track_caller]
+fn check_state(proposal: &Value, is_decided: bool, has_run: bool) {
+    let state = proposal["state"].as_str().unwrap();
+    assert!(!is_decided || state != "pending", "decided: {proposal}");
+    let after = ["running", "completed", "failed"];
+    assert!(!has_run || after.contains(&state), "it ran: {proposal}");
+    let reason = proposal["reason"].as_str().unwrap_or_default();
+    let is_known = state != "failed" || reason.starts_with("outcome_unknown");
+    assert!(is_known, "{proposal}");
 }
 
 /// The proposals that a node lists, by number.
@@ -289,12 +298,23 @@ fn check_callers(load: &Load, worker: &Worker) {
     for (number, end) in &book.ended {
         let text = end.to_string();
         if end["result"]["content"] == Value::Array(Vec::new()) {
-            assert_eq!(ran.get(number), Some(&1), "{number} was told that it ran: {text}");
+            assert_eq!(
+                ran.get(number),
+                Some(&1),
+                "{number} was told that it ran: {text}"
+            );
         } else if !text.contains("outcome_unknown") {
-            assert_eq!(ran.get(number), None, "{number} was told that it did not run: {text}");
+            assert_eq!(
+                ran.get(number),
+                None,
+                "{number} was told that it did not run: {text}"
+            );
         }
     }
-    let unknown = book.ended.values().filter(|end| end.to_string().contains("outcome_unknown"));
+    let unknown = book
+        .ended
+        .values()
+        .filter(|end| end.to_string().contains("outcome_unknown"));
     println!(
         "{} calls: {} told the end ({} unknown), {} without an answer; {} approved, {} rejected, {} run",
         load.next.load(Ordering::SeqCst),
@@ -359,7 +379,10 @@ fn finish(nodes: &Nodes, load: &Load) {
     until("nothing is pending", || {
         let address = nodes.book().in_turn(0)?;
         let all = listed(&address, SHORT)?;
-        let mut open = all.iter().filter(|one| one["state"] == "pending").peekable();
+        let mut open = all
+            .iter()
+            .filter(|one| one["state"] == "pending")
+            .peekable();
         if open.peek().is_none() {
             return Some(());
         }

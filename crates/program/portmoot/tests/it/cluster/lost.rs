@@ -10,9 +10,13 @@ use super::nodes::{LONG, Nodes, SHORT};
 
 const LOST: &str = "the cluster's log has lost messages that it had acknowledged";
 
-fn copy(from: &Path, to: &Path) {
+/// Puts a copy of one folder of the server in the place of another one, while it does not run.
+fn replace(nodes: &mut Nodes, from: &Path, to: &Path) {
+    nodes.nats.kill(0);
+    let _ = std::fs::remove_dir_all(to);
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(copied.unwrap().success());
+    nodes.nats.begin(0);
 }
 
 /// Whether no node serves anything.
@@ -33,19 +37,13 @@ fn lost_acknowledged_records_stop_a_topic() {
         assert!(matches!(told, Told::Later), "{told:?}");
     }
     let [one, two] = [1, 2].map(|number| proposal(&nodes, 0, number, "pending"));
-    let store = nodes.nats.folder().join("n0");
-    let older = nodes.nats.folder().join("older");
-    nodes.nats.kill(0);
-    copy(&store, &older);
-    nodes.nats.begin(0);
+    let [store, older] = ["n0", "older"].map(|name| nodes.nats.folder().join(name));
+    replace(&mut nodes, &store, &older);
     (0..nodes.count()).for_each(|number| _ = nodes.wait_until_served(number));
     assert_eq!(decide(&address, LONG, &one, "approve"), Some(200));
     proposal(&nodes, 0, 1, "completed");
 
-    nodes.nats.kill(0);
-    std::fs::remove_dir_all(&store).unwrap();
-    copy(&older, &store);
-    nodes.nats.begin(0);
+    replace(&mut nodes, &older, &store);
     // The next change finds out, or the next home.
     let _ = decide(&address, LONG, &two, "approve");
     until("no node serves", || is_closed(&nodes).then_some(()));
@@ -57,7 +55,10 @@ fn lost_acknowledged_records_stop_a_topic() {
     }
     nodes.restart_all(&[0, 1]);
     until("no node serves", || is_closed(&nodes).then_some(()));
-    assert_ne!(decide(nodes.node(0).address(), SHORT, &one, "approve"), Some(200));
+    assert_ne!(
+        decide(nodes.node(0).address(), SHORT, &one, "approve"),
+        Some(200)
+    );
     let ran = worker.ran();
     assert_eq!(ran.get(&1), Some(&1));
     assert_eq!(ran.get(&2), None);

@@ -203,12 +203,18 @@ impl Nodes {
 
     /// Changes the links of a node with all servers of NATS.
     pub(super) fn link(&self, number: usize, link: Link) {
-        self.all[number].proxies.iter().for_each(|proxy| proxy.set(link));
+        self.all[number]
+            .proxies
+            .iter()
+            .for_each(|proxy| proxy.set(link));
     }
 
     /// Ends the connections of a node with the servers of NATS; it may connect again.
     pub(super) fn drop_connections(&self, number: usize) {
-        self.all[number].proxies.iter().for_each(Proxy::drop_connections);
+        self.all[number]
+            .proxies
+            .iter()
+            .for_each(Proxy::drop_connections);
     }
 
     /// The latest time of a node as the home, of those that run or are stopped.
@@ -269,5 +275,7 @@ impl Nodes {
 /// The latest epoch that a node began as the home, by its log.
 fn latest_epoch(log: &str) -> Option<u64> {
     let began = log.lines().filter_map(|line| line.split_once(BEGAN));
-    began.filter_map(|(_, epoch)| epoch.trim().parse().ok()).next_back()
+    began
+        .filter_map(|(_, epoch)| epoch.trim().parse().ok())
+        .next_back()
 }

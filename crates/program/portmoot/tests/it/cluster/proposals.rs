@@ -39,9 +39,19 @@ fn a_fulfilled_proposal(nodes: &Nodes, number: u64) {
     call["jsonrpc"] = json!("2.0");
     call["id"] = json!(7);
     let names = json!({ "correlation_id": "p" });
-    boss.send("mcp/request:tools/call:work", "f", &["worker"], names, &call);
+    boss.send(
+        "mcp/request:tools/call:work",
+        "f",
+        &["worker"],
+        names,
+        &call,
+    );
     let answer = boss.receive_until(|received| received["correlation_id"] == "f");
-    assert_eq!(answer["payload"]["result"]["content"], json!([]), "{answer}");
+    assert_eq!(
+        answer["payload"]["result"]["content"],
+        json!([]),
+        "{answer}"
+    );
     let done = proposal(nodes, 2, number, "completed");
     assert_eq!(done["decided_by"], "boss", "{done}");
 }

@@ -68,7 +68,9 @@ fn a_session_at_every_node(nodes: &Nodes) {
     let (id, first) = stream.message().unwrap();
     assert_eq!(first["method"], "notifications/tools/list_changed");
     drop(stream);
-    roamer.at_next().call("a_test_trigger_prompt_change", json!({}));
+    roamer
+        .at_next()
+        .call("a_test_trigger_prompt_change", json!({}));
     let mut again = roamer.stream(Some(&id));
     let (next, second) = again.message().unwrap();
     assert_eq!(second["method"], "notifications/prompts/list_changed");
