@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use answers::Made;
+use answers::{Made, STORED_BYTES_MAX};
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, HeaderMap, Request, Subscriber};
 use bytes::Bytes;
@@ -30,10 +30,6 @@ use crate::subject::{SubjectError, SubjectName, SubjectPattern};
 
 /// The oldest server that reads several records in one request.
 pub const SERVER_MIN: (u64, u64) = (2, 11);
-/// Bytes of headers that a record may have beside its own.
-const HEADER_BYTES_MAX: usize = 4096;
-/// The most bytes of a message that the stream must take.
-const STORED_BYTES_MAX: usize = FRAME_BYTES_MAX + HEADER_BYTES_MAX;
 /// The time in which a stream is made or found: the servers may have to agree on their leader.
 const MAKE_MAX: Duration = Duration::from_secs(10);
 /// The time between two looks whether a silent connection is alive. Two of them unanswered end it.

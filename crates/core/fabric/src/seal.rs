@@ -305,7 +305,7 @@ struct Sender {
     one: Window,
     all: Window,
     /// The number of its latest frame, of all that were opened.
-    heard: u64,
+    latest: u64,
 }
 
 /// The head of a frame.
@@ -400,9 +400,9 @@ impl FrameOpener {
             to_all: keys.pair(head.sender, FrameReceiver::All),
             one: Window::default(),
             all: Window::default(),
-            heard: 0,
+            latest: 0,
         });
-        sender.heard = self.count;
+        sender.latest = self.count;
         let window = if head.is_to_all {
             &mut sender.all
         } else {
@@ -411,7 +411,7 @@ impl FrameOpener {
         window.note(head.number);
     }
 
-    /// Makes a place for a sender, if there is none. A sender that was heard through frames for all
+    /// Makes a place for a sender, if there is none. A sender whose frames were for all
     /// alone may be one of before this node began, whose frames someone sends again: so it goes
     /// first, and may come again.
     fn make_way(&mut self, sender: Incarnation) -> Option<Incarnation> {
@@ -419,7 +419,7 @@ impl FrameOpener {
             return None;
         }
         let others = self.senders.iter().filter(|(one, _)| **one != self.own);
-        let first = others.min_by_key(|(_, one)| (!one.one.is_empty(), one.heard));
+        let first = others.min_by_key(|(_, one)| (!one.one.is_empty(), one.latest));
         let (silent, has_sent) = first.map(|(name, one)| (*name, !one.one.is_empty()))?;
         if has_sent {
             self.end(silent);

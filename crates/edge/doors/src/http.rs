@@ -1,5 +1,6 @@
 //! HTTP listener: connections, limits, and the endpoint of each request.
 
+mod arrived;
 mod authorization;
 mod body;
 mod connection;
@@ -32,7 +33,7 @@ mod ws;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -54,10 +55,12 @@ use model::{Refusal, TopicName};
 use store::recorder::Gate;
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::links::ClientLinks;
+use arrived::Arrived;
+pub(crate) use arrived::SocketEnds;
 use body::Body;
 use connection::Connection;
 pub(crate) use connection::ConnectionEnds;
@@ -178,21 +181,6 @@ pub(crate) async fn serve(
     if drained.is_err() {
         tracing::info!("some connections were still open and are closed now");
     }
-}
-
-/// The addresses of a connection's two ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SocketEnds {
-    /// The client's.
-    pub(crate) peer: IpAddr,
-    /// That at which the client reached the gateway.
-    pub(crate) at: Option<SocketAddr>,
-}
-
-/// A connection that has arrived.
-pub(crate) struct Arrived {
-    pub(crate) socket: TcpStream,
-    pub(crate) ends: SocketEnds,
 }
 
 /// Serves a connection that another node conveys, once there is a place for it.
@@ -676,6 +664,8 @@ fn without_slash(uri: &Uri) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpStream;
+
     use super::*;
 
     /// Bytes of the future that a function returns.

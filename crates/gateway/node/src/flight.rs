@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::journal::HomeJournal;
+/// Whoever takes the ends of flights.
+pub(crate) trait Lands: std::fmt::Debug + Send + Sync {
+    /// A flight is over.
+    fn landed(&self, account: &Arc<str>, number: u64, is_known: bool);
+}
 
 /// The use of an account's refresh token by this node. Dropping it says that nothing is known of
 /// its result; until its time is over no node uses the token again.
 #[derive(Debug)]
-pub struct Flight {
-    journal: Arc<HomeJournal>,
+pub struct TokenFlight {
+    journal: Arc<dyn Lands>,
     account: Arc<str>,
     number: u64,
     before_ms: u64,
@@ -31,11 +35,11 @@ pub enum NoFlight {
 }
 
 /// The end of a wait for a flight.
-pub(crate) type Landing = Result<Flight, NoFlight>;
+pub(crate) type Landing = Result<TokenFlight, NoFlight>;
 
-impl Flight {
+impl TokenFlight {
     pub(crate) fn new(
-        journal: Arc<HomeJournal>,
+        journal: Arc<dyn Lands>,
         account: Arc<str>,
         number: u64,
         before_ms: u64,
@@ -67,7 +71,7 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl Drop for TokenFlight {
     fn drop(&mut self) {
         self.land(false);
     }

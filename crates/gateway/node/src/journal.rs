@@ -15,13 +15,13 @@ use store::{
 };
 
 use crate::copy::{AppliedGroup, JournalCopy};
-use crate::flight::{Flight, Flights, NoFlight};
+use crate::flight::{Flights, Lands, NoFlight, TokenFlight};
 use crate::group;
 
 /// Entries that a copy has beyond twice those in force before it is compacted.
 const SLACK_ENTRIES: usize = 1_024;
 
-/// The journal of a node while it is the home. What it is told once that is over is
+/// The journal of a node while it is the home. After that its answer is
 /// [`StoreError::Elsewhere`].
 pub struct HomeJournal {
     copy: Arc<Mutex<JournalCopy>>,
@@ -168,7 +168,7 @@ impl HomeJournal {
     ///
     /// # Errors
     /// [`NoFlight`]: then it must not.
-    pub async fn fly(self: &Arc<Self>, account: &str) -> Result<Flight, NoFlight> {
+    pub async fn fly(self: &Arc<Self>, account: &str) -> Result<TokenFlight, NoFlight> {
         let account = Arc::<str>::from(account);
         let landing = {
             let mut time = self.time.lock();
@@ -186,8 +186,8 @@ impl HomeJournal {
 
     /// A refresh token is to be used, before this time on the machine's steady clock.
     pub(crate) fn flies(self: &Arc<Self>, account: &Arc<str>, number: u64, before_ms: u64) {
-        let me = Arc::clone(self);
-        let flight = Flight::new(me, Arc::clone(account), number, before_ms);
+        let me: Arc<dyn Lands> = Arc::<Self>::clone(self);
+        let flight = TokenFlight::new(me, Arc::clone(account), number, before_ms);
         let waiter = self.time.lock().flights.next(account);
         // Without one it lands at once.
         if let Some(waiter) = waiter {
@@ -198,15 +198,6 @@ impl HomeJournal {
     /// The uses that these callers waited for are over.
     pub(crate) fn flown(&self, tickets: &[u64]) {
         self.time.lock().flights.end(tickets, NoFlight::Over);
-    }
-
-    /// A use is over. An empty line says that its result is known.
-    pub(crate) fn landed(&self, account: &Arc<str>, number: u64, is_known: bool) {
-        let line = is_known.then(|| group::lines(&[])).into_iter().flatten();
-        if let Some(runner) = self.runner.get() {
-            // It is short.
-            let _ = runner.renewed(Arc::clone(account), number, line.last());
-        }
     }
 
     /// The node is the home no more: what is under way is stored or not.
@@ -331,6 +322,17 @@ impl HomeJournal {
         };
         if let Some(report) = report {
             report(why);
+        }
+    }
+}
+
+impl Lands for HomeJournal {
+    /// An empty line says that the result is known.
+    fn landed(&self, account: &Arc<str>, number: u64, is_known: bool) {
+        let line = is_known.then(|| group::lines(&[])).into_iter().flatten();
+        if let Some(runner) = self.runner.get() {
+            // It is short.
+            let _ = runner.renewed(Arc::clone(account), number, line.last());
         }
     }
 }

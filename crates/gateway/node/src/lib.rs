@@ -6,9 +6,9 @@
 //! home. Every other node has a copy of that log, so that it can become the home, and carries the
 //! connections of its clients to the home, through a tunnel each.
 //!
-//! - [`Node`]: this process in the cluster: [`Node::join`], [`Node::standing`].
+//! - [`ClusterNode`]: this process in the cluster: [`ClusterNode::join`], [`ClusterNode::standing`].
 //! - [`HomeJournal`]: the journal, while this node is the home.
-//! - [`Flight`]: the use of a refresh token, one at a time in the cluster.
+//! - [`TokenFlight`]: the use of a refresh token, one at a time in the cluster.
 //! - [`Conveyed`]: a client's connection that another node conveys to this one.
 //! - [`Observer`], [`NodesWatch`]: a program beside the nodes, which looks at them, and says a
 //!   [`ClusterWord`] to one.
@@ -26,15 +26,17 @@ mod lives;
 mod node;
 mod observer;
 mod presence;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod user;
 mod words;
 
 pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
-pub use flight::{Flight, NoFlight};
+pub use flight::{NoFlight, TokenFlight};
 pub use journal::HomeJournal;
 pub use lives::{NodeLives, NodeRecord};
-pub use node::{Node, NodeError, NodeParts, OtherHome, Standing};
+pub use node::{ClusterNode, NodeError, NodeParts, OtherHome};
 pub use observer::{ClusterView, HomeView, NodeView, NodesWatch, Observer, ObserverError};
+pub use standing::NodeStanding;
 pub use words::{ClusterWord, NodeAnswer};

@@ -21,9 +21,9 @@ use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed, convey};
 use crate::copy::JournalCopy;
-use crate::journal::HomeJournal;
 use crate::lives::{self, NextLife, NodeLives};
 use crate::presence::{self, Presences};
+use crate::standing::NodeStanding;
 use crate::user::NodeUser;
 use crate::words::Words;
 
@@ -87,18 +87,6 @@ pub enum NodeError {
     System(#[from] io::Error),
 }
 
-/// The part that this node has in the cluster.
-#[derive(Debug, Clone)]
-pub enum Standing {
-    /// It is the home: it runs the gateway, over this journal.
-    Home(Arc<HomeJournal>),
-    /// Another node is, or will be.
-    Away,
-    /// The log has lost messages that it had acknowledged, or has what this version cannot read:
-    /// nothing is served until a person has looked.
-    Lost,
-}
-
 /// Another node that is the home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHome {
@@ -109,9 +97,9 @@ pub struct OtherHome {
 }
 
 /// This process in the cluster. Dropping it ends that without a word to the others.
-pub struct Node {
+pub struct ClusterNode {
     life: Arc<NodeTasks>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<NodeStanding>,
     conveyed: tokio::sync::Mutex<mpsc::Receiver<Conveyed>>,
     /// `None` once it is dropped.
     runtime: Option<Runtime>,
@@ -141,7 +129,7 @@ impl NodeTasks {
     }
 }
 
-impl Node {
+impl ClusterNode {
     /// Joins the cluster: from then on this node may become its home.
     ///
     /// # Errors
@@ -186,7 +174,7 @@ impl Node {
 
     /// This node's part in the cluster, and each change of it.
     #[must_use]
-    pub fn standing(&self) -> watch::Receiver<Standing> {
+    pub fn standing(&self) -> watch::Receiver<NodeStanding> {
         self.standing.clone()
     }
 
@@ -250,7 +238,7 @@ impl Node {
             runner.drain();
         }
         let mut standing = self.standing.clone();
-        let away = standing.wait_for(|standing| !matches!(standing, Standing::Home(_)));
+        let away = standing.wait_for(|standing| !matches!(standing, NodeStanding::Home(_)));
         let _ = tokio::time::timeout(within, away).await;
     }
 
@@ -269,7 +257,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for ClusterNode {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -277,7 +265,7 @@ impl Drop for Node {
     }
 }
 
-impl std::fmt::Debug for Node {
+impl std::fmt::Debug for ClusterNode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Node({})", self.life.me.name)
     }
@@ -286,7 +274,7 @@ impl std::fmt::Debug for Node {
 /// What joining has made.
 pub(crate) struct Joined {
     life: Arc<NodeTasks>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<NodeStanding>,
     conveyed: mpsc::Receiver<Conveyed>,
 }
 
@@ -343,7 +331,7 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let mesh = Arc::new(mesh);
     let at: SubjectName = format!("{}.at", ways.root).parse()?;
     let words = mesh.listen(&(&at).into()).await?;
-    let (standing, of_standing) = watch::channel(Standing::Away);
+    let (standing, of_standing) = watch::channel(NodeStanding::Away);
     let runner = Arc::<OnceLock<Runner>>::default();
     let copy = Arc::<Mutex<JournalCopy>>::default();
     let user = NodeUser {
@@ -428,7 +416,7 @@ async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Conveyed>, words: Words)
     loop {
         match mesh.accept().await {
             PeerChannel::Tunnel(tunnel) => match conveyed.clone().try_reserve_owned() {
-                // Beside the others: a node that says nothing more keeps nobody waiting.
+                // Beside the others: a node that says nothing more keeps no other one waiting.
                 Ok(place) => drop(tokio::spawn(read_conveyed(tunnel, place))),
                 Err(_) => tracing::debug!("too many conveyed connections wait"),
             },

@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed};
 use crate::node::{NodeParts, Ways, begin};
-use crate::{HomeJournal, NoFlight, Node, Standing};
+use crate::{ClusterNode, HomeJournal, NoFlight, NodeStanding};
 
 const LONG: Duration = Duration::from_secs(120);
 
@@ -69,7 +69,7 @@ impl NodeClock for TestClock {
 struct Nodes {
     world: Simulated,
     folders: Vec<TempDir>,
-    nodes: Vec<Node>,
+    nodes: Vec<ClusterNode>,
 }
 
 impl Nodes {
@@ -97,7 +97,7 @@ impl Nodes {
             clock: Arc::new(TestClock(Instant::now())),
         };
         let joined = begin(parts(index, self.folders[index].path()), ways).await;
-        self.nodes.push(Node::of(joined.unwrap()));
+        self.nodes.push(ClusterNode::of(joined.unwrap()));
     }
 
     /// The home's place, and its journal.
@@ -105,7 +105,7 @@ impl Nodes {
         let look = async {
             loop {
                 for (index, node) in self.nodes.iter().enumerate() {
-                    if let Standing::Home(journal) = &*node.standing().borrow() {
+                    if let NodeStanding::Home(journal) = &*node.standing().borrow() {
                         return (index, Arc::clone(journal));
                     }
                 }

@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use crate::copy::JournalCopy;
 use crate::journal::HomeJournal;
 use crate::lives::{NodeLives, NodeRecord};
-use crate::node::Standing;
+use crate::standing::NodeStanding;
 
 /// The user.
 pub(crate) struct NodeUser {
     pub(crate) copy: Arc<Mutex<JournalCopy>>,
     pub(crate) runner: Arc<OnceLock<Runner>>,
     pub(crate) home: Mutex<Option<Arc<HomeJournal>>>,
-    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) standing: watch::Sender<NodeStanding>,
     pub(crate) lives: Ledger<NodeLives>,
 }
 
@@ -42,7 +42,7 @@ impl HomeUser for NodeUser {
                     number = known.number,
                     "the cluster's log has lost messages that it had acknowledged: nothing is served until a person has looked; then: portmoot cluster accept"
                 );
-                self.end(Standing::Lost);
+                self.end(NodeStanding::Lost);
             }
             UserEffect::Stored { ticket, .. } => self.at_home(|home| home.stored(ticket)),
             UserEffect::NotStored { ticket, why, .. } => {
@@ -82,7 +82,7 @@ impl NodeUser {
             if let Some(runner) = self.runner.get() {
                 runner.drain();
             }
-            return self.end(Standing::Lost);
+            return self.end(NodeStanding::Lost);
         }
         tracing::info!(epoch, "this node is the home of the cluster");
         self.note(true);
@@ -91,19 +91,19 @@ impl NodeUser {
         if let Some(before) = before {
             before.end();
         }
-        self.standing.send_replace(Standing::Home(home));
+        self.standing.send_replace(NodeStanding::Home(home));
     }
 
     fn step_down(&self, shard: &Shard, epoch: u64, why: &StepDownCause) {
         if *shard == Shard::Common {
             tracing::info!(epoch, ?why, "this node is the home of the cluster no more");
-            self.end(Standing::Away);
+            self.end(NodeStanding::Away);
             self.note(false);
         }
     }
 
     /// Ends the time as the home.
-    fn end(&self, standing: Standing) {
+    fn end(&self, standing: NodeStanding) {
         let home = self.home.lock().take();
         if let Some(home) = home {
             home.end();

@@ -22,7 +22,7 @@ mod carrier;
 mod clock;
 mod encoding;
 mod heads;
-mod heard;
+mod beats;
 mod journals;
 mod line;
 mod listening;
@@ -34,7 +34,7 @@ mod user;
 
 pub use clock::{MachineClock, NodeClock};
 pub use heads::{HEADS_BYTES_MAX, HeadsError, HeadsFile};
-pub use heard::{heartbeat, heartbeats};
+pub use beats::{heartbeat, heartbeats};
 pub use line::{LINE_BYTES_MAX, ShardLine};
 pub use runner::{LineTooLong, Runner, RunnerError, RunnerParts, TooManyTopics};
 pub use shared::EFFECTS_WAITING_MAX;

@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use crate::carrier::Carrier;
 use crate::clock::NodeClock;
 use crate::heads::HeadsFile;
-use crate::heard::beats_below;
+use crate::beats::beats_below;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
 use crate::listening::{Incoming, listen, read_beats, read_spreads};

@@ -5,6 +5,7 @@ mod changes;
 mod clustered;
 mod console;
 mod descriptors;
+mod program_file;
 mod reload;
 mod running;
 mod served;
@@ -13,10 +14,9 @@ mod watch;
 
 use std::fs::File;
 use std::future::Future;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::{ConfigFile, Reload};
@@ -24,6 +24,7 @@ pub(crate) use clustered::{cluster_key, nats_config};
 use config::Config;
 use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
+use program_file::this_program;
 use reload::{ConfigReader, ReloadedConfig};
 use running::Gateway;
 use served::Served;
@@ -318,22 +319,6 @@ impl Endpoint for InProcess {
 
 fn start(config: Config) -> Result<Gateway, Failure> {
     Gateway::start(config, this_program(), None)
-}
-
-/// The file of this program. On Linux a name that stays right when an update replaces the file:
-/// that of its open descriptor, or of the running file if it has been replaced already. (A program
-/// that runs this one, as valgrind does, has the latter.)
-fn this_program() -> Option<PathBuf> {
-    static OPENED: OnceLock<Option<File>> = OnceLock::new();
-    let path = std::env::current_exe().ok();
-    if !Path::new("/proc/self/exe").exists() {
-        return path;
-    }
-    let name = match OPENED.get_or_init(|| File::open(path?).ok()) {
-        Some(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
-        None => "/proc/self/exe".to_owned(),
-    };
-    Some(name.into())
 }
 
 /// Has a full quota be an error of the write, and no end of the program: a limit of the size of

@@ -259,7 +259,7 @@ async fn a_silent_node_makes_way_for_new_ones() {
     assert_eq!(state.peers.len(), SENDERS_MAX);
 }
 
-/// A bus that ends when it is told to.
+/// A bus that ends when its test says so.
 #[derive(Default)]
 struct Ending(Mutex<Option<Arc<Waiting>>>);
 

@@ -3,11 +3,14 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::STORED_BYTES_MAX;
-use crate::log::{Appended, LogError, Sequence};
+use crate::log::{Appended, FRAME_BYTES_MAX, LogError, Sequence};
 
 /// The most bytes of an answer that is no record.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of headers that a record may have beside its own.
+const HEADER_BYTES_MAX: usize = 4096;
+/// The most bytes of a message that the stream must take.
+pub(super) const STORED_BYTES_MAX: usize = FRAME_BYTES_MAX + HEADER_BYTES_MAX;
 /// The largest sequence that is believed.
 const SEQUENCE_MAX: Sequence = 1 << 62;
 /// The most characters of a server's text that are passed on.

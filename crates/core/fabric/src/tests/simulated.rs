@@ -193,7 +193,7 @@ fn a_cut_stops_messages_and_commands_one_way() {
     assert!(news.iter().any(given_up));
 }
 
-/// A log that answers what it is told to.
+/// A log that answers what its test says.
 #[derive(Default)]
 struct Scripted(Mutex<VecDeque<Appended>>);
 

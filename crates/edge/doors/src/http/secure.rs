@@ -29,7 +29,7 @@ use wire::proto::sniff::{Sniffed, sniff};
 use wire::proto::{PayloadKind, frame};
 use wire::rpc::code::INVALID_REQUEST;
 
-use super::Arrived;
+use super::arrived::Arrived;
 use super::connection::ConnectionEnds;
 use super::places::Standing;
 use super::unfinished::Unfinished;

@@ -2,49 +2,45 @@
 //! connections of its clients to the home else.
 
 mod front;
+mod shared;
 mod token_uses;
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api::ConfigFile;
-use auth::{TokenHash, encode_token};
+use auth::encode_token;
 use config::{ClusterConfig, Config};
 use doors::Doors;
 use fabric::nats::{NatsConfig, UserFiles};
-use node::{HomeJournal, Node, NodeParts, Standing};
+use node::{ClusterNode, HomeJournal, NodeParts, NodeStanding};
 use platform::Mutex;
-use store::recorder::{Gate, Recorder};
-use store::{DirectoryOwner, JournalWriter};
+use store::recorder::Gate;
+use store::JournalWriter;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::{LOG_TARGET, Output};
-use tls::ServerTls;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use zeroize::Zeroizing;
 
 use super::banner::ClusterPart;
+use super::program_file::this_program;
 use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
-use super::this_program;
+use shared::{AtHome, Shared};
 use token_uses::ClusterUses;
 
 /// The time in which a node that stops hands over what it is the home of.
 const HAND_OVER_MAX: Duration = Duration::from_secs(5);
 /// The time that a node that begins waits for the cluster to have a home.
 const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
-/// The pause between two looks at who is the home.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// The pause between two looks whether a new home may serve.
 const LEADS_LOOK: Duration = Duration::from_millis(10);
-
-/// The gateway of this process, while it is the home.
-type AtHome = Option<Arc<Gateway>>;
 
 /// A node of a cluster.
 pub(super) struct Clustered {
@@ -52,21 +48,6 @@ pub(super) struct Clustered {
     /// Ends with the node's tasks.
     failure: JoinHandle<Failure>,
     tasks: Mutex<Vec<JoinHandle<Infallible>>>,
-}
-
-/// What the tasks of a node have in common.
-struct Shared {
-    node: Node,
-    /// The journal of its own data directory, which holds the directory's lock.
-    local: JournalWriter,
-    audit: Recorder,
-    operator: Option<TokenHash>,
-    file: Option<Arc<ConfigFile>>,
-    config: Mutex<Config>,
-    gateway: watch::Sender<AtHome>,
-    socket: OnceLock<TcpListener>,
-    /// Entry in the data directory that commands read.
-    announced: Mutex<DirectoryOwner>,
 }
 
 impl Clustered {
@@ -229,34 +210,12 @@ impl Drop for Clustered {
     }
 }
 
-impl Shared {
-    fn gateway(&self) -> AtHome {
-        self.gateway.borrow().clone()
-    }
-
-    /// Writes what commands must know of this process into the data directory.
-    fn announce(&self) -> Result<(), Failure> {
-        let tls = self.config.lock().doors.tls.clone();
-        let certificate = tls.as_ref().map(ServerTls::fingerprint);
-        let mut announced = self.announced.lock();
-        announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
-        Ok(self.local.announce(announced.clone())?)
-    }
-
-    /// Waits until the cluster has a home that serves.
-    async fn first_home(&self) {
-        while self.gateway().is_none() && self.node.other_home().is_none() {
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-}
-
 /// Runs the gateway whenever this node is the home. Returns why it cannot.
 async fn serve_at_home(shared: Arc<Shared>) -> Failure {
     let mut standing = shared.node.standing();
     loop {
         let now = standing.borrow_and_update().clone();
-        if let Standing::Home(journal) = now
+        if let NodeStanding::Home(journal) = now
             && leads(&shared.node, &journal).await
         {
             match begin(&shared, &journal) {
@@ -277,7 +236,7 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
 }
 
 /// Waits until a node that is the home may serve; false if it is the home no more.
-async fn leads(node: &Node, journal: &HomeJournal) -> bool {
+async fn leads(node: &ClusterNode, journal: &HomeJournal) -> bool {
     while !node.leads() {
         if journal.is_over() {
             return false;
@@ -353,8 +312,8 @@ fn config_digest(config: &Config) -> u64 {
     hasher.finish()
 }
 
-async fn join(parts: NodeParts) -> Result<Node, Failure> {
-    Node::join(parts).await.map_err(|error| {
+async fn join(parts: NodeParts) -> Result<ClusterNode, Failure> {
+    ClusterNode::join(parts).await.map_err(|error| {
         Failure::new(
             Exit::Failed,
             "cluster_unreachable",

@@ -11,8 +11,8 @@ use terminal::output::Output;
 
 use super::banner::ClusterPart;
 use super::clustered::Clustered;
+use super::program_file::this_program;
 use super::running::Gateway;
-use super::this_program;
 
 /// The gateway of `serve`.
 pub(super) enum Served {

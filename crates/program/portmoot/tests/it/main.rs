@@ -35,6 +35,7 @@ mod cli_calls;
 mod cli_gateway;
 mod client_files;
 mod clients;
+mod cluster;
 mod cluster_commands;
 mod cluster_doctor;
 mod cluster_documents;

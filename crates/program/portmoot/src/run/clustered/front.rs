@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{LOOK, Shared};
+use super::shared::{LOOK, Shared};
 
 /// The time that a connection waits for the cluster to have a home. A take-over is over before.
 const HOME_WAIT: Duration = Duration::from_secs(15);

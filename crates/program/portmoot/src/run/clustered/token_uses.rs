@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use node::{Flight, HomeJournal, NoFlight};
+use node::{HomeJournal, NoFlight, TokenFlight};
 use oauth::token_uses::{Beginning, NotUsable, TokenUse, TokenUses};
 
 /// The uses by the home.
@@ -23,7 +23,7 @@ impl TokenUses for ClusterUses {
 }
 
 /// A use.
-struct ClusterUse(Flight);
+struct ClusterUse(TokenFlight);
 
 impl TokenUse for ClusterUse {
     fn time_left(&self) -> Duration {
