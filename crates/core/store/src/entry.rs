@@ -14,6 +14,7 @@ pub struct Entry {
     owner: Cow<'static, str>,
     /// A JSON object with at least one member.
     body: Vec<u8>,
+    is_for_all: bool,
 }
 
 impl Entry {
@@ -27,6 +28,7 @@ impl Entry {
         Ok(Entry {
             owner: Cow::Borrowed(F::OWNER),
             body,
+            is_for_all: F::IS_FOR_ALL,
         })
     }
 
@@ -36,6 +38,7 @@ impl Entry {
         Entry {
             owner: owner.into(),
             body: [b"{", members].concat(),
+            is_for_all: false,
         }
     }
 
@@ -56,6 +59,12 @@ impl Entry {
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
+    }
+
+    /// Whether its owner asked for [`Fold::IS_FOR_ALL`]; false of an entry that was read.
+    #[must_use]
+    pub fn is_for_all(&self) -> bool {
+        self.is_for_all
     }
 
     /// The record, as JSON.

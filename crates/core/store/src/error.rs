@@ -180,6 +180,12 @@ impl StoreError {
 
 /// The refusal of a change that could not be written. The cause goes to the log alone.
 pub fn not_written(error: &StoreError) -> Refusal {
+    if matches!(error, StoreError::Elsewhere) {
+        let message =
+            "another node of the cluster is the home now: the change was made, or it was not";
+        return Refusal::new(RefusalCode::LogUnavailable, message)
+            .hint("look whether it was made before you make it again");
+    }
     tracing::error!(code = error.code(), %error, "the journal cannot be written");
     let message = "the change could not be written to the journal, so it was not made";
     Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")

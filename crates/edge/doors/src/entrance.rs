@@ -10,12 +10,13 @@ use control::Registry;
 use gateway::Dispatch;
 use platform::Mutex;
 use store::StoreError;
+use store::recorder::Gate;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::http::{self, Endpoints, Gate, SocketEnds};
+use crate::http::{self, Endpoints, SocketEnds};
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 use crate::pipe;

@@ -51,6 +51,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use model::{Refusal, TopicName};
+use store::recorder::Gate;
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -91,9 +92,6 @@ pub(crate) struct Endpoints {
     gate: Option<Gate>,
 }
 
-/// Whether requests may be served at this moment. A gateway of one node has none.
-pub type Gate = Box<dyn Fn() -> bool + Send + Sync>;
-
 impl Endpoints {
     /// The endpoints of a gateway, with these pages beside MCP.
     pub(crate) fn new(links: Arc<ClientLinks>, pages: Router, gate: Option<Gate>) -> Arc<Self> {
@@ -110,7 +108,7 @@ impl Endpoints {
 
     /// Whether nothing may be served at this moment.
     fn is_shut(&self) -> bool {
-        self.gate.as_ref().is_some_and(|may_serve| !may_serve())
+        self.gate.as_ref().is_some_and(|gate| !gate.is_open())
     }
 }
 
@@ -163,7 +161,8 @@ pub(crate) async fn serve(
                     peer: peer.ip(),
                     at: socket.local_addr().ok(),
                 };
-                tokio::spawn(serve_socket((socket, ends), tls, endpoints, stop, place));
+                let arrived = Arrived { socket, ends };
+                tokio::spawn(serve_socket(arrived, tls, endpoints, stop, place));
             }
             Err(error) => {
                 // Mostly the process is out of descriptors: only a short wait helps.
@@ -190,6 +189,12 @@ pub(crate) struct SocketEnds {
     pub(crate) at: Option<SocketAddr>,
 }
 
+/// A connection that has arrived.
+pub(crate) struct Arrived {
+    pub(crate) socket: TcpStream,
+    pub(crate) ends: SocketEnds,
+}
+
 /// Serves a connection that another node conveys, once there is a place for it.
 ///
 /// # Errors
@@ -209,22 +214,23 @@ pub(crate) async fn serve_conveyed(
     };
     let place = places.enter(ends.peer, free);
     let tls = endpoints.links.registry.config().doors.tls.clone();
-    serve_socket((socket, ends), tls, endpoints, stop, place).await;
+    serve_socket(Arrived { socket, ends }, tls, endpoints, stop, place).await;
     Ok(())
 }
 
 /// Serves one connection. Its task lives until it is known what the connection becomes, so what few
 /// connections need is in a box: a task of HTTP/1 without TLS must not be as large as one with it.
 async fn serve_socket(
-    (socket, ends): (TcpStream, SocketEnds),
+    arrived: Arrived,
     tls: Option<ServerTls>,
     endpoints: Arc<Endpoints>,
     stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
     if let Some(tls) = tls {
-        return Box::pin(secure_connection((socket, ends), tls, endpoints, stop, place)).await;
+        return Box::pin(secure_connection(arrived, tls, endpoints, stop, place)).await;
     }
+    let Arrived { socket, ends } = arrived;
     let shown = ConnectionEnds {
         certificate: None,
         authority: ends.at.map(|at| at.to_string().into()),
@@ -235,14 +241,14 @@ async fn serve_socket(
 
 /// Serves one connection over TLS.
 async fn secure_connection(
-    (socket, ends): (TcpStream, SocketEnds),
+    arrived: Arrived,
     tls: ServerTls,
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
-    let account = metered::account_of(&endpoints.links.registry, Some(ends.peer));
-    let accepted = secure::accept((socket, ends, account), tls, &place.1, &mut stop).await;
+    let account = metered::account_of(&endpoints.links.registry, Some(arrived.ends.peer));
+    let accepted = secure::accept(arrived, account, tls, &place.1, &mut stop).await;
     let Some((socket, shown)) = accepted else {
         return;
     };

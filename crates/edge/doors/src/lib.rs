@@ -29,7 +29,6 @@ mod unread;
 
 pub use duplex::linger;
 pub use entrance::Doors;
-pub use http::Gate;
 pub use pipe::first_byte;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use cluster::JournalHead;
 use runner::ShardLine;
 use store::{Entry, Position};
 
-use crate::group::{Groups, UnreadableLine};
+use crate::group::{Group, Groups, UnreadableLine};
 
 /// The copy.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct JournalCopy {
 /// Entries that were appended together.
 #[derive(Debug)]
 pub(crate) struct AppliedGroup {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) group: Group,
     pub(crate) last: Position,
 }
 
@@ -31,11 +31,16 @@ impl JournalCopy {
         for line in lines {
             match self.groups.take(at.epoch, line) {
                 Ok(None) => {}
-                Ok(Some(entries)) => {
-                    self.applied += entries.len() as u64;
-                    self.entries.extend(entries.iter().cloned());
+                // It says that a use of a refresh token is over, and no more.
+                Ok(Some(group)) if group.entries.is_empty() && !group.is_snapshot => {}
+                Ok(Some(group)) => {
+                    if group.is_snapshot {
+                        self.entries.clear();
+                    }
+                    self.applied += group.entries.len() as u64;
+                    self.entries.extend(group.entries.iter().cloned());
                     let last = self.last();
-                    groups.push(AppliedGroup { entries, last });
+                    groups.push(AppliedGroup { group, last });
                 }
                 Err(fault) => self.fault = Some(fault),
             }
@@ -51,11 +56,6 @@ impl JournalCopy {
     /// The entries that are in force.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
-    }
-
-    /// Takes these entries in place of all that were applied: they say what is in force.
-    pub(crate) fn compact(&mut self, entries: Vec<Entry>) {
-        self.entries = entries;
     }
 
     /// Begins anew: messages were lost, and a person has accepted it.

@@ -7,34 +7,65 @@ use store::Entry;
 
 /// The line has a whole group.
 const WHOLE: u8 = b'G';
-/// The line has a part of a group, and more follow.
+/// The line has a whole group that says what is in force, in place of all before it.
+const WHOLE_SNAPSHOT: u8 = b'S';
+/// The line has the first part of a group, and more follow.
+const FIRST: u8 = b'F';
+/// The line has a further part.
 const PART: u8 = b'P';
-/// The line has the last part of a group.
+/// The line has the last part, after the length of the group.
 const LAST: u8 = b'L';
+/// As [`LAST`], of a group that says what is in force.
+const LAST_SNAPSHOT: u8 = b'C';
 const END: u8 = b'\n';
+/// Bytes of the length of a group: little-endian.
+const LENGTH_BYTES: usize = 8;
+/// The most bytes of a part.
+const PART_BYTES_MAX: usize = LINE_BYTES_MAX - 1 - LENGTH_BYTES;
 
 /// A line that this version cannot read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the common journal has a line that this version cannot read")]
 pub(crate) struct UnreadableLine;
 
+/// A group, as a copy takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) entries: Vec<Entry>,
+    /// Whether these entries say what is in force, in place of all before them.
+    pub(crate) is_snapshot: bool,
+}
+
 /// The lines of a group.
 pub(crate) fn lines(entries: &[Entry]) -> Vec<ShardLine> {
+    lines_of(entries, WHOLE, LAST)
+}
+
+/// The lines of a group that says what is in force, in place of all before it.
+pub(crate) fn snapshot_lines(entries: &[Entry]) -> Vec<ShardLine> {
+    lines_of(entries, WHOLE_SNAPSHOT, LAST_SNAPSHOT)
+}
+
+fn lines_of(entries: &[Entry], whole: u8, last: u8) -> Vec<ShardLine> {
     let mut text = Vec::new();
     for entry in entries {
         text.extend_from_slice(&entry.line());
         text.push(END);
     }
-    let mut parts: Vec<&[u8]> = text.chunks(LINE_BYTES_MAX - 1).collect();
-    let last = parts.pop().unwrap_or_default();
-    let kind = if parts.is_empty() { WHOLE } else { LAST };
-    let mut lines: Vec<ShardLine> = parts.into_iter().map(|part| line(PART, part)).collect();
-    lines.push(line(kind, last));
-    lines
+    let mut parts: Vec<&[u8]> = text.chunks(PART_BYTES_MAX).collect();
+    let end = parts.pop().unwrap_or_default();
+    if parts.is_empty() {
+        return vec![line(&[&[whole], end])];
+    }
+    let kinds = std::iter::once(FIRST).chain(std::iter::repeat(PART));
+    let begun = kinds.zip(parts).map(|(kind, part)| line(&[&[kind], part]));
+    let length = (text.len() as u64).to_le_bytes();
+    let ends = line(&[&[last], &length, end]);
+    begun.chain([ends]).collect()
 }
 
-fn line(kind: u8, part: &[u8]) -> ShardLine {
-    ShardLine(Bytes::from([&[kind], part].concat()))
+fn line(parts: &[&[u8]]) -> ShardLine {
+    ShardLine(Bytes::from(parts.concat()))
 }
 
 /// Puts the groups of lines together again.
@@ -46,25 +77,47 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Takes the next line, and returns the group that ends with it. A group whose home ended
-    /// before its last part never was.
+    /// Takes the next line, and returns the group that ends with it. A group never was if its home
+    /// ended before its last part, or if the log did not take one of its parts.
     pub(crate) fn take(
         &mut self,
         epoch: u64,
         line: &ShardLine,
-    ) -> Result<Option<Vec<Entry>>, UnreadableLine> {
-        let (kind, part) = line.0.split_first().ok_or(UnreadableLine)?;
-        if epoch != self.epoch || *kind == WHOLE {
+    ) -> Result<Option<Group>, UnreadableLine> {
+        let (kind, content) = line.0.split_first().ok_or(UnreadableLine)?;
+        if epoch != self.epoch || *kind != PART && *kind != LAST && *kind != LAST_SNAPSHOT {
             self.begun.clear();
         }
         self.epoch = epoch;
-        self.begun.extend_from_slice(part);
         match *kind {
-            PART => Ok(None),
-            WHOLE | LAST => read(&std::mem::take(&mut self.begun)).map(Some),
+            WHOLE | WHOLE_SNAPSHOT => group(content, *kind == WHOLE_SNAPSHOT).map(Some),
+            FIRST | PART => {
+                self.begun.extend_from_slice(content);
+                Ok(None)
+            }
+            LAST | LAST_SNAPSHOT => self.end(content, *kind == LAST_SNAPSHOT),
             _ => Err(UnreadableLine),
         }
     }
+
+    fn end(&mut self, content: &[u8], is_snapshot: bool) -> Result<Option<Group>, UnreadableLine> {
+        let (length, part) = content
+            .split_first_chunk::<LENGTH_BYTES>()
+            .ok_or(UnreadableLine)?;
+        let mut text = std::mem::take(&mut self.begun);
+        text.extend_from_slice(part);
+        if text.len() as u64 != u64::from_le_bytes(*length) {
+            return Ok(None);
+        }
+        group(&text, is_snapshot).map(Some)
+    }
+}
+
+fn group(text: &[u8], is_snapshot: bool) -> Result<Group, UnreadableLine> {
+    Ok(Group {
+        entries: read(text)?,
+        is_snapshot,
+    })
 }
 
 fn read(text: &[u8]) -> Result<Vec<Entry>, UnreadableLine> {
@@ -85,6 +138,24 @@ mod tests {
         Entry::read_line(line.as_bytes()).unwrap()
     }
 
+    fn plain(entries: &[Entry]) -> Group {
+        Group {
+            entries: entries.to_vec(),
+            is_snapshot: false,
+        }
+    }
+
+    #[test]
+    fn a_group_of_what_is_in_force_is_known_as_one() {
+        let entries = [entry(&"x".repeat(2 * LINE_BYTES_MAX)), entry("y")];
+        let mut groups = Groups::default();
+        let lines = snapshot_lines(&entries);
+        let taken = lines.iter().map(|line| groups.take(1, line).unwrap());
+        let [group] = <[_; 1]>::try_from(taken.flatten().collect::<Vec<_>>()).unwrap();
+        assert!(group.is_snapshot && group.entries == entries);
+        assert_eq!(snapshot_lines(&[])[0].0, b"S"[..]);
+    }
+
     #[test]
     fn a_small_group_is_one_line_with_golden_bytes() {
         let [line] = <[_; 1]>::try_from(lines(&[entry("a"), entry("b")])).unwrap();
@@ -101,7 +172,7 @@ mod tests {
             let mut groups = Groups::default();
             let taken = lines.iter().map(|line| groups.take(1, line).unwrap());
             let whole: Vec<_> = taken.flatten().collect();
-            assert_eq!(whole, [group.to_vec()]);
+            assert_eq!(whole, [plain(&group)]);
         }
     }
 
@@ -112,9 +183,24 @@ mod tests {
         let mut groups = Groups::default();
         assert_eq!(groups.take(1, &cut[0]), Ok(None));
         let whole = lines(&next);
-        assert_eq!(groups.take(2, &whole[0]), Ok(Some(next.to_vec())));
+        assert_eq!(groups.take(2, &whole[0]), Ok(Some(plain(&next))));
         assert_eq!(groups.take(2, &cut[0]), Ok(None));
-        assert_eq!(groups.take(3, cut.last().unwrap()), Err(UnreadableLine));
+        assert_eq!(groups.take(3, cut.last().unwrap()), Ok(None));
+    }
+
+    #[test]
+    fn a_group_without_one_of_its_parts_never_was_and_the_next_one_is_whole() {
+        let large = [entry(&"x".repeat(4 * LINE_BYTES_MAX))];
+        let lines = lines(&large);
+        for missing in 0..lines.len() {
+            let mut groups = Groups::default();
+            let there = lines.iter().enumerate().filter(|(at, _)| *at != missing);
+            for (_, line) in there {
+                assert_eq!(groups.take(1, line), Ok(None), "without {missing}");
+            }
+            let taken = lines.iter().map(|line| groups.take(1, line).unwrap());
+            assert_eq!(taken.flatten().collect::<Vec<_>>(), [plain(&large)]);
+        }
     }
 
     #[test]

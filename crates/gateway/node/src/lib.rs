@@ -8,7 +8,10 @@
 //!
 //! - [`Node`]: this process in the cluster: [`Node::join`], [`Node::standing`].
 //! - [`HomeJournal`]: the journal, while this node is the home.
+//! - [`Flight`]: the use of a refresh token, one at a time in the cluster.
 //! - [`Conveyed`]: a client's connection that another node conveys to this one.
+//! - [`Observer`], [`NodesWatch`]: a program beside the nodes, which looks at them, and says a
+//!   [`ClusterWord`] to one.
 //! - [`NodeLives`]: what the next life of the node has to know of this one.
 //!
 //! All that a node does for the cluster runs on threads of its own: a thread of the gateway that
@@ -16,16 +19,22 @@
 
 mod conveyed;
 mod copy;
+mod flight;
 mod group;
 mod journal;
 mod lives;
 mod node;
+mod observer;
 mod presence;
-mod user;
 #[cfg(test)]
 mod tests;
+mod user;
+mod words;
 
 pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
+pub use flight::{Flight, NoFlight};
 pub use journal::HomeJournal;
 pub use lives::{NodeLives, NodeRecord};
 pub use node::{Node, NodeError, NodeParts, OtherHome, Standing};
+pub use observer::{ClusterView, HomeView, NodeView, NodesWatch, Observer, ObserverError};
+pub use words::{ClusterWord, NodeAnswer};

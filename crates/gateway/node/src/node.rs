@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use cluster::{HomeEvent, HomesConfig, NodeId, Shard};
+use cluster::{HomesConfig, NodeId, Shard};
 use fabric::nats::{Nats, NatsConfig, NatsError};
 use fabric::{
     Bus, BusError, ClusterKeys, Incarnation, Log, Mesh, PeerChannel, SubjectError, SubjectName,
@@ -25,6 +25,7 @@ use crate::journal::HomeJournal;
 use crate::lives::{self, NextLife, NodeLives};
 use crate::presence::{self, Presences};
 use crate::user::NodeUser;
+use crate::words::Words;
 
 /// The threads of a node: so many as let one carry out effects while another one encrypts.
 const THREADS: usize = 2;
@@ -111,7 +112,7 @@ pub struct OtherHome {
 pub struct Node {
     life: Arc<NodeTasks>,
     standing: watch::Receiver<Standing>,
-    conveyed: tokio::sync::Mutex<mpsc::Receiver<Tunnel>>,
+    conveyed: tokio::sync::Mutex<mpsc::Receiver<Conveyed>>,
     /// `None` once it is dropped.
     runtime: Option<Runtime>,
 }
@@ -122,7 +123,10 @@ struct NodeTasks {
     mesh: Arc<Mesh>,
     runner: Arc<OnceLock<Runner>>,
     presences: Arc<Presences>,
+    words: Words,
     homes: watch::Sender<Option<OtherHome>>,
+    #[cfg(test)]
+    copy: Arc<Mutex<JournalCopy>>,
 }
 
 impl NodeTasks {
@@ -174,6 +178,12 @@ impl Node {
         }
     }
 
+    /// The number of entries in its copy of the common journal.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        self.life.copy.lock().entries().len()
+    }
+
     /// This node's part in the cluster, and each change of it.
     #[must_use]
     pub fn standing(&self) -> watch::Receiver<Standing> {
@@ -192,6 +202,15 @@ impl Node {
     pub fn leads(&self) -> bool {
         let runner = self.life.runner.get();
         runner.is_some_and(|runner| runner.admits() && runner.leads(&Shard::Common))
+    }
+
+    /// The names of the members of the cluster, as far as this node knows.
+    #[must_use]
+    pub fn members(&self) -> Vec<Arc<str>> {
+        let runner = self.life.runner.get();
+        runner.map_or_else(Vec::new, |runner| {
+            runner.view(|homes| homes.members().cloned().collect())
+        })
     }
 
     /// The other node that is the home, as far as this one knows.
@@ -221,32 +240,32 @@ impl Node {
     /// The next connection that another node conveys to this one. It waits for
     /// [`Conveyed::take`], or is dropped.
     pub async fn conveyed(&self) -> Option<Conveyed> {
-        loop {
-            let tunnel = self.conveyed.lock().await.recv().await?;
-            if let Some(conveyed) = Conveyed::read(tunnel).await {
-                return Some(conveyed);
-            }
-        }
+        self.conveyed.lock().await.recv().await
     }
 
     /// Hands what this node is the home of over to others, and takes nothing any more. Returns once
     /// it is no home, or after `within`.
     pub async fn drain(&self, within: Duration) {
         if let Some(runner) = self.life.runner.get() {
-            // It has no line.
-            let _ = runner.hand_in(HomeEvent::Drain);
+            runner.drain();
         }
         let mut standing = self.standing.clone();
         let away = standing.wait_for(|standing| !matches!(standing, Standing::Home(_)));
         let _ = tokio::time::timeout(within, away).await;
     }
 
-    /// A person has looked at what was lost, and has the cluster go on with what there is.
-    pub fn accept_loss(&self) {
-        if let Some(runner) = self.life.runner.get() {
-            let shard = Shard::Common;
-            let _ = runner.hand_in(HomeEvent::Accept { shard });
+    /// Waits until the node is over, because a part of it has failed; the log says why. Its process
+    /// should end.
+    pub async fn failed(&self) {
+        match self.life.runner.get() {
+            Some(runner) => runner.ended().await,
+            None => std::future::pending().await,
         }
+    }
+
+    /// Notes the digest of the configuration, for a person who compares nodes.
+    pub fn set_config(&self, digest: u64) {
+        self.life.words.set_config(digest);
     }
 }
 
@@ -268,7 +287,7 @@ impl std::fmt::Debug for Node {
 pub(crate) struct Joined {
     life: Arc<NodeTasks>,
     standing: watch::Receiver<Standing>,
-    conveyed: mpsc::Receiver<Tunnel>,
+    conveyed: mpsc::Receiver<Conveyed>,
 }
 
 /// The ways to other nodes.
@@ -326,8 +345,9 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let words = mesh.listen(&(&at).into()).await?;
     let (standing, of_standing) = watch::channel(Standing::Away);
     let runner = Arc::<OnceLock<Runner>>::default();
+    let copy = Arc::<Mutex<JournalCopy>>::default();
     let user = NodeUser {
-        copy: Arc::<Mutex<JournalCopy>>::default(),
+        copy: Arc::clone(&copy),
         runner: Arc::clone(&runner),
         home: Mutex::default(),
         standing,
@@ -348,13 +368,17 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let (sender, conveyed) = mpsc::channel(CONVEYED_WAITING_MAX);
     tokio::spawn(presence::say(Arc::clone(&mesh), at, me.clone()));
     tokio::spawn(presence::hear(Arc::clone(&presences), words));
-    tokio::spawn(accept(Arc::clone(&mesh), sender));
+    let words = Words::new(me.clone(), Arc::clone(&mesh), Arc::clone(&runner));
+    tokio::spawn(accept(Arc::clone(&mesh), sender, words.clone()));
     let life = Arc::new(NodeTasks {
         me,
         mesh,
         runner,
         presences,
+        words,
         homes: watch::Sender::new(None),
+        #[cfg(test)]
+        copy,
     });
     tokio::spawn(watch_homes(Arc::clone(&life)));
     Ok(Joined {
@@ -366,11 +390,7 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
 
 fn homes_config(me: &NodeId, next: NextLife, cut_off: Duration) -> HomesConfig {
     let mut config = HomesConfig::new(me.clone(), Vec::new());
-    config.former_homes = next
-        .was_home
-        .then_some(Shard::Common)
-        .into_iter()
-        .collect();
+    config.former_homes = next.was_home.then_some(Shard::Common).into_iter().collect();
     config.cut_off_ms = platform::millis(cut_off);
     config
 }
@@ -396,17 +416,24 @@ async fn watch_homes(life: Arc<NodeTasks>) {
     }
 }
 
-/// Takes up the tunnels that other nodes open. One more than may wait is closed.
-async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Tunnel>) {
+async fn read_conveyed(tunnel: Tunnel, place: mpsc::OwnedPermit<Conveyed>) {
+    if let Some(conveyed) = Conveyed::read(tunnel).await {
+        place.send(conveyed);
+    }
+}
+
+/// Takes up the tunnels that other nodes open, and the calls of commands. One tunnel more than may
+/// wait is closed.
+async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Conveyed>, words: Words) {
     loop {
         match mesh.accept().await {
-            PeerChannel::Tunnel(tunnel) => {
-                if conveyed.try_send(tunnel).is_err() {
-                    tracing::debug!("too many conveyed connections wait");
-                }
-            }
-            // This version has no calls between nodes.
-            PeerChannel::Call(_) => {}
+            PeerChannel::Tunnel(tunnel) => match conveyed.clone().try_reserve_owned() {
+                // Beside the others: a node that says nothing more keeps nobody waiting.
+                Ok(place) => drop(tokio::spawn(read_conveyed(tunnel, place))),
+                Err(_) => tracing::debug!("too many conveyed connections wait"),
+            },
+            // Of commands: this version has no calls between nodes.
+            PeerChannel::Call(call) => words.serve(call),
         }
     }
 }

@@ -21,8 +21,8 @@ use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed};
-use crate::node::{Joined, NodeParts, Ways, begin};
-use crate::{HomeJournal, Node, Standing};
+use crate::node::{NodeParts, Ways, begin};
+use crate::{HomeJournal, NoFlight, Node, Standing};
 
 const LONG: Duration = Duration::from_secs(120);
 
@@ -172,6 +172,9 @@ async fn what_a_home_has_stored_its_successor_has() {
 async fn a_home_that_is_cut_off_reports_that_it_is_none() {
     let nodes = Nodes::start(3).await;
     let (first, journal) = nodes.home().await;
+    while nodes.nodes[first].members().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let number = u16::try_from(first).unwrap().into();
     nodes.world.world(|world| {
         world.cut_log(number, true);
@@ -200,6 +203,11 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
         taken.read_exact(&mut bytes).await.unwrap();
         taken.write_all(&bytes).await.unwrap();
         taken.shutdown().await.unwrap();
+        assert_eq!(
+            taken.read(&mut bytes).await.unwrap(),
+            0,
+            "its client has ended"
+        );
     };
     let client = async {
         let mut tunnel = loop {
@@ -210,6 +218,7 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
             }
         };
         tunnel.write_all(b"hello").await.unwrap();
+        tunnel.shutdown().await.unwrap();
         let mut back = Vec::new();
         tunnel.read_to_end(&mut back).await.unwrap();
         back
@@ -233,5 +242,121 @@ async fn a_connection_that_the_home_drops_was_not_conveyed() {
         }
     };
     let ((), refused) = tokio::join!(refuse, client);
-    assert!(matches!(refused, Err(NotConveyed::Refused(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(NotConveyed::Refused(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_token_is_used_once_at_a_time() {
+    let nodes = Nodes::start(1).await;
+    let (_, journal) = nodes.home().await;
+    let first = journal.fly("ada at jira").await.unwrap();
+    let other = journal.fly("bob at jira").await.unwrap();
+    drop(other);
+    let second = {
+        let journal = Arc::clone(&journal);
+        tokio::spawn(async move { journal.fly("ada at jira").await })
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!second.is_finished(), "the first is under way");
+    first.end();
+    let second = tokio::time::timeout(LONG, second).await.unwrap().unwrap();
+    assert!(matches!(second, Err(NoFlight::Over)), "{second:?}");
+    let third = tokio::time::timeout(LONG, journal.fly("ada at jira")).await;
+    third.unwrap().unwrap().end();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_waits_for_a_use_that_may_be_under_way() {
+    let nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    let flight = journal.fly("ada at jira").await.unwrap();
+    nodes.nodes[first].drain(LONG).await;
+    let late = journal.fly("ada at jira").await;
+    assert!(matches!(late, Err(NoFlight::Elsewhere)), "{late:?}");
+    let (_, journal) = nodes.home().await;
+    let begun = Instant::now();
+    let next = loop {
+        match tokio::time::timeout(LONG, journal.fly("ada at jira")).await {
+            Ok(Ok(next)) => break next,
+            Ok(Err(NoFlight::Over)) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    let waited = begun.elapsed();
+    assert!(
+        waited >= Duration::from_millis(cluster::RENEWAL_MS),
+        "{waited:?}"
+    );
+    // It comes too late to be the latest.
+    flight.end();
+    next.end();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_force_is_written_in_place_of_all_before() {
+    let nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    let writer = journal.writer().unwrap();
+    let ledger = writer.ledger::<Latest>().unwrap();
+    for round in 0..60_u64 {
+        let (sender, end) = tokio::sync::oneshot::channel();
+        let texts: Vec<Text> = (0..50)
+            .map(|number| number_of(50 * round + number))
+            .collect();
+        ledger.submit(&texts, |end| drop(sender.send(end)));
+        tokio::time::timeout(LONG, end)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+    }
+    assert!(ledger.state(|latest| latest.0.as_deref() == Some("2999")));
+    for node in &nodes.nodes {
+        eventually("the copy is small", || node.entries() < 1_200).await;
+    }
+    nodes.nodes[first].drain(LONG).await;
+    let (second, journal) = nodes.home().await;
+    assert_ne!(first, second);
+    let ledger = journal.writer().unwrap().ledger::<Latest>().unwrap();
+    assert!(ledger.state(|latest| latest.0.as_deref() == Some("2999")));
+}
+
+/// The latest text alone.
+#[derive(Debug, Default)]
+struct Latest(Option<String>);
+
+impl Fold for Latest {
+    const OWNER: &'static str = "latest";
+    type Record = Text;
+
+    fn apply(&mut self, record: &Text) {
+        self.0 = Some(record.text.clone());
+    }
+
+    fn live(&self) -> usize {
+        usize::from(self.0.is_some())
+    }
+
+    fn records(&mut self, _: u64) -> Vec<Text> {
+        let text = self.0.iter().cloned();
+        text.map(|text| Text { text }).collect()
+    }
+}
+
+fn number_of(number: u64) -> Text {
+    Text {
+        text: number.to_string(),
+    }
+}
+
+/// Waits until something is so.
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "not: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

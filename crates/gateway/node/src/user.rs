@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cluster::{HomeEffect, Shard, StepDownCause};
+use cluster::{Shard, StepDownCause};
 use platform::Mutex;
-use runner::{HomeUser, Runner, ShardLine};
+use runner::{HomeUser, Runner, UserEffect};
 use store::Ledger;
 use tokio::sync::watch;
 
@@ -23,51 +23,52 @@ pub(crate) struct NodeUser {
 }
 
 impl HomeUser for NodeUser {
-    fn carry_out(&self, effect: HomeEffect<ShardLine>) {
+    fn carry_out(&self, effect: UserEffect) {
         match effect {
-            HomeEffect::Apply { revision, lines } => {
+            UserEffect::Apply { revision, lines } => {
                 let mut copy = self.copy.lock();
                 let groups = copy.apply(revision, &lines);
                 if let Some(home) = self.home() {
                     home.applied(&groups);
                 }
             }
-            HomeEffect::Reset => self.copy.lock().reset(),
-            HomeEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
-            HomeEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
-            HomeEffect::StopTopic { shard, known } => {
+            UserEffect::Reset => self.copy.lock().reset(),
+            UserEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
+            UserEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
+            UserEffect::StopTopic { shard, known } => {
                 tracing::error!(
-                    shard = shard.as_str(), epoch = known.epoch, number = known.number,
+                    shard = shard.as_str(),
+                    epoch = known.epoch,
+                    number = known.number,
                     "the cluster's log has lost messages that it had acknowledged: nothing is served until a person has looked; then: portmoot cluster accept"
                 );
                 self.end(Standing::Lost);
             }
-            HomeEffect::Stored { ticket, .. } => {
-                if let Some(home) = self.home() {
-                    home.stored(ticket);
-                }
+            UserEffect::Stored { ticket, .. } => self.at_home(|home| home.stored(ticket)),
+            UserEffect::NotStored { ticket, why, .. } => {
+                self.at_home(|home| home.not_stored(ticket, why))
             }
-            HomeEffect::NotStored { ticket, why, .. } => {
-                if let Some(home) = self.home() {
-                    home.not_stored(ticket, why);
-                }
-            }
-            // Nodes serve through the home alone: what it has stored is in force.
-            HomeEffect::Confirmed { .. } | HomeEffect::Admit(_) => {}
-            // Accounts are used at the home alone.
-            HomeEffect::Renew { .. } | HomeEffect::RenewalOver { .. } => {}
-            // The runner's own.
-            HomeEffect::Publish(_)
-            | HomeEffect::Spread(_)
-            | HomeEffect::Look { .. }
-            | HomeEffect::Read { .. }
-            | HomeEffect::Append { .. }
-            | HomeEffect::KeepHead { .. } => {}
+            UserEffect::Confirmed { ticket } => self.at_home(|home| home.confirmed(ticket)),
+            UserEffect::Renew {
+                account,
+                flight,
+                before_ms,
+            } => self.at_home(|home| home.flies(&account, flight, before_ms)),
+            UserEffect::RenewalOver { tickets, .. } => self.at_home(|home| home.flown(&tickets)),
+            // A gateway asks at each request. What a former home has of a use it has stored, or not.
+            UserEffect::Admit(_) | UserEffect::NotRenewed { .. } => {}
         }
     }
 }
 
 impl NodeUser {
+    /// Does something with the journal of the home, if this node is it.
+    fn at_home(&self, act: impl FnOnce(&Arc<HomeJournal>)) {
+        if let Some(home) = self.home() {
+            act(&home);
+        }
+    }
+
     fn home(&self) -> Option<Arc<HomeJournal>> {
         self.home.lock().clone()
     }
@@ -78,6 +79,9 @@ impl NodeUser {
         }
         if let Some(fault) = self.copy.lock().fault() {
             tracing::error!(%fault, "this node cannot be the home: update it");
+            if let Some(runner) = self.runner.get() {
+                runner.drain();
+            }
             return self.end(Standing::Lost);
         }
         tracing::info!(epoch, "this node is the home of the cluster");

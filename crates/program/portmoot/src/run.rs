@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api::{ConfigFile, Reload};
+pub(crate) use clustered::{cluster_key, nats_config};
 use config::Config;
 use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
@@ -146,6 +147,7 @@ async fn greet(gateway: &Served, loaded: &Loaded, output: Output) -> Result<(), 
     let callers = banner::Callers {
         need_token: gateway.requires_token(),
         issued: gateway.issued(),
+        cluster: gateway.cluster(),
     };
     let text = banner::text(loaded, &url, &callers);
     output.banner(&text, &format!("listening on {url}/mcp"));

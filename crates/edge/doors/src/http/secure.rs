@@ -29,7 +29,7 @@ use wire::proto::sniff::{Sniffed, sniff};
 use wire::proto::{PayloadKind, frame};
 use wire::rpc::code::INVALID_REQUEST;
 
-use super::SocketEnds;
+use super::Arrived;
 use super::connection::ConnectionEnds;
 use super::places::Standing;
 use super::unfinished::Unfinished;
@@ -116,14 +116,15 @@ impl AsyncWrite for Counted {
 /// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for
 /// another connection, or the gateway stops. Until then its bytes are on this account.
 pub(crate) async fn accept(
-    (socket, ends, account): (TcpStream, SocketEnds, Arc<Share>),
+    arrived: Arrived,
+    account: Arc<Share>,
     tls: ServerTls,
     standing: &Standing,
     stop: &mut watch::Receiver<bool>,
 ) -> Option<Secured> {
     let evicted = poll_fn(|cx| standing.poll_evicted(cx));
     tokio::select! {
-        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake((socket, ends), account, &tls)) => match shaken {
+        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake(arrived, account, &tls)) => match shaken {
             Ok(Ok(secured)) => Some(secured),
             Ok(Err(error)) => {
                 report(&error.to_string());
@@ -169,11 +170,8 @@ fn answer_to_plain(first: u8) -> Bytes {
     }
 }
 
-async fn handshake(
-    (mut socket, ends): (TcpStream, SocketEnds),
-    account: Arc<Share>,
-    tls: &ServerTls,
-) -> io::Result<Secured> {
+async fn handshake(arrived: Arrived, account: Arc<Share>, tls: &ServerTls) -> io::Result<Secured> {
+    let Arrived { mut socket, ends } = arrived;
     let mut peeked = [0];
     // Before TLS reads it: a client that speaks none gets an answer that it can read.
     let seen = socket.peek(&mut peeked).await?;

@@ -1,7 +1,10 @@
 //! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one
 //! that runs; each failed check suggests a fix.
 
+mod cluster;
+
 use std::net::TcpListener;
+use std::path::Path;
 
 use config::Config;
 use identity::AccessState;
@@ -95,6 +98,7 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
                 checks.extend(other_files(&loaded));
             }
             checks.extend(examine(&loaded.config, is_foreign, &live));
+            checks.extend(cluster::checks(&loaded.config).await);
             checks.extend(passed_on(&loaded.config));
             checks.extend(loaded.config.notifications.iter().map(notifications));
         }
@@ -165,6 +169,8 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
         ]
     } else {
         let (data, state, runs) = data_dir(config);
+        // The nodes of a cluster have their state in common, elsewhere.
+        let state = state.filter(|_| config.cluster.is_none());
         let grants = state.as_ref().and_then(|state| grants(config, state));
         [data, port(config, runs), tokens(config, state.as_ref())]
             .into_iter()
@@ -565,7 +571,10 @@ fn data_dir(config: &Config) -> (Check, Option<AccessState>, Option<String>) {
     }
     if !dir.exists() {
         // Without creating it: its nearest existing ancestor must be writable.
-        let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
+        let mut parents = dir.ancestors().skip(1);
+        let parent = parents.find(|parent| parent.as_os_str().is_empty() || parent.is_dir());
+        // The parent of a lone name is this directory.
+        let parent = parent.map(|parent| Path::new(".").join(parent));
         let parent = parent.and_then(|parent| parent.metadata().ok());
         let check = if parent.is_some_and(|data| !data.permissions().readonly()) {
             passed(

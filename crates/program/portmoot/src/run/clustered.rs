@@ -2,8 +2,10 @@
 //! connections of its clients to the home else.
 
 mod front;
+mod token_uses;
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +18,7 @@ use doors::Doors;
 use fabric::nats::{NatsConfig, UserFiles};
 use node::{HomeJournal, Node, NodeParts, Standing};
 use platform::Mutex;
-use store::recorder::Recorder;
+use store::recorder::{Gate, Recorder};
 use store::{DirectoryOwner, JournalWriter};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -26,8 +28,10 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use zeroize::Zeroizing;
 
+use super::banner::ClusterPart;
 use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
 use super::this_program;
+use token_uses::ClusterUses;
 
 /// The time in which a node that stops hands over what it is the home of.
 const HAND_OVER_MAX: Duration = Duration::from_secs(5);
@@ -35,6 +39,9 @@ const HAND_OVER_MAX: Duration = Duration::from_secs(5);
 const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
 /// The pause between two looks at who is the home.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The pause between two looks whether a new home may serve.
+const LEADS_LOOK: Duration = Duration::from_millis(10);
 
 /// The gateway of this process, while it is the home.
 type AtHome = Option<Arc<Gateway>>;
@@ -60,7 +67,6 @@ struct Shared {
     socket: OnceLock<TcpListener>,
     /// Entry in the data directory that commands read.
     announced: Mutex<DirectoryOwner>,
-    is_stopping: watch::Sender<bool>,
 }
 
 impl Clustered {
@@ -76,23 +82,24 @@ impl Clustered {
     ) -> Result<Self, Failure> {
         let directory = config.data_dir.clone().unwrap_or_default();
         let local = JournalWriter::open(&directory)?;
-        let key = read_key(cluster).await?;
+        let key = cluster_key(cluster).await?;
         let operator = fabric::derived_key(&key, "operator");
         let operator = operator_key(&config, &directory, &encode_token(&operator))?;
         output.message(&format!(
             "joining the cluster {} as {}",
             cluster.name, cluster.node
         ));
-        let joined = Node::join(NodeParts {
-            nats: nats(cluster),
+        let parts = NodeParts {
+            nats: nats_config(cluster),
             replicas: cluster.replicas,
             key,
             name: cluster.node.clone(),
             cut_off: cluster.cut_off,
             directory,
             local: local.clone(),
-        });
-        let node = joined.await.map_err(|error| cannot_join(&error))?;
+        };
+        let node = join(parts).await?;
+        node.set_config(config_digest(&config));
         let shared = Arc::new(Shared {
             node,
             audit: audit(&config, Some(&local))?,
@@ -103,7 +110,6 @@ impl Clustered {
             gateway: watch::Sender::new(None),
             socket: OnceLock::new(),
             announced: Mutex::default(),
-            is_stopping: watch::Sender::new(false),
         });
         let failure = tokio::spawn(serve_at_home(Arc::clone(&shared)));
         Ok(Self {
@@ -132,13 +138,7 @@ impl Clustered {
         tasks.push(tokio::spawn(front::accept(Arc::clone(shared))));
         tasks.push(tokio::spawn(front::take_conveyed(Arc::clone(shared))));
         drop(tasks);
-        {
-            let mut announced = shared.announced.lock();
-            let tls = shared.config.lock().doors.tls.clone();
-            let certificate = tls.as_ref().map(ServerTls::fingerprint);
-            announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
-            announced.listen = Some(bound.to_string());
-        }
+        shared.announced.lock().listen = Some(bound.to_string());
         shared.announce()?;
         let _ = tokio::time::timeout(FIRST_HOME_MAX, shared.first_home()).await;
         Ok(bound)
@@ -163,8 +163,13 @@ impl Clustered {
     /// Takes over a new configuration, whole; a gateway that begins later has it too.
     pub(super) fn reload(&self, config: Config) {
         *self.shared.config.lock() = config.clone();
+        self.shared.node.set_config(config_digest(&config));
         if let Some(gateway) = self.gateway() {
             gateway.reload(config);
+        }
+        // The certificate may be another one.
+        if let Err(failure) = self.shared.announce() {
+            tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
         }
     }
 
@@ -173,18 +178,32 @@ impl Clustered {
         self.shared.gateway()
     }
 
+    /// Its part in the cluster.
+    pub(super) fn part(&self) -> ClusterPart {
+        let node = &self.shared.node;
+        let cluster = self.shared.config.lock().cluster.clone();
+        ClusterPart {
+            name: cluster.map_or_else(String::new, |cluster| cluster.name.clone()),
+            node: node.id().name.to_string(),
+            other_home: node.other_home().map(|home| home.node.name.to_string()),
+            is_home: self.gateway().is_some(),
+        }
+    }
+
     /// Why the node cannot go on, once that is so.
     pub(super) async fn failed(&mut self) -> Failure {
-        match (&mut self.failure).await {
-            Ok(failure) => failure,
-            // It has said why.
-            Err(panicked) => Failure::new(Exit::Failed, "node_failed", panicked.to_string()),
+        let failed = |why: String| Failure::new(Exit::Failed, "node_failed", why);
+        tokio::select! {
+            failure = &mut self.failure => match failure {
+                Ok(failure) => failure,
+                Err(panicked) => failed(panicked.to_string()),
+            },
+            () = self.shared.node.failed() => failed("this node of the cluster has failed: its log says why".to_owned()),
         }
     }
 
     /// Ends the gateway, if there is one, and hands over to another node.
     pub(super) async fn stop(&self) {
-        self.shared.is_stopping.send_replace(true);
         if let Some(gateway) = self.gateway() {
             gateway.drain().await;
         }
@@ -215,8 +234,13 @@ impl Shared {
         self.gateway.borrow().clone()
     }
 
+    /// Writes what commands must know of this process into the data directory.
     fn announce(&self) -> Result<(), Failure> {
-        Ok(self.local.announce(self.announced.lock().clone())?)
+        let tls = self.config.lock().doors.tls.clone();
+        let certificate = tls.as_ref().map(ServerTls::fingerprint);
+        let mut announced = self.announced.lock();
+        announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
+        Ok(self.local.announce(announced.clone())?)
     }
 
     /// Waits until the cluster has a home that serves.
@@ -232,7 +256,9 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
     let mut standing = shared.node.standing();
     loop {
         let now = standing.borrow_and_update().clone();
-        if let Standing::Home(journal) = now {
+        if let Standing::Home(journal) = now
+            && leads(&shared.node, &journal).await
+        {
             match begin(&shared, &journal) {
                 Ok(gateway) => _ = shared.gateway.send_replace(Some(gateway)),
                 // It may be over already: then its journal says so, and the next home begins.
@@ -250,31 +276,44 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
     }
 }
 
+/// Waits until a node that is the home may serve; false if it is the home no more.
+async fn leads(node: &Node, journal: &HomeJournal) -> bool {
+    while !node.leads() {
+        if journal.is_over() {
+            return false;
+        }
+        tokio::time::sleep(LEADS_LOOK).await;
+    }
+    true
+}
+
 fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway>, Failure> {
     let of_gate = Arc::clone(shared);
+    let gate = Gate::new(move || of_gate.node.leads());
     let gateway = Gateway::of(GatewayParts {
         config: shared.config.lock().clone(),
         exe: this_program(),
         file: shared.file.clone(),
         journal: Some(journal.writer()?),
-        audit: shared.audit.clone(),
+        audit: shared.audit.gated_by(gate.clone()),
         operator: shared.operator,
-        gate: Some(Box::new(move || of_gate.node.leads())),
+        gate: Some(gate),
     })?;
+    gateway.use_tokens_by(Arc::new(ClusterUses(Arc::clone(journal))));
     tracing::info!(target: LOG_TARGET, node = %shared.node.id().name, "this node is the home: it runs the gateway");
     Ok(Arc::new(gateway))
 }
 
-async fn read_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failure> {
+/// Reads the key of a cluster.
+///
+/// # Errors
+/// When it cannot be had, or is none.
+pub(crate) async fn cluster_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failure> {
     let source = cluster.key.clone();
     let read = spawn_blocking(move || oauth::key::read(&source)).await;
     let unusable = |why: String| {
-        Failure::new(
-            Exit::Failed,
-            "key_unusable",
-            format!("the key of the cluster: {why}"),
-        )
-        .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
+        Failure::new(Exit::Failed, "key_unusable", format!("[cluster]: {why}"))
+            .hint("all nodes have one: openssl rand -hex 32 > cluster.key; chmod 600 cluster.key")
     };
     match read {
         Ok(Ok(key)) => Ok(key),
@@ -283,7 +322,8 @@ async fn read_key(cluster: &ClusterConfig) -> Result<Zeroizing<[u8; 32]>, Failur
     }
 }
 
-fn nats(cluster: &ClusterConfig) -> NatsConfig {
+/// The way to the servers of a cluster.
+pub(crate) fn nats_config(cluster: &ClusterConfig) -> NatsConfig {
     NatsConfig {
         cluster: cluster.name.clone(),
         servers: cluster.servers.clone(),
@@ -296,11 +336,30 @@ fn nats(cluster: &ClusterConfig) -> NatsConfig {
     }
 }
 
-fn cannot_join(error: &node::NodeError) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        "cluster_unreachable",
-        format!("the cluster cannot be joined: {error}"),
-    )
-    .hint("portmoot doctor says what is wrong with it")
+/// A digest of what all nodes have in common in their configurations, as far as it can be shown: no
+/// secrets, and nothing of the node itself.
+fn config_digest(config: &Config) -> u64 {
+    let common = Config {
+        doors: Default::default(),
+        data_dir: None,
+        key: None,
+        cluster: None,
+        audit: Default::default(),
+        references: None,
+        ..config.clone()
+    };
+    let mut hasher = DefaultHasher::new();
+    format!("{common:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+async fn join(parts: NodeParts) -> Result<Node, Failure> {
+    Node::join(parts).await.map_err(|error| {
+        Failure::new(
+            Exit::Failed,
+            "cluster_unreachable",
+            format!("the cluster cannot be joined: {error}"),
+        )
+        .hint("portmoot doctor says what is wrong with it")
+    })
 }

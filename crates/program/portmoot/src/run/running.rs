@@ -7,19 +7,20 @@ use std::sync::{Arc, OnceLock};
 
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
+use axum::Router;
 use client::Guard;
 use config::Config;
 use control::{Registry, RegistryParts};
-use doors::{Doors, Gate};
+use doors::Doors;
 use exporter::Exporter;
 use identity::grants::{Grants, NOT_APPLIED};
 use identity::identities::tokens_configured;
 use identity::sign_ins::make_login_key;
 use identity::{AccessJournal, AccessState};
-use model::{RefusalCode, TopicName};
-use oauth::{ServerAccounts, vault::Vault};
+use model::{Refusal, RefusalCode, TopicName};
+use oauth::{ServerAccounts, token_uses::TokenUses, vault::Vault};
 use platform::{Mutex, random, unix_ms};
-use store::recorder::Recorder;
+use store::recorder::{Gate, Recorder};
 use store::{DirectoryOwner, JournalWriter, Ledger};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -189,6 +190,24 @@ fn log_not_applied(grants: &Grants) {
     }
 }
 
+/// The pages beside MCP: the API, the console, sign-ins.
+fn pages(
+    registry: &Arc<Registry>,
+    access: &Arc<AccessJournal>,
+    file: Option<Arc<ConfigFile>>,
+) -> Router {
+    let sign_in = sign_in(registry, access);
+    let connect = connect(registry, access, sign_in.as_ref());
+    let codes = Arc::default();
+    let api = api::router(registry, access, sign_in.clone(), &connect, file, &codes);
+    let pages = console(registry, sign_in.as_ref(), api.clone(), codes).merge(api);
+    let pages = pages.merge(signin::connect_router(connect));
+    match sign_in {
+        Some(sign_in) => pages.merge(signin::router(sign_in)),
+        None => pages,
+    }
+}
+
 /// That an address cannot be listened on.
 pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(
@@ -254,15 +273,7 @@ impl Gateway {
             accounts,
         };
         let registry = Registry::start(start)?;
-        let sign_in = sign_in(&registry, &access);
-        let connect = connect(&registry, &access, sign_in.as_ref());
-        let codes = Arc::default();
-        let api = api::router(&registry, &access, sign_in.clone(), &connect, file, &codes);
-        let mut pages = console(&registry, sign_in.as_ref(), api.clone(), codes).merge(api);
-        pages = pages.merge(signin::connect_router(connect));
-        if let Some(sign_in) = sign_in {
-            pages = pages.merge(signin::router(sign_in));
-        }
+        let pages = pages(&registry, &access, file);
         let doors = Doors::new(Arc::clone(&registry), pages, gate)?;
         let exporter = Exporter::new(&registry);
         exporter.put_in_force(registry.config().telemetry.as_ref());
@@ -316,6 +327,24 @@ impl Gateway {
         })
     }
 
+    /// Whether clients may be served that have reached another node at an address: as if this one
+    /// listened there.
+    fn may_listen(&self, at: SocketAddr) -> Result<(), Refusal> {
+        auth::check_listen_address(at, self.access.requires_token())?;
+        let doors = &self.registry.config().doors;
+        let has_tls = doors.tls.is_some();
+        // The doors themselves refuse proto-mcp by the address of the home.
+        match auth::check_proto_listen(doors.listen, has_tls) {
+            Ok(()) => auth::check_proto_listen(at, has_tls),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Has other processes with the same refresh tokens asked before one is used.
+    pub(crate) fn use_tokens_by(&self, uses: Arc<dyn TokenUses>) {
+        let _ = self.registry.accounts.services().token_uses.set(uses);
+    }
+
     /// Notes where it listens.
     fn listens_at(&self, bound: SocketAddr) {
         self.descriptors.log();
@@ -332,6 +361,11 @@ impl Gateway {
         client: SocketAddr,
         at: SocketAddr,
     ) {
+        // Another node may listen where the home may not.
+        if let Err(refusal) = self.may_listen(at) {
+            tracing::warn!(target: LOG_TARGET, %at, why = %refusal.message, "a connection of another node is refused");
+            return;
+        }
         if let Err(error) = self.doors.conveyed(wire, client.ip(), at).await {
             tracing::warn!(%error, "a connection of another node cannot be served");
         }

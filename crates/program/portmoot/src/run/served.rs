@@ -9,6 +9,7 @@ use config::Config;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
+use super::banner::ClusterPart;
 use super::clustered::Clustered;
 use super::running::Gateway;
 use super::this_program;
@@ -89,6 +90,14 @@ impl Served {
         match self {
             Self::Alone(gateway) => gateway.requires_token(),
             Self::Node(node) => node.gateway().is_none_or(|one| one.requires_token()),
+        }
+    }
+
+    /// The part of this process in its cluster, if it is in one.
+    pub(super) fn cluster(&self) -> Option<ClusterPart> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Node(node) => Some(node.part()),
         }
     }
 

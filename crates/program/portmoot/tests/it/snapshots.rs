@@ -266,6 +266,7 @@ fn every_command_prints_its_snapshot() {
     stage.show("no-command", &["tools"], Plain);
     stage.show("status", &["status"], Both);
     stage.show("status-json", &["status", "--json"], Plain);
+    stage.show("cluster-status-none", &["cluster", "status"], Both);
     stage.show("servers-ls", &["servers", "ls"], Both);
     stage.show("servers-show", &["servers", "show", "absent"], Both);
     stage.show(

@@ -33,7 +33,9 @@ pub(super) async fn accept(shared: Arc<Shared>) -> Infallible {
         let at_home = gateway.borrow_and_update().clone();
         let socket = shared.socket.get().map(std::net::TcpListener::try_clone);
         let listening = match (socket, at_home) {
-            (Some(Ok(socket)), Some(at_home)) => at_home.listen_on(socket).map_err(|why| why.message),
+            (Some(Ok(socket)), Some(at_home)) => {
+                at_home.listen_on(socket).map_err(|why| why.message)
+            }
             (Some(Ok(socket)), None) => {
                 let mut changed = gateway.clone();
                 tokio::select! {
@@ -124,7 +126,11 @@ async fn convey(
             Err(why) => tracing::debug!(%why, "a connection waits for a home"),
         }
         if Instant::now() > deadline || asks_for_health(&client).await {
-            return refuse(&mut client).await;
+            let has_tls = shared.config.lock().doors.tls.is_some();
+            return if has_tls {
+            } else {
+                refuse(&mut client).await
+            };
         }
         sleep(LOOK).await;
     }
@@ -147,8 +153,13 @@ async fn carry(
         copy(&mut from_home, &mut to_client).await?;
         to_client.shutdown().await
     };
-    let mut homes = shared.node.other_homes();
-    let moved = homes.wait_for(|now| now.is_some() && *now != home);
+    let (mut homes, mut gateway) = (shared.node.other_homes(), shared.gateway.subscribe());
+    let moved = async {
+        tokio::select! {
+            _ = homes.wait_for(|now| now.is_some() && *now != home) => {}
+            _ = gateway.wait_for(Option::is_some) => {}
+        }
+    };
     let mut there = std::pin::pin!(there);
     let carried = async {
         let mut back = std::pin::pin!(back);
@@ -167,7 +178,7 @@ async fn carry(
         end = carried => if let Err(why) = end {
             tracing::trace!(%why, "a conveyed connection ended");
         },
-        _ = moved => tracing::trace!("a conveyed connection ended with its home"),
+        () = moved => tracing::trace!("a conveyed connection ended with its home"),
     }
 }
 
@@ -192,7 +203,7 @@ async fn refuse(client: &mut TcpStream) {
          connection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    // A client that does not read it, or speaks TLS, sees that the connection ends.
+    // A client that does not read it sees that the connection ends.
     let _ = client.write_all(answer.as_bytes()).await;
     let _ = client.shutdown().await;
 }
