@@ -16,11 +16,11 @@
 //! Subjects, below the cluster's: `hb` for heartbeats, `spread` for messages of the common journal,
 //! `j`.SHARD.EPOCH for journals.
 
+mod beats;
 mod carrier;
 mod clock;
 mod encoding;
 mod heads;
-mod heard;
 mod journals;
 mod line;
 mod runner;
@@ -28,10 +28,10 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub use beats::{heartbeat, heartbeats};
 pub use carrier::HomeUser;
 pub use clock::{MachineClock, NodeClock};
 pub use heads::{HEADS_BYTES_MAX, HeadsError, HeadsFile};
-pub use heard::{heartbeat, heartbeats};
 pub use line::{LINE_BYTES_MAX, ShardLine};
 pub use runner::{LineTooLong, Runner, RunnerError, RunnerParts};
 pub use shared::EFFECTS_WAITING_MAX;

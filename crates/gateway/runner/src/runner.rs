@@ -9,11 +9,11 @@ use platform::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
+use crate::beats::beats_below;
 use crate::carrier::{Carrier, HomeUser};
 use crate::clock::NodeClock;
 use crate::encoding::{read_beat, read_stored};
 use crate::heads::HeadsFile;
-use crate::heard::beats_below;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
 use crate::shared::Shared;
