@@ -58,7 +58,7 @@ pub struct NodesWatch {
 /// The cluster, as its nodes' heartbeats say.
 #[derive(Debug, Clone)]
 pub struct ClusterView {
-    /// The nodes that were heard, by name.
+    /// The nodes whose heartbeats came, by name.
     pub nodes: Vec<NodeView>,
     /// Messages that were not sealed with the cluster's key.
     pub refused: u64,
@@ -212,7 +212,7 @@ impl ClusterView {
         let pairs = self.nodes.iter().zip(self.nodes.iter().skip(1));
         let same = pairs.filter(|(one, next)| {
             let (one, next) = (&one.node, &next.node);
-            // A process that was restarted is heard twice for a moment.
+            // A process that was restarted is seen twice for a moment.
             one.name == next.name && one.incarnation.directory != next.incarnation.directory
         });
         same.map(|(one, _)| &*one.node.name).collect()
@@ -224,7 +224,7 @@ impl NodeView {
         let mut claims = beat.homes.iter();
         let claim = claims.find(|claim| claim.shard == Shard::Common);
         let hears = beat.hears.iter();
-        let hears = hears.map(|heard| (heard.node.name.to_string(), heard.age_ms));
+        let hears = hears.map(|other| (other.node.name.to_string(), other.age_ms));
         let here = i64::try_from(platform::unix_ms()).unwrap_or(i64::MAX);
         let there = i64::try_from(beat.wall_ms).unwrap_or(i64::MAX);
         Self {

@@ -18,11 +18,11 @@
 //! Subjects, below the cluster's: `hb` for heartbeats, `spread` for messages of the common journal,
 //! `j`.SHARD.EPOCH for journals.
 
+mod beats;
 mod carrier;
 mod clock;
 mod encoding;
 mod heads;
-mod beats;
 mod journals;
 mod line;
 mod listening;
@@ -32,9 +32,9 @@ mod shared;
 mod tests;
 mod user;
 
+pub use beats::{heartbeat, heartbeats};
 pub use clock::{MachineClock, NodeClock};
 pub use heads::{HEADS_BYTES_MAX, HeadsError, HeadsFile};
-pub use beats::{heartbeat, heartbeats};
 pub use line::{LINE_BYTES_MAX, ShardLine};
 pub use runner::{LineTooLong, Runner, RunnerError, RunnerParts, TooManyTopics};
 pub use shared::EFFECTS_WAITING_MAX;

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
+use crate::beats::beats_below;
 use crate::carrier::Carrier;
 use crate::clock::NodeClock;
 use crate::heads::HeadsFile;
-use crate::beats::beats_below;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
 use crate::listening::{Incoming, listen, read_beats, read_spreads};

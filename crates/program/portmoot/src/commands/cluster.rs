@@ -18,8 +18,8 @@ use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 /// The time in which each node has sent several heartbeats.
 pub(super) const LISTEN: Duration = Duration::from_millis(1_500);
-/// The age of a heartbeat up to which a node counts as heard by another one.
-const HEARD_MS: u64 = 4_000;
+/// The age of a heartbeat up to which a node counts as seen by another one.
+const SEEN_MS: u64 = 4_000;
 /// The time in which the home goes on, or has taken a member out.
 const DONE_MAX: Duration = Duration::from_secs(20);
 
@@ -55,7 +55,7 @@ impl Looked {
         let mut watch = watch.map_err(|why| unreachable(&cluster, &why))?;
         let view = watch.look(LISTEN).await;
         if view.nodes.is_empty() {
-            return Err(none_heard(&cluster, &view));
+            return Err(none_seen(&cluster, &view));
         }
         Ok(Self {
             name: cluster.name.clone(),
@@ -80,7 +80,7 @@ impl Looked {
     fn remover(&self, name: &str) -> Result<&NodeView, Failure> {
         let mut nodes = self.view.nodes.iter();
         if nodes.any(|node| *node.node.name == *name) {
-            let message = format!("`{name}` runs: it is heard");
+            let message = format!("`{name}` runs: it is seen");
             return Err(Failure::new(Exit::Failed, "node_runs", message)
                 .hint("end its process first: portmoot stop"));
         }
@@ -114,7 +114,7 @@ fn unreachable(cluster: &ClusterConfig, why: &ObserverError) -> Failure {
         .hint("portmoot doctor says what is wrong with it")
 }
 
-fn none_heard(cluster: &ClusterConfig, view: &ClusterView) -> Failure {
+fn none_seen(cluster: &ClusterConfig, view: &ClusterView) -> Failure {
     let name = &cluster.name;
     let (message, hint) = if view.refused > 0 {
         (
@@ -123,7 +123,7 @@ fn none_heard(cluster: &ClusterConfig, view: &ClusterView) -> Failure {
         )
     } else {
         (
-            format!("no node of {name} is heard"),
+            format!("no node of {name} is seen"),
             "start one: portmoot serve; or see what is wrong: portmoot doctor",
         )
     };
@@ -149,7 +149,7 @@ async fn status(args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
     Ok(if serves { Exit::Ok } else { Exit::Failed })
 }
 
-/// The status as an object: the nodes that are heard, and the members that are not.
+/// The status as an object: the nodes that are seen, and the members that are not.
 fn shown(looked: &Looked, answers: &[Option<NodeAnswer>]) -> Value {
     let view = &looked.view;
     let home = view.home();
@@ -161,9 +161,9 @@ fn shown(looked: &Looked, answers: &[Option<NodeAnswer>]) -> Value {
     let mut nodes: Vec<Value> = nodes
         .map(|(node, answer)| node_shown(node, home, answer.as_ref(), config))
         .collect();
-    let is_heard = |name: &String| view.nodes.iter().any(|node| *node.node.name == **name);
+    let is_seen = |name: &String| view.nodes.iter().any(|node| *node.node.name == **name);
     let members = known.first().map_or(&[][..], |answer| &answer.members);
-    let silent = members.iter().filter(|name| !is_heard(name));
+    let silent = members.iter().filter(|name| !is_seen(name));
     nodes.extend(silent.map(|name| json!({ "name": name, "state": "silent" })));
     json!({
         "cluster": looked.name,
@@ -182,7 +182,7 @@ fn node_shown(
     let lag = home
         .filter(|home| home.epoch == node.epoch)
         .map(|home| home.number.saturating_sub(node.number));
-    let hears = node.hears.iter().filter(|(_, age_ms)| **age_ms < HEARD_MS);
+    let hears = node.hears.iter().filter(|(_, age_ms)| **age_ms < SEEN_MS);
     let hears: Vec<&String> = hears.map(|(name, _)| name).collect();
     let differs = answer.zip(config);
     json!({
@@ -262,7 +262,7 @@ fn notes(view: &ClusterView, status: &Value) -> Vec<String> {
         }
         if node.get("state").is_some_and(|state| state == "silent") {
             notes.push(format!(
-                "`{name}` is a member and is not heard; if its process has ended for good: portmoot cluster remove {name}"
+                "`{name}` is a member and is not seen; if its process has ended for good: portmoot cluster remove {name}"
             ));
         }
     }

@@ -1,6 +1,7 @@
 //! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one
 //! that runs; each failed check suggests a fix.
 
+mod check;
 mod cluster;
 
 use std::net::TcpListener;
@@ -16,6 +17,8 @@ use serde_json::{Value, json};
 use store::{Directory, PeekedJournal};
 use tls::ClientTls;
 use upstream::config::{ProtoConfig, ServerConfig, StdioConfig, Transport};
+
+use check::{Check, Severity, failed, passed};
 
 use crate::cli::CheckArgs;
 use crate::commands::config::sources;
@@ -39,21 +42,6 @@ const ANEW: &str = "stop the gateway, and start it anew from here";
 
 /// Transport, as the API names it, of a server that lacks something to start.
 const UNUSABLE: &str = "unusable";
-
-/// Result of one check.
-struct Check {
-    what: String,
-    severity: Severity,
-    found: String,
-    fix: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Severity {
-    Ok,
-    Warning,
-    Error,
-}
 
 pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let sources = ConfigSources {
@@ -739,41 +727,4 @@ fn report(checks: &[Check], healthy: bool, output: Output) {
     } else {
         "some checks failed; each has a `fix` above"
     });
-}
-
-impl Severity {
-    /// Its colour, a code of ECMA-48.
-    fn color(self) -> &'static str {
-        match self {
-            Self::Ok => "32",
-            Self::Warning => "33",
-            Self::Error => "31",
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Severity::Ok => "ok",
-            Severity::Warning => "careful",
-            Severity::Error => "wrong",
-        }
-    }
-}
-
-fn passed(what: &str, found: impl Into<String>) -> Check {
-    Check {
-        what: what.to_owned(),
-        severity: Severity::Ok,
-        found: found.into(),
-        fix: None,
-    }
-}
-
-fn failed(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check {
-        what: what.to_owned(),
-        severity: Severity::Error,
-        found: found.into(),
-        fix: Some(fix.into()),
-    }
 }

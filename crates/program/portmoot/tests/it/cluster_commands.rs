@@ -104,7 +104,7 @@ fn the_status_shows_the_nodes_and_a_dead_one_is_taken_out() {
     cluster.configure("a");
     says(
         &cluster.cluster(&["status"]).expect(5),
-        "no node of demo is heard",
+        "no node of demo is seen",
     );
     let _a = cluster.start("a");
     cluster.home.write("b.toml", &other);
@@ -159,7 +159,10 @@ fn after_a_loss_the_cluster_goes_on_when_a_person_says_so() {
     let mut cluster = SmallCluster::new();
     cluster.configure("a");
     let _a = cluster.start("a");
-    cluster.operator(&["token", "new", "kept"]).expect(0);
+    until("a token is issued", || {
+        let made = cluster.operator(&["token", "new", "kept"]);
+        (made.code == 0).then_some(())
+    });
     says(
         &cluster.cluster(&["accept", "--yes"]).expect(1),
         "there is no loss",
@@ -177,6 +180,8 @@ fn after_a_loss_the_cluster_goes_on_when_a_person_says_so() {
     fs::remove_dir_all(&store).unwrap();
     copied(&copy, &store);
     cluster.servers.begin(0);
+    // Alone, it notices with the next change at the latest.
+    assert_ne!(cluster.operator(&["token", "new", "later"]).code, 0);
     cluster.wait_for("a", "stopped");
     says(
         &cluster.cluster(&["status"]).expect(1),

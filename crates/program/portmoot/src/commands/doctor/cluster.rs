@@ -6,7 +6,7 @@ use node::{ClusterView, Observer, ObserverError};
 use store::Directory;
 use zeroize::Zeroizing;
 
-use super::{Check, Severity, failed, passed};
+use super::check::{Check, Severity, failed, passed};
 use crate::commands::cluster::LISTEN;
 use crate::run::{cluster_key, nats_config};
 
@@ -183,7 +183,7 @@ async fn nodes(
         Err(why) => return vec![failed(NODES, why.to_string(), rights_fix(&cluster.name))],
     };
     let view = watch.look(LISTEN).await;
-    let mut checks = vec![heard(&view)];
+    let mut checks = vec![seen(&view)];
     if view.refused > 0 {
         checks.push(failed(
             KEY,
@@ -196,7 +196,7 @@ async fn nodes(
     checks
 }
 
-fn heard(view: &ClusterView) -> Check {
+fn seen(view: &ClusterView) -> Check {
     let names: Vec<&str> = view.nodes.iter().map(|node| &*node.node.name).collect();
     let home = view.home();
     match (names.is_empty(), home) {
@@ -227,11 +227,11 @@ fn names(config: &Config, cluster: &ClusterConfig, view: &ClusterView) -> Vec<Ch
     let mut checks: Vec<Check> = doubled.iter().map(twice).collect();
     let runs_here = config.data_dir.as_deref().map(Directory::owner);
     let runs_here = matches!(runs_here, Some(Ok(Some(_)) | Err(_)));
-    let is_heard = view
+    let is_seen = view
         .nodes
         .iter()
         .any(|node| *node.node.name == cluster.node);
-    if is_heard && !runs_here && doubled.is_empty() {
+    if is_seen && !runs_here && doubled.is_empty() {
         let found = format!(
             "a node with the name `{}` runs elsewhere: with another data directory",
             cluster.node
