@@ -13,7 +13,7 @@ use super::attempt::api;
 use super::nodes::{LONG, Nodes, SHORT};
 
 /// Changes of each of the threads, of which each is an issue and a revocation.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 25;
 const THREADS: usize = 3;
 
 /// Issues a token at a node, which has confirmed it.
