@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// Whoever takes the ends of flights.
+/// A taker of the ends of flights.
 pub(crate) trait Lands: std::fmt::Debug + Send + Sync {
     /// A flight is over.
     fn landed(&self, account: &Arc<str>, number: u64, is_known: bool);

@@ -44,9 +44,9 @@ pub(super) fn number_of(message: &Value) -> u64 {
     message["params"]["arguments"]["n"].as_u64().unwrap()
 }
 
-/// What a caller is told.
+/// What a caller learns.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Learned {
     /// The end of its call.
     End(Value),
     /// That it is to come back.
@@ -55,7 +55,7 @@ pub(super) enum Told {
     Nothing,
 }
 
-/// One call of the agent, which comes back until it is told the end.
+/// One call of the agent, which comes back until it learns the end.
 pub(super) struct Caller {
     number: u64,
     /// By which it comes back.
@@ -68,43 +68,43 @@ impl Caller {
         Caller { number, state }
     }
 
-    /// Whether it was told that it is to come back.
+    /// Whether it learned that it is to come back.
     pub(super) fn has_state(&self) -> bool {
         self.state.is_some()
     }
 
     /// Makes the call, or comes back for it.
-    pub(super) fn ask(&mut self, address: &str, within: Duration) -> Told {
+    pub(super) fn ask(&mut self, address: &str, within: Duration) -> Learned {
         let mut params = json!({ "name": "worker_work", "arguments": { "n": self.number } });
         if let Some(state) = &self.state {
             params["requestState"] = state.clone();
         }
         let reply = modern(address, within, &token("agent"), "tools/call", params);
         let Some(reply) = reply.filter(|reply| reply.status == 200) else {
-            return Told::Nothing;
+            return Learned::Nothing;
         };
         let message = reply.json();
         if message["result"]["resultType"] == "input_required" {
             self.state = Some(message["result"]["requestState"].clone());
-            return Told::Later;
+            return Learned::Later;
         }
-        Told::End(message)
+        Learned::End(message)
     }
 
-    /// Asks at one node after the other until it is told the end.
+    /// Asks at one node after the other until it learns the end.
     #[track_caller]
     pub(super) fn end(&mut self, book: &AddressBook) -> Value {
         let end = Instant::now() + TIMEOUT;
         for turn in 0.. {
             assert!(
                 Instant::now() < end,
-                "{} is never told the end",
+                "{} is never learned the end",
                 self.number
             );
             let Some(address) = book.in_turn(turn) else {
                 continue;
             };
-            if let Told::End(message) = self.ask(&address, SHORT) {
+            if let Learned::End(message) = self.ask(&address, SHORT) {
                 return message;
             }
         }

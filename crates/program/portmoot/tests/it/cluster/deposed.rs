@@ -9,7 +9,7 @@ use crate::support::{modern_request, until};
 use crate::ws::{Socket, token};
 
 use super::attempt::{answer, send};
-use super::callers::{Caller, Told, Worker, decide, proposal};
+use super::callers::{Caller, Learned, Worker, decide, proposal};
 use super::nodes::{LONG, Nodes, SHORT};
 
 /// The number of the first call of one whose token was revoked.
@@ -84,8 +84,8 @@ impl Found {
 #[track_caller]
 fn proposed(nodes: &Nodes, number: u64) -> Value {
     let address = nodes.node(nodes.other()).address();
-    let told = Caller::new(number).ask(address, LONG);
-    assert!(matches!(told, Told::Later), "{told:?}");
+    let learned = Caller::new(number).ask(address, LONG);
+    assert!(matches!(learned, Learned::Later), "{learned:?}");
     proposal(nodes, nodes.other(), number, "pending")
 }
 

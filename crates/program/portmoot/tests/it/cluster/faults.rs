@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::until;
 
-use super::callers::{Caller, Told, Worker, decide, listed, number_of};
+use super::callers::{Caller, Learned, Worker, decide, listed, number_of};
 use super::nodes::{AddressBook, Nodes, SHORT};
 
 /// Callers at one time, and those who decide.
@@ -23,16 +23,15 @@ const FAULT: Duration = Duration::from_millis(1_500);
 /// Of so many proposals one is rejected.
 const REJECTED: u64 = 5;
 
-/// Codes of ends after which a call may have run. The second one says that nothing was done, which
-/// a home that is deposed while it writes cannot know.
-const UNSURE: [&str; 2] = ["outcome_unknown", "log_unavailable"];
+/// The code of an end after which a call may have run.
+const UNSURE: &str = "outcome_unknown";
 
 /// What was reported to callers and to the one who decides.
 #[derive(Default)]
 struct Book {
-    /// Callers that were told that they are to come back, and were told no end yet.
+    /// Callers that learned that they are to come back, and learned no end yet.
     waiting: BTreeMap<u64, Caller>,
-    /// The end that each caller was told.
+    /// The end that each caller learned.
     ended: BTreeMap<u64, Value>,
     /// Calls that were made and not answered: they may have been proposed.
     unanswered: BTreeSet<u64>,
@@ -41,7 +40,7 @@ struct Book {
     rejected: BTreeSet<u64>,
 }
 
-/// The load, and what it was told.
+/// The load, and what it learned.
 #[derive(Default)]
 struct Load {
     book: Mutex<Book>,
@@ -70,28 +69,28 @@ impl Load {
         book.approved.len() + book.rejected.len()
     }
 
-    /// Makes one call after the other, each of which comes back until it is told the end.
+    /// Makes one call after the other, each of which comes back until it learns the end.
     fn call(&self, nodes: &AddressBook) {
         while !self.is_over() {
             let number = self.next.fetch_add(1, Ordering::SeqCst);
             let mut caller = Caller::new(number);
             loop {
-                let told = self.address(nodes).map(|at| caller.ask(&at, SHORT));
-                match told.unwrap_or(Told::Nothing) {
-                    Told::End(end) => {
+                let learned = self.address(nodes).map(|at| caller.ask(&at, SHORT));
+                match learned.unwrap_or(Learned::Nothing) {
+                    Learned::End(end) => {
                         let before = self.book().ended.insert(number, end);
-                        assert!(before.is_none(), "{number} was told two ends");
+                        assert!(before.is_none(), "{number} was learned two ends");
                         break;
                     }
-                    Told::Nothing if !caller.has_state() => {
+                    Learned::Nothing if !caller.has_state() => {
                         self.book().unanswered.insert(number);
                         break;
                     }
-                    Told::Later | Told::Nothing if self.is_over() => {
+                    Learned::Later | Learned::Nothing if self.is_over() => {
                         self.book().waiting.insert(number, caller);
                         break;
                     }
-                    Told::Later | Told::Nothing => {}
+                    Learned::Later | Learned::Nothing => {}
                 }
             }
         }
@@ -294,7 +293,7 @@ fn known(nodes: &Nodes) -> BTreeMap<u64, Value> {
     all.into_iter().map(|one| (number_of(&one), one)).collect()
 }
 
-/// Checks what each caller was told against what was carried out.
+/// Checks what each caller learned against what was carried out.
 #[track_caller]
 fn check_callers(load: &Load, worker: &Worker) {
     let ran = worker.ran();
@@ -303,15 +302,15 @@ fn check_callers(load: &Load, worker: &Worker) {
     for (number, end) in &book.ended {
         let text = end.to_string();
         if end["result"]["content"] == Value::Array(Vec::new()) {
-            assert_eq!(ran.get(number), Some(&1), "told that it ran: {text}");
-        } else if UNSURE.iter().any(|code| text.contains(code)) {
+            assert_eq!(ran.get(number), Some(&1), "learned that it ran: {text}");
+        } else if text.contains(UNSURE) {
             unsure += 1;
         } else {
-            assert_eq!(ran.get(number), None, "told that it did not run: {text}");
+            assert_eq!(ran.get(number), None, "learned that it did not run: {text}");
         }
     }
     println!(
-        "{} calls: {} told the end ({} of them that it is not known), {} without an answer; {} approved, {} rejected, {} run",
+        "{} calls: {} learned the end ({} of them that it is not known), {} without an answer; {} approved, {} rejected, {} run",
         load.next.load(Ordering::SeqCst),
         book.ended.len(),
         unsure,
@@ -368,7 +367,7 @@ impl Drop for OverAtEnd<'_> {
     }
 }
 
-/// Decides what is pending; every caller that was told to come back is told the end.
+/// Decides what is pending; every caller that learned to come back learns the end.
 #[track_caller]
 fn finish(nodes: &Nodes, load: &Load) {
     until("nothing is pending", || {
@@ -392,6 +391,6 @@ fn finish(nodes: &Nodes, load: &Load) {
     for (number, mut caller) in waiting {
         let end = caller.end(&nodes.book());
         let before = load.book().ended.insert(number, end);
-        assert!(before.is_none(), "{number} was told two ends");
+        assert!(before.is_none(), "{number} was learned two ends");
     }
 }

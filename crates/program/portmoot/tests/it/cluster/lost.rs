@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::until;
 
-use super::callers::{Caller, Told, Worker, decide, listed, proposal};
+use super::callers::{Caller, Learned, Worker, decide, listed, proposal};
 use super::nodes::{LONG, Nodes, SHORT};
 
 const LOST: &str = "the cluster's log has lost messages that it had acknowledged";
@@ -33,8 +33,8 @@ fn lost_acknowledged_records_stop_a_topic() {
     let mut nodes = Nodes::start(2, 1, &worker.config("200ms"));
     let address = nodes.node(1).address().to_owned();
     for number in [1, 2] {
-        let told = Caller::new(number).ask(&address, LONG);
-        assert!(matches!(told, Told::Later), "{told:?}");
+        let learned = Caller::new(number).ask(&address, LONG);
+        assert!(matches!(learned, Learned::Later), "{learned:?}");
     }
     let [one, two] = [1, 2].map(|number| proposal(&nodes, 0, number, "pending"));
     let [store, older] = ["n0", "older"].map(|name| nodes.nats.folder().join(name));
@@ -76,8 +76,8 @@ fn accepted(nodes: &Nodes) {
         proposal(nodes, 1, number, "pending");
     }
     let address = nodes.node(0).address();
-    let told = Caller::new(3).ask(address, LONG);
-    assert!(matches!(told, Told::Later), "{told:?}");
+    let learned = Caller::new(3).ask(address, LONG);
+    assert!(matches!(learned, Learned::Later), "{learned:?}");
     let three = proposal(nodes, 1, 3, "pending");
     assert_eq!(decide(address, LONG, &three, "reject"), Some(200));
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::ws::Socket;
 
-use super::callers::{Caller, Told, Worker, decide, proposal};
+use super::callers::{Caller, Learned, Worker, decide, proposal};
 use super::nodes::{LONG, Nodes};
 
 /// The proposer at one node, the approver at the next one, who reads at a third one.
@@ -17,9 +17,9 @@ fn a_held_call(nodes: &Nodes, number: u64, shift: usize) {
         let pending = proposal(nodes, reads, number, "pending");
         let at = nodes.node(approves).address();
         assert_eq!(decide(at, LONG, &pending, "approve"), Some(200));
-        let told = call.join().unwrap();
-        let Told::End(answer) = told else {
-            panic!("{number}: {told:?}");
+        let learned = call.join().unwrap();
+        let Learned::End(answer) = learned else {
+            panic!("{number}: {learned:?}");
         };
         assert_eq!(answer["result"]["content"], json!([]), "{answer}");
         proposal(nodes, reads, number, "completed");
@@ -69,9 +69,9 @@ fn proposals_across_nodes() {
         let call = scope.spawn(|| Caller::new(4).ask(nodes.node(2).address(), LONG));
         let pending = proposal(&nodes, 0, 4, "pending");
         assert_eq!(decide(address, LONG, &pending, "reject"), Some(200));
-        let told = call.join().unwrap();
-        let rejected = matches!(&told, Told::End(end) if end["result"]["isError"] == true);
-        assert!(rejected, "{told:?}");
+        let learned = call.join().unwrap();
+        let rejected = matches!(&learned, Learned::End(end) if end["result"]["isError"] == true);
+        assert!(rejected, "{learned:?}");
         assert_eq!(decide(address, LONG, &pending, "approve"), Some(409));
     });
     let ran: Vec<_> = worker.ran().into_iter().collect();
@@ -84,8 +84,8 @@ fn a_held_call_outlives_its_home() {
     let mut nodes = Nodes::start(3, 1, &worker.config("1s"));
     let [first, second] = [1, 2].map(|more| (nodes.home().node + more) % 3);
     let mut caller = Caller::new(1);
-    let told = caller.ask(nodes.node(first).address(), LONG);
-    assert!(matches!(told, Told::Later), "{told:?}");
+    let learned = caller.ask(nodes.node(first).address(), LONG);
+    assert!(matches!(learned, Learned::Later), "{learned:?}");
     let before = proposal(&nodes, second, 1, "pending");
     let book = nodes.book();
     let waiting = std::thread::spawn(move || caller.end(&book));
