@@ -1,4 +1,4 @@
-//! What the tasks of a node have in common.
+//! State that the tasks of a node have in common.
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// The gateway of this process, while it is the home.
 pub(super) type AtHome = Option<Arc<Gateway>>;
 
-/// What the tasks of a node have in common.
+/// The state.
 pub(super) struct Shared {
     pub(super) node: ClusterNode,
     /// The journal of its own data directory, which holds the directory's lock.

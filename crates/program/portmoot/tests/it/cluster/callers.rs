@@ -98,7 +98,7 @@ impl Caller {
         for turn in 0.. {
             assert!(
                 Instant::now() < end,
-                "{} is never learned the end",
+                "{} never learned the end",
                 self.number
             );
             let Some(address) = book.in_turn(turn) else {

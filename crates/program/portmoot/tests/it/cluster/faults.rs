@@ -79,7 +79,7 @@ impl Load {
                 match learned.unwrap_or(Learned::Nothing) {
                     Learned::End(end) => {
                         let before = self.book().ended.insert(number, end);
-                        assert!(before.is_none(), "{number} was learned two ends");
+                        assert!(before.is_none(), "{number} learned two ends");
                         break;
                     }
                     Learned::Nothing if !caller.has_state() => {
@@ -391,6 +391,6 @@ fn finish(nodes: &Nodes, load: &Load) {
     for (number, mut caller) in waiting {
         let end = caller.end(&nodes.book());
         let before = load.book().ended.insert(number, end);
-        assert!(before.is_none(), "{number} was learned two ends");
+        assert!(before.is_none(), "{number} learned two ends");
     }
 }
